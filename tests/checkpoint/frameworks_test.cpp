@@ -270,6 +270,78 @@ TEST_CASE("accelerate's folders: a model and its optimizer, each of torch.distri
   CHECK(source->config_file() == folder.path / "config.json");
 }
 
+TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpointing") {
+  struct Kind {
+    std::string name, folder, format, model, optimizer;  // of the files, before the rank
+    std::string end;
+  };
+  const Kind kind = GENERATE(
+      Kind{"accelerate_ranks", "checkpoint-2", "accelerate", "pytorch_model_fsdp_0_rank",
+           "optimizer_0_rank", ".bin"},
+      Kind{"torch_checkpointing", "step-2", "torch-checkpointing", "model_", "optimizer_", ".pt"});
+  INFO(kind.name);
+  const FrameworkFolder folder(kFrameworks / kind.name / kind.folder);
+  const auto file = [&](const std::string& begin, int rank) {
+    return folder.path / cat(begin, rank, kind.end);
+  };
+  {
+    const auto source = stored::open_tensor_source(folder.path);
+    CHECK(source->format() == kind.format);
+    check_expected(*source, kind.name);
+    // Strided shards of tensor parallelism under fully_shard, and columns.
+    check_boxes(*source, "model.layers.1.self_attn.q_proj.weight");
+    check_boxes(*source, "model.layers.1.self_attn.o_proj.weight");
+    check_boxes(*source, "optim.state.model.layers.0.mlp.down_proj.weight.exp_avg_sq");
+    CHECK(source->tensors().size() == 21);
+    CHECK(source->optimizer_tensors().size() == 63);
+    CHECK(source->find("model.layers.0.self_attn.q_proj.weight")->shards.size() == 4);
+    CHECK(source->find("lm_head.weight")->shards.size() == 2);
+    CHECK(source->data_files().size() == 8);
+  }
+  // One rank's file is no model.
+  CHECK_THROWS_WITH(stored::open_tensor_source(file(kind.model, 1)),
+                    Catch::Contains("no part of it") || Catch::Contains("elements"));
+  fs::remove(file(kind.model, 3));
+  CHECK_THROWS_AS(stored::open_tensor_source(folder.path), Error);
+  const auto source = stored::open_tensor_source(folder.path, stored::Damage::kListed);
+  CHECK_FALSE(source->damage().empty());
+  // Rank 1 has the same rows of the head.
+  CHECK_NOTHROW(checkpoint::read_all(*source, "lm_head.weight"));
+  CHECK_THROWS_AS(checkpoint::read_all(*source, "model.layers.0.self_attn.q_proj.weight"), Error);
+  // Files of another save beside them.
+  fs::copy_file(file(kind.optimizer, 0), file(kind.model, 3));
+  CHECK_THROWS_AS(stored::open_tensor_source(folder.path), Error);
+}
+
+TEST_CASE("metadata of torch_checkpointing that lies") {
+  const FrameworkFolder folder(kFrameworks / "torch_checkpointing" / "step-2");
+  const fs::path file = folder.path / "metadata.pkl";
+  const std::string whole = read_file(file);
+  const auto with = [&](const std::string& old, const std::string& now) {
+    std::string text = whole;
+    for (size_t at = text.find(old); at != std::string::npos; at = text.find(old, at + 1)) {
+      text.replace(at, old.size(), now);
+    }
+    write_file_atomically(file, text);
+  };
+  with("DTensorShardingMetadata", "DTensorShardingMetadatb");
+  CHECK_THROWS_WITH(stored::open_tensor_source(folder.path),
+                    Catch::Contains("is described as DTensorShardingMetadatb"));
+  with("world_size", "world_sizf");
+  CHECK_THROWS_WITH(stored::open_tensor_source(folder.path), Catch::Contains("world_size"));
+  with("2.0", "3.0");
+  CHECK_THROWS_WITH(stored::open_tensor_source(folder.path), Catch::Contains("version"));
+  write_file_atomically(file, whole.substr(0, whole.size() / 2));
+  CHECK_THROWS_AS(stored::open_tensor_source(folder.path), Error);
+  using std::string_literals::operator""s;
+  write_file_atomically(file,
+                        "\x80\x02"
+                        "cos\nsystem\nX\x04\0\0\0true\x85R."s);
+  CHECK_THROWS_WITH(stored::open_tensor_source(folder.path), Catch::Contains("os.system"));
+  fs::remove(file);  // written where items are never resharded
+  CHECK(stored::open_tensor_source(folder.path)->tensors().size() == 21);
+}
+
 TEST_CASE("shards of PyTorch's Hugging Face writer") {
   const FrameworkFolder folder(kFrameworks / "automodel" / "epoch_0_step_2" / "model");
   const fs::path first = folder.path / "shard-00001-model-00001-of-00001.safetensors";

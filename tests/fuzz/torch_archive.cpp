@@ -1,22 +1,23 @@
-// Any bytes as what torch.save writes; what it says of its tensors is believed no further than the
-// bytes go.
+// Any bytes as what torch.save writes, DTensors too; what it says of its tensors is believed no
+// further than the bytes go.
 #include "am/formats/torch_archive.h"
 
+#include "am/stored/dtensor.h"
+#include "am/stored/torch_entries.h"
 #include "target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const auto archive =
         am::formats::TorchArchive::read({reinterpret_cast<const std::byte*>(data), size}, "fuzz");
-    const auto look = [&](const am::formats::PickleValue& value) {
-      const auto tensor = archive.tensor(value);
-      if (tensor && !tensor->data.empty()) {
-        volatile auto last = tensor->data.back();
-        static_cast<void>(last);
-      }
-    };
-    look(archive.root());
-    for (const auto& item : archive.root().items()) look(item);
+    for (const am::stored::TorchEntry& entry : am::stored::list_tensors(archive, "fuzz")) {
+      const auto tensor = am::stored::is_dtensor(entry.value)
+                              ? am::stored::read_dtensor(archive, entry.value, "fuzz").local
+                              : *archive.tensor(entry.value);
+      if (tensor.data.empty()) continue;
+      volatile auto last = tensor.data.back();
+      static_cast<void>(last);
+    }
   } catch (const am::Error&) {
     // Refused, with a reason.
   }

@@ -76,7 +76,11 @@ class HfShardsSource : public TensorSource {
   }
 
   void read(std::string_view name, const mesh::Box& box, const Destination& out) const override {
-    if (torn_.contains(name)) require_held(name, box);
+    if (torn_.contains(name)) {
+      std::vector<mesh::Box> held;
+      for (const Place& place : place_in(places_, name, folder_)) held.push_back(place.box);
+      require_held(held, box, name, folder_);
+    }
     for (const Place& place : place_in(places_, name, folder_)) {
       const auto common = mesh::intersect(place.box, box);
       if (!common) continue;
@@ -115,20 +119,6 @@ class HfShardsSource : public TensorSource {
       const std::string cut = files_.back().truncation();
       if (!cut.empty()) damage_.push_back({path.filename().string(), cut});
     }
-  }
-
-  // Of a tensor whose parts overlap or leave holes: the box is in parts, once.
-  void require_held(std::string_view name, const mesh::Box& box) const {
-    std::vector<mesh::Box> parts;
-    for (const Place& place : place_in(places_, name, folder_)) {
-      if (auto common = mesh::intersect(place.box, box)) parts.push_back(inside(box, *common));
-    }
-    std::vector<const mesh::Box*> of_box;
-    for (const mesh::Box& part : parts) of_box.push_back(&part);
-    const auto problem = mesh::why_not_covered(box.shape, of_box);
-    if (!problem) return;
-    throw Error(ErrorKind::kFormat, cat(folder_.string(), ": ", name, ": ", *problem),
-                "files are missing, or of several checkpoints");
   }
 
   [[noreturn]] static void fail(const formats::SafetensorsFile& file, const std::string& what) {

@@ -12,6 +12,7 @@
 #include "am/stored/hf_shards_source.h"
 #include "am/stored/hf_source.h"
 #include "am/stored/row_blocks.h"
+#include "am/stored/rows.h"
 #include "am/stored/torch_source.h"
 
 namespace am::stored {
@@ -123,6 +124,20 @@ void require_covered(const StoredTensor& tensor, const fs::path& path) {
     throw Error(ErrorKind::kFormat, cat(path.string(), ": ", tensor.name, ": ", *problem),
                 "files are missing, or of several checkpoints; copy the folder anew");
   }
+}
+
+void require_held(const std::vector<mesh::Box>& parts, const mesh::Box& box, std::string_view name,
+                  const fs::path& path) {
+  std::vector<mesh::Box> held;
+  for (const mesh::Box& part : parts) {
+    if (const auto common = mesh::intersect(part, box)) held.push_back(inside(box, *common));
+  }
+  std::vector<const mesh::Box*> pointers;
+  for (const mesh::Box& part : held) pointers.push_back(&part);
+  const auto problem = mesh::why_not_covered(box.shape, pointers);
+  if (!problem) return;
+  throw Error(ErrorKind::kFormat, cat(path.string(), ": ", name, ": ", *problem),
+              "files are missing, or of several checkpoints");
 }
 
 namespace {

@@ -152,6 +152,10 @@ std::optional<std::string> why_not_covered(const StoredTensor& tensor);
 // Throws Error(kFormat) then; `path` is named.
 void require_covered(const StoredTensor& tensor, const std::filesystem::path& path);
 
+// Throws Error(kFormat), which names `path`, where `parts` do not hold the box of a tensor once.
+void require_held(const std::vector<mesh::Box>& parts, const mesh::Box& box, std::string_view name,
+                  const std::filesystem::path& path);
+
 // True when the path is something that open_tensor_source can open.
 bool is_tensor_source(const std::filesystem::path& path);
 // True when open_tensor_source reads files of torch.save there.

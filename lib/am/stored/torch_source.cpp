@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,8 +18,11 @@
 #include "am/formats/torch_archive.h"
 #include "am/formats/torch_legacy.h"
 #include "am/formats/zip_records.h"
+#include "am/stored/dtensor.h"
+#include "am/stored/rows.h"
 #include "am/stored/state_keys.h"
 #include "am/stored/strided_copy.h"
+#include "am/stored/torch_entries.h"
 #include "am/stored/weight_index.h"
 
 namespace am::stored {
@@ -30,8 +34,6 @@ namespace {
 constexpr std::array<std::string_view, 4> kExtensions = {".pt", ".pth", ".bin", ".ckpt"};
 constexpr std::string_view kTar = "ustar";
 constexpr size_t kTarPlace = 257;
-constexpr size_t kMostKeys = 4'000'000;
-constexpr size_t kDeepestKeys = 16;
 
 std::string first_bytes(const fs::path& path) {
   const MappedFile file(path);
@@ -44,46 +46,38 @@ bool is_tar(const std::string& bytes) {
   return bytes.size() == kTarPlace + kTar.size() && ends_with(bytes, kTar);
 }
 
-// A file, and the dict in which its state lies among those of its folder: {"optimizer"}.
-struct TorchPart {
-  fs::path path;
-  KeyPath holder = {};
-};
-
 class TorchSource : public TensorSource {
  public:
-  TorchSource(fs::path path, const std::vector<TorchPart>& parts,
-              std::vector<StoredProblem> problems)
-      : path_(std::move(path)), problems_(std::move(problems)) {
+  explicit TorchSource(TorchFiles what) : what_(std::move(what)) {
     std::vector<KeyPath> paths;
-    std::vector<Place> found;
-    for (const TorchPart& part : parts) {
-      const File& file = *files_.emplace_back(std::make_unique<File>(part.path));
-      const size_t before = paths.size();
-      list_tensors(file, paths, found);
-      for (size_t i = before; i < paths.size(); ++i) {
-        paths[i].insert(paths[i].begin(), part.holder.begin(), part.holder.end());
-      }
+    std::vector<Piece> pieces;
+    for (const TorchPart& part : what_.parts) {
+      if (const File* file = open(part)) list(*file, part, paths, pieces);
     }
     std::vector<StateKey> keys = name_state(paths);
-    for (size_t i = 0; i < keys.size(); ++i) add(std::move(keys[i]), std::move(found[i]));
-    const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
-    std::sort(tensors_.begin(), tensors_.end(), by_name);
-    std::sort(optimizer_.begin(), optimizer_.end(), by_name);
+    for (size_t i = 0; i < keys.size(); ++i) add(keys[i], std::move(pieces[i]));
+    for (auto* list : {&tensors_, &optimizer_}) {
+      std::sort(list->begin(), list->end(),
+                [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
+      for (StoredTensor& tensor : *list) check_covered(tensor);
+    }
     if (!tensors_.empty() || !optimizer_.empty()) return;
     throw Error(ErrorKind::kFormat,
-                cat(path_.string(), ": it holds no tensors in dicts that can be listed"),
+                cat(what_.path.string(), ": it holds no tensors in dicts that can be listed"),
                 "a model that was saved whole is code; save its state_dict()");
   }
 
   std::string format() const override {
+    if (!what_.format.empty()) return what_.format;
     return formats::is_legacy_torch(files_.front()->map.bytes()) ? "torch-legacy" : "torch";
   }
-  fs::path path() const override { return path_; }
+  fs::path path() const override { return what_.path; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
+  std::optional<int64_t> step() const override { return what_.step; }
   fs::path config_file() const override {
-    const fs::path config = folder_of(path_) / "config.json";
+    if (!what_.config_file.empty()) return what_.config_file;
+    const fs::path config = folder_of(what_.path) / "config.json";
     return fs::exists(config) ? config : fs::path();
   }
 
@@ -92,15 +86,26 @@ class TorchSource : public TensorSource {
     for (const auto& file : files_) paths.push_back(file->path);
     return paths;
   }
-  std::vector<StoredProblem> damage() const override { return problems_; }
-  fs::path file_of(const StoredTensor& tensor, size_t /*shard*/) const override {
-    return place_in(places_, tensor.name, path_).file->path;
+  std::vector<StoredProblem> damage() const override { return what_.problems; }
+  fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
+    return place_in(places_, tensor.name, what_.path).at(shard).file->path;
   }
 
   void read(std::string_view name, const mesh::Box& box, const Destination& out) const override {
-    const auto& [file, stored] = place_in(places_, name, path_);
-    copy_box(stored.data, stored.strides, box, formats::torch_dtype_size(stored.dtype), out);
-    require_whole(file->path, file->map.bytes());
+    const std::vector<Piece>& pieces = place_in(places_, name, what_.path);
+    if (torn_.contains(name)) {
+      std::vector<mesh::Box> held;
+      for (const Piece& piece : pieces) held.push_back(piece.box);
+      require_held(held, box, name, what_.path);
+    }
+    for (const Piece& piece : pieces) {
+      const auto common = mesh::intersect(piece.box, box);
+      if (!common) continue;
+      const int64_t element = formats::torch_dtype_size(piece.values.dtype);
+      copy_box(piece.values.data, piece.values.strides, inside(piece.box, *common), element,
+               out.part(inside(box, *common).offset, element));
+      require_whole(piece.file->path, piece.file->map.bytes());
+    }
   }
 
  private:
@@ -116,103 +121,96 @@ class TorchSource : public TensorSource {
     MappedFile map;
     formats::TorchArchive archive;
   };
-  struct Place {
+  // A tensor's values in one file, and their place in it.
+  struct Piece {
     const File* file;
-    formats::TorchTensor tensor;
+    int64_t rank;
+    formats::TorchTensor values;
+    Shape shape;  // of the tensor
+    mesh::Box box;
   };
 
-  // A value of a nested state, and the dict or list that holds it.
-  struct Entry {
-    std::string key;
-    size_t holder = kTop;  // in the list of entries
-    formats::PickleValue value;
-    size_t depth = 1;  // keys that lead to it
-  };
-  static constexpr size_t kTop = std::numeric_limits<size_t>::max();
-
-  // The value itself of what C++ has saved with its type: torch::pickle_save.
-  static formats::PickleValue without_type(const formats::PickleValue& value) {
-    const bool typed = value.is_object("torch.jit._pickle", "restore_type_tag");
-    return typed && !value.arguments().items().empty() ? value.arguments().items().front() : value;
-  }
-
-  static bool holds_more(const formats::PickleValue& value) {
-    using formats::PickleKind;
-    return value.is(PickleKind::kDict) || value.is(PickleKind::kList) ||
-           value.is(PickleKind::kTuple) || value.is_object("collections", "OrderedDict");
-  }
-
-  // Key and value of each entry of a dict; place and value of each dict, list or tensor in a list.
-  static void list(const formats::TorchArchive& archive, const formats::PickleValue& value,
-                   size_t holder, size_t depth, std::vector<Entry>& entries) {
-    using formats::PickleKind;
-    if (depth == kDeepestKeys || !holds_more(value)) return;
-    const auto add = [&](std::string key, const formats::PickleValue& held) {
-      entries.push_back({std::move(key), holder, without_type(held), depth + 1});
-    };
-    if (value.is(PickleKind::kList) || value.is(PickleKind::kTuple)) {
-      for (size_t i = 0; i < value.items().size(); ++i) {
-        const formats::PickleValue& item = value.items()[i];
-        if (holds_more(without_type(item)) || archive.tensor(item)) add(std::to_string(i), item);
-      }
-      return;
+  // Null for a file of several that is damaged, where that is listed.
+  const File* open(const TorchPart& part) {
+    if (what_.damage == Damage::kRefused || what_.parts.size() == 1) {
+      return files_.emplace_back(std::make_unique<File>(part.path)).get();
     }
-    const auto pairs = value.is(PickleKind::kDict) ? value.items() : value.contents();
-    for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
-      if (const auto text = pairs[i].text()) {
-        add(std::string(*text), pairs[i + 1]);
-      } else if (const auto number = pairs[i].integer()) {
-        add(std::to_string(*number), pairs[i + 1]);  // an optimizer's state counts its parameters
-      }
+    try {
+      return files_.emplace_back(std::make_unique<File>(part.path)).get();
+    } catch (const Error& error) {
+      what_.problems.push_back(
+          file_problem(what_.path, part.path.lexically_relative(what_.path).string(), error));
+      return nullptr;
     }
   }
 
-  static KeyPath path_of(const std::vector<Entry>& entries, size_t entry) {
-    KeyPath path;
-    for (; entry != kTop; entry = entries[entry].holder) path.push_back(entries[entry].key);
-    std::reverse(path.begin(), path.end());
-    return path;
-  }
-
-  // Level by level, with a bound: dicts may contain themselves.
-  static void list_tensors(const File& file, std::vector<KeyPath>& paths,
-                           std::vector<Place>& found) {
-    if (auto tensor = file.archive.tensor(file.archive.root())) {
-      paths.push_back({"tensor"});
-      found.push_back({&file, *std::move(tensor)});
-      return;
-    }
-    std::vector<Entry> entries;
-    list(file.archive, without_type(file.archive.root()), kTop, 0, entries);
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (entries.size() > kMostKeys) {
-        throw Error(ErrorKind::kFormat,
-                    cat(file.path.string(), ": more than ", kMostKeys, " keys"));
-      }
-      const formats::PickleValue value = entries[i].value;
-      if (auto tensor = file.archive.tensor(value)) {
-        paths.push_back(path_of(entries, i));
-        found.push_back({&file, *std::move(tensor)});
+  static void list(const File& file, const TorchPart& part, std::vector<KeyPath>& paths,
+                   std::vector<Piece>& pieces) {
+    for (TorchEntry& entry : list_tensors(file.archive, file.path.string())) {
+      Piece piece{&file, part.rank, {}, {}, {}};
+      if (is_dtensor(entry.value)) {
+        DTensorPart values = read_dtensor(file.archive, entry.value, file.path.string());
+        piece.values = std::move(values.local);
+        piece.shape = std::move(values.shape);
+        piece.box = std::move(values.box);
       } else {
-        list(file.archive, value, i, entries[i].depth, entries);
+        piece.values = *file.archive.tensor(entry.value);
+        piece.shape = piece.values.shape;
+        piece.box = mesh::Box::whole(piece.shape);
       }
+      pieces.push_back(std::move(piece));
+      KeyPath path = part.holder;
+      path.insert(path.end(), std::make_move_iterator(entry.path.begin()),
+                  std::make_move_iterator(entry.path.end()));
+      paths.push_back(std::move(path));
     }
   }
 
-  void add(StateKey key, Place place) {
-    const formats::TorchTensor& stored = place.tensor;
-    StoredTensor tensor{key.name, stored.shape, formats::dtype_of_torch(stored.dtype), {}};
-    tensor.shards.push_back({0, mesh::Box::whole(stored.shape)});
-    if (!places_.emplace(key.name, std::move(place)).second) {
-      throw Error(ErrorKind::kFormat, cat(path_.string(), ": two tensors come out as ", key.name));
+  // Of equal parts the first rank's is read; an empty part of a tensor is none.
+  void add(const StateKey& key, Piece piece) {
+    std::vector<StoredTensor>& list = key.parameter ? tensors_ : optimizer_;
+    const formats::Dtype dtype = formats::dtype_of_torch(piece.values.dtype);
+    const auto [number, fresh] = numbers_.emplace(key.name, list.size());
+    if (fresh) list.push_back({key.name, piece.shape, dtype, {}});
+    StoredTensor& tensor = list[number->second];
+    std::vector<Piece>& pieces = places_[key.name];
+    const bool again =
+        !fresh && (!what_.by_rank || (!pieces.empty() && pieces.back().rank == piece.rank));
+    if (again) {
+      throw Error(ErrorKind::kFormat,
+                  cat(what_.path.string(), ": two tensors come out as ", key.name));
     }
-    (key.parameter ? tensors_ : optimizer_).push_back(std::move(tensor));
+    if (tensor.shape != piece.shape || tensor.dtype != dtype) {
+      throw Error(ErrorKind::kFormat,
+                  cat(what_.path.string(), ": ", key.name, " has another shape or dtype in ",
+                      piece.file->path.filename().string()),
+                  "the files are of several checkpoints; copy the folder anew");
+    }
+    const bool held = std::any_of(pieces.begin(), pieces.end(),
+                                  [&](const Piece& other) { return other.box == piece.box; });
+    if (held || (piece.box.numel() == 0 && tensor.numel() != 0)) return;
+    tensor.shards.push_back({piece.rank, piece.box});
+    pieces.push_back(std::move(piece));
   }
 
-  fs::path path_;
-  std::vector<StoredProblem> problems_;
-  std::vector<std::unique_ptr<File>> files_;  // views and places point into them
-  std::map<std::string, Place, std::less<>> places_;
+  void check_covered(const StoredTensor& tensor) {
+    const auto problem = why_not_covered(tensor);
+    if (!problem) return;
+    if (what_.damage == Damage::kListed) {
+      what_.problems.push_back({tensor.name, *problem});
+      torn_.insert(tensor.name);
+      return;
+    }
+    throw Error(ErrorKind::kFormat, cat(what_.path.string(), ": ", tensor.name, ": ", *problem),
+                what_.by_rank ? "files of ranks are missing, or of several checkpoints"
+                              : "a file of one rank; its folder opens with the files of all");
+  }
+
+  TorchFiles what_;
+  std::vector<std::unique_ptr<File>> files_;  // pieces view them
+  std::map<std::string, std::vector<Piece>, std::less<>> places_;
+  std::map<std::string, size_t> numbers_;    // in the lists before they are sorted
+  std::set<std::string, std::less<>> torn_;  // tensors that are not whole
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };
@@ -263,7 +261,10 @@ std::unique_ptr<TensorSource> open_indexed(const fs::path& folder, Damage damage
   if (parts.empty()) {
     throw Error(ErrorKind::kFormat, cat(path.string(), ": none of its files is there"));
   }
-  return std::make_unique<TorchSource>(folder, parts, std::move(files.problems));
+  return open_torch_files({.path = folder,
+                           .parts = std::move(parts),
+                           .damage = damage,
+                           .problems = std::move(files.problems)});
 }
 
 }  // namespace
@@ -272,6 +273,10 @@ bool is_torch_source(const fs::path& path) {
   if (!fs::is_directory(path)) return is_torch_file(path);
   return is_torch_file(path / kSingle) || fs::is_regular_file(path / kIndex) ||
          !unnamed_models(path).empty();
+}
+
+std::unique_ptr<TensorSource> open_torch_files(TorchFiles files) {
+  return std::make_unique<TorchSource>(std::move(files));
 }
 
 std::unique_ptr<TensorSource> open_torch_source(const fs::path& path, Damage damage) {
@@ -305,7 +310,7 @@ std::unique_ptr<TensorSource> open_torch_source(const fs::path& path, Damage dam
                 "where its code may run, torch.save(torch.load(FILE, weights_only=False), FILE) "
                 "writes today's format");
   }
-  return std::make_unique<TorchSource>(path, parts, std::vector<StoredProblem>());
+  return open_torch_files({.path = path, .parts = std::move(parts), .damage = damage});
 }
 
 }  // namespace am::stored

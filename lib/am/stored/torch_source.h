@@ -3,9 +3,14 @@
 // executed.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "am/stored/state_keys.h"
 #include "am/stored/tensor_source.h"
 
 namespace am::stored {
@@ -18,5 +23,28 @@ bool is_torch_source(const std::filesystem::path& path);
 // folder whose files are several models.
 std::unique_ptr<TensorSource> open_torch_source(const std::filesystem::path& path,
                                                 Damage damage = Damage::kRefused);
+
+// A file, the dict in which its state lies among those of its folder ({"optimizer"}), and the rank
+// that wrote it.
+struct TorchPart {
+  std::filesystem::path path;
+  KeyPath holder = {};
+  int64_t rank = 0;
+};
+
+struct TorchFiles {
+  std::string format = {};                 // "torch" or "torch-legacy" where it is empty
+  std::filesystem::path path;              // the file, or the folder of all
+  std::vector<TorchPart> parts;            // by rank, the first one's first
+  bool by_rank = false;                    // each rank has written its part of each tensor
+  std::filesystem::path config_file = {};  // beside `path` where it is empty
+  std::optional<int64_t> step = {};
+  Damage damage = Damage::kRefused;
+  std::vector<StoredProblem> problems = {};  // of files that are missing
+};
+// Parts of tensors are those of DTensors (dtensor.h); what is no DTensor is whole, and where ranks
+// have it several times the first one's is read. Throws Error(kFormat) where files disagree and,
+// where damage is refused, where parts are missing.
+std::unique_ptr<TensorSource> open_torch_files(TorchFiles files);
 
 }  // namespace am::stored

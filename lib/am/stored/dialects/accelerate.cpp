@@ -1,14 +1,19 @@
 #include "am/stored/dialects/accelerate.h"
 
+#include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "am/base/file.h"
 #include "am/base/json.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
 #include "am/stored/dcp_source.h"
 #include "am/stored/dialects/hub_config.h"
 #include "am/stored/dialects/paired_source.h"
+#include "am/stored/torch_source.h"
 
 namespace am::stored {
 
@@ -33,12 +38,56 @@ std::optional<int64_t> step_of(const fs::path& folder) {
   return step->get<int64_t>();
 }
 
+// The file in which a rank writes its part of each tensor where torch.distributed.checkpoint is
+// switched off. `what`: kModel or kOptimizer.
+fs::path rank_file(const fs::path& folder, const char* what, int64_t rank) {
+  return folder / cat(what, "_rank", rank, ".bin");
+}
+
+// Ranks whose files of the model are there.
+std::vector<int64_t> ranks_of(const fs::path& folder) {
+  const std::string begin = cat(kModel, "_rank");
+  std::vector<int64_t> ranks;
+  if (!fs::is_directory(folder)) return ranks;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".bin" || !starts_with(name, begin)) continue;
+    const auto rank = parse_integer(std::string_view(name).substr(begin.size()));
+    if (rank && *rank >= 0 && entry.path() == rank_file(folder, kModel, *rank)) {
+      ranks.push_back(*rank);
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+std::unique_ptr<TensorSource> open_rank_files(const fs::path& path, const fs::path& config,
+                                              Damage damage) {
+  TorchFiles files{.format = "accelerate",
+                   .path = path,
+                   .by_rank = true,
+                   .config_file = config,
+                   .step = step_of(path),
+                   .damage = damage};
+  for (const int64_t rank : ranks_of(path)) {
+    files.parts.push_back({rank_file(path, kModel, rank), {"model"}, rank});
+    const fs::path states = rank_file(path, kOptimizer, rank);
+    if (fs::is_regular_file(states)) files.parts.push_back({states, {"optimizer"}, rank});
+  }
+  return open_torch_files(std::move(files));
+}
+
 }  // namespace
 
-bool is_accelerate_folder(const fs::path& path) { return is_dcp_source(path / kModel); }
+bool is_accelerate_folder(const fs::path& path) {
+  return is_dcp_source(path / kModel) || !ranks_of(path).empty();
+}
 
-std::unique_ptr<TensorSource> open_accelerate_folder(const fs::path& path) {
+std::unique_ptr<TensorSource> open_accelerate_folder(const fs::path& path, Damage damage) {
   const std::vector<fs::path> configs = {path, fs::absolute(path).lexically_normal().parent_path()};
+  if (!is_dcp_source(path / kModel)) {
+    return open_rank_files(path, find_hub_config(configs).file, damage);
+  }
   auto states = is_dcp_source(path / kOptimizer) ? open_dcp_source(path / kOptimizer) : nullptr;
   return pair_up({"accelerate", path, find_hub_config(configs).file, step_of(path)},
                  open_dcp_source(path / kModel), std::move(states));

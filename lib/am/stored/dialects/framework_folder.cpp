@@ -15,6 +15,7 @@
 #include "am/stored/dialects/automodel.h"
 #include "am/stored/dialects/dialect.h"
 #include "am/stored/dialects/mapped_source.h"
+#include "am/stored/dialects/torch_checkpointing.h"
 #include "am/stored/dialects/unread_folder.h"
 #include "am/stored/hf_shards_source.h"
 #include "am/stored/hf_source.h"
@@ -136,7 +137,8 @@ bool is_framework_folder(const fs::path& path) {
   if (!fs::is_directory(path)) return false;
   return is_dcp_source(path) || is_dcp_source(path / kOlmoStates) || is_megatron_parent(path) ||
          is_unread_folder(path) || !sharded_backend(path).empty() || is_automodel_folder(path) ||
-         is_accelerate_folder(path) || is_hf_shards_source(shards_of(path));
+         is_accelerate_folder(path) || is_torch_checkpointing(path) ||
+         is_hf_shards_source(shards_of(path));
 }
 
 std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path, Damage damage) {
@@ -166,7 +168,8 @@ std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path, Damage
   if (is_dcp_source(path / kOlmoStates)) return open_dcp_folder(path / kOlmoStates);
   if (is_unread_folder(path)) refuse_folder(path);
   if (is_automodel_folder(path)) return open_automodel_folder(path, damage);
-  if (is_accelerate_folder(path)) return open_accelerate_folder(path);
+  if (is_accelerate_folder(path)) return open_accelerate_folder(path, damage);
+  if (is_torch_checkpointing(path)) return open_torch_checkpointing(path, damage);
   if (is_dcp_source(path)) return open_dcp_folder(path);
   return open_hf_shards_source(shards_of(path), {path, beside(path)}, damage);
 }

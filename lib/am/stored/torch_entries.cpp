@@ -1,0 +1,99 @@
+#include "am/stored/torch_entries.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/stored/dtensor.h"
+
+namespace am::stored {
+
+namespace {
+
+using formats::PickleKind;
+using formats::PickleValue;
+
+constexpr size_t kMostKeys = 4'000'000;
+constexpr size_t kDeepestKeys = 16;
+constexpr size_t kTop = std::numeric_limits<size_t>::max();
+
+// A value of a nested state, and the dict or list that holds it.
+struct Entry {
+  std::string key;
+  size_t holder = kTop;  // in the list of entries
+  PickleValue value;
+  size_t depth = 1;  // keys that lead to it
+};
+
+// The value itself of what C++ has saved with its type: torch::pickle_save.
+PickleValue without_type(const PickleValue& value) {
+  const bool typed = value.is_object("torch.jit._pickle", "restore_type_tag");
+  return typed && !value.arguments().items().empty() ? value.arguments().items().front() : value;
+}
+
+bool holds_more(const PickleValue& value) {
+  return value.is(PickleKind::kDict) || value.is(PickleKind::kList) ||
+         value.is(PickleKind::kTuple) || value.is_object("collections", "OrderedDict");
+}
+
+bool is_tensor(const formats::TorchArchive& archive, const PickleValue& value) {
+  return is_dtensor(value) || archive.tensor(value).has_value();
+}
+
+// Key and value of each entry of a dict; place and value of each dict, list or tensor in a list.
+void list(const formats::TorchArchive& archive, const PickleValue& value, size_t holder,
+          size_t depth, std::vector<Entry>& entries) {
+  if (depth == kDeepestKeys || !holds_more(value)) return;
+  const auto add = [&](std::string key, const PickleValue& held) {
+    entries.push_back({std::move(key), holder, without_type(held), depth + 1});
+  };
+  if (value.is(PickleKind::kList) || value.is(PickleKind::kTuple)) {
+    for (size_t i = 0; i < value.items().size(); ++i) {
+      const PickleValue& item = value.items()[i];
+      if (holds_more(without_type(item)) || is_tensor(archive, item)) add(std::to_string(i), item);
+    }
+    return;
+  }
+  const auto pairs = value.is(PickleKind::kDict) ? value.items() : value.contents();
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    if (const auto text = pairs[i].text()) {
+      add(std::string(*text), pairs[i + 1]);
+    } else if (const auto number = pairs[i].integer()) {
+      add(std::to_string(*number), pairs[i + 1]);  // an optimizer's state counts its parameters
+    }
+  }
+}
+
+KeyPath path_of(const std::vector<Entry>& entries, size_t entry) {
+  KeyPath path;
+  for (; entry != kTop; entry = entries[entry].holder) path.push_back(entries[entry].key);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace
+
+std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
+                                     const std::string& where) {
+  const PickleValue root = without_type(archive.root());
+  if (is_tensor(archive, root)) return {{{"tensor"}, root}};
+  std::vector<TorchEntry> found;
+  std::vector<Entry> entries;
+  list(archive, root, kTop, 0, entries);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries.size() > kMostKeys) {
+      throw Error(ErrorKind::kFormat, cat(where, ": more than ", kMostKeys, " keys"));
+    }
+    const PickleValue value = entries[i].value;
+    if (is_tensor(archive, value)) {
+      found.push_back({path_of(entries, i), value});
+    } else {
+      list(archive, value, i, entries[i].depth, entries);
+    }
+  }
+  return found;
+}
+
+}  // namespace am::stored
