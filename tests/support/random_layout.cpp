@@ -71,7 +71,7 @@ void draw_sizes(Draw& draw, model::ModelConfig& config, std::string& name) {
   }
   if (!config.moe) return;
   model::MoeConfig& moe = *config.moe;
-  change(2, "experts", moe.experts, moe.groups * draw.any<int64_t>({3, 4, 5, 6, 7, 8}));
+  change(2, "experts", moe.experts, moe.groups * draw.any<int64_t>({3, 4, 5, 5, 5, 6, 7, 7, 7, 8}));
   change(2, "top", moe.experts_per_token, 1 + draw.below(3));
   change(3, "expert width", moe.expert_width, moe.expert_width - draw.below(8));
 }
@@ -111,8 +111,29 @@ struct DrawnAxes {
   int64_t world() const { return pp * replicas * shards * cp * tp; }
 };
 
-DrawnAxes draw_axes(Draw& draw, const std::string& strategy) {
+// One axis over many ranks: 5, 7 and 8 of them hardly come about beside other axes.
+DrawnAxes draw_long_axis(Draw& draw, const model::ModelConfig& config) {
   DrawnAxes axes;
+  const int64_t ranks = draw.any<int64_t>({5, 7, 8});
+  const int64_t kind = draw.below(config.moe ? 5 : 3);
+  if (kind == 0) {
+    axes.shards = ranks;
+  } else if (kind == 1) {
+    axes.replicas = ranks;
+  } else if (kind == 2) {
+    axes.tp = std::max<int64_t>(config.num_key_value_heads, 2);
+  } else {
+    axes.shards = axes.ep = config.moe->experts;
+  }
+  return axes;
+}
+
+DrawnAxes draw_axes(Draw& draw, const std::string& strategy, const model::ModelConfig& config) {
+  DrawnAxes axes;
+  if (strategy == "fsdp2" && draw.once_in(5)) {
+    axes = draw_long_axis(draw, config);
+    if (axes.world() > 1 && axes.world() <= kMostDrawnRanks) return axes;
+  }
   do {
     axes.shards = draw.any<int64_t>({1, 1, 2, 2, 3, 4, 5, 7});
     axes.cp = strategy == "ddp" ? 1 : draw.any<int64_t>({1, 1, 1, 2, 2, 3, 4});
@@ -175,7 +196,7 @@ std::string drawn_plan(Draw& draw, const model::ModelConfig& config, std::string
   DrawnText text;
   const std::string strategy =
       draw.any({"fsdp2", "fsdp2", "fsdp2", "fsdp2", "ddp", "megatron_fsdp"});
-  const DrawnAxes axes = draw_axes(draw, strategy);
+  const DrawnAxes axes = draw_axes(draw, strategy, config);
   write_mesh(axes, text);
   write_strategy(draw, strategy, axes, text);
   int64_t micro_batches = 1 + draw.below(3);
