@@ -1,10 +1,12 @@
 #include "am/stored/dtensor.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/stored/dtensor_spec.h"
 
 namespace am::stored {
 
@@ -17,35 +19,48 @@ using formats::PickleValue;
 enum RebuildArgument : size_t { kFunction, kType, kArguments, kState, kRebuildSize };
 constexpr size_t kWrapperShape = 2;
 constexpr size_t kMostDims = 64;
+constexpr int kDeepest = 4;  // torch.Size, its arguments, a tuple, nested sizes
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kFormat, cat(where, ": a DTensor ", what),
               "torch.distributed.checkpoint.save writes a folder that is read");
 }
 
-// Of a tuple, a list, or a lone number; false for anything else, nested tuples are flattened.
-bool append_integers(const PickleValue& value, Shape& numbers) {
+bool append_integers(const PickleValue& value, int depth, Shape& numbers) {
   if (const auto number = value.integer()) {
     numbers.push_back(*number);
     return numbers.size() <= kMostDims;
   }
-  if (!value.is(PickleKind::kTuple) && !value.is(PickleKind::kList)) return false;
-  for (const PickleValue& item : value.items()) {
-    if (!append_integers(item, numbers)) return false;
-  }
-  return true;
+  const bool size = value.is_object("torch", "Size");
+  if (!size && !value.is(PickleKind::kTuple) && !value.is(PickleKind::kList)) return false;
+  const auto items = size ? value.arguments().items() : value.items();
+  if (items.size() > kMostDims || depth == kDeepest) return false;
+  return std::all_of(items.begin(), items.end(), [&](const PickleValue& item) {
+    return append_integers(item, depth + 1, numbers);
+  });
 }
 
-std::optional<Shape> integers_of(const PickleValue* value) {
-  Shape numbers;
-  if (value == nullptr || !append_integers(*value, numbers)) return std::nullopt;
-  return numbers;
+// A dim that several dims were flattened to has their product.
+std::optional<Shape> layout_sizes(const PickleValue* shape) {
+  if (shape == nullptr || !shape->is(PickleKind::kTuple)) return integers_of(shape);
+  Shape sizes;
+  for (const PickleValue& item : shape->items()) {
+    const auto factors = integers_of(&item);
+    int64_t size = 1;
+    if (!factors) return std::nullopt;
+    for (const int64_t factor : *factors) {
+      if (__builtin_mul_overflow(size, factor, &size)) return std::nullopt;
+    }
+    sizes.push_back(size);
+    if (sizes.size() > kMostDims) return std::nullopt;
+  }
+  return sizes;
 }
 
 // torch 2.11 keeps the sizes in the mesh's layout, older versions a tensor of its ranks.
 std::optional<Shape> mesh_sizes(const formats::TorchArchive& archive, const PickleValue& mesh) {
   if (const PickleValue* layout = mesh.state().find("_layout")) {
-    return integers_of(layout->state().find("shape"));
+    return layout_sizes(layout->state().find("shape"));
   }
   for (const char* name : {"mesh", "_mesh"}) {
     const PickleValue* ranks = mesh.state().find(name);
@@ -55,30 +70,41 @@ std::optional<Shape> mesh_sizes(const formats::TorchArchive& archive, const Pick
   return std::nullopt;
 }
 
-// The cuts that give the part, in their order.
-std::vector<mesh::Cut> cuts_of(const PickleValue& placements, const Shape& sizes,
-                               const Shape& coordinate, const Shape& shape,
-                               const std::string& where) {
-  const auto list = placements.items();
-  const bool fits = list.size() == sizes.size() && list.size() == coordinate.size();
-  if (!fits) fail(where, "has not a placement for each dim of its mesh");
-  std::vector<mesh::Cut> plain, strided;
-  for (size_t axis = 0; axis < list.size(); ++axis) {
-    const std::string_view kind = list[axis].global().name();
-    if (kind == "Replicate") continue;
+std::vector<AxisPlacement> placements_of(const PickleValue& placements, const std::string& where) {
+  std::vector<AxisPlacement> axes;
+  for (const PickleValue& each : placements.items()) {
+    const std::string_view kind = each.global().name();
+    if (kind == "Replicate") {
+      axes.push_back({});
+      continue;
+    }
     if (kind != "Shard" && kind != "_StridedShard") {
       fail(where, cat("is placed as ", kind.empty() ? "what is not known" : kind));
     }
-    const PickleValue* dim = list[axis].state().find("dim");
-    const auto number = dim == nullptr ? std::nullopt : dim->integer();
-    const bool cuts = number && *number >= 0 && *number < static_cast<int64_t>(shape.size()) &&
-                      sizes[axis] > 0 && coordinate[axis] >= 0 && coordinate[axis] < sizes[axis];
-    if (!cuts) fail(where, "is sharded on a dim, or on a rank of its mesh, that it does not have");
-    (kind == "Shard" ? plain : strided)
-        .push_back({static_cast<int>(*number), sizes[axis], coordinate[axis]});
+    const auto number = [&](const char* name) {
+      const PickleValue* value = each.state().find(name);
+      const auto read = value == nullptr ? std::nullopt : value->integer();
+      if (!read) fail(where, cat("is placed as ", kind, " without ", name));
+      return *read;
+    };
+    axes.push_back({true, number("dim"), kind == "Shard" ? 1 : number("split_factor")});
   }
-  plain.insert(plain.end(), strided.rbegin(), strided.rend());
-  return plain;
+  return axes;
+}
+
+// Dims of the mesh in the order in which they cut; empty where the spec leaves it to its
+// placements.
+std::vector<size_t> shard_order(const PickleValue& spec, const std::string& where) {
+  std::vector<size_t> order;
+  const PickleValue* entries = spec.find("shard_order");
+  if (entries == nullptr) return order;
+  for (const PickleValue& entry : entries->items()) {
+    const auto arguments = entry.arguments().items();
+    const auto axes = arguments.size() == 2 ? integers_of(&arguments[1]) : std::nullopt;
+    if (!axes) fail(where, "is cut in an order that is not known");
+    for (const int64_t axis : *axes) order.push_back(static_cast<size_t>(axis));
+  }
+  return order;
 }
 
 }  // namespace
@@ -87,6 +113,12 @@ bool is_dtensor(const PickleValue& value) {
   if (!value.is_object("torch._tensor", "_rebuild_from_type_v2")) return false;
   const auto arguments = value.arguments().items();
   return arguments.size() == kRebuildSize && arguments[kType].name() == "DTensor";
+}
+
+std::optional<Shape> integers_of(const PickleValue* value) {
+  Shape numbers;
+  if (value == nullptr || !append_integers(*value, 0, numbers)) return std::nullopt;
+  return numbers;
 }
 
 DTensorPart read_dtensor(const formats::TorchArchive& archive, const PickleValue& value,
@@ -111,15 +143,26 @@ DTensorPart read_dtensor(const formats::TorchArchive& archive, const PickleValue
   const auto sizes = mesh_sizes(archive, *mesh);
   const auto coordinate = integers_of(mesh->state().find("_coordinate_on_dim"));
   if (!sizes || !coordinate) fail(where, "whose mesh does not say which of its ranks it is");
-  for (const int64_t size : *shape) {
-    if (size < 0) fail(where, "of a negative size");
-  }
-  mesh::Box box = mesh::cut_box(*shape, cuts_of(*placements, *sizes, *coordinate, *shape, where));
+  DTensorSpec lies{*shape, *sizes, placements_of(*placements, where), {}};
+  const bool strided =
+      std::any_of(lies.axes.begin(), lies.axes.end(),
+                  [](const AxisPlacement& axis) { return axis.split_factor != 1; });
+  if (!strided) lies.order = shard_order(spec->state(), where);
+  if (const auto problem = put_in_order(lies)) fail(where, *problem);
+  if (!is_on_mesh(lies, *coordinate)) fail(where, "is of a rank that its mesh does not have");
+  mesh::Box box = part_at(lies, *coordinate);
   if (tensor->shape != box.shape) {
     fail(where, cat("whose part is ", shape_text(tensor->shape), ", and ", shape_text(box.shape),
                     " by its mesh and placements"));
   }
-  return {*tensor, *shape, std::move(box)};
+  int64_t ranks = ranks_of(lies);
+  if (const PickleValue* root = mesh->state().find("_root_mesh")) {
+    const auto all = mesh_sizes(archive, *root);
+    DTensorSpec whole{{}, all.value_or(Shape()), {}, {}};
+    whole.axes.resize(whole.sizes.size());
+    if (!put_in_order(whole)) ranks = std::max(ranks, ranks_of(whole));
+  }
+  return {*tensor, *shape, std::move(box), ranks};
 }
 
 }  // namespace am::stored
