@@ -1,11 +1,9 @@
 // Checkpoints as training frameworks save them (scripts/fixtures/make_framework_fixtures.py), read
 // to the bit under the hub's names.
 #include <ATen/ATen.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <set>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
@@ -13,80 +11,11 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/stored/tensor_source.h"
-#include "am/tensor/redistribute.h"
+#include "support/framework_folder.h"
 
 namespace am::checkpoint {
-namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path kFrameworks = fs::path(AM_TEST_DATA) / "frameworks";
-
-// Bytes, for not every dtype can be compared.
-bool equal_bytes(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
-         (a.numel() == 0 ||
-          std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0);
-}
-
-std::set<std::string> all_names(const stored::TensorSource& source) {
-  std::set<std::string> names;
-  for (const auto* list : {&source.tensors(), &source.optimizer_tensors()}) {
-    for (const stored::StoredTensor& each : *list) names.insert(each.name);
-  }
-  return names;
-}
-
-// What `name`/expected.safetensors has, which is all that the folder has but `besides`.
-void check_expected(const stored::TensorSource& source, const std::string& name,
-                    const std::set<std::string>& besides = {}) {
-  const auto expected = stored::open_tensor_source(kFrameworks / name / "expected.safetensors");
-  std::set<std::string> names = besides;
-  for (const std::string& each : all_names(*expected)) {
-    INFO(name << ": " << each);
-    names.insert(each);
-    const stored::StoredTensor* stored = source.find(each);
-    REQUIRE(stored != nullptr);
-    CHECK(equal_bytes(checkpoint::read_all(source, each), checkpoint::read_all(*expected, each)));
-    // Where a rank's rows are said to be they are: shards make up the tensor.
-    CHECK_NOTHROW(stored::require_covered(*stored, source.path()));
-  }
-  CHECK(all_names(source) == names);
-}
-
-// All boxes of a step of rows, some columns cut off.
-void check_boxes(const stored::TensorSource& source, const std::string& name) {
-  const at::Tensor all = checkpoint::read_all(source, name);
-  for (int64_t first = 0; first < all.size(0); ++first) {
-    for (int64_t rows = 1; rows <= all.size(0) - first; rows += 2) {
-      mesh::Box box{{first}, {rows}};
-      if (all.dim() == 2) {
-        box.offset.push_back(1);
-        box.shape.push_back(all.size(1) - 2);
-      }
-      at::Tensor out = at::empty(box.shape, at::kDouble);
-      checkpoint::read(source, name, box, out);
-      const Shape origin(box.shape.size(), 0);
-      CHECK(at::equal(out, tensor::view_box(all, origin, box).to(at::kDouble)));
-    }
-  }
-}
-
-// A copy that a test may change.
-struct FrameworkFolder {
-  fs::path path;
-
-  explicit FrameworkFolder(const fs::path& from, const std::string& name = {})
-      : path(fs::temp_directory_path() / cat("am_frameworks_", ::getpid(), name)) {
-    fs::remove_all(path);
-    fs::copy(from, path, fs::copy_options::recursive);
-  }
-  ~FrameworkFolder() { fs::remove_all(path); }
-  FrameworkFolder(const FrameworkFolder&) = delete;
-  FrameworkFolder& operator=(const FrameworkFolder&) = delete;
-};
-
-}  // namespace
 
 TEST_CASE("torchtitan's folders have the hub's names and rows") {
   const auto llama = stored::open_tensor_source(kFrameworks / "torchtitan" / "step-2");
@@ -268,78 +197,6 @@ TEST_CASE("accelerate's folders: a model and its optimizer, each of torch.distri
   CHECK(source->optimizer_tensors().empty());
   CHECK(source->step() == std::nullopt);
   CHECK(source->config_file() == folder.path / "config.json");
-}
-
-TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpointing") {
-  struct Kind {
-    std::string name, folder, format, model, optimizer;  // of the files, before the rank
-    std::string end;
-  };
-  const Kind kind = GENERATE(
-      Kind{"accelerate_ranks", "checkpoint-2", "accelerate", "pytorch_model_fsdp_0_rank",
-           "optimizer_0_rank", ".bin"},
-      Kind{"torch_checkpointing", "step-2", "torch-checkpointing", "model_", "optimizer_", ".pt"});
-  INFO(kind.name);
-  const FrameworkFolder folder(kFrameworks / kind.name / kind.folder);
-  const auto file = [&](const std::string& begin, int rank) {
-    return folder.path / cat(begin, rank, kind.end);
-  };
-  {
-    const auto source = stored::open_tensor_source(folder.path);
-    CHECK(source->format() == kind.format);
-    check_expected(*source, kind.name);
-    // Strided shards of tensor parallelism under fully_shard, and columns.
-    check_boxes(*source, "model.layers.1.self_attn.q_proj.weight");
-    check_boxes(*source, "model.layers.1.self_attn.o_proj.weight");
-    check_boxes(*source, "optim.state.model.layers.0.mlp.down_proj.weight.exp_avg_sq");
-    CHECK(source->tensors().size() == 21);
-    CHECK(source->optimizer_tensors().size() == 63);
-    CHECK(source->find("model.layers.0.self_attn.q_proj.weight")->shards.size() == 4);
-    CHECK(source->find("lm_head.weight")->shards.size() == 2);
-    CHECK(source->data_files().size() == 8);
-  }
-  // One rank's file is no model.
-  CHECK_THROWS_WITH(stored::open_tensor_source(file(kind.model, 1)),
-                    Catch::Contains("no part of it") || Catch::Contains("elements"));
-  fs::remove(file(kind.model, 3));
-  CHECK_THROWS_AS(stored::open_tensor_source(folder.path), Error);
-  const auto source = stored::open_tensor_source(folder.path, stored::Damage::kListed);
-  CHECK_FALSE(source->damage().empty());
-  // Rank 1 has the same rows of the head.
-  CHECK_NOTHROW(checkpoint::read_all(*source, "lm_head.weight"));
-  CHECK_THROWS_AS(checkpoint::read_all(*source, "model.layers.0.self_attn.q_proj.weight"), Error);
-  // Files of another save beside them.
-  fs::copy_file(file(kind.optimizer, 0), file(kind.model, 3));
-  CHECK_THROWS_AS(stored::open_tensor_source(folder.path), Error);
-}
-
-TEST_CASE("metadata of torch_checkpointing that lies") {
-  const FrameworkFolder folder(kFrameworks / "torch_checkpointing" / "step-2");
-  const fs::path file = folder.path / "metadata.pkl";
-  const std::string whole = read_file(file);
-  const auto with = [&](const std::string& old, const std::string& now) {
-    std::string text = whole;
-    for (size_t at = text.find(old); at != std::string::npos; at = text.find(old, at + 1)) {
-      text.replace(at, old.size(), now);
-    }
-    write_file_atomically(file, text);
-  };
-  with("DTensorShardingMetadata", "DTensorShardingMetadatb");
-  CHECK_THROWS_WITH(stored::open_tensor_source(folder.path),
-                    Catch::Contains("is described as DTensorShardingMetadatb"));
-  with("world_size", "world_sizf");
-  CHECK_THROWS_WITH(stored::open_tensor_source(folder.path), Catch::Contains("world_size"));
-  with("2.0", "3.0");
-  CHECK_THROWS_WITH(stored::open_tensor_source(folder.path), Catch::Contains("version"));
-  write_file_atomically(file, whole.substr(0, whole.size() / 2));
-  CHECK_THROWS_AS(stored::open_tensor_source(folder.path), Error);
-  using std::string_literals::operator""s;
-  write_file_atomically(file,
-                        "\x80\x02"
-                        "cos\nsystem\nX\x04\0\0\0true\x85R."s);
-  CHECK_THROWS_WITH(stored::open_tensor_source(folder.path), Catch::Contains("os.system"));
-  fs::remove(file);  // written where items are never resharded
-  CHECK(stored::open_tensor_source(folder.path)->tensors().size() == 21);
 }
 
 TEST_CASE("shards of PyTorch's Hugging Face writer") {

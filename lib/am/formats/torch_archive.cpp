@@ -62,8 +62,16 @@ const TorchDtype* dtype_of_storage(const PickleValue& storage) {
 
 // Which arguments torch._utils._rebuild_tensor_v2 and _v3 begin with.
 enum RebuildArgument : size_t { kStorage, kOffset, kSize, kStride, kRequiresGrad, kHooks, kDtype };
+// Arguments of torch._tensor._rebuild_from_type_v2: of a tensor with attributes, or of a subclass.
+enum TypedArgument : size_t { kOfFunction, kOfType, kOfArguments };
 // A storage's persistent id.
 enum StorageId : size_t { kTag, kClass, kKey, kLocation, kNumel, kStorageIdSize };
+
+bool rebuilds_dense(const PickleValue& global) {
+  if (global.module() != "torch._utils") return false;
+  const std::string_view name = global.name();
+  return name == "_rebuild_tensor" || name == "_rebuild_tensor_v2" || name == "_rebuild_tensor_v3";
+}
 
 }  // namespace
 
@@ -155,22 +163,24 @@ std::optional<TorchTensor> TorchArchive::tensor(const PickleValue& value) const 
   for (int depth = 0; depth < kDeepest; ++depth) {
     if (!object.is(PickleKind::kObject)) return std::nullopt;
     const PickleValue global = object.global();
+    const auto parts = object.arguments().items();
+    if (object.is_object("torch._tensor", "_rebuild_from_type_v2")) {
+      const bool dense = parts.size() > kOfArguments && rebuilds_dense(parts[kOfFunction]);
+      if (!dense) return std::nullopt;
+      return strided(parts[kOfArguments].items());
+    }
+    if (rebuilds_dense(global)) return strided(parts);
     if (global.module() != "torch._utils") return std::nullopt;
     const std::string_view name = global.name();
-    if (name == "_rebuild_tensor" || name == "_rebuild_tensor_v2" || name == "_rebuild_tensor_v3") {
-      return strided(object);
-    }
     if (name != "_rebuild_parameter" && name != "_rebuild_parameter_with_state")
       return std::nullopt;
-    const auto arguments = object.arguments().items();
-    if (arguments.empty()) return std::nullopt;
-    object = arguments[0];
+    if (parts.empty()) return std::nullopt;
+    object = parts[0];
   }
   return std::nullopt;
 }
 
-TorchTensor TorchArchive::strided(const PickleValue& object) const {
-  const auto arguments = object.arguments().items();
+TorchTensor TorchArchive::strided(std::span<const PickleValue> arguments) const {
   if (arguments.size() <= kStride) fail("a tensor of too few arguments");
   const auto id = arguments[kStorage].persistent_id().items();
   if (id.size() < kStorageIdSize || id[kTag].text() != "storage") fail("a tensor without storage");

@@ -48,15 +48,16 @@ class TorchArchive {
 
   const PickleValue& root() const { return pickle_.root(); }
   const Pickle& pickle() const { return pickle_; }
-  // Nothing when the value is no tensor. Throws Error(kFormat) for one that lies: a view beyond its
-  // storage, a storage of another size than its record, an unknown dtype.
+  // Nothing when the value is no tensor; attributes that Python code has given one are left out.
+  // Throws Error(kFormat) for one that lies: a view beyond its storage, a storage of another size
+  // than its record, an unknown dtype.
   std::optional<TorchTensor> tensor(const PickleValue& value) const;
 
  private:
   explicit TorchArchive(Pickle pickle) : pickle_(std::move(pickle)) {}
 
   [[noreturn]] void fail(const std::string& what) const;
-  TorchTensor strided(const PickleValue& object) const;
+  TorchTensor strided(std::span<const PickleValue> arguments) const;
 
   std::string where_;
   Pickle pickle_;

@@ -18,11 +18,11 @@
 #include "am/formats/torch_archive.h"
 #include "am/formats/torch_legacy.h"
 #include "am/formats/zip_records.h"
-#include "am/stored/dtensor.h"
 #include "am/stored/rows.h"
 #include "am/stored/state_keys.h"
 #include "am/stored/strided_copy.h"
 #include "am/stored/torch_entries.h"
+#include "am/stored/torch_pieces.h"
 #include "am/stored/weight_index.h"
 
 namespace am::stored {
@@ -34,6 +34,9 @@ namespace {
 constexpr std::array<std::string_view, 4> kExtensions = {".pt", ".pth", ".bin", ".ckpt"};
 constexpr std::string_view kTar = "ustar";
 constexpr size_t kTarPlace = 257;
+constexpr std::string_view kSharded = "torch.distributed._shard.";
+constexpr int64_t kMostMissing = 1 << 16;
+const KeyPath kStepItem = {"step"};
 
 std::string first_bytes(const fs::path& path) {
   const MappedFile file(path);
@@ -54,6 +57,7 @@ class TorchSource : public TensorSource {
     for (const TorchPart& part : what_.parts) {
       if (const File* file = open(part)) list(*file, part, paths, pieces);
     }
+    find_missing();
     std::vector<StateKey> keys = name_state(paths);
     for (size_t i = 0; i < keys.size(); ++i) add(keys[i], std::move(pieces[i]));
     for (auto* list : {&tensors_, &optimizer_}) {
@@ -114,6 +118,10 @@ class TorchSource : public TensorSource {
         : path(from), map(from), archive(formats::TorchArchive::read(map.bytes(), from.string())) {
       for (const auto& global : archive.pickle().globals()) {
         if (global.alarming) refuse_alarm(path, global);
+        if (global.name != "ShardedTensor" || !starts_with(global.module, kSharded)) continue;
+        throw Error(ErrorKind::kFormat, cat(path.string(), ": parts of FSDP1, which are not read"),
+                    "torch.distributed.checkpoint.save writes a folder that is read; accelerate's "
+                    "use_dcp=True calls it");
       }
     }
 
@@ -121,13 +129,10 @@ class TorchSource : public TensorSource {
     MappedFile map;
     formats::TorchArchive archive;
   };
-  // A tensor's values in one file, and their place in it.
-  struct Piece {
+  struct Piece : TorchPiece {
     const File* file;
     int64_t rank;
-    formats::TorchTensor values;
-    Shape shape;  // of the tensor
-    mesh::Box box;
+    size_t entry;  // pieces of one tensor in one file have the same
   };
 
   // Null for a file of several that is damaged, where that is listed.
@@ -144,25 +149,43 @@ class TorchSource : public TensorSource {
     }
   }
 
-  static void list(const File& file, const TorchPart& part, std::vector<KeyPath>& paths,
-                   std::vector<Piece>& pieces) {
+  void list(const File& file, const TorchPart& part, std::vector<KeyPath>& paths,
+            std::vector<Piece>& pieces) {
+    if (part.holder == kStepItem && !what_.step) what_.step = file.archive.root().integer();
     for (TorchEntry& entry : list_tensors(file.archive, file.path.string())) {
-      Piece piece{&file, part.rank, {}, {}, {}};
-      if (is_dtensor(entry.value)) {
-        DTensorPart values = read_dtensor(file.archive, entry.value, file.path.string());
-        piece.values = std::move(values.local);
-        piece.shape = std::move(values.shape);
-        piece.box = std::move(values.box);
-      } else {
-        piece.values = *file.archive.tensor(entry.value);
-        piece.shape = piece.values.shape;
-        piece.box = mesh::Box::whole(piece.shape);
-      }
-      pieces.push_back(std::move(piece));
       KeyPath path = part.holder;
       path.insert(path.end(), std::make_move_iterator(entry.path.begin()),
                   std::make_move_iterator(entry.path.end()));
-      paths.push_back(std::move(path));
+      ++entries_;
+      const auto place = what_.place ? what_.place(path, part.rank) : std::nullopt;
+      const std::string where = cat(file.path.string(), ": ", join(path, "."));
+      TorchPieces held = read_pieces(file.archive, entry.value, place, where);
+      ranks_ = std::max(ranks_, held.ranks);
+      for (TorchPiece& piece : held.pieces) {
+        pieces.push_back({std::move(piece), &file, part.rank, entries_});
+        paths.push_back(path);
+      }
+    }
+  }
+
+  // Files of ranks that meshes have and the folder has not.
+  void find_missing() {
+    if (!what_.rank_file) return;
+    std::set<fs::path> there;
+    for (const TorchPart& part : what_.parts) {
+      if (part.path == what_.rank_file(part.rank)) there.insert(part.path);
+    }
+    if (static_cast<int64_t>(there.size()) >= ranks_) return;
+    for (int64_t rank = 0; rank < std::min(ranks_, kMostMissing); ++rank) {
+      const fs::path file = what_.rank_file(rank);
+      if (there.contains(file)) continue;
+      if (what_.damage == Damage::kRefused) {
+        throw Error(
+            ErrorKind::kIo,
+            cat(file.string(), ": it is not there, and ", ranks_, " ranks have written the folder"),
+            "copy the folder anew, with the files of all ranks");
+      }
+      what_.problems.push_back({file.lexically_relative(what_.path).string(), "it is not there"});
     }
   }
 
@@ -174,8 +197,8 @@ class TorchSource : public TensorSource {
     if (fresh) list.push_back({key.name, piece.shape, dtype, {}});
     StoredTensor& tensor = list[number->second];
     std::vector<Piece>& pieces = places_[key.name];
-    const bool again =
-        !fresh && (!what_.by_rank || (!pieces.empty() && pieces.back().rank == piece.rank));
+    const bool again = !fresh && !pieces.empty() && pieces.back().entry != piece.entry &&
+                       (!what_.by_rank || pieces.back().rank == piece.rank);
     if (again) {
       throw Error(ErrorKind::kFormat,
                   cat(what_.path.string(), ": two tensors come out as ", key.name));
@@ -196,17 +219,28 @@ class TorchSource : public TensorSource {
   void check_covered(const StoredTensor& tensor) {
     const auto problem = why_not_covered(tensor);
     if (!problem) return;
+    // A file that was named by itself: what is missing is in files beside it.
+    const bool lone = ranks_ > 1 && !fs::is_directory(what_.path);
+    const std::string one = cat("one rank's file of ", ranks_);
+    const std::string folder =
+        cat("open its folder, ", folder_of(what_.path).string(), ", with the files of all ranks");
     if (what_.damage == Damage::kListed) {
+      if (lone && torn_.empty()) {
+        what_.problems.push_back({what_.path.filename().string(), cat(one, "; ", folder)});
+      }
       what_.problems.push_back({tensor.name, *problem});
       torn_.insert(tensor.name);
       return;
     }
-    throw Error(ErrorKind::kFormat, cat(what_.path.string(), ": ", tensor.name, ": ", *problem),
-                what_.by_rank ? "files of ranks are missing, or of several checkpoints"
-                              : "a file of one rank; its folder opens with the files of all");
+    throw Error(
+        ErrorKind::kFormat,
+        cat(what_.path.string(), ": ", lone ? cat(one, ": ") : "", tensor.name, ": ", *problem),
+        lone ? folder : "files of ranks are missing, or of several checkpoints");
   }
 
   TorchFiles what_;
+  int64_t ranks_ = 1;  // of the largest mesh
+  size_t entries_ = 0;
   std::vector<std::unique_ptr<File>> files_;  // pieces view them
   std::map<std::string, std::vector<Piece>, std::less<>> places_;
   std::map<std::string, size_t> numbers_;    // in the lists before they are sorted

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "am/stored/state_keys.h"
 #include "am/stored/tensor_source.h"
+#include "am/stored/torch_pieces.h"
 
 namespace am::stored {
 
@@ -23,6 +25,9 @@ bool is_torch_source(const std::filesystem::path& path);
 // folder whose files are several models.
 std::unique_ptr<TensorSource> open_torch_source(const std::filesystem::path& path,
                                                 Damage damage = Damage::kRefused);
+
+// The place of a rank's values; nothing where files beside do not describe the tensor.
+using FindPlace = std::function<std::optional<PartPlace>(const KeyPath& path, int64_t rank)>;
 
 // A file, the dict in which its state lies among those of its folder ({"optimizer"}), and the rank
 // that wrote it.
@@ -39,12 +44,16 @@ struct TorchFiles {
   bool by_rank = false;                    // each rank has written its part of each tensor
   std::filesystem::path config_file = {};  // beside `path` where it is empty
   std::optional<int64_t> step = {};
+  FindPlace place = {};  // of tensors of ranks; may be empty
+  // The file that a rank of a mesh has written; empty where `parts` or `problems` have them all.
+  std::function<std::filesystem::path(int64_t rank)> rank_file = {};
   Damage damage = Damage::kRefused;
   std::vector<StoredProblem> problems = {};  // of files that are missing
 };
-// Parts of tensors are those of DTensors (dtensor.h); what is no DTensor is whole, and where ranks
-// have it several times the first one's is read. Throws Error(kFormat) where files disagree and,
-// where damage is refused, where parts are missing.
+// Parts of tensors are those of DTensors (dtensor.h) and those that `place` knows; other tensors
+// are whole, and where ranks have one several times the first one's is read. Throws Error(kFormat)
+// where files disagree with each other or with `place` and, where damage is refused, where parts
+// are missing.
 std::unique_ptr<TensorSource> open_torch_files(TorchFiles files);
 
 }  // namespace am::stored

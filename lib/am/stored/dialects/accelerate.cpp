@@ -68,11 +68,16 @@ std::unique_ptr<TensorSource> open_rank_files(const fs::path& path, const fs::pa
                    .by_rank = true,
                    .config_file = config,
                    .step = step_of(path),
+                   .rank_file = [path](int64_t rank) { return rank_file(path, kModel, rank); },
                    .damage = damage};
-  for (const int64_t rank : ranks_of(path)) {
+  const std::vector<int64_t> ranks = ranks_of(path);
+  // A job may save its model alone.
+  const bool optimizer = std::any_of(ranks.begin(), ranks.end(), [&](int64_t rank) {
+    return fs::is_regular_file(rank_file(path, kOptimizer, rank));
+  });
+  for (const int64_t rank : ranks) {
     files.parts.push_back({rank_file(path, kModel, rank), {"model"}, rank});
-    const fs::path states = rank_file(path, kOptimizer, rank);
-    if (fs::is_regular_file(states)) files.parts.push_back({states, {"optimizer"}, rank});
+    if (optimizer) files.parts.push_back({rank_file(path, kOptimizer, rank), {"optimizer"}, rank});
   }
   return open_torch_files(std::move(files));
 }

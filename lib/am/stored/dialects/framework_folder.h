@@ -11,7 +11,8 @@
 //     config.yaml or losses.json beside it         NeMo AutoModel: "automodel"
 //   pytorch_model_fsdp_0/, optimizer_0/ beside it,
 //     or pytorch_model_fsdp_0_rank*.bin            accelerate, transformers' Trainer: "accelerate"
-//   model_0.pt with metadata.pkl or model_1.pt     torch_checkpointing: "torch-checkpointing"
+//   metadata.pkl that names ranks' files, or
+//     model_0.pt and model_1.pt                    torch_checkpointing: "torch-checkpointing"
 //   .metadata with anything else                   PyTorch's own: "dcp"
 //   shard-*-model-*-of-*.safetensors with
 //     DCP_SHARDING_INFO                            PyTorch's for the hub: "dcp-huggingface"

@@ -10,8 +10,9 @@
 namespace am::stored {
 
 bool is_torch_checkpointing(const std::filesystem::path& path);
-// DTensors in the files say where their parts lie. Throws Error(kFormat) for tensors whose parts
-// only metadata.pkl describes, for items in other formats, and for files outside of the folder.
+// metadata.pkl, where there is one, names the files and says where parts lie; DTensors say it too,
+// and both must agree. Items that it does not name are found by their files' names. Throws
+// Error(kFormat) for what torch_checkpointing_metadata.h refuses.
 std::unique_ptr<TensorSource> open_torch_checkpointing(const std::filesystem::path& path,
                                                        Damage damage);
 

@@ -1,0 +1,75 @@
+#include "am/stored/torch_pieces.h"
+
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/stored/dtensor.h"
+
+namespace am::stored {
+
+namespace {
+
+using formats::PickleValue;
+
+[[noreturn]] void disagree(const std::string& where) {
+  throw Error(ErrorKind::kFormat, cat(where, ": the folder's metadata describes another part"),
+              "the files are of several checkpoints, or were changed; copy the folder anew");
+}
+
+// The part of a view that begins at `first`; nothing where it is not inside.
+std::optional<formats::TorchTensor> part_of(formats::TorchTensor values, const Shape& first,
+                                            const Shape& shape) {
+  if (shape.size() != values.shape.size()) return std::nullopt;
+  int64_t offset = 0;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    const int64_t room = values.shape[dim] - shape[dim];
+    if (first[dim] > room) return std::nullopt;
+    if (numel(shape) != 0) offset += first[dim] * values.strides[dim];
+  }
+  const int64_t bytes = offset * formats::torch_dtype_size(values.dtype);
+  values.data = numel(shape) == 0 ? std::span<const std::byte>()
+                                  : values.data.subspan(static_cast<size_t>(bytes));
+  values.shape = shape;
+  return values;
+}
+
+// Whether Python code has given a tensor attributes of a part, as torch_checkpointing asks for.
+bool says_place(const PickleValue& value) {
+  if (!value.is_object("torch._tensor", "_rebuild_from_type_v2")) return false;
+  PickleValue state = value.arguments().items().back();
+  if (state.is(formats::PickleKind::kTuple) && !state.items().empty()) state = state.items()[0];
+  return state.find("global_shape") != nullptr;
+}
+
+}  // namespace
+
+TorchPieces read_pieces(const formats::TorchArchive& archive, const PickleValue& value,
+                        const std::optional<PartPlace>& place, const std::string& where) {
+  if (is_dtensor(value)) {
+    DTensorPart part = read_dtensor(archive, value, where);
+    const bool agrees =
+        !place || (place->shape == part.shape && place->boxes.size() == 1 &&
+                   place->boxes.front().box == part.box && place->dtype == part.local.dtype);
+    if (!agrees) disagree(where);
+    return {{{std::move(part.local), std::move(part.shape), std::move(part.box)}}, part.ranks};
+  }
+  const formats::TorchTensor values = archive.tensor(value).value();
+  if (!place) {
+    if (says_place(value)) {
+      throw Error(ErrorKind::kFormat, cat(where, ": a part of a tensor, whose place no file says"),
+                  "open the folder, whose metadata says where the parts lie");
+    }
+    return {{{values, values.shape, mesh::Box::whole(values.shape)}}};
+  }
+  if (place->dtype != values.dtype) disagree(where);
+  TorchPieces found;
+  for (const PartPlace::Box& each : place->boxes) {
+    const auto part = part_of(values, each.local, each.box.shape);
+    if (!part || (place->fills && values.shape != each.box.shape)) disagree(where);
+    found.pieces.push_back({*part, place->shape, each.box});
+  }
+  return found;
+}
+
+}  // namespace am::stored
