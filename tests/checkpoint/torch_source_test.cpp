@@ -127,6 +127,24 @@ TEST_CASE("folders of pytorch_model.bin, in one file and in several") {
   CHECK(names_of(stored::open_tensor_source(temp.path())->tensors()) == Names{"c"});
 }
 
+TEST_CASE("epochs of a training are not ranks of a model") {
+  const TemporaryFolder temp;
+  const at::Tensor a = at::arange(6, at::kFloat);
+  save(temp / "model_0.pt", {{"a", a}});
+  save(temp / "model_1.pt", {{"a", a + 1}});
+  CHECK_THROWS_WITH(stored::open_tensor_source(temp.path()),
+                    Catch::Contains("a differs between model_0.pt and model_1.pt"));
+  save(temp / "model_1.pt", {{"a", a}});
+  CHECK(at::equal(checkpoint::read_all(*stored::open_tensor_source(temp.path()), "a"), a));
+}
+
+TEST_CASE("safetensors of other names do not stand for pytorch_model.bin") {
+  const TemporaryFolder temp;
+  save(temp / "pytorch_model.bin", {{"a", at::ones({2})}});
+  write_file_atomically(temp / "ema.safetensors", "not looked at");
+  CHECK(stored::open_tensor_source(temp.path())->format() == "torch");
+}
+
 TEST_CASE("files of torch.save that are not read") {
   {
     std::string tar(512, '\0');

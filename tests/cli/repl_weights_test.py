@@ -69,6 +69,13 @@ class WeightsTest(RunTest):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("loaded from", result.stderr)
 
+    def test_exports_have_the_names_of_the_model(self):
+        tensors = read_safetensors(LLAMA / "model.safetensors")
+        folder = self.folder_with("prefixed", {f"policy.net.{name}": each for name, each in tensors.items()})
+        out = self.path / "out"
+        self.ask(folder, f"export {out}")
+        self.assertEqual(read_safetensors(out / "model.safetensors"), tensors)
+
     def test_two_models_in_one_file_are_named(self):
         tensors = read_safetensors(LLAMA / "model.safetensors")
         both = {f"{one}.{name}": each for one in ("student", "teacher") for name, each in tensors.items()}
@@ -123,6 +130,7 @@ class WeightsTest(RunTest):
             self.assertLessEqual(wanted, {each.name for each in out.iterdir()})
             self.assertEqual(self.loss(out), self.loss(source))
         # A run's, whose tokenizer the plan names.
+        # Nothing of the model's own tokenizer is mixed with it.
         tokenizer = self.path / "tokens" / "tokenizer.json"
         tokenizer.parent.mkdir()
         shutil.copy(source / "tokenizer.json", tokenizer)

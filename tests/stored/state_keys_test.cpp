@@ -95,6 +95,16 @@ TEST_CASE("two models of one state keep their names") {
   CHECK(parameters_of(paths) == Names{"teacher.model.w", "student.model.w"});
 }
 
+TEST_CASE("a model inside a dict is not chosen over one beside it") {
+  const std::vector<std::string> beside = {"net", "weights", "student"};
+  for (const std::string& key : beside) {
+    const std::vector<KeyPath> paths = {{key, "a.weight"}, {"ema", "model", "a.weight"}};
+    CHECK(parameters_of(paths) == Names{key + ".a.weight", "ema.model.a.weight"});
+  }
+  // What has other names is no model's copy.
+  CHECK(parameters_of({{"app", "model", "a.weight"}, {"rng", "cpu"}}) == Names{"a.weight"});
+}
+
 TEST_CASE("an optimizer's states lose what their parameters lose") {
   const std::vector<KeyPath> paths = {
       {"model", "module.a.weight"},

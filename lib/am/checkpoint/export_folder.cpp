@@ -39,39 +39,36 @@ void finish_export(const fs::path& folder) {
 namespace {
 
 constexpr const char* kTokenizer = "tokenizer.json";
-constexpr std::array<const char*, 14> kCompanions = {kTokenizer,
-                                                     "tokenizer_config.json",
-                                                     "special_tokens_map.json",
-                                                     "added_tokens.json",
-                                                     "tokenizer.model",
-                                                     "spiece.model",
-                                                     "sentencepiece.bpe.model",
-                                                     "vocab.json",
-                                                     "vocab.txt",
-                                                     "merges.txt",
-                                                     "tekken.json",
-                                                     "chat_template.jinja",
-                                                     "chat_template.json",
-                                                     "generation_config.json"};
+constexpr const char* kGeneration = "generation_config.json";
+constexpr std::array<const char*, 13> kTokenizerFiles = {kTokenizer,
+                                                         "tokenizer_config.json",
+                                                         "special_tokens_map.json",
+                                                         "added_tokens.json",
+                                                         "tokenizer.model",
+                                                         "spiece.model",
+                                                         "sentencepiece.bpe.model",
+                                                         "vocab.json",
+                                                         "vocab.txt",
+                                                         "merges.txt",
+                                                         "tekken.json",
+                                                         "chat_template.jinja",
+                                                         "chat_template.json"};
 
-void copy_companions(const fs::path& into, const fs::path& from) {
-  for (const char* name : kCompanions) {
-    if (fs::is_regular_file(from / name))
-      write_file_atomically(into / name, read_file(from / name));
-  }
+void copy_one(const fs::path& into, const fs::path& from, const char* name) {
+  if (fs::is_regular_file(from / name)) write_file_atomically(into / name, read_file(from / name));
 }
 
 }  // namespace
 
 void copy_tokenizer(const fs::path& into, const fs::path& config_folder,
                     const fs::path& tokenizer) {
-  copy_companions(into, config_folder);
-  if (tokenizer.empty()) return;
-  if (fs::is_directory(tokenizer)) return copy_companions(into, tokenizer);
-  if (!fs::is_regular_file(tokenizer)) return;
-  // Only files that lie beside a tokenizer.json belong to it.
-  if (tokenizer.filename() == kTokenizer) return copy_companions(into, folder_of(tokenizer));
-  write_file_atomically(into / kTokenizer, read_file(tokenizer));
+  copy_one(into, config_folder, kGeneration);
+  // A tokenizer.json by another name has no files that belong to it.
+  const bool lone = fs::is_regular_file(tokenizer) && tokenizer.filename() != kTokenizer;
+  if (lone) return write_file_atomically(into / kTokenizer, read_file(tokenizer));
+  fs::path from = config_folder;
+  if (!tokenizer.empty()) from = fs::is_directory(tokenizer) ? tokenizer : folder_of(tokenizer);
+  for (const char* name : kTokenizerFiles) copy_one(into, from, name);
 }
 
 std::string config_with_dtype(const std::string& text, const std::string& file,

@@ -17,11 +17,10 @@ std::filesystem::path begin_export(const std::filesystem::path& folder);
 // Gives it its name.
 void finish_export(const std::filesystem::path& folder);
 
-// Copies what a tokenizer and generation are described by: tokenizer.json and the files that
-// transformers keeps with it, chat templates, generation_config.json. `config_folder`: the folder
-// of the model's config.json. `tokenizer`: the tokenizer that the model's texts go through, a
-// folder or a file, which is then tokenizer.json in the export; may be empty. Files of the second
-// win. Throws Error(kIo).
+// Copies generation_config.json from the folder of the model's config.json, and a tokenizer:
+// tokenizer.json, the files that transformers keeps with it and chat templates. `tokenizer`: a
+// folder, or a file, which becomes tokenizer.json; empty: the one beside the config. Files of two
+// tokenizers never come together. Throws Error(kIo).
 void copy_tokenizer(const std::filesystem::path& into, const std::filesystem::path& config_folder,
                     const std::filesystem::path& tokenizer);
 

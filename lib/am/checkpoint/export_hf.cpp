@@ -28,6 +28,8 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
+#include "am/model/inventory.h"
+#include "am/stored/dialects/hub_config.h"
 #include "am/stored/hub_names.h"
 #include "am/stored/row_blocks.h"
 #include "am/tensor/dtype.h"
@@ -275,14 +277,20 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
   });
 }
 
-void export_hf(const fs::path& folder, const stored::TensorSource& source,
-               std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
-               const std::function<void()>& between, const fs::path& tokenizer) {
-  if (source.config_file().empty()) {
-    throw Error(ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
-                "transformers needs one to load the export");
-  }
-  require_exportable(source, dtype);
+namespace {
+
+// The source under the model's own names, where a prefix stands before them all; null where none
+// does, or no config says which model it is.
+std::unique_ptr<stored::HubNames> without_prefix(const stored::TensorSource& source) {
+  const auto config = stored::find_hub_config({folder_of(source.config_file())}).config;
+  if (!config) return nullptr;
+  auto named = std::make_unique<stored::HubNames>(source, model::build_inventory(*config));
+  return named->prefix().empty() ? nullptr : std::move(named);
+}
+
+void write_at_rest(const fs::path& folder, const stored::TensorSource& source,
+                   std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
+                   const std::function<void()>& between, const fs::path& tokenizer) {
   std::vector<ExportItem> items;
   for (const auto& tensor : source.tensors()) {
     items.push_back({tensor.name, tensor.shape, dtype.value_or(tensor::scalar_type(tensor.dtype))});
@@ -309,6 +317,22 @@ void export_hf(const fs::path& folder, const stored::TensorSource& source,
         true, [&](const ExportItem& item, const Sink& sink) { rows.deliver(item, sink); }, between);
     writer.finish();
   });
+}
+
+}  // namespace
+
+void export_hf(const fs::path& folder, const stored::TensorSource& source,
+               std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
+               const std::function<void()>& between, const fs::path& tokenizer) {
+  if (source.config_file().empty()) {
+    throw Error(ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
+                "transformers needs one to load the export");
+  }
+  require_exportable(source, dtype);
+  if (const auto named = without_prefix(source)) {
+    return write_at_rest(folder, *named, dtype, max_file_bytes, between, tokenizer);
+  }
+  write_at_rest(folder, source, dtype, max_file_bytes, between, tokenizer);
 }
 
 }  // namespace am::checkpoint

@@ -26,16 +26,21 @@ bool is_pickled_weights(std::string_view name) {
 
 WeightFiles weight_files(const fs::path& folder) {
   WeightFiles found;
+  bool named = false, others = false, pytorch = false;
   std::error_code ignored;
   for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
     const std::string name = entry->path().filename().string();
-    if (ends_with(name, ".safetensors") || name == "model.safetensors.index.json") {
-      found.safetensors = true;
+    pytorch = pytorch || name == "pytorch_model.bin" || name == "pytorch_model.bin.index.json";
+    if (name == "model.safetensors" || name == "model.safetensors.index.json") {
+      named = true;
+    } else if (ends_with(name, ".safetensors")) {
+      others = true;
     } else if (is_pickled_weights(name) && (found.pickled.empty() || name < found.pickled)) {
       found.pickled = name;
     }
   }
+  found.safetensors = named || (others && !pytorch);  // in transformers' order
   return found;
 }
 

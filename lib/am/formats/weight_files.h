@@ -7,7 +7,8 @@
 namespace am::formats {
 
 struct WeightFiles {
-  bool safetensors = false;  // a file of them or an index
+  // A file of them or an index; of another name than transformers', only without pytorch_model.bin.
+  bool safetensors = false;
   std::string pickled;  // a file of PyTorch's pickle format, such as pytorch_model.bin; or empty
 };
 

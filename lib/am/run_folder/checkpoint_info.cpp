@@ -126,7 +126,7 @@ std::optional<Refusal> why_no_checkpoint(const fs::path& path) {
                    "\"auto\", \"none\", or a step folder"};
   }
   if (fs::exists(path / kInfoFile, ignored)) return std::nullopt;
-  const fs::path steps = path / "checkpoints";
+  const fs::path steps = path.filename() == "checkpoints" ? path : path / "checkpoints";
   if (fs::is_directory(steps, ignored)) {
     return Refusal{
         cat(path.string(), ": a run folder, not one of its checkpoints"),

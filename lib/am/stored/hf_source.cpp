@@ -209,7 +209,11 @@ class HfSource : public TensorSource {
 
 bool is_hf_source(const fs::path& path) {
   if (!fs::is_directory(path)) return is_safetensors(path);
-  if (fs::exists(path / kIndexName)) return true;
+  if (fs::exists(path / kIndexName) || fs::exists(path / kSingleName)) return true;
+  // In transformers' order these come before safetensors of other names.
+  for (const char* pickled : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    if (fs::exists(path / pickled)) return false;
+  }
   return std::any_of(fs::directory_iterator(path), fs::directory_iterator(),
                      [](const auto& entry) { return is_safetensors(entry.path()); });
 }

@@ -120,22 +120,26 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
   return prefixes;
 }
 
-// What stands before the model's names in the source: the prefix behind which most of them are
-// found, the shortest of several. Empty where one of them is found without any.
-std::string prefix_of(const Lookup& lookup) {
-  const auto& parameters = lookup.inventory.parameters;
+// What stands before the names of the model's parameters in the source, of adapters or of all
+// others: the prefix behind which most of them are found, the shortest of several; empty where one
+// of them is found without any. Nothing where none is found.
+std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
+  std::vector<const model::ParameterSpec*> parameters;
+  for (const model::ParameterSpec& parameter : lookup.inventory.parameters) {
+    const bool adapter = parameter.adapter != model::AdapterPart::kNone;
+    if (adapter == adapters) parameters.push_back(&parameter);
+  }
   const auto behind = [&](const std::string& prefix) {
-    return [&lookup, &prefix](const model::ParameterSpec& parameter) {
-      return lookup.has(parameter, prefix);
-    };
+    return [&lookup, &prefix](const auto* parameter) { return lookup.has(*parameter, prefix); };
   };
   const std::string none;
-  if (std::any_of(parameters.begin(), parameters.end(), behind(none))) return {};
+  if (std::any_of(parameters.begin(), parameters.end(), behind(none))) return none;
   std::set<std::string> prefixes;
-  for (const model::ParameterSpec& parameter : parameters) {
-    prefixes = prefixes_of(parameter, lookup);
+  for (const model::ParameterSpec* parameter : parameters) {
+    prefixes = prefixes_of(*parameter, lookup);
     if (!prefixes.empty()) break;
   }
+  if (prefixes.empty()) return std::nullopt;
   std::string best;
   std::ptrdiff_t most = 0;
   std::vector<std::string> equal;
@@ -152,6 +156,12 @@ std::string prefix_of(const Lookup& lookup) {
               cat(lookup.source.path().string(), ": the model's names are there behind \"", best,
                   "\" and behind \"", equal.front(), "\""),
               "keep the tensors of one model");
+}
+
+// A file of adapters alone has no other parameters.
+std::string prefix_of(const Lookup& lookup) {
+  const auto prefix = prefix_among(lookup, false);
+  return prefix ? *prefix : prefix_among(lookup, true).value_or(std::string());
 }
 
 }  // namespace

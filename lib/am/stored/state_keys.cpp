@@ -76,6 +76,35 @@ Root root_of(const KeyPath& path) {
   return {};
 }
 
+std::string joined(const KeyPath& path, size_t first) {
+  std::string name;
+  for (size_t i = first; i < path.size(); ++i) {
+    if (i > first) name += '.';
+    name += path[i];
+  }
+  return name;
+}
+
+// Whether a tensor outside of the models that `roots` names ends with one of their tensors' names:
+// the state holds another model beside, as {"net": .., "ema": {"model": ..}}.
+bool has_rival(const std::vector<KeyPath>& paths, const std::vector<Root>& roots) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (roots[i].holder == Holder::kModel) names.insert(joined(paths[i], roots[i].keys));
+  }
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (roots[i].holder != Holder::kOther) continue;
+    std::string name = joined(paths[i], 0);
+    while (!names.contains(name)) {
+      const size_t dot = name.find('.');
+      if (dot == std::string::npos) break;
+      name.erase(0, dot + 1);
+    }
+    if (names.contains(name)) return true;
+  }
+  return false;
+}
+
 // A dict inside another is the model's where it is the only one: {"app": {"model": ..}}, not
 // {"teacher": {"model": ..}, "student": {"model": ..}}.
 std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
@@ -87,20 +116,12 @@ std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
     if (roots[i].holder != Holder::kModel) continue;
     models.insert(roots[i].keys == 1 ? std::string() : cat(paths[i][0], ".", paths[i][1]));
   }
-  if (models.size() < 2) return roots;
+  const bool inside = models.size() == 1 && !models.begin()->empty();
+  if (models.size() < 2 && !(inside && has_rival(paths, roots))) return roots;
   for (Root& root : roots) {
     if (root.holder == Holder::kModel && root.keys > 1) root = {};
   }
   return roots;
-}
-
-std::string joined(const KeyPath& path, size_t first) {
-  std::string name;
-  for (size_t i = first; i < path.size(); ++i) {
-    if (i > first) name += '.';
-    name += path[i];
-  }
-  return name;
 }
 
 // "optim.state.w.exp_avg" of the flat "optimizer.state.w.exp_avg"; empty for another name.

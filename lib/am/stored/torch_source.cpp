@@ -211,9 +211,27 @@ class TorchSource : public TensorSource {
     }
     const bool held = std::any_of(pieces.begin(), pieces.end(),
                                   [&](const Piece& other) { return other.box == piece.box; });
+    if (held && key.parameter && ranks_ == 1) require_alike(key.name, pieces.front(), piece);
     if (held || (piece.box.numel() == 0 && tensor.numel() != 0)) return;
     tensor.shards.push_back({piece.rank, piece.box});
     pieces.push_back(std::move(piece));
+  }
+
+  // Files "model_0.pt" and "model_1.pt" without DTensors are copies of ranks, or the epochs of a
+  // training: then the ends of a tensor's values differ.
+  void require_alike(const std::string& name, const Piece& first, const Piece& piece) const {
+    constexpr size_t kEnd = 4096;
+    const auto a = first.values.data, b = piece.values.data;
+    if (first.values.strides != piece.values.strides || a.size() != b.size()) return;
+    const size_t size = std::min(kEnd, a.size());
+    const bool alike = std::ranges::equal(a.first(size), b.first(size)) &&
+                       std::ranges::equal(a.last(size), b.last(size));
+    if (alike) return;
+    throw Error(ErrorKind::kFormat,
+                cat(what_.path.string(), ": ", name, " differs between ",
+                    first.file->path.filename().string(), " and ",
+                    piece.file->path.filename().string(), ": they are several models"),
+                "open one of them by its name");
   }
 
   void check_covered(const StoredTensor& tensor) {

@@ -116,7 +116,8 @@ IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex&
   IndexedFiles files;
   for (const auto& [name, tensors] : names) {
     const std::filesystem::path file = path.parent_path() / name;
-    if (std::filesystem::exists(file)) {
+    std::error_code ignored;
+    if (std::filesystem::exists(file, ignored)) {
       files.there.push_back(file);
     } else if (damage == Damage::kRefused) {
       throw Error(ErrorKind::kIo, cat(path.string(), ": names ", name, ", which is not there"));

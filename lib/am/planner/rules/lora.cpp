@@ -27,12 +27,13 @@ void check_weights(const RuleContext& context, Diagnostics& found) {
   if (lora.rank == 0 || lora.weights.empty()) return;
   const std::filesystem::path path = context.plan.resolve(lora.weights);
   std::error_code ignored;
-  const std::filesystem::path file =
-      std::filesystem::is_directory(path, ignored) ? path / "adapter_model.safetensors" : path;
+  const bool folder = std::filesystem::is_directory(path, ignored);
+  const std::filesystem::path file = folder ? path / "adapter_model.safetensors" : path;
   if (std::filesystem::exists(file, ignored)) return;
-  found.error("lora.weights", context.plan.span("lora.weights"),
-              cat(file.string(), ": no such file"),
-              "give a folder that holds adapter_model.safetensors, or that file");
+  if (folder && std::filesystem::exists(path / "adapter_model.bin", ignored)) return;
+  found.error(
+      "lora.weights", context.plan.span("lora.weights"), cat(file.string(), ": no such file"),
+      "give a folder that holds adapter_model.safetensors or adapter_model.bin, or that file");
 }
 
 constexpr std::array<Rule, 3> kRules = {{
