@@ -10,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-from run_support import BIN, RunTest, free_port, plan_text, why_not
+from run_support import BIN, RunTest, free_port, plan_text, require_mount_namespaces
 
 LIMIT = 40  # seconds; a job that takes longer hangs
 
@@ -61,7 +61,7 @@ class LostFolder(FolderTest):
         self.assertIn(words, said)
 
     def lose(self, how, words, saves):
-        """What is at the old path afterwards stays as it was; the report of the job."""
+        """Checks that nothing at the old path has changed; returns the report of the job."""
         run = self.path / "run"
         for path in (run, self.path / "moved", self.path / "other"):
             if path.is_symlink():
@@ -231,9 +231,7 @@ class LostFolder(FolderTest):
 class FullDisk(FolderTest):
     @classmethod
     def setUpClass(cls):
-        reason = why_not("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt")
-        if reason:
-            raise unittest.SkipTest(f"no mount namespaces: {reason}")
+        require_mount_namespaces()
 
     def test_the_cause_is_never_empty(self):
         run = self.path / "run"

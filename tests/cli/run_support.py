@@ -142,6 +142,13 @@ def why_not(*command):
         return f"{error.filename} is not installed"
 
 
+def require_mount_namespaces():
+    """Skips the tests of a class on a machine that makes no mount namespaces."""
+    reason = why_not("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt")
+    if reason:
+        raise unittest.SkipTest(f"no mount namespaces: {reason}")
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

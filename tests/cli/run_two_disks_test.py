@@ -6,15 +6,13 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from run_support import BIN, RunTest, free_port, plan_text, why_not
+from run_support import BIN, RunTest, free_port, plan_text, require_mount_namespaces
 
 
 class TwoDisksTest(RunTest):
     @classmethod
     def setUpClass(cls):
-        reason = why_not("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt")
-        if reason:
-            raise unittest.SkipTest(f"no mount namespaces: {reason}")
+        require_mount_namespaces()
 
     def start_rank(self, rank, port, arguments, own=()):
         """A rank of torchrun's kind; `own`: (folder, what is there on this rank's machine)."""
