@@ -245,7 +245,7 @@ double usable_bytes(const Implementation& who, const Gpu& gpu) {
 }
 
 Fit fit_into(const Implementation& who, double allocated, const Gpu& gpu) {
-  if (process_bytes(who, allocated) <= gpu.memory_bytes * (1.0 - kError)) return Fit::kFits;
+  if (allocated <= usable_bytes(who, gpu)) return Fit::kFits;
   // A tight allocator may live with what is allocated alone.
   return allocated * (1.0 - kError) > gpu.memory_bytes ? Fit::kTooLarge : Fit::kMayFit;
 }
