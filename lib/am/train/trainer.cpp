@@ -303,12 +303,17 @@ void Trainer::begin() {
       });
 }
 
-void Trainer::end(const TrainResult& result) const {
-  if (mesh_.rank() != 0) return;
-  require_folders();
+run_folder::JobRecord Trainer::record_after(const TrainResult& result) const {
   run_folder::JobRecord record = record_;
   record.steps = result.steps;
   if (result.last) record.loss = result.last->loss;
+  return record;
+}
+
+void Trainer::end(const TrainResult& result) const {
+  if (mesh_.rank() != 0) return;
+  require_folders();
+  run_folder::JobRecord record = record_after(result);
   record.stopped = result.stopped;
   record.ended = true;
   run_folder::write_record(run_, record);
@@ -328,11 +333,9 @@ std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
 
 void Trainer::record_failure(const TrainResult& result) const {
   if (mesh_.rank() != 0 || held_.empty()) return;
-  run_folder::JobRecord record = record_;
-  record.steps = result.steps;
-  if (result.last) record.loss = result.last->loss;
   try {
-    run_folder::write_record_in_place(run_folder::RunFolder(held_.front().anywhere()), record);
+    run_folder::write_record_in_place(run_folder::RunFolder(held_.front().anywhere()),
+                                      record_after(result));
   } catch (const std::exception&) {
     // The folder is gone, or its disk fails: what is there stays.
   }

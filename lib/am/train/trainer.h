@@ -126,6 +126,8 @@ class Trainer : private StepObserver {
   void require_folders() const;
   // Collective: the weights as checkpoint.export says, after the last step.
   void export_model(TrainResult& result) const;
+  // The job's record with the steps and the loss of `result`.
+  run_folder::JobRecord record_after(const TrainResult& result) const;
   // On rank 0, where the job fails: how far it came. Never throws.
   void record_failure(const TrainResult& result) const;
   // What was dropped after the last save is gone; throws what that met.
