@@ -31,7 +31,7 @@ WeightFiles weight_files(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
     const std::string name = entry->path().filename().string();
-    pytorch = pytorch || name == "pytorch_model.bin" || name == "pytorch_model.bin.index.json";
+    pytorch = pytorch || name == kPytorchModel || name == kPytorchModelIndex;
     if (name == "model.safetensors" || name == "model.safetensors.index.json") {
       named = true;
     } else if (ends_with(name, ".safetensors")) {

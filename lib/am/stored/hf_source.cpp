@@ -14,6 +14,7 @@
 #include "am/base/read_ahead.h"
 #include "am/base/text.h"
 #include "am/formats/safetensors.h"
+#include "am/formats/weight_files.h"
 #include "am/stored/rows.h"
 #include "am/stored/state_keys.h"
 #include "am/stored/weight_index.h"
@@ -210,8 +211,7 @@ class HfSource : public TensorSource {
 bool is_hf_source(const fs::path& path) {
   if (!fs::is_directory(path)) return is_safetensors(path);
   if (fs::exists(path / kIndexName) || fs::exists(path / kSingleName)) return true;
-  // In transformers' order these come before safetensors of other names.
-  for (const char* pickled : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+  for (const char* pickled : {formats::kPytorchModel, formats::kPytorchModelIndex}) {
     if (fs::exists(path / pickled)) return false;
   }
   return std::any_of(fs::directory_iterator(path), fs::directory_iterator(),

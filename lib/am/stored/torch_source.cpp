@@ -17,6 +17,7 @@
 #include "am/base/text.h"
 #include "am/formats/torch_archive.h"
 #include "am/formats/torch_legacy.h"
+#include "am/formats/weight_files.h"
 #include "am/formats/zip_records.h"
 #include "am/stored/rows.h"
 #include "am/stored/state_keys.h"
@@ -189,7 +190,7 @@ class TorchSource : public TensorSource {
     }
   }
 
-  // Of equal parts the first rank's is read; an empty part of a tensor is none.
+  // Equal parts are read from the first rank's file, and empty parts of a tensor are left out.
   void add(const StateKey& key, Piece piece) {
     std::vector<StoredTensor>& list = key.parameter ? tensors_ : optimizer_;
     const formats::Dtype dtype = formats::dtype_of_torch(piece.values.dtype);
@@ -267,8 +268,6 @@ class TorchSource : public TensorSource {
   std::vector<StoredTensor> optimizer_;
 };
 
-constexpr const char* kSingle = "pytorch_model.bin";
-constexpr const char* kIndex = "pytorch_model.bin.index.json";
 // accelerate's, of a model that FSDP shards, gathered; its optimizer's states by parameters' names.
 constexpr const char* kGathered = "pytorch_model_fsdp.bin";
 constexpr const char* kGatheredOptimizer = "optimizer.bin";
@@ -305,7 +304,7 @@ std::vector<fs::path> unnamed_models(const fs::path& folder) {
 }
 
 std::unique_ptr<TensorSource> open_indexed(const fs::path& folder, Damage damage) {
-  const fs::path path = folder / kIndex;
+  const fs::path path = folder / formats::kPytorchModelIndex;
   const WeightIndex index = read_weight_index(path);
   IndexedFiles files = indexed_files(path, index, damage);
   std::vector<TorchPart> parts;
@@ -323,8 +322,8 @@ std::unique_ptr<TensorSource> open_indexed(const fs::path& folder, Damage damage
 
 bool is_torch_source(const fs::path& path) {
   if (!fs::is_directory(path)) return is_torch_file(path);
-  return is_torch_file(path / kSingle) || fs::is_regular_file(path / kIndex) ||
-         !unnamed_models(path).empty();
+  return is_torch_file(path / formats::kPytorchModel) ||
+         fs::is_regular_file(path / formats::kPytorchModelIndex) || !unnamed_models(path).empty();
 }
 
 std::unique_ptr<TensorSource> open_torch_files(TorchFiles files) {
@@ -334,9 +333,9 @@ std::unique_ptr<TensorSource> open_torch_files(TorchFiles files) {
 std::unique_ptr<TensorSource> open_torch_source(const fs::path& path, Damage damage) {
   std::vector<TorchPart> parts = {{path}};
   if (fs::is_directory(path)) {
-    if (is_torch_file(path / kSingle)) {
-      parts = {{path / kSingle}};
-    } else if (fs::is_regular_file(path / kIndex)) {
+    if (is_torch_file(path / formats::kPytorchModel)) {
+      parts = {{path / formats::kPytorchModel}};
+    } else if (fs::is_regular_file(path / formats::kPytorchModelIndex)) {
       return open_indexed(path, damage);
     } else if (is_torch_file(path / kGathered)) {
       parts = {{path / kGathered}};

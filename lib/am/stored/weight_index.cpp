@@ -31,11 +31,9 @@ class IndexSax final : public SortedJson::json_sax_t {
 
   bool string(string_t& text) override {
     if (!in_map()) return true;
-    const std::filesystem::path file = std::filesystem::path(text).lexically_normal();
-    if (!file.has_filename() || file.is_absolute() || file == "." || *file.begin() == "..") {
-      refuse_file();
-    }
-    index_.emplace_back(std::move(name_), file.string());
+    const auto file = path_inside(text);
+    if (!file) refuse_file();
+    index_.emplace_back(std::move(name_), file->string());
     return true;
   }
 
@@ -107,6 +105,12 @@ WeightIndex read_weight_index(const std::filesystem::path& path) {
                 "expected {\"weight_map\": {name: file, ..}}");
   }
   return index;
+}
+
+std::optional<std::filesystem::path> path_inside(std::string_view text) {
+  const std::filesystem::path file = std::filesystem::path(text).lexically_normal();
+  const bool outside = !file.has_filename() || file.is_absolute() || *file.begin() == "..";
+  return outside || file == "." ? std::nullopt : std::optional(file);
 }
 
 IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex& index,

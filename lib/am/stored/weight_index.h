@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,6 +21,10 @@ using WeightIndex = std::vector<std::pair<std::string, std::string>>;
 // Throws Error(kIo) when it cannot be read, Error(kFormat) when it is no object whose "weight_map"
 // gives each name a file in the index's folder or below it.
 WeightIndex read_weight_index(const std::filesystem::path& path);
+
+// The file that `text` names in a folder or below it, relative to that folder and normalised;
+// nothing for the folder itself and for a path that leads out of it.
+std::optional<std::filesystem::path> path_inside(std::string_view text);
 
 struct IndexedFiles {
   std::vector<std::filesystem::path> there;  // each once

@@ -25,8 +25,6 @@ constexpr std::string_view kLayouts = "rank_to_layout_info";
 
 using Metadata = TorchCheckpointingMetadata;
 
-fs::path usual_file(const std::string& item, int64_t rank) { return cat(item, "_", rank, ".pt"); }
-
 // "model" and 3 of "model_3.pt"; nothing for another name.
 std::optional<Metadata::ItemFile> item_file(const fs::path& path) {
   const std::string name = path.stem().string();

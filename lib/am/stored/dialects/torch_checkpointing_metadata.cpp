@@ -10,8 +10,10 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/formats/pickle.h"
+#include "am/mesh/indices.h"
 #include "am/stored/dtensor.h"
 #include "am/stored/dtensor_spec.h"
+#include "am/stored/weight_index.h"
 
 namespace am::stored {
 
@@ -139,7 +141,7 @@ class MetadataReader {
 
   // A layout of None is the usual one.
   void add_file(const std::string& item, int64_t rank, const PickleValue& layout) {
-    std::string path = cat(item, "_", rank, ".pt");
+    std::string path = usual_file(item, rank).string();
     if (!layout.is(PickleKind::kNone)) {
       const PickleValue& format = field(field(layout, "serialization_format"), "type");
       const std::string name(format.text().value_or("?"));
@@ -147,13 +149,11 @@ class MetadataReader {
       if (name != "TorchSerialization") fail(cat(item, " is stored by ", name, ", not torch.save"));
       path = field(layout, "file_path").text().value_or("");
     }
-    const fs::path file = fs::path(path).lexically_normal();
-    if (!file.has_filename() || file.is_absolute() || *file.begin() == "..") {
-      fail(cat(item, "'s file is outside of the folder: \"", path, '"'));
-    }
-    if (!names_.insert(file.string()).second) fail(cat("two items are in one file, ", path));
+    const auto file = path_inside(path);
+    if (!file) fail(cat(item, "'s file is outside of the folder: \"", path, '"'));
+    if (!names_.insert(file->string()).second) fail(cat("two items are in one file, ", path));
     if (found_.files_.size() == kMostFiles) fail(cat("it names more than ", kMostFiles, " files"));
-    found_.files_.push_back({item, rank, file.string()});
+    found_.files_.push_back({item, rank, file->string()});
   }
 
   KeyPath key_path(const std::string& text) const {
@@ -286,6 +286,10 @@ class MetadataReader {
   std::unordered_map<const PickleValue*, std::shared_ptr<const RankIndex>> ranks_;
 };
 
+std::filesystem::path usual_file(const std::string& item, int64_t rank) {
+  return cat(item, "_", rank, ".pt");
+}
+
 TorchCheckpointingMetadata TorchCheckpointingMetadata::read(std::span<const std::byte> bytes,
                                                             const std::string& where) {
   const auto pickle = formats::Pickle::read(bytes, where);
@@ -314,11 +318,7 @@ std::optional<PartPlace> TorchCheckpointingMetadata::place(const KeyPath& path,
     if (group.mesh == nullptr) return part;
     const auto place = group.mesh->find(rank);
     if (place == group.mesh->end()) return std::nullopt;
-    Shape coordinate(group.spec.sizes.size());
-    int64_t rest = place->second;
-    for (size_t axis = coordinate.size(); axis-- > 0; rest /= group.spec.sizes[axis]) {
-      coordinate[axis] = rest % group.spec.sizes[axis];
-    }
+    const Shape coordinate = mesh::coordinates_of(place->second, group.spec.sizes);
     part.fills = true;
     part.boxes = {{part_at(group.spec, coordinate), Shape(part.shape.size(), 0)}};
     return part;

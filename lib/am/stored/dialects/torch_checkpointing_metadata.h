@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +21,9 @@
 #include "am/stored/torch_source.h"
 
 namespace am::stored {
+
+// "model_3.pt": the file of a rank's item where no layout names another.
+std::filesystem::path usual_file(const std::string& item, int64_t rank);
 
 class TorchCheckpointingMetadata {
  public:
@@ -43,7 +47,7 @@ class TorchCheckpointingMetadata {
   bool has(const std::string& item) const { return items_.contains(item); }
   // Names of tensors that it describes; {"model", "lm_head.weight"}.
   std::vector<KeyPath> paths() const;
-  // Nothing for a tensor that it does not describe, or not for this rank.
+  // The place of a rank's values in the tensor; nothing where the metadata does not describe it.
   std::optional<PartPlace> place(const KeyPath& path, int64_t rank) const;
 
  private:
