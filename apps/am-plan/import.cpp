@@ -88,8 +88,8 @@ std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, s
   }
 }
 
-// What check would refuse: an import writes no such plan unless it is forced. Ranks that only the
-// launcher knows are left to it, and files that lie elsewhere.
+// Adds the errors that check would report: an import writes no such plan unless it is forced. The
+// number of ranks, which the launcher knows, and files that lie elsewhere are not judged.
 void judge(const Imported& imported, const am::model::ModelConfig& model, bool force,
            am::Diagnostics& found) {
   am::Diagnostics judged;

@@ -79,7 +79,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     locks = take_locks(run, checkpoints, job_id);
     held = run_folder::HeldFolder(run.root());  // with its lock
   };
-  // What another attempt wrote would come into a folder that is another job's, or nobody's.
+  // Another attempt would write into a folder that is another job's, or nobody's.
   policy.possible = [&] {
     try {
       held.require();

@@ -56,7 +56,7 @@ if(AM_WITH_TORCH)
 
 endif()
 
-# What a tokenizer.json asks of text: patterns with \p{L} and look-ahead, and normalization form C.
+# The libraries that a tokenizer.json needs: patterns with \p{L} and look-ahead, and normalization form C.
 if(AM_WITH_TORCH OR AM_FUZZ)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(AM_UNICODE IMPORTED_TARGET libpcre2-8 libutf8proc)

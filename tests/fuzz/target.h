@@ -3,7 +3,8 @@
 //   build/bin/fuzz_plan tests/fuzz/seeds/plan      the seeds and mutations of them, as ctest runs it
 //   scripts/fuzz plan 600                          libFuzzer, 600 seconds (needs clang++)
 //
-// What reads with lib/am/data is named data_*: that folder needs no libtorch, its library does.
+// Targets of readers in lib/am/data are named data_*: that folder needs no libtorch, its library
+// does.
 #pragma once
 
 #include <sys/mman.h>

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What require() says; empty where the folder is held.
+// The message of require(); empty where the folder is held.
 std::string lost(const HeldFolder& held) {
   try {
     held.require();

@@ -8,7 +8,7 @@ using namespace am;
 
 namespace {
 
-// What an adapter of rank 8 and factor 2 says to this configuration; empty where it fits.
+// The refusal of this configuration for an adapter of rank 8 and factor 2; empty where it fits.
 std::string refusal(const std::string& text) {
   try {
     stored::check_adapter_config(text, "a.json", {.rank = 8, .scale = 2.0});

@@ -101,7 +101,7 @@ TEST_CASE("a model inside a dict is not chosen over one beside it") {
     const std::vector<KeyPath> paths = {{key, "a.weight"}, {"ema", "model", "a.weight"}};
     CHECK(parameters_of(paths) == Names{key + ".a.weight", "ema.model.a.weight"});
   }
-  // What has other names is no model's copy.
+  // A tensor of another name is no copy of the model's.
   CHECK(parameters_of({{"app", "model", "a.weight"}, {"rng", "cpu"}}) == Names{"a.weight"});
 }
 

@@ -34,7 +34,7 @@ inline std::set<std::string> all_names(const stored::TensorSource& source) {
   return names;
 }
 
-// What `name`/expected.safetensors has, which is all that the folder has but `besides`.
+// Checks that the source has the tensors of `name`/expected.safetensors and `besides`, no others.
 inline void check_expected(const stored::TensorSource& source, const std::string& name,
                            const std::set<std::string>& besides = {}) {
   const auto expected = stored::open_tensor_source(kFrameworks / name / "expected.safetensors");

@@ -33,7 +33,7 @@ bool is_same(const struct stat& a, const struct stat& b) {
 
 enum class Found { kSame, kOther, kNothing };
 
-// What the path leads to now.
+// The folder or file that the path leads to now, compared with the one that is held.
 Found find(const fs::path& path, const Descriptor& held) {
   struct stat ours {};
   struct stat there {};
@@ -75,8 +75,8 @@ bool shows_our_touches(const fs::path& path, const Descriptor& held) {
   return true;
 }
 
-// Where the folder is now; nothing when it was removed, or moved where this machine does not see
-// it.
+// The path at which the folder is now; nothing when it was removed, or moved to a place that this
+// machine does not see.
 std::optional<fs::path> place_of(const Descriptor& folder) {
   struct stat ours {};
   struct stat there {};

@@ -47,8 +47,8 @@ struct JobOutcome {
   bool stopped = false;
 };
 
-// What the job of this launcher has done; where it did not end by itself, as metrics.jsonl tells,
-// which may be behind the record by lines that a full disk did not take.
+// The outcome of the job of this launcher. Where the job did not end by itself, metrics.jsonl tells
+// it, which may be behind the record by lines that a full disk did not take.
 // A job that did not get as far as its first step has trained nothing. Throws Error(kFormat) for
 // metrics that are none.
 JobOutcome read_outcome(const RunFolder& run, const std::string& launcher);

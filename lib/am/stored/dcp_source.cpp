@@ -149,7 +149,7 @@ class DcpSource : public TensorSource {
     const formats::DcpSlice& slice(size_t i) const { return stored->chunks[i].slice; }
   };
 
-  // As it was saved; its flat name where the writer does not say.
+  // The keys under which the tensor was saved, or its flat name where the writer does not say.
   static KeyPath path_of(const formats::DcpTensor& tensor) {
     if (tensor.path.size() < 2) return {tensor.name};
     KeyPath path;

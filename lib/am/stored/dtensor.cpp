@@ -124,7 +124,7 @@ std::optional<Shape> integers_of(const PickleValue* value) {
 DTensorPart read_dtensor(const formats::TorchArchive& archive, const PickleValue& value,
                          const std::string& where) {
   const auto arguments = value.arguments().items();
-  // Of slots and attributes together a pair, else the attributes alone.
+  // The state is a pair where the object has slots and attributes, else its attributes alone.
   PickleValue state = arguments[kState];
   if (state.is(PickleKind::kTuple) && state.items().size() == 2) state = state.items()[1];
   const PickleValue* local = state.find("_local_tensor");

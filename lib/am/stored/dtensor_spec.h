@@ -1,5 +1,5 @@
-// Where the parts of PyTorch's DTensors lie: arithmetic alone, for what pickles and metadata say of
-// them.
+// Places of the parts of PyTorch's DTensors: arithmetic alone, on the numbers that pickles and
+// metadata give.
 #pragma once
 
 #include <cstdint>

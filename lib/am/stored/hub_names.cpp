@@ -41,8 +41,8 @@ std::string in_memory(std::string name) {
 constexpr std::array<std::string_view, 2> kAdapterParts = {".lora_A.", ".lora_B."};
 constexpr std::string_view kBaseLayer = ".base_layer.";
 
-// Where the adapter's own name stands in a tensor's name: behind ".lora_A.". Nothing where the name
-// is no adapter's, or has none: "q_proj.lora_A.weight".
+// The adapter's own name in a tensor's name, which stands behind ".lora_A."; nothing in a name like
+// "q_proj.lora_A.weight", or of another tensor.
 std::optional<std::string_view> own_name(std::string_view name) {
   for (const std::string_view part : kAdapterParts) {
     const size_t at = name.find(part);
@@ -88,7 +88,7 @@ std::string_view base_prefix(const model::Inventory& inventory) {
   return layers.substr(0, layers.find('.') + 1);
 }
 
-// What the model's names are looked up in.
+// A source in which the model's names are looked up.
 struct Lookup {
   const TensorSource& source;
   const model::Inventory& inventory;
@@ -120,9 +120,9 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
   return prefixes;
 }
 
-// What stands before the names of the model's parameters in the source, of adapters or of all
-// others: the prefix behind which most of them are found, the shortest of several; empty where one
-// of them is found without any. Nothing where none is found.
+// The prefix behind which most of the model's parameters are found in the source, the shortest of
+// several: of the adapters, or of all other parameters. It is empty where one of them is found
+// without any, and there is none where no parameter is found.
 std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
   std::vector<const model::ParameterSpec*> parameters;
   for (const model::ParameterSpec& parameter : lookup.inventory.parameters) {

@@ -50,7 +50,7 @@ class HubNames : public TensorSource {
     return source_.optimizer_tensors();
   }
   void read(std::string_view name, const mesh::Box& box, const Destination& out) const override;
-  // What stands before the model's names in the source; it is taken off.
+  // The prefix of the model's names in the source, which is taken off.
   const std::string& prefix() const { return prefix_; }
   std::filesystem::path config_file() const override { return source_.config_file(); }
 

@@ -13,7 +13,7 @@
 
 namespace am::stored {
 
-// Where a rank's values of a tensor lie in the whole, as files beside them say.
+// The place of a rank's values in the whole tensor, as files beside them give it.
 struct PartPlace {
   struct Box {
     mesh::Box box;  // in the whole tensor

@@ -68,17 +68,19 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path);
 // The error was reported before that wall time, for certain.
 bool was_before(const RankError& error, double time);
 
-// Of one rank, in the launcher. Without one, where descriptors have run out, the file is left.
+// The launcher's pipe for the errors of one rank. Where descriptors have run out there is none, and
+// the rank writes the file instead.
 class ErrorPipe {
  public:
   ErrorPipe();
 
-  // For the rank's process: the end that it inherits, -1 where there is none, and the variable.
+  // The end that the rank's process inherits, -1 where there is none, and the value of its
+  // environment variable.
   int write_end() const { return write_.get(); }
   std::string address() const;
-  // Once the process was started.
+  // The launcher's copy is closed once the process was started.
   void close_write_end() { write_ = Descriptor(); }
-  // What was reported first; nothing where nothing was. Never waits.
+  // The first error that the rank reported; nothing where it reported none. Never waits.
   std::optional<RankError> read() const;
 
  private:
