@@ -17,8 +17,6 @@
 
 namespace am::stored {
 
-namespace fs = std::filesystem;
-
 using formats::PickleKind;
 using formats::PickleValue;
 
