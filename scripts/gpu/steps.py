@@ -1,0 +1,646 @@
+"""The steps of scripts/gpu_check, in their order. A step writes rows through `check` (check.py)."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+HERE = Path(__file__).resolve().parent
+FAMILIES = ("llama", "qwen3", "gemma2", "mixtral", "deepseek_v3", "gpt2")
+FLOAT32 = 'mp_policy = { param_dtype = "float32", reduce_dtype = "float32", output_dtype = "float32" }'
+BFLOAT16 = 'mp_policy = { param_dtype = "bfloat16", reduce_dtype = "float32" }'
+TIME_FOR_THE_END = 10  # seconds between a failure and the end of its job
+
+
+@dataclass
+class Step:
+    name: str
+    seconds: int
+    text: str
+    body: Callable
+
+
+# ---- plans -------------------------------------------------------------------------------------------------------------------
+
+
+def loop_plan(check, backend, ranks=1, mesh="", strategy="fsdp2", keys="", steps=20, more="", policy=FLOAT32):
+    """The plan of tests/data/loop, whose 20 losses PyTorch computed too."""
+    return f"""
+[model]
+path = "{check.data}/loop/model"
+[mesh]
+world_size = {ranks}
+{mesh}
+[strategy]
+name = "{strategy}"
+backend = "{backend}"
+{policy if strategy == "fsdp2" else ""}
+{keys}
+[train]
+seq_len = 16
+micro_batch_size = 2
+global_batch_size = 8
+max_steps = {steps}
+[optimizer]
+lr = 1e-2
+[data]
+kind = "tokens"
+path = "{check.data}/loop/tokens.bin"
+shuffle = false
+{more}
+"""
+
+
+def family_plan(check, family, backend, ranks=1, mesh="", policy=FLOAT32, steps=20):
+    """The plan of a family's curve in tests/data/loop/families.json."""
+    return f"""
+[model]
+path = "{check.data}/hf/{family}"
+[mesh]
+world_size = {ranks}
+{mesh}
+[strategy]
+name = "fsdp2"
+backend = "{backend}"
+{policy}
+[train]
+seq_len = 16
+micro_batch_size = 2
+global_batch_size = 8
+max_steps = {steps}
+max_grad_norm = 1.0
+[optimizer]
+lr = 2e-3
+[data]
+kind = "tokens"
+path = "{check.data}/loop/tokens.bin"
+shuffle = false
+"""
+
+
+def sized_plan(check, name, shape, backend, steps, keys="", more="", micro_batches=1):
+    """A plan of a Llama of some size, from nothing, on synthetic tokens; nothing is saved."""
+    folder = check.folder / f"{name}-model"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(model_config(shape)))
+    return f"""
+[model]
+path = "{folder}"
+weights = "none"
+[mesh]
+world_size = 1
+[strategy]
+name = "fsdp2"
+backend = "{backend}"
+{BFLOAT16}
+{keys}
+[train]
+seq_len = {shape["seq"]}
+micro_batch_size = 1
+global_batch_size = {micro_batches}
+max_steps = {steps}
+[data]
+kind = "synthetic"
+[checkpoint]
+last = false
+{more}
+"""
+
+
+def model_config(shape):
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": shape["hidden"],
+        "intermediate_size": shape["intermediate"],
+        "num_hidden_layers": shape["layers"],
+        "num_attention_heads": shape["heads"],
+        "num_key_value_heads": shape["key_heads"],
+        "vocab_size": shape["vocab"],
+        "max_position_embeddings": shape["seq"],
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 500000.0,
+        "tie_word_embeddings": False,
+        "hidden_act": "silu",
+    }
+    if "experts" in shape:
+        config |= {
+            "architectures": ["MixtralForCausalLM"],
+            "model_type": "mixtral",
+            "num_local_experts": shape["experts"],
+            "num_experts_per_tok": 2,
+            "sliding_window": None,
+        }
+    return config
+
+
+def shape(hidden, intermediate, layers, heads, key_heads, vocab, seq, **more):
+    return dict(hidden=hidden, intermediate=intermediate, layers=layers, heads=heads, key_heads=key_heads, vocab=vocab, seq=seq, **more)
+
+
+SHAPES = {
+    "1B": shape(2048, 8192, 16, 32, 8, 128256, 8192),
+    "8B, 8 layers": shape(4096, 14336, 8, 32, 8, 128256, 8192),
+    "Mixtral, 2 layers": shape(4096, 14336, 2, 32, 8, 32000, 8192, experts=8),
+}
+TINY = shape(64, 128, 2, 4, 2, 256, 32)
+
+
+def worst(losses, wanted):
+    """The largest relative difference of two curves; infinite where one is shorter."""
+    if len(losses) < len(wanted):
+        return float("inf")
+    return max(abs(a / b - 1) if a == a else float("inf") for a, b in zip(losses, wanted))
+
+
+def losses_of(records):
+    return [record["loss"] for record in records]
+
+
+def loop_curve(check):
+    return json.loads((check.data / "loop" / "losses.json").read_text())["losses"]
+
+
+def family_curve(check, family):
+    return json.loads((check.data / "loop" / "families.json").read_text())[family]["losses"]
+
+
+# ---- the machine ---------------------------------------------------------------------------------------------------------------
+
+
+def machine(check):
+    version = check.command("am-run", "--version").stdout
+    check.row("am-run --version", ", ".join(version.split("\n")), "starts", True)
+    if check.dry:
+        return
+    gpu = check.command("nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader").stdout
+    check.row("GPU, driver, memory", gpu.strip())
+    mps = check.command("sh", "-c", "command -v nvidia-cuda-mps-control || echo none").stdout.strip()
+    check.row("nvidia-cuda-mps-control", mps)
+    done = check.command(sys.executable, HERE / "peer.py", "ceilings", timeout=60)
+    for name, value in json.loads(done.stdout).items():
+        check.row(name, value)
+
+
+# ---- operators and communicators -----------------------------------------------------------------------------------------------
+
+
+def test_program(check, name, env=None):
+    """A Catch2 program: it passed, ran something, and skipped nothing."""
+    done = check.command(name, status=None, timeout=300, env=env)
+    (check.folder.parent / f"{name}.txt").write_text(done.stdout)
+    print(done.stdout)
+    if done.returncode == 77:
+        check.row(name, f"skipped: {(done.stdout + done.stderr).strip()[-200:]}", "passes", True if check.dry else False)
+        return
+    last = done.stdout.strip().splitlines()[-1:] or [done.stderr.strip()[-300:]]
+    check.row(name, last[0], "passes", done.returncode == 0)
+
+
+def operators(check):
+    check.attempt("am_cuda_tests", test_program, check, "am_cuda_tests")
+    device = {"AM_OPERATORS_DEVICE": "cpu"} if check.dry else {}
+    check.attempt("am_gpu_tests", test_program, check, "am_gpu_tests", device)
+
+
+# ---- curves --------------------------------------------------------------------------------------------------------------------
+
+
+def family(check, name):
+    exact = losses_of(check.train(f"{name}-float32", family_plan(check, name, check.backend)))
+    check.gate(f"{name}, float32", worst(exact, family_curve(check, name)), "1e-4 of PyTorch", most=1e-4)
+    host = losses_of(check.train(f"{name}-host", family_plan(check, name, "gloo", policy=BFLOAT16)))
+    rounded = losses_of(check.train(f"{name}-bfloat16", family_plan(check, name, check.backend, policy=BFLOAT16)))
+    check.gate(f"{name}, bfloat16", worst(rounded, host), "2e-2 of a host", most=2e-2)
+
+
+def moved(check, name, first, second):
+    """Ten steps on one kind of device, ten more on the other from its checkpoint."""
+    check.train(name, loop_plan(check, first, steps=10))
+    records = check.train(name, loop_plan(check, second, steps=20))
+    check.gate(name, worst(losses_of(records), loop_curve(check)), "1e-4 of PyTorch", most=1e-4)
+
+
+def curves(check):
+    parts = [(name, family, check, name) for name in FAMILIES]
+    parts.append(("GPU to host", moved, check, "GPU to host", check.backend, "gloo"))
+    parts.append(("host to GPU", moved, check, "host to GPU", "gloo", check.backend))
+    check.all_of(parts)
+
+
+# ---- am-repl -------------------------------------------------------------------------------------------------------------------
+
+
+def look(check):
+    """The weights that a GPU and a host trained, and what am-repl computes of them."""
+    for name, backend in (("on-gpu", check.backend), ("on-host", "gloo")):
+        check.train(name, loop_plan(check, backend, steps=5))
+    commands = "stats *; logprob '3 + 4 = 7'"
+    answers = [
+        check.json_of("am-repl", check.folder / f"{name}.toml", "--tokenizer", "bytes", "-c", f"{commands}")["results"]
+        for name in ("on-gpu", "on-host")
+    ]
+    logprobs = [answer[1]["logprobs"][1:] for answer in answers]
+    check.gate("logprob on a GPU and on a host", max(abs(a - b) for a, b in zip(*logprobs)), "1e-4", most=1e-4)
+    norms = [[row["norm"] for row in answer[0]["stats"]] for answer in answers]
+    check.gate("stats on a GPU and on a host", max(abs(a - b) / max(b, 1e-9) for a, b in zip(*norms)), "1e-5", most=1e-5)
+    done = check.json_of("am-repl", check.folder / "on-gpu", "-c", f"diff {check.folder / 'on-host'}")["results"][0]
+    largest = max(row.get("max_abs", 0.0) for row in done["parameters"])
+    check.gate("diff of the two checkpoints after 5 steps", largest, "5e-3", most=5e-3)
+
+
+def step_of(line):
+    """The step that a line of am-run's log is about; 0: none."""
+    found = re.match(r"step\s+(\d+)/", line)
+    return int(found[1]) if found else 0
+
+
+@contextlib.contextmanager
+def running(check, name, plan, *arguments, steps, stdout=subprocess.DEVNULL):
+    """A job in the background that has finished `steps` steps; ended with the block."""
+    words = [check.bin / "am-run", check.write(f"{name}.toml", plan), "--run-dir", check.folder / name, *arguments]
+    with open(check.folder / f"{name}.log", "w") as log:
+        job = subprocess.Popen([str(word) for word in words], cwd=check.folder, env=check.env, stdout=stdout, stderr=log, text=True)
+        try:
+            end = time.monotonic() + 40
+            while job.poll() is None and time.monotonic() < end:
+                if max(map(step_of, (check.folder / f"{name}.log").read_text().splitlines()), default=0) >= steps:
+                    break
+                time.sleep(0.05)
+            else:
+                raise RuntimeError(f"{name} came to no step {steps}: {(check.folder / f'{name}.log').read_text()[-400:]}")
+            yield job
+        finally:
+            if job.poll() is None:
+                job.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    job.wait(10)
+            if job.poll() is None:
+                job.kill()
+                job.wait()
+
+
+def checkpoint_files(folder):
+    save = json.loads((folder / "checkpoint.json").read_text())["save"].encode()
+    return {file.name: file.read_bytes().replace(save, b"SAVE") for file in sorted(folder.glob("__*.distcp"))}
+
+
+def attach(check):
+    """A job that somebody looks into is, to the bit, the job that nobody looks into."""
+    keys = "deterministic = true\n"
+    plan = loop_plan(check, check.backend, steps=100000).replace("[train]\n", f"[train]\n{keys}")
+    with running(check, "seen", plan, steps=3) as job:
+        for command in ("stats *", "pause; step 5; grad *norm*; unshard model.layers.0; memory; reshard; continue", "mesh"):
+            check.command("am-repl", check.folder / "seen", "-c", command)
+        job.send_signal(signal.SIGTERM)
+        job.wait(30)
+    seen = check.metrics("seen")
+    count = len(seen)
+    quiet = check.train("quiet", plan, "--steps", count, "--no-attach")
+    same = losses_of(seen) == losses_of(quiet)
+    check.row(f"losses of {count} steps, attached and not", "equal" if same else "differ", "to the bit", same)
+    files = [checkpoint_files(check.folder / run / "checkpoints" / f"step-{count}") for run in ("seen", "quiet")]
+    check.row("their checkpoints", "equal" if files[0] == files[1] else "differ", "to the bit", files[0] == files[1])
+
+
+def inspect(check):
+    check.attempt("am-repl at rest", look, check)
+    check.attempt("am-repl in a job", attach, check)
+
+
+# ---- several ranks -------------------------------------------------------------------------------------------------------------
+
+STAGES = '[pipeline]\nschedule = "{}"\nmicrobatches = 4\n'
+LAYOUTS = {
+    "ddp 2": dict(ranks=2, strategy="ddp"),
+    "hsdp 2 x 2": dict(ranks=4, mesh="dp_replicate_size = 2"),
+    "fsdp2 2": dict(ranks=2),
+    "megatron_fsdp 2": dict(ranks=2, strategy="megatron_fsdp"),
+    "tp 2": dict(ranks=2, mesh="tp_size = 2"),
+    "tp 2 + sp": dict(ranks=2, mesh="tp_size = 2", keys="sequence_parallel = true"),
+    "tp 2 x fsdp2 2": dict(ranks=4, mesh="tp_size = 2"),
+    "cp 2, ring": dict(ranks=2, mesh="cp_size = 2", more='[context]\nmethod = "ring"\n'),
+    "cp 2, all_gather": dict(ranks=2, mesh="cp_size = 2", more='[context]\nmethod = "all_gather"\n'),
+    "cp 2, ulysses": dict(ranks=2, mesh="cp_size = 2", more='[context]\nmethod = "ulysses"\n'),
+    "pp 2, 1f1b": dict(ranks=2, mesh="pp_size = 2", more=STAGES.format("1f1b")),
+}
+
+
+def layout(check, name, backend, label, options=(), env=None):
+    run = f"{label}-{name}".replace(" ", "-").replace(",", "")
+    records = check.train(run, loop_plan(check, backend, **LAYOUTS[name]), *options, env=env, timeout=60)
+    check.gate(f"{name}", worst(losses_of(records), loop_curve(check)), "1e-4 of PyTorch", most=1e-4)
+
+
+def expert_layout(check, backend, label, options=(), env=None):
+    plan = family_plan(check, "mixtral", backend, ranks=2, mesh="ep_size = 2")
+    records = check.train(f"{label}-ep", plan, *options, env=env, timeout=60)
+    check.gate("ep 2, mixtral", worst(losses_of(records), family_curve(check, "mixtral")), "1e-4 of PyTorch", most=1e-4)
+
+
+def zero_bubble(check, backend, label, options=(), env=None):
+    """Four layers are needed: one rank on the host is what two ranks are held to."""
+    deep = [f'path = "{check.data}/{model}"' for model in ("loop/model", "table_deep")]
+    more = STAGES.format("zbv_zero_bubble") + "virtual_stages = 2\n"
+    wanted = check.train(f"{label}-deep", loop_plan(check, "gloo").replace(*deep))
+    plan = loop_plan(check, backend, ranks=2, mesh="pp_size = 2", more=more).replace(*deep)
+    records = check.train(f"{label}-zero-bubble", plan, *options, env=env, timeout=60)
+    check.gate("pp 2, zero bubble", worst(losses_of(records), losses_of(wanted)), "1e-4 of one rank", most=1e-4)
+
+
+def gloo(check):
+    parts = [(name, layout, check, name, check.staged, "gloo") for name in LAYOUTS]
+    parts.append(("ep 2, mixtral", expert_layout, check, check.staged, "gloo"))
+    parts.append(("pp 2, zero bubble", zero_bubble, check, check.staged, "gloo"))
+    check.all_of(parts, workers=3)
+
+
+# NCCL's transports between processes of one GPU, the fastest first.
+TRANSPORTS = {
+    "peer to peer": {},
+    "shared memory": {"NCCL_P2P_DISABLE": "1"},
+    "sockets": {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_SOCKET_IFNAME": "lo"},
+}
+
+
+class Mps:
+    """A private daemon of NVIDIA's multi-process service, where its program is there; ended with the step."""
+
+    def __init__(self, check):
+        self.check = check
+        self.env = {}
+        self.program = check.command("sh", "-c", "command -v nvidia-cuda-mps-control || true").stdout.strip()
+
+    def __enter__(self):
+        if self.program:
+            folder = self.check.folder / "mps"
+            folder.mkdir()
+            self.env = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
+            done = self.check.command(self.program, "-d", env=self.env, status=None)
+            self.check.row("MPS", "private daemon" if done.returncode == 0 else f"status {done.returncode}")
+            if done.returncode:
+                self.env = {}
+        else:
+            self.check.row("MPS", "not there: ranks take turns")
+        return self
+
+    def __exit__(self, *_):
+        if self.env:
+            subprocess.run([self.program], input="quit\n", text=True, env={**self.check.env, **self.env}, timeout=20, check=False)
+
+
+def nccl_transport(check, env):
+    """The first transport over which two ranks on the GPU train; None: none did."""
+    for name, variables in TRANSPORTS.items():
+        try:
+            tried = {**env, **variables}
+            records = check.train(
+                f"try-{name}".replace(" ", "-"), loop_plan(check, "nccl", ranks=2, steps=2), "--ranks-per-gpu", 2, env=tried, timeout=25
+            )
+            check.row("two ranks over NCCL", f"{name}, {len(records)} steps", "train", True)
+            return tried
+        except Exception as error:  # NCCL's own words become the row
+            check.row(f"two ranks over NCCL, {name}", str(error)[-400:])
+    check.row("two ranks over NCCL", "no transport works", "train", False)
+    return None
+
+
+def nccl(check):
+    if check.dry:
+        check.row("two ranks over NCCL", "not on CPUs")
+        return
+    env = {"LD_PRELOAD": str(check.nccl)} if check.nccl else {}
+    with Mps(check) as mps:
+        env = nccl_transport(check, {**env, **mps.env})
+        if env is None:
+            return
+        for name, of in LAYOUTS.items():
+            if of["ranks"] == 2:
+                check.attempt(name, layout, check, name, "nccl", "nccl", ("--ranks-per-gpu", 2), env)
+        for name, part in (("ep 2, mixtral", expert_layout), ("pp 2, zero bubble", zero_bubble)):
+            check.attempt(name, part, check, "nccl", "nccl", ("--ranks-per-gpu", 2), env)
+
+
+# ---- checkpoints ---------------------------------------------------------------------------------------------------------------
+
+
+def saved_while_training(check):
+    more = "[checkpoint]\nevery = 5\nasync = true\n"
+    records = check.train("async", loop_plan(check, check.backend, more=more))
+    check.gate("losses of a job that saves in the background", worst(losses_of(records), loop_curve(check)), "1e-4", most=1e-4)
+
+
+def killed(check):
+    """A job whose rank is killed goes on from its last checkpoint, along the same curve."""
+    more = "[checkpoint]\nevery = 5\nkeep = 2\n"
+    with running(check, "killed", loop_plan(check, check.backend, steps=100000, more=more), steps=8) as job:
+        for rank in ranks_of(check.folder / "killed").values():
+            os.kill(rank, signal.SIGKILL)
+        job.wait(30)
+    done = check.metrics("killed")[-1]["step"] + 10
+    records = check.train("killed", loop_plan(check, check.backend, steps=done, more=more))
+    check.row("goes on after kill -9", f"step {records[-1]['step']}", f"step {done}", records[-1]["step"] == done)
+    wanted = check.train("whole", loop_plan(check, check.backend, steps=done))
+    check.gate("its losses", worst(losses_of(records), losses_of(wanted)), "1e-4 of a whole job", most=1e-4)
+
+
+def offloaded(check):
+    keys = "offload_policy = { pin_memory = true }"
+    records = check.train("offload", loop_plan(check, check.backend, keys=keys, steps=10))
+    check.gate("losses with offload_policy", worst(losses_of(records), loop_curve(check)[:10]), "1e-4 of PyTorch", most=1e-4)
+
+
+def checkpoints(check):
+    parts = [saved_while_training, killed, offloaded]
+    check.all_of([(part.__name__, part, check) for part in parts])
+
+
+def ranks_of(run):
+    """Process ids of the ranks of a run, by rank."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(run).encode() not in (process / "cmdline").read_bytes():
+                continue
+            variables = (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        for variable in variables:
+            if variable.startswith(b"RANK="):
+                found[int(variable[5:])] = int(process.name)
+    return found
+
+
+# ---- memory --------------------------------------------------------------------------------------------------------------------
+
+MEMORY_PLANS = {
+    "0.3B": (shape(1024, 4096, 12, 16, 8, 32000, 2048), ""),
+    "0.3B, full recomputation": (shape(1024, 4096, 12, 16, 8, 32000, 2048), 'activation_checkpointing = "full"'),
+    "0.3B, offload": (shape(1024, 4096, 12, 16, 8, 32000, 2048), "offload_policy = { pin_memory = true }"),
+}
+
+
+def memory_of(check, number, name):
+    size, keys = MEMORY_PLANS[name]
+    plan = sized_plan(check, f"memory-{number}", TINY if check.dry else size, check.backend, steps=4, keys=keys)
+    last = check.train(f"memory-{number}", plan)[-1]
+    predicted = check.json_of("am-plan", "memory", check.folder / f"memory-{number}.toml")
+    if check.dry:
+        check.row(f"{name}: peak", f"{last['peak_memory_bytes'] / 2**20:.0f} MiB")
+        return
+    allocated, reserved = last["peak_memory_bytes"], last["peak_reserved_bytes"]
+    check.gate(f"{name}: allocated over am-plan's", abs(allocated / predicted["peak_bytes"] - 1), "5 %", most=0.05)
+    check.gate(f"{name}: reserved over am-plan's", abs(reserved / predicted["reserved_bytes"] - 1), "15 %", most=0.15)
+
+
+def memory(check):
+    for number, name in enumerate(MEMORY_PLANS):
+        check.attempt(name, memory_of, check, number, name)
+
+
+# ---- speed ---------------------------------------------------------------------------------------------------------------------
+
+WARM_STEPS, TIMED_STEPS = 3, 8
+
+
+def timed_job(check, name, plan):
+    """Trains a plan; tokens a second of the median step, peak bytes, and seconds from the command to the end of step 1."""
+    start = time.monotonic()
+    with running(check, name, plan, steps=1) as job:
+        first = time.monotonic() - start
+        if job.wait(200):
+            raise RuntimeError((check.folder / f"{name}.log").read_text()[-500:])
+    records = check.metrics(name)
+    rates = [record["tokens"] / record["step_seconds"] for record in records[WARM_STEPS:]]
+    return {"tokens_per_second": statistics.median(rates), "peak_bytes": records[-1]["peak_memory_bytes"], "first_step_seconds": first}
+
+
+def peer_job(check, size):
+    words = [sys.executable, HERE / "peer.py", "train", json.dumps(size), WARM_STEPS, TIMED_STEPS]
+    return json.loads(check.command(*words, timeout=150).stdout.splitlines()[-1])
+
+
+def compare(check, name, size, least):
+    steps = WARM_STEPS + TIMED_STEPS
+    ours = timed_job(check, f"speed-{name}".replace(" ", "-").replace(",", ""), sized_plan(check, name, size, check.backend, steps))
+    check.row(f"{name}: automesh", f"{ours['tokens_per_second']:.0f} tokens/s, {ours['peak_bytes'] / 2**30:.1f} GiB, first {ours['first_step_seconds']:.1f} s")
+    if check.dry:
+        return
+    peer = peer_job(check, size)
+    check.row(f"{name}: PyTorch, compiled", f"{peer['tokens_per_second']:.0f} tokens/s, {peer['peak_bytes'] / 2**30:.1f} GiB, first {peer['first_step_seconds']:.1f} s")
+    check.gate(f"{name}: speed over PyTorch's", ours["tokens_per_second"] / peer["tokens_per_second"], "", least=least)
+    check.gate(f"{name}: peak over PyTorch's", ours["peak_bytes"] / peer["peak_bytes"], "", most=1.0)
+    check.gate(f"{name}: first step over PyTorch's", ours["first_step_seconds"] / peer["first_step_seconds"], "", most=0.25)
+
+
+def speed(check):
+    sizes = {"tiny": TINY} if check.dry else SHAPES
+    for name, size in sizes.items():
+        check.attempt(name, compare, check, name, size, 1.0 if "experts" in size else 0.85)
+
+
+def syncs(check, micro_batches):
+    """Host synchronisations of a step, counted by the CUDA runtime's own warnings."""
+    counts = []
+    for steps in (4, 8):
+        name = f"syncs-{micro_batches}-{steps}"
+        plan = sized_plan(check, name, TINY, check.backend, steps, micro_batches=micro_batches)
+        check.train(name, plan, env={"AM_CUDA_SYNC_DEBUG": "warn"})
+        logs = "".join(file.read_text() for file in sorted((check.folder / name / "logs").glob("rank-*")))
+        counts.append(logs.count("called a synchronizing CUDA operation"))
+    return (counts[1] - counts[0]) / 4
+
+
+def waits(check):
+    """Saving, offload and the host's waits."""
+    most = 0 if check.dry else 1
+    for micro_batches in (1, 4):
+        check.gate(f"host waits a step, {micro_batches} micro-batches", syncs(check, micro_batches), f"<= {most}", most=most)
+    size = TINY if check.dry else SHAPES["1B"]
+    steps = 12
+    more = "every = 4\nasync = true\nkeep = 1\n"
+    plan = sized_plan(check, "saving", size, check.backend, steps).replace("last = false\n", more)
+    check.train("saving", plan)
+    records = check.metrics("saving")[WARM_STEPS:]
+    after = [record["step_seconds"] for record in records if record["step"] % 4 == 1]
+    others = [record["step_seconds"] for record in records if record["step"] % 4 in (2, 3)]
+    ratio = max(after) / statistics.median(others)
+    if check.dry:
+        check.row("a step during a save over the others", f"{ratio:.2f}")
+    else:
+        check.gate("a step during a save over the others", ratio, "", most=1.15)
+
+
+# ---- tools that look for mistakes, and planted ones ------------------------------------------------------------------------------
+
+
+def sanitizer(check):
+    if check.dry:
+        check.row("compute-sanitizer", "not on CPUs")
+        return
+    plan = check.write("memcheck.toml", loop_plan(check, check.backend, steps=1))
+    words = ["compute-sanitizer", "--tool", "memcheck", "--target-processes", "all", check.bin / "am-run", plan]
+    done = check.command(*words, "--run-dir", check.folder / "memcheck", status=None, timeout=60)
+    said = done.stdout + done.stderr
+    counted = [line for line in said.splitlines() if "ERROR SUMMARY" in line]
+    clean = bool(counted) and all("ERROR SUMMARY: 0 errors" in line for line in counted)
+    check.row("memcheck of one step", counted[-1] if counted else said[-300:], "0 errors", clean)
+
+
+def failing(check, name, plan, *arguments, words=(), steps=0, disturb=None):
+    """A job that fails: its cause names rank, step and reason, and it is over soon."""
+    run = name.replace(" ", "-")
+    with open(check.folder / f"{run}.json", "w") as said:
+        with running(check, run, plan, "--json", *arguments, steps=steps, stdout=said) as job:
+            start = time.monotonic()
+            if disturb:
+                disturb(check.folder / run)
+            status = job.wait(60)
+            seconds = time.monotonic() - start
+    cause = json.loads((check.folder / f"{run}.json").read_text())["cause"]
+    missing = [word for word in words if word not in json.dumps(cause)]
+    check.row(f"{name}: cause", json.dumps(cause), f"has {', '.join(words)}", status == 1 and not missing)
+    if disturb:
+        check.gate(f"{name}: seconds to its end", seconds, "", most=TIME_FOR_THE_END)
+
+
+def kill_rank_one(run):
+    os.kill(ranks_of(run)[1], signal.SIGKILL)
+
+
+def faults(check):
+    pair = loop_plan(check, check.staged, ranks=2, steps=100000, more="[checkpoint]\nlast = false\n")
+    check.attempt("kill -9", failing, check, "kill -9", pair, words=("SIGKILL",), steps=3, disturb=kill_rank_one)
+    if check.dry:
+        check.row("device assert, out of memory", "not on CPUs")
+        return
+    words = ("device-side assert", "step 3", "GPU 0")
+    check.attempt("device assert", failing, check, "device assert", pair, "--fault", "device_assert", words=words)
+    size = shape(4096, 14336, 40, 32, 8, 128256, 8192)
+    words = ("out of memory", "predicted", "reserved", "GPU 0")
+    check.attempt("out of memory", failing, check, "out of memory", sized_plan(check, "oom", size, "nccl", 3), "--force", words=words)
+
+
+STEPS = [
+    Step("machine", 40, "the card, versions, copy rate and product rate", machine),
+    Step("operators", 90, "every operator and attention path against float64 on the host; NCCL's engine", operators),
+    Step("curves", 90, "six families along PyTorch's losses; from a GPU to a host and back", curves),
+    Step("inspect", 45, "am-repl at rest and in a job on the GPU", inspect),
+    Step("gloo", 90, "2 and 4 ranks on the one GPU over cuda:gloo", gloo),
+    Step("nccl", 90, "2 ranks on the one GPU over NCCL 2.30", nccl),
+    Step("checkpoints", 45, "saving in the background, kill -9, offload", checkpoints),
+    Step("memory", 60, "allocated and reserved bytes against am-plan's", memory),
+    Step("speed", 240, "tokens a second, memory and launch against PyTorch compiled, in the same call", speed),
+    Step("waits", 60, "host synchronisations of a step; steps while a checkpoint is written", waits),
+    Step("sanitizer", 60, "compute-sanitizer's memcheck of one step", sanitizer),
+    Step("faults", 90, "a planted device assert, out of memory, kill -9", faults),
+]
+BY_NAME = {step.name: step for step in STEPS}
