@@ -205,6 +205,13 @@ TEST_CASE("a machine's number is below the number of machines") {
   CHECK(errors(with(kSlurm, {{"SLURM_NODEID", "64"}, {"SLURM_STEP_TASKS_PER_NODE", "4"}})) != "");
 }
 
+TEST_CASE("there are no more machines than ranks") {
+  CHECK(errors(with(kSlurm, {{"SLURM_STEP_NUM_NODES", "8"}})) ==
+        "the machines (8) are more than the world (SLURM_NTASKS=7)\n");
+  CHECK(errors(with(kTorchrun, {{"GROUP_WORLD_SIZE", "9"}})) ==
+        "the machines (9) are more than the world (WORLD_SIZE=8)\n");
+}
+
 TEST_CASE("Slurm: a shell is no rank") {
   CHECK(detects_nothing(without(kSlurm, "SLURM_STEP_ID")));                 // the batch script
   CHECK(detects_nothing(with(kSlurm, {{"SLURM_STEP_ID", "4294967290"}})));  // an interactive step

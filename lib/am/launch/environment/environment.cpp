@@ -55,6 +55,11 @@ void check_ranks(const Variables& variables, const RankEnvironment& here, const 
             " must be below the number of ranks on this machine, ", here.local_world_size),
         "");
   }
+  if (here.num_nodes > here.world_size) {
+    variables.error(cat("the machines (", here.num_nodes, ") are more than the world (", world, "=",
+                        here.world_size, ")"),
+                    "");
+  }
   if (variables.ok() && here.node_rank >= here.num_nodes) {
     variables.error(cat("the number of this machine, ", here.node_rank,
                         ", must be below the number of machines, ", here.num_nodes),
