@@ -42,7 +42,8 @@ int64_t worst_peak(const config::Plan& plan, const planner::CheckedPlan& checked
 
 int64_t checkpoints_kept(const config::Plan& plan) {
   const auto& checkpoint = plan.checkpoint;
-  const int64_t written = checkpoint.every == 0 ? 1 : plan.train.max_steps / checkpoint.every + 1;
+  const int64_t between = checkpoint.every == 0 ? 0 : plan.train.max_steps / checkpoint.every;
+  const int64_t written = between + (checkpoint.last ? 1 : 0);
   return checkpoint.keep == 0 ? written : std::min(written, checkpoint.keep);
 }
 

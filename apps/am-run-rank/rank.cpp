@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "agreement.h"
 #include "am/base/error.h"
@@ -25,14 +27,18 @@
 #include "am/live/host.h"
 #include "am/observe/step_line.h"
 #include "am/parallel/parallel_model.h"
+#include "am/planner/memory.h"
+#include "am/planner/memory_savings.h"
 #include "am/planner/parameter_choice.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/run_folder/run_folder.h"
+#include "am/runtime/device_error.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/nccl_environment.h"
 #include "am/runtime/watchdog.h"
 #include "am/tensor/block_cache.h"
 #include "am/term/printable.h"
+#include "am/train/numerics.h"
 #include "am/train/trainer.h"
 #include "job/locks.h"
 #include "job/plan_file.h"
@@ -86,9 +92,11 @@ class Rank {
  private:
   void join(const config::Plan& plan);
   launch::RankError describe(const std::exception& error) const;
+  void add_prediction(launch::RankError& told) const;
 
   const Options& options_;
   const launch::RankEnvironment& here_;
+  std::optional<planner::Job> job_;
   launch::BackgroundOutput out_{STDERR_FILENO};  // no reader of it may hold up the job
   bool silent_ = false;                          // rank 0 says the same
   compat::Distributed dist_{compat::Variables::process(),
@@ -108,6 +116,7 @@ std::chrono::milliseconds patience(const Options& options, const config::Plan& p
 }
 
 void Rank::join(const config::Plan& plan) {
+  train::set_numerics(plan.train);
   runtime::set_nccl_defaults(run_folder::RunFolder(run_root(options_)).logs());
   compat::initialize_distributed(dist_, parallel::backend_of(plan), patience(options_, plan));
   runtime::WatchdogOptions watch;
@@ -120,7 +129,8 @@ void Rank::join(const config::Plan& plan) {
 
 int Rank::train() {
   Diagnostics found;
-  const auto job = open_job(options_, here_.world_size, &runtime::why_no_cuda, found);
+  job_ = open_job(options_, here_.world_size, &runtime::why_no_cuda, found);
+  const auto& job = job_;
   if (!job) {
     if (here_.rank == 0) am_apps::print_diagnostics(found, options_.output);
     silent_ = !speaks_for_all(here_);
@@ -187,12 +197,14 @@ int Rank::train() {
 }
 
 launch::RankError Rank::describe(const std::exception& error) const {
-  launch::RankError told;
-  if (const auto* own = dynamic_cast<const Error*>(&error)) {
-    told = launch::rank_error(*own, here_.rank);
-  } else {
-    told = launch::rank_error(Error(ErrorKind::kRuntime, first_line(error)), here_.rank);
-  }
+  const c10::Device device = dist_.is_initialized() ? dist_.world().device() : at::kCPU;
+  const auto* own = dynamic_cast<const Error*>(&error);
+  const auto of_device = runtime::device_error(error, device);
+  if (own == nullptr && of_device) own = &*of_device;
+  const Error other(ErrorKind::kRuntime, first_line(error));
+  launch::RankError told = launch::rank_error(own != nullptr ? *own : other, here_.rank);
+  const auto* failed_device = dynamic_cast<const runtime::DeviceError*>(own);
+  if (failed_device != nullptr && failed_device->out_of_memory() && job_) add_prediction(told);
   if (dist_.is_initialized()) {
     told.step = dist_.world().progress().step();
     told.last_collective = dist_.world().progress().last_collective();
@@ -207,6 +219,19 @@ launch::RankError Rank::describe(const std::exception& error) const {
     told.kind = launch::kHangError;
   }
   return told;
+}
+
+// What am-plan predicted, and which keys would need less.
+void Rank::add_prediction(launch::RankError& told) const {
+  const planner::RankMemory memory =
+      planner::estimate_memory(job_->plan, job_->model, job_->layout, here_.rank);
+  told.message +=
+      cat("; predicted ", format_bytes(memory.components.total()), ", in ", memory.moment);
+  std::vector<std::string> savings;
+  for (const auto& each : planner::memory_savings(*job_, here_.rank)) {
+    savings.push_back(cat(each.key, " saves ", format_bytes(each.bytes)));
+  }
+  if (!savings.empty()) told.hint = am::join(savings, "; ");
 }
 
 int Rank::report(const std::exception& error) {

@@ -90,8 +90,8 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   };
   std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   if (options.max_restarts > 0 && job->plan.checkpoint.every == 0) {
-    std::cerr << "note        checkpoint.every = 0 saves at the end alone: a restart would begin "
-                 "where this job begins\n";
+    std::cerr << "note        checkpoint.every = 0 saves nothing before the end: a restart would "
+                 "begin where this job begins\n";
   }
   return supervise_and_report(
       options, job_spec(options, program, arguments, job->layout.mesh.world_size(), run, job_id),

@@ -53,10 +53,10 @@ class Check:
         ok = value <= most if most is not None else value >= least
         self.row(name, f"{value:.4g}", limit or (f"<= {most:g}" if most is not None else f">= {least:g}"), bool(ok))
 
-    def attempt(self, name, body, *arguments):
+    def attempt(self, name, body, *arguments, **named):
         """Runs a part of a step; its failure becomes a row and ends no other part."""
         try:
-            return body(*arguments)
+            return body(*arguments, **named)
         except Exception as error:  # whatever it is, the other parts go on
             self.row(name, str(error)[-600:], "runs", False)
             return None

@@ -623,7 +623,7 @@ def faults(check):
         check.row("device assert, out of memory", "not on CPUs")
         return
     words = ("device-side assert", "step 3", "GPU 0")
-    check.attempt("device assert", failing, check, "device assert", pair, "--fault", "device_assert", words=words)
+    check.attempt("device assert", failing, check, "device assert", pair, "--fault", "unchecked_id", words=words)
     size = shape(4096, 14336, 40, 32, 8, 128256, 8192)
     words = ("out of memory", "predicted", "reserved", "GPU 0")
     check.attempt("out of memory", failing, check, "out of memory", sized_plan(check, "oom", size, "nccl", 3), "--force", words=words)

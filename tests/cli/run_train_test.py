@@ -48,6 +48,27 @@ class Training(RunTest):
         self.assertTrue((exported / "model.safetensors").exists())
         self.assertTrue((exported / "config.json").exists())
 
+    def test_the_last_step_leaves_no_checkpoint_where_the_plan_says_so(self):
+        more = "[checkpoint]\nevery = 2\nlast = false\n"
+        self.train(self.write_plan(plan_text(more, steps=3)), "run")
+        left = sorted(p.name for p in (self.path / "run" / "checkpoints").iterdir())
+        self.assertEqual(left, ["step-2"])
+
+    def test_a_stopped_job_saves_whatever_the_plan_says_of_the_last_step(self):
+        plan = self.write_plan(plan_text("[checkpoint]\nlast = false\n", steps=1000000))
+        job = self.start(plan, "--run-dir", "run")
+        self.wait_for(lambda: (self.path / "run" / "metrics.jsonl").exists() and self.metrics("run"))
+        job.send_signal(signal.SIGTERM)
+        self.assertEqual(job.wait(60), 0)
+        steps = self.metrics("run")[-1]["step"]
+        self.assertTrue((self.path / "run" / "checkpoints" / f"step-{steps}").exists())
+
+    def test_a_deterministic_job_is_the_same_job_on_a_host(self):
+        self.train(self.write_plan(plan_text(steps=3)), "plain")
+        text = plan_text(steps=3).replace("[train]", '[train]\ndeterministic = true\nmatmul_precision = "high"')
+        self.train(self.write_plan(text), "deterministic")
+        self.assertEqual(*[[r["loss"] for r in self.metrics(run)] for run in ("plain", "deterministic")])
+
     def test_tensorboard_events_are_written(self):
         self.train(self.write_plan(plan_text("[metrics]\ntensorboard = true\n", steps=2)), "run")
         events = list((self.path / "run" / "tensorboard").glob("events.out.tfevents.*"))

@@ -57,6 +57,13 @@ TEST_CASE("a metrics line has the keys of the interface in order") {
   CHECK(json["loss"].get<double>() == 5.0 / 3.0);
 }
 
+TEST_CASE("reserved bytes are those of GPUs alone") {
+  StepMetrics metrics = sample(1);
+  CHECK_FALSE(Json::parse(to_json_line(metrics)).contains("peak_reserved_bytes"));
+  metrics.peak_reserved_bytes = int64_t{4} << 30;
+  CHECK(Json::parse(to_json_line(metrics))["peak_reserved_bytes"] == int64_t{4} << 30);
+}
+
 TEST_CASE("the load of experts is that of the layer where it is worst") {
   const std::vector<double> counts = {4, 4, 4, 4, 0, 0, 0, 0, 1, 6, 5, 4};
   CHECK(expert_load(counts, 4) == ExpertLoad{1.5, 0.25});

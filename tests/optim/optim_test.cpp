@@ -10,6 +10,7 @@
 #include "am/optim/schedule.h"
 #include "am/runtime/world.h"
 #include "support/rank_check.h"
+#include "support/stand_in_device.h"
 
 namespace am::optim {
 
@@ -80,6 +81,36 @@ TEST_CASE("the norm counts every shard once, over all ranks") {
   CHECK(clip_factor(0.5, 1.0) == 1.0);
   CHECK(clip_factor(10.0, 1.0) == Approx(0.1).epsilon(1e-6));
   CHECK(std::isnan(clip_factor(NAN, 1.0)));
+}
+
+TEST_CASE("a device's kernels scale gradients in the pass of the update") {
+  for (const Formula formula : {Formula::kAdamW, Formula::kAdam, Formula::kSgd}) {
+    ElementwiseOptions options;
+    options.formula = formula;
+    options.momentum = formula == Formula::kSgd ? 0.9 : 0.0;
+    const at::Tensor start = at::randn({100}), gradient = at::randn({100});
+    const auto after_two_steps = [&](c10::Device device) {
+      const at::Tensor flat = start.clone().to(device);
+      Elementwise optimizer({flat}, options);
+      CHECK(optimizer.scales() == !device.is_cpu());
+      for (const double factor : {0.3, 1.0}) {
+        const at::Tensor given = gradient.clone().to(device);
+        optimizer.step({given}, 0.1, factor);
+        CHECK(at::allclose(given.cpu(), gradient * factor));
+      }
+      return flat.cpu();
+    };
+    CHECK(at::allclose(after_two_steps(test::stand_in_device()), after_two_steps(at::kCPU)));
+  }
+}
+
+TEST_CASE("a device's squared norm is the host's") {
+  const auto norm = [](c10::Device device) {
+    const at::Tensor ones = at::ones({5}, device);
+    return squared_norm({{ones * 3, true}, {ones, false}, {ones * 2, true}, {at::Tensor(), true}});
+  };
+  CHECK(norm(test::stand_in_device()).cpu().item<double>() == Approx(65.0));
+  CHECK(norm(at::kCPU).item<double>() == Approx(65.0));
 }
 
 }  // namespace am::optim

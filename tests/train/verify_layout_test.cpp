@@ -168,8 +168,10 @@ TEST_CASE("every mistake has its row, and one place in the code") {
     INFO(each.name);
     CHECK(fault::find(each.name) == each.fault);
     CHECK(fault::describe(each.fault).name == each.name);
-    CHECK(std::count_if(rows.begin(), rows.end(),
-                        [&](const FaultRow& row) { return row.fault == each.fault; }) == 1);
+    // A mistake in the data is none of the layout's: data_batches_test.cpp.
+    CHECK(std::count_if(rows.begin(), rows.end(), [&](const FaultRow& row) {
+            return row.fault == each.fault;
+          }) == (each.fault == fault::Fault::kUncheckedId ? 0 : 1));
     const std::string name = enumerator_of(each.name);
     CHECK(std::count_if(sources.begin(), sources.end(), [&](const std::string& source) {
             return source.find(name) != std::string::npos;

@@ -6,7 +6,7 @@
 namespace am::fault {
 namespace {
 
-constexpr std::array<Description, 29> kFaults = {{
+constexpr std::array<Description, 30> kFaults = {{
     {Fault::kTpInputSum, "tp_input_sum",
      "the gradient of column-wise layers' input is not summed over tp"},
     {Fault::kTpHeadNormSum, "tp_head_norm_sum",
@@ -49,6 +49,9 @@ constexpr std::array<Description, 29> kFaults = {{
     {Fault::kWindowLocal, "window_local", "windows are counted from the keys at hand"},
     {Fault::kReplicaBit, "replica_bit",
      "a value's sign is another one on the ranks that hold its parameter once more"},
+    {Fault::kUncheckedId, "unchecked_id",
+     "a batch of the third step has an id outside the vocabulary, which nobody looks for on the "
+     "host"},
 }};
 
 }  // namespace

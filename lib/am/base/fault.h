@@ -45,6 +45,7 @@ enum class Fault : uint8_t {
   kHsdpReplicas,
   kWindowLocal,
   kReplicaBit,
+  kUncheckedId,
 };
 
 struct Description {

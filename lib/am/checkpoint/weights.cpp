@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -17,6 +18,7 @@
 #include "am/mesh/indices.h"
 #include "am/stored/fit.h"
 #include "am/stored/hub_names.h"
+#include "am/tensor/parallel_for.h"
 
 namespace am::checkpoint {
 
@@ -25,7 +27,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Fills a float32 tensor of the box's shape with values of the global indices that it has:
-// `fill(out, first, count)` runs along the last dim, which are contiguous in both.
+// `fill(out, first, count)` runs along the last dim, which are contiguous in both; on all threads.
 template <typename Fill>
 at::Tensor drawn(const Shape& shape, mesh::Box box, const Fill& fill) {
   if (fault::is_planted(fault::Fault::kInitLocal)) box.offset.assign(box.offset.size(), 0);
@@ -34,9 +36,13 @@ at::Tensor drawn(const Shape& shape, mesh::Box box, const Fill& fill) {
   const int64_t run = dims == 0 ? 1 : box.shape[dims - 1];
   const int64_t runs = run == 0 ? 0 : box.numel() / run;
   auto* values = out.data_ptr<float>();
-  for (int64_t i = 0; i < runs; ++i) {
-    fill(values + i * run, mesh::flat_index(box, shape, i * run), run);
-  }
+  constexpr int64_t kGrain = 16384;
+  tensor::parallel_for(0, runs, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, run)),
+                       [&](int64_t begin, int64_t end) {
+                         for (int64_t i = begin; i < end; ++i) {
+                           fill(values + i * run, mesh::flat_index(box, shape, i * run), run);
+                         }
+                       });
   return out;
 }
 

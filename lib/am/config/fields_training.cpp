@@ -85,6 +85,13 @@ void add_train(std::vector<FieldSpec>& out) {
            "and doubled after 2000 steps without.")
       .also = {"initial_loss_scale"};
   train.add("seed", &S::seed, Integer{0}, "Seed of the data order.");
+  train.add("deterministic", &S::deterministic, Boolean{},
+            "A GPU uses kernels that give equal bits for equal values alone (PyTorch's "
+            "use_deterministic_algorithms); a job repeats and resumes to the bit. Hosts do so "
+            "anyway.");
+  train.add("matmul_precision", &S::matmul_precision, Choice{{"highest", "high"}},
+            "Products of float32 tensors on a GPU (PyTorch's set_float32_matmul_precision). "
+            "highest: float32; high: TF32, with 10 bits of mantissa, several times as fast.");
 }
 
 void add_optimizer(std::vector<FieldSpec>& out) {
@@ -181,6 +188,10 @@ void add_outputs(std::vector<FieldSpec>& out) {
   checkpoint.add("every", &S::every, Integer{}, "Steps between checkpoints. 0: only at the end.");
   checkpoint.add("keep", &S::keep, Integer{},
                  "How many of this run's to keep; those of other runs stay. 0: all.");
+  checkpoint.add(
+      "last", &S::last, Boolean{},
+      "Save after the last step, whatever `every` says. false: a job that ends by itself "
+      "leaves the checkpoints of `every` alone; one that is stopped saves all the same.");
   checkpoint.add("async", &S::async, Boolean{}, "Write while training goes on.");
   checkpoint
       .add("resume", &S::resume, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},

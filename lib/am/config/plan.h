@@ -76,6 +76,8 @@ struct TrainSection {
   std::string on_nonfinite = "stop";  // stop | skip | continue: where loss or norm is not finite
   double loss_scale = 0.0;            // of float16; 0: dynamic
   int64_t seed = 0;                   // data order
+  bool deterministic = false;         // the same bits from the same values, on a GPU too
+  std::string matmul_precision = "highest";  // highest | high: float32 products on a GPU
 };
 
 struct OptimizerSection {
@@ -120,6 +122,7 @@ struct CheckpointSection {
   std::string dir;    // empty: RUN/checkpoints
   int64_t every = 0;  // 0: only at the end
   int64_t keep = 0;   // 0: all
+  bool last = true;   // one after the last step
   bool async = false;
   std::string resume = "auto";         // auto | none | path
   std::string export_format = "none";  // key `export`: hf | none

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
@@ -116,6 +117,17 @@ c10::Device gpu_of(const launch::RankEnvironment& here) {
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(here.local_rank)};
 }
 
+// torch.cuda.set_sync_debug_mode by the environment: the CUDA runtime warns of each call for which
+// the host waits, or makes an error of it.
+void set_sync_debug_mode() {
+  const char* mode = std::getenv("AM_CUDA_SYNC_DEBUG");
+  if (mode == nullptr) return;
+  const std::string_view wanted = mode;
+  using c10::cuda::SyncDebugMode;
+  if (wanted == "warn") c10::cuda::warning_state().set_sync_debug_mode(SyncDebugMode::L_WARN);
+  if (wanted == "error") c10::cuda::warning_state().set_sync_debug_mode(SyncDebugMode::L_ERROR);
+}
+
 }  // namespace
 
 std::shared_ptr<runtime::Engine> make_nccl_engine(const launch::RankEnvironment& here) {
@@ -123,6 +135,7 @@ std::shared_ptr<runtime::Engine> make_nccl_engine(const launch::RankEnvironment&
   const c10::Device device = gpu_of(here);
   at::globalContext().lazyInitDevice(c10::kCUDA);
   c10::cuda::set_device(device.index());
+  set_sync_debug_mode();
   return std::make_shared<NcclEngine>(device);
 }
 

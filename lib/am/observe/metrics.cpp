@@ -27,6 +27,7 @@ Json to_json(const StepMetrics& metrics) {
                {"tokens_per_second_per_rank", metrics.tokens_per_second_per_rank},
                {"peak_memory_bytes", metrics.peak_memory_bytes},
                {"mfu", nullptr}};
+  if (metrics.peak_reserved_bytes) json["peak_reserved_bytes"] = *metrics.peak_reserved_bytes;
   if (metrics.mfu) json["mfu"] = *metrics.mfu;
   if (metrics.expert_load) {
     json["expert_load"] = {{"max_over_mean", metrics.expert_load->busiest},
@@ -56,6 +57,9 @@ StepMetrics from_json(const Json& json) {
   metrics.tokens_per_second = number("tokens_per_second");
   metrics.tokens_per_second_per_rank = number("tokens_per_second_per_rank");
   metrics.peak_memory_bytes = integer_of(json.at("peak_memory_bytes"));
+  if (json.contains("peak_reserved_bytes")) {
+    metrics.peak_reserved_bytes = integer_of(json["peak_reserved_bytes"]);
+  }
   if (!json.at("mfu").is_null()) metrics.mfu = json.at("mfu").get<double>();
   if (json.contains("expert_load")) {
     const Json& load = json["expert_load"];

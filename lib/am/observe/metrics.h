@@ -36,14 +36,15 @@ struct StepMetrics {
   int64_t tokens = 0;      // of this step, over all ranks
   double step_seconds = 0.0;
   double tokens_per_second = 0.0;
-  double tokens_per_second_per_rank = 0.0;  // over world size, whatever the layout
-  int64_t peak_memory_bytes = 0;            // the largest of all ranks
-  std::optional<double> loss_scale;         // of this step; float16 alone has one
-  int64_t skipped_steps = 0;                // so far, this one included
-  std::optional<double> validation_loss;    // after this step; the steps of validation have one
-  std::optional<ExpertLoad> expert_load;    // of the global batch; models with experts have it
-  std::optional<double> aux_loss;           // that keeps experts evenly taken; no part of the loss
-  std::optional<double> mfu;                // 0 to 1; null where the device's peak is unknown
+  double tokens_per_second_per_rank = 0.0;     // over world size, whatever the layout
+  int64_t peak_memory_bytes = 0;               // the largest of all ranks
+  std::optional<int64_t> peak_reserved_bytes;  // of GPUs: taken from the driver, likewise
+  std::optional<double> loss_scale;            // of this step; float16 alone has one
+  int64_t skipped_steps = 0;                   // so far, this one included
+  std::optional<double> validation_loss;       // after this step; the steps of validation have one
+  std::optional<ExpertLoad> expert_load;       // of the global batch; models with experts have it
+  std::optional<double> aux_loss;  // that keeps experts evenly taken; no part of the loss
+  std::optional<double> mfu;       // 0 to 1; null where the device's peak is unknown
 
   bool operator==(const StepMetrics&) const = default;
 };

@@ -8,14 +8,23 @@ namespace am::optim {
 
 at::Tensor squared_norm(const std::vector<GradientShard>& shards) {
   const at::NoGradGuard no_grad;
-  at::Tensor sum;  // on the gradients' device: a GPU is asked for one number, not one a shard
+  std::vector<at::Tensor> counted;
   for (const auto& shard : shards) {
-    if (!shard.counted || !shard.gradient.defined() || shard.gradient.numel() == 0) continue;
+    if (shard.counted && shard.gradient.defined() && shard.gradient.numel() > 0) {
+      counted.push_back(shard.gradient);
+    }
+  }
+  if (counted.empty()) return at::zeros({1}, at::kDouble);
+  if (!counted.front().is_cpu() && !counted.front().is_meta()) {
+    // One launch for all, and one number for the host.
+    return at::stack(at::_foreach_norm(counted, 2, at::kDouble)).square().sum().reshape({1});
+  }
+  at::Tensor sum;
+  for (const at::Tensor& gradient : counted) {
     const at::Tensor norm =
-        at::linalg_vector_norm(shard.gradient, 2, at::OptionalIntArrayRef{}, false, at::kDouble);
+        at::linalg_vector_norm(gradient, 2, at::OptionalIntArrayRef{}, false, at::kDouble);
     sum = sum.defined() ? sum + norm * norm : norm * norm;
   }
-  if (!sum.defined()) sum = at::zeros({}, at::kDouble);
   return sum.reshape({1});
 }
 

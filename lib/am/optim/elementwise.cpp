@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+
 #include "am/base/error.h"
 #include "am/tensor/memory_meter.h"
 
@@ -45,32 +47,37 @@ Elementwise::Lists Elementwise::lists_of(const std::vector<at::Tensor>& gradient
   return lists;
 }
 
-void Elementwise::update(const std::vector<at::Tensor>& gradients, double lr, int64_t number) {
+bool Elementwise::scales() const { return !runs_.empty() && !runs_.front().parameter.is_cpu(); }
+
+void Elementwise::update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
+                         double factor) {
   for (const bool decays : {true, false}) {
     const Lists lists = lists_of(gradients, decays);
     if (lists.parameters.empty()) continue;
-    run_kernel(lists, decays ? options_.weight_decay : 0.0, lr, number);
+    run_kernel(lists, decays ? options_.weight_decay : 0.0, lr, number, factor);
   }
 }
 
-void Elementwise::run_kernel(const Lists& lists, double weight_decay, double lr,
-                             int64_t number) const {
+void Elementwise::run_kernel(const Lists& lists, double weight_decay, double lr, int64_t number,
+                             double factor) const {
+  const auto on_device = at::TensorOptions(at::kFloat).device(lists.parameters.front().device());
+  // The kernels divide by it, and leave the quotients in the gradients.
+  std::optional<at::Tensor> grad_scale;
+  if (factor != 1.0) grad_scale = at::full({}, 1.0 / factor, on_device);
   if (options_.formula == Formula::kSgd) {
     // A first step's momentum is the gradient: that of a buffer of zeros.
     at::_fused_sgd_(lists.parameters, lists.gradients, lists.states[0], weight_decay,
                     options_.momentum, lr, /*dampening=*/0.0, options_.nesterov,
-                    /*maximize=*/false, /*is_first_step=*/false);
+                    /*maximize=*/false, /*is_first_step=*/false, grad_scale);
     return;
   }
   // The kernels take the number of the step they make, as a float32 tensor each.
-  const at::Tensor step =
-      at::full({}, static_cast<float>(number),
-               at::TensorOptions(at::kFloat).device(lists.parameters.front().device()));
+  const at::Tensor step = at::full({}, static_cast<float>(number), on_device);
   const std::vector<at::Tensor> steps(lists.parameters.size(), step);
   const auto run = [&](const auto& kernel) {
     kernel(lists.parameters, lists.gradients, lists.states[0], lists.states[1], at::TensorList{},
            steps, lr, options_.beta1, options_.beta2, weight_decay, options_.eps,
-           /*amsgrad=*/false, /*maximize=*/false);
+           /*amsgrad=*/false, /*maximize=*/false, grad_scale);
   };
   if (options_.formula == Formula::kAdam) {
     run([](const auto&... arguments) { at::_fused_adam_(arguments...); });

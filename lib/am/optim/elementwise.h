@@ -41,7 +41,10 @@ class Elementwise : public Optimizer {
   Elementwise(const std::vector<at::Tensor>& flats, const ElementwiseOptions& options)
       : Elementwise(flats, whole_runs(flats), options) {}
 
-  void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number) override;
+  void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
+              double factor) override;
+  // Where a GPU holds the parameters: on the host the bits are those of a pass of its own.
+  bool scales() const override;
   std::vector<StateTensor> state_of(const FlatRange& range) const override;
 
  private:
@@ -57,7 +60,8 @@ class Elementwise : public Optimizer {
   };
 
   Lists lists_of(const std::vector<at::Tensor>& gradients, bool decays) const;
-  void run_kernel(const Lists& lists, double weight_decay, double lr, int64_t number) const;
+  void run_kernel(const Lists& lists, double weight_decay, double lr, int64_t number,
+                  double factor) const;
 
   ElementwiseOptions options_;
   std::vector<const char*> names_;

@@ -98,8 +98,9 @@ void Muon::move(const Matrix& matrix, const at::Tensor& factor, double lr) const
   matrix.parameter.add_(factor.to(matrix.parameter.device()), -lr * matrix.scale);
 }
 
-void Muon::update(const std::vector<at::Tensor>& gradients, double lr, int64_t number) {
-  rest_.update(gradients, lr, number);
+void Muon::update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
+                  double factor) {
+  rest_.update(gradients, lr, number, factor);
   const MemoryUse use(TensorUse::kCommunication);
   for (const Unit& unit : units_) {
     const at::Tensor& gradient = gradients[unit.matrices.front().what.range.flat];

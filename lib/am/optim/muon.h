@@ -53,7 +53,8 @@ class Muon : public Optimizer {
        const std::vector<ParameterRun>& rest, const runtime::DeviceMesh& mesh,
        const MuonOptions& options);
 
-  void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number) override;
+  void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
+              double factor) override;
   std::vector<StateTensor> state_of(const FlatRange& range) const override;
 
  private:

@@ -13,9 +13,15 @@ std::vector<ParameterRun> whole_runs(const std::vector<at::Tensor>& flats) {
   return runs;
 }
 
-void Optimizer::step(const std::vector<at::Tensor>& gradients, double lr) {
+void Optimizer::step(const std::vector<at::Tensor>& gradients, double lr, double factor) {
   const at::NoGradGuard no_grad;
-  update(gradients, lr, steps_ + 1);
+  if (factor != 1.0 && !scales()) {
+    for (const at::Tensor& gradient : gradients) {
+      if (gradient.defined()) gradient.mul_(factor);
+    }
+    factor = 1.0;
+  }
+  update(gradients, lr, steps_ + 1, factor);
   ++steps_;
 }
 

@@ -47,14 +47,18 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   // `gradients` parallel to the flat tensors; an undefined one leaves its parameters and their
-  // state as they are. Collective where the update rule needs more than this rank's part.
-  void step(const std::vector<at::Tensor>& gradients, double lr);
+  // state as they are. They are multiplied by `factor` first, in place. Collective where the update
+  // rule needs more than this rank's part.
+  void step(const std::vector<at::Tensor>& gradients, double lr, double factor = 1.0);
   // Finished steps; set when a checkpoint is read.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 
-  // The same for a step whose number is given, from 1.
-  virtual void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number) = 0;
+  // A step whose number is given, from 1. `factor` is 1 unless scales() says true.
+  virtual void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
+                      double factor) = 0;
+  // Whether update() multiplies gradients by the factor in the pass that it makes anyway.
+  virtual bool scales() const { return false; }
   // What is remembered of a range of one parameter, in the order of the names.
   virtual std::vector<StateTensor> state_of(const FlatRange& range) const = 0;
 

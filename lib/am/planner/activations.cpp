@@ -20,6 +20,16 @@ config::ActivationCheckpointing checkpointing_of(const config::Plan& plan) {
                           : std::get<config::DDPConfig>(plan.strategy).activation_checkpointing;
 }
 
+void set_checkpointing(config::ActivationCheckpointing mode, config::DistributedConfig& strategy) {
+  if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
+    fsdp2->activation_checkpointing = mode;
+  } else if (auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy)) {
+    megatron->activation_checkpointing = mode != config::ActivationCheckpointing::kOff;
+  } else {
+    std::get<config::DDPConfig>(strategy).activation_checkpointing = mode;
+  }
+}
+
 int64_t checkpointing_every(const config::Plan& plan) {
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
   return fsdp2 != nullptr ? fsdp2->activation_checkpointing_every : 1;

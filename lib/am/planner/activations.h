@@ -15,6 +15,8 @@ namespace am::planner {
 
 // The strategy's key; where it is a flag, true is "full".
 config::ActivationCheckpointing checkpointing_of(const config::Plan& plan);
+// Megatron-FSDP knows full recomputation and none.
+void set_checkpointing(config::ActivationCheckpointing mode, config::DistributedConfig& strategy);
 // Of so many layers the last one is checkpointed.
 int64_t checkpointing_every(const config::Plan& plan);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/planner/activations.h"
 #include "am/planner/cost/stage_memory.h"
 #include "am/planner/cost/step_time.h"
 #include "am/planner/legal_values.h"
@@ -44,16 +45,6 @@ std::vector<config::DistributedConfig> strategies_named(const std::string& name)
 
 bool is_fsdp2(const config::DistributedConfig& strategy) {
   return std::holds_alternative<config::FSDP2Config>(strategy);
-}
-
-void set_checkpointing(Checkpointing mode, config::DistributedConfig& strategy) {
-  if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
-    fsdp2->activation_checkpointing = mode;
-  } else if (auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy)) {
-    megatron->activation_checkpointing = mode != Checkpointing::kOff;
-  } else {
-    std::get<config::DDPConfig>(strategy).activation_checkpointing = mode;
-  }
 }
 
 std::string first_error(const Diagnostics& found) {

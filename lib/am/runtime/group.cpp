@@ -10,6 +10,7 @@
 #include "am/base/error.h"
 #include "am/base/first_line.h"
 #include "am/base/text.h"
+#include "am/runtime/device_error.h"
 
 namespace am::runtime {
 
@@ -56,6 +57,7 @@ auto guarded(const Communicator& communicator, const Collective& collective,
   } catch (const am::Error&) {
     throw;
   } catch (const std::exception& error) {
+    if (const auto own = device_error(error, communicator.device)) throw *own;
     const bool timed_out = ran_out_of_time(communicator, start);
     const auto& explain = communicator.context->explain;
     Stall stall;
@@ -74,7 +76,7 @@ auto checked(const Communicator& communicator, const Collective& collective, Cal
   } catch (const c10::DistError&) {
     throw;
   } catch (const c10::Error& error) {
-    if (communicator.cuda) throw;
+    if (communicator.cuda || device_error(error, communicator.device)) throw;
     throw Error(ErrorKind::kUsage, cat(collective.name(), ": ", first_line(error)));
   }
 }

@@ -23,6 +23,12 @@ int64_t status_bytes(std::string_view field) {
   return 0;
 }
 
+constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+c10::CachingDeviceAllocator::DeviceStats device_stats(c10::Device device) {
+  return c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+}
+
 }  // namespace
 
 int64_t resident_bytes() { return status_bytes("VmRSS:"); }
@@ -30,9 +36,11 @@ int64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
 
 int64_t peak_memory_bytes(c10::Device device) {
   if (device.is_cpu()) return peak_resident_bytes();
-  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return stats.allocated_bytes.at(kAll).peak;
+  return device_stats(device).allocated_bytes.at(kAll).peak;
+}
+
+int64_t peak_reserved_bytes(c10::Device device) {
+  return device.is_cpu() ? 0 : device_stats(device).reserved_bytes.at(kAll).peak;
 }
 
 }  // namespace am::tensor

@@ -6,37 +6,62 @@
 #include <utility>
 #include <vector>
 
+#include "am/base/fault.h"
+#include "am/nn/token_check.h"
+#include "am/train/setup.h"
+
 namespace am::train {
 
-namespace {
-
-at::Tensor as_tensor(const std::vector<int64_t>& values, const data::Batch& batch,
-                     at::Device device) {
-  at::Tensor tensor = at::empty({batch.rows, batch.seq_len}, at::kLong);
-  std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
-  return tensor.to(device);
-}
-
-}  // namespace
-
 DataBatches::DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchReader> reader,
-                         const runtime::DeviceMesh& mesh, int64_t first_step, int64_t first_sample)
+                         const runtime::DeviceMesh& mesh, int64_t first_step, int64_t first_sample,
+                         int64_t vocabulary)
     : plan_(plan),
       reader_(std::move(reader)),
       layout_{plan.train.micro_batch_size, mesh.group("dp").size(), mesh.group("dp").index()},
       device_(mesh.device()),
       first_step_(first_step),
-      first_sample_(first_sample) {}
+      first_sample_(first_sample),
+      vocabulary_(vocabulary),
+      micro_batches_(batch_sizes(plan, mesh.layout().sizes()).micro_batches) {}
+
+data::Batch DataBatches::read_host(Place place) const {
+  return reader_->read_micro_batch(samples_before(place.step), place.micro_batch, layout_);
+}
+
+data::Batch DataBatches::read_and_go_ahead(Place place) {
+  const bool known = ahead_of_ == place;
+  ahead_of_.reset();
+  data::Batch batch = known ? ahead_.get() : read_host(place);
+  Place next = {place.step, place.micro_batch + 1};
+  if (next.micro_batch == micro_batches_) next = {place.step + 1, 0};
+  ahead_ = std::async(std::launch::async, [this, next] { return read_host(next); });
+  ahead_of_ = next;
+  return batch;
+}
+
+at::Tensor DataBatches::on_device(const std::vector<int64_t>& values, const data::Batch& batch,
+                                  const char* what) const {
+  at::Tensor tensor = at::empty({batch.rows, batch.seq_len},
+                                at::TensorOptions(at::kLong).pinned_memory(device_.is_cuda()));
+  std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
+  if (device_.is_cpu()) return tensor;
+  if (what != nullptr) nn::check_tokens(tensor, what, vocabulary_);
+  return tensor.to(device_, /*non_blocking=*/true);
+}
 
 MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
-  const data::Batch batch = reader_->read_micro_batch(samples_before(step), micro_batch, layout_);
+  const Place place = {step, micro_batch};
+  const data::Batch batch = device_.is_cpu() ? read_host(place) : read_and_go_ahead(place);
   MicroBatch tensors;
   tensors.first_sequence = data::micro_batch_position(micro_batch, layout_);
-  tensors.ids_BT = as_tensor(batch.inputs, batch, device_);
-  tensors.labels_BT = as_tensor(batch.labels, batch, device_);
+  tensors.ids_BT = on_device(batch.inputs, batch, "token id");
+  if (step == 2 && fault::is_planted(fault::Fault::kUncheckedId)) {
+    tensors.ids_BT.narrow(1, 0, 1).fill_(vocabulary_);
+  }
+  tensors.labels_BT = on_device(batch.labels, batch, "label");
   if (plan_.data.reset_position_ids) {
     tensors.positions_BT =
-        as_tensor(data::document_positions(batch, *plan_.data.eod_token), batch, device_);
+        on_device(data::document_positions(batch, *plan_.data.eod_token), batch, nullptr);
   }
   return tensors;
 }

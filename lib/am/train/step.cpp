@@ -51,13 +51,16 @@ double Step::balance_factor() const {
 }
 
 // One sum over all ranks, the counts of experts' tokens with it. A maximum comes out of it too: the
-// rank's peak stands in a place of its own (8 bytes a rank: 128 KiB on 16,384), which on trees
-// costs less than a second message.
+// rank's peaks stand in places of their own (8 bytes a rank, 16 on GPUs: 256 KiB on 16,384), which
+// on trees costs less than a second message.
 StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   const runtime::DeviceMesh& mesh = model_.mesh();
   const StepReport mine = observer_.report();
   const std::vector<int64_t> taken = model_.take_expert_counts();
-  const int64_t counts = kPeaks + mesh.layout().world_size();
+  const int64_t world = mesh.layout().world_size();
+  const int64_t reserved = kPeaks + world;
+  const bool reserves = !mesh.device().is_cpu() && !mesh.device().is_meta();
+  const int64_t counts = reserved + (reserves ? world : 0);
   const int64_t balance = counts + static_cast<int64_t>(taken.size());
   at::Tensor message = at::zeros({balance + (balances_sequences(plan_) ? 1 : 0)}, at::kDouble);
   auto* values = message.mutable_data_ptr<double>();
@@ -65,6 +68,7 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   values[kSave] = mine.save ? 1.0 : 0.0;
   values[kVisit] = mine.visit ? 1.0 : 0.0;
   values[kPeaks + mesh.rank()] = static_cast<double>(mine.peak_memory_bytes);
+  if (reserves) values[reserved + mesh.rank()] = static_cast<double>(mine.peak_reserved_bytes);
   std::copy(taken.begin(), taken.end(), values + counts);
   message = message.to(mesh.device());
   // The ranks of a tp group have the same loss: one of them tells it.
@@ -88,8 +92,11 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   numbers.of_any_rank.stop = values[kStop] > 0.0;
   numbers.of_any_rank.save = values[kSave] > 0.0;
   numbers.of_any_rank.visit = values[kVisit] > 0.0;
-  numbers.of_any_rank.peak_memory_bytes =
-      static_cast<int64_t>(*std::max_element(values + kPeaks, values + counts));
+  const auto largest = [&](int64_t first) {
+    return static_cast<int64_t>(*std::max_element(values + first, values + first + world));
+  };
+  numbers.of_any_rank.peak_memory_bytes = largest(kPeaks);
+  if (reserves) numbers.of_any_rank.peak_reserved_bytes = largest(reserved);
   if (!taken.empty()) {
     numbers.expert_counts.assign(values + counts, values + balance);
     numbers.expert_load = observe::expert_load(numbers.expert_counts,
@@ -102,11 +109,7 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
 void Step::update(const StepNumbers& numbers, double loss_scale, double learning_rate) {
   const double factor =
       optim::clip_factor(numbers.grad_norm / loss_scale, plan_.train.max_grad_norm) / loss_scale;
-  const std::vector<at::Tensor> gradients = trained_gradients(model_);
-  if (factor != 1.0) {
-    for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
-  }
-  optimizer_.step(gradients, learning_rate);
+  optimizer_.step(trained_gradients(model_), learning_rate, factor);
   if (plan_.experts.balancing == "bias" && !numbers.expert_counts.empty()) {
     move_correction_biases(model_, numbers.expert_counts, plan_.experts.rate);
   }

@@ -50,9 +50,10 @@ class BatchesOfSteps : public parallel::MicroBatches {
 // What a rank tells the others with every step.
 struct StepReport {
   int64_t peak_memory_bytes = 0;
-  bool stop = false;   // asks for the end of the job after this step
-  bool save = false;   // asks for a checkpoint after this step
-  bool visit = false;  // a guest wants to look around after this step: guest.h
+  int64_t peak_reserved_bytes = 0;  // of a GPU's allocator
+  bool stop = false;                // asks for the end of the job after this step
+  bool save = false;                // asks for a checkpoint after this step
+  bool visit = false;               // a guest wants to look around after this step: guest.h
 };
 
 class StepObserver {
@@ -68,7 +69,7 @@ class StepObserver {
 struct StepNumbers {
   double loss_sum = 0.0;   // cross-entropies of the global batch's labels
   double grad_norm = 0.0;  // 2-norm of the gradients as they are stored: times the loss scale
-  StepReport of_any_rank;  // the largest peak; what any rank asks for
+  StepReport of_any_rank;  // the largest peaks; what any rank asks for
   // Of a model with experts: how many tokens of the global batch took each, layer after layer.
   std::vector<double> expert_counts = {};
   std::optional<observe::ExpertLoad> expert_load = {};

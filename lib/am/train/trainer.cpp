@@ -115,6 +115,7 @@ void Trainer::phase_over(const char* phase) {
 StepReport Trainer::report() {
   StepReport report;
   report.peak_memory_bytes = tensor::peak_memory_bytes(mesh_.device());
+  report.peak_reserved_bytes = tensor::peak_reserved_bytes(mesh_.device());
   if (stop_ == nullptr) return report;
   report.stop = stop_->requested() || unwritten_ || (saver_ && saver_->failed());
   report.save = stop_->take_save_request();
@@ -140,7 +141,7 @@ void Trainer::choose_beginning(const model::ModelConfig& config) {
   check_same_run(beginning_, facts_);
   first_step_ = beginning_.info.step;
   batches_ = std::make_unique<DataBatches>(plan_, std::move(reader), mesh_, first_step_,
-                                           first_sample(beginning_, plan_));
+                                           first_sample(beginning_, plan_), config.vocab_size);
 }
 
 void Trainer::load_or_resume() {
@@ -208,6 +209,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   }
   asked_ = numbers.of_any_rank;
   metrics.peak_memory_bytes = asked_.peak_memory_bytes;
+  if (asked_.peak_reserved_bytes > 0) metrics.peak_reserved_bytes = asked_.peak_reserved_bytes;
   metrics.expert_load = numbers.expert_load;
   metrics.aux_loss = numbers.aux_loss;
   metrics.tokens = step_->labels();
@@ -421,7 +423,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
       result.stopped = !goes_on && step + 1 < plan_.train.max_steps;
     }
   }
-  if (!saved) write();
+  if (!saved && (plan_.checkpoint.last || result.stopped)) write();
   if (saver_) saver_->finish();
   await_drop();
   if (unwritten_) throw *unwritten_;

@@ -38,7 +38,8 @@ Validation::Validation(const config::Plan& plan, parallel::ParallelModel& model,
                     {"validation.fingerprint", data::fingerprint(source)}},
                    world);
   }
-  batches_ = std::make_unique<DataBatches>(plan_, std::move(reader), model.mesh(), 0, 0);
+  batches_ = std::make_unique<DataBatches>(plan_, std::move(reader), model.mesh(), 0, 0,
+                                           model.config().vocab_size);
 }
 
 bool Validation::due(int64_t steps) const {
