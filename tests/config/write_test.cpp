@@ -85,6 +85,8 @@ max_grad_norm = 0.1
 on_nonfinite = "skip"
 loss_scale = 1024
 seed = 9
+deterministic = true
+matmul_precision = "high"
 [optimizer]
 name = "muon"
 lr = 0.30000000000000004
@@ -116,6 +118,7 @@ path = ["/v"]
 dir = "/ck"
 every = 5
 keep = 2
+last = false
 async = true
 resume = "/ck/step-5"
 export = "hf"

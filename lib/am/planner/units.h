@@ -42,7 +42,8 @@ bool overlaps_reduction(const config::DistributedConfig& strategy);
 
 // How many units ahead of the one that computes are being gathered.
 //
-//   fsdp2          enable_fsdp2_prefetch: its depths; else none
+//   fsdp2          enable_fsdp2_prefetch: its depths; else one in both directions on a GPU, where
+//                  PyTorch overlaps gathers with the unit before by itself, and none on the host
 //   megatron_fsdp  one forward with overlap_param_gather; at level 3 one in both directions
 //   ddp            none
 struct PrefetchDepths {
@@ -50,5 +51,7 @@ struct PrefetchDepths {
   int64_t backward = 0;
 };
 PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy);
+// By the strategy's own keys: what holds on the host.
+PrefetchDepths explicit_prefetch_depths(const config::DistributedConfig& strategy);
 
 }  // namespace am::planner

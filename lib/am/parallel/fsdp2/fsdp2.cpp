@@ -38,8 +38,11 @@ Parallelized parallelize_fsdp2(const StrategyInput& input) {
   if (config.mp_policy.output_dtype) {
     made.output_dtype = tensor::parse_dtype(*config.mp_policy.output_dtype);
   }
-  made.data_parallel = apply_fsdp_sharding_recursively(
-      input, fsdp2_options(config, input.layout, tensor::parse_dtype(input.plan.model.dtype)));
+  DataParallelOptions options =
+      fsdp2_options(config, input.layout, tensor::parse_dtype(input.plan.model.dtype));
+  // The host waits for a gather where it is issued: ahead of its unit nothing would overlap.
+  if (input.mesh.device().is_cpu()) options.prefetch = planner::explicit_prefetch_depths(config);
+  made.data_parallel = apply_fsdp_sharding_recursively(input, options);
   return made;
 }
 
