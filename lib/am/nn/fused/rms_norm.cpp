@@ -3,11 +3,13 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <array>
 #include <cmath>
 #include <tuple>
 #include <type_traits>
 
 #include "am/base/error.h"
+#include "am/nn/fused/device.h"
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
 
@@ -157,6 +159,41 @@ variable_list backward_of_aten(const at::Tensor& gradient, const at::Tensor& x,
   return {((of_normal - normal * mean) * inverse).to(dtype), of_weight, at::Tensor(), at::Tensor()};
 }
 
+// ---- by ATen's kernels for GPUs
+// ---------------------------------------------------------------------
+
+// These take x and weight in one dtype and round once. What multiplies n is not always a number of
+// x's dtype: 1 + weight, or a weight in another one. Then they compute in the dtype of the sums.
+at::ScalarType gpu_dtype(const at::Tensor& x, const at::Tensor& weight, NormKind kind) {
+  const bool fits = x.scalar_type() == weight.scalar_type() && kind != NormKind::kRmsPlusOne;
+  return fits ? x.scalar_type() : wide_dtype(x.scalar_type());
+}
+
+at::Tensor gpu_weight(const at::Tensor& weight, at::ScalarType dtype, NormKind kind) {
+  const at::Tensor scale = weight.to(dtype);
+  return kind == NormKind::kRmsPlusOne ? scale + 1 : scale;
+}
+
+std::tuple<at::Tensor, at::Tensor> forward_of_gpu(const at::Tensor& x, const at::Tensor& weight,
+                                                  double eps, NormKind kind) {
+  const at::ScalarType dtype = gpu_dtype(x, weight, kind);
+  auto [y, inverse] =
+      at::_fused_rms_norm(x.to(dtype), {x.size(-1)}, gpu_weight(weight, dtype, kind), eps);
+  return {y.to(x.scalar_type()), std::move(inverse)};
+}
+
+variable_list backward_of_gpu(const at::Tensor& gradient, const at::Tensor& x,
+                              const at::Tensor& inverse, const at::Tensor& weight, NormKind kind,
+                              std::array<bool, 2> asked) {
+  const at::ScalarType dtype = gpu_dtype(x, weight, kind);
+  auto [of_x, of_weight] =
+      at::_fused_rms_norm_backward(gradient.to(dtype).contiguous(), x.to(dtype).contiguous(),
+                                   {x.size(-1)}, inverse, gpu_weight(weight, dtype, kind), asked);
+  if (asked[0]) of_x = of_x.to(x.scalar_type());
+  if (asked[1]) of_weight = of_weight.to(weight.scalar_type());
+  return {of_x, of_weight, at::Tensor(), at::Tensor()};
+}
+
 // ---- by kernels
 // -------------------------------------------------------------------------------------
 
@@ -214,10 +251,12 @@ variable_list backward_of_kernel(const at::Tensor& gradient, const at::Tensor& x
 struct Norm : torch::autograd::Function<Norm> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             double eps, NormKind kind) {
-    const at::Tensor given = has_kernels(x) ? x.contiguous() : x;
+    const bool gpu = on_gpu(x), kernels = !gpu && has_kernels(x);
+    const at::Tensor given = kernels ? x.contiguous() : x;
     auto [y, inverse] =
-        has_kernels(x) ? forward_of_kernel(given, kernel_weight(weight, given, kind), eps, kind)
-                       : forward_of_aten(given, weight, eps, kind);
+        gpu       ? forward_of_gpu(given, weight, eps, kind)
+        : kernels ? forward_of_kernel(given, kernel_weight(weight, given, kind), eps, kind)
+                  : forward_of_aten(given, weight, eps, kind);
     context->save_for_backward({given, inverse, weight});
     context->saved_data["kind"] = static_cast<int64_t>(kind);
     return y;
@@ -226,6 +265,10 @@ struct Norm : torch::autograd::Function<Norm> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const auto kind = static_cast<NormKind>(context->saved_data["kind"].toInt());
+    if (on_gpu(saved[0])) {
+      return backward_of_gpu(gradients[0], saved[0], saved[1], saved[2], kind,
+                             {context->needs_input_grad(0), context->needs_input_grad(1)});
+    }
     if (!has_kernels(saved[0])) {
       return backward_of_aten(gradients[0], saved[0], saved[1], saved[2], kind);
     }

@@ -5,7 +5,8 @@
 // Keeps x and one number a row until backward. The statistics are computed in float32 (float64 for
 // float64). In a narrower dtype model::NormKind says where it rounds: kRms rounds n and then the
 // product (Hugging Face's LlamaRMSNorm), kRmsWide and kRmsPlusOne the product alone (Olmo2RMSNorm,
-// GemmaRMSNorm).
+// GemmaRMSNorm). ATen's kernels for GPUs (device.h) round once for all kinds: kRms there differs
+// from Hugging Face's by the rounding of n.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,0 +1,29 @@
+#include "am/nn/fused/device.h"
+
+#include <atomic>
+
+namespace am::nn::fused {
+namespace {
+
+std::atomic<int>& passing() {
+  static std::atomic<int> count = 0;
+  return count;
+}
+
+bool passes(const at::Tensor& x) {
+  return passing() > 0 && x.device().is_cpu() && x.is_floating_point();
+}
+
+}  // namespace
+
+bool on_gpu(const at::Tensor& x) { return x.is_cuda() || passes(x); }
+
+bool narrow_on_gpu(const at::Tensor& x) {
+  const at::ScalarType dtype = x.scalar_type();
+  return passes(x) || (x.is_cuda() && (dtype == at::kBFloat16 || dtype == at::kHalf));
+}
+
+PassForGpu::PassForGpu() { ++passing(); }
+PassForGpu::~PassForGpu() { --passing(); }
+
+}  // namespace am::nn::fused
