@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "am/model/family.h"
+#include "am/model/gpu_operators.h"
 #include "am/model/host_products.h"
 #include "am/planner/context.h"
 #include "am/planner/precision.h"
@@ -115,11 +116,13 @@ double final_norm_activations(const ActivationContext& context, const model::Mod
 
 // The loss reads the logits where they are, and its gradient takes their place
 // (nn/fused/cross_entropy.h). A cast to the output dtype has both at once, in forward and in
-// backward.
+// backward. On a GPU the loss has a copy of a piece of them in float32.
 double logits_bytes(const ActivationContext& context, double vocabulary) {
   const bool casts = context.output_bytes != context.product_bytes;
-  return context.tokens * vocabulary *
-         (context.product_bytes + (casts ? context.output_bytes : 0.0));
+  const double numel = context.tokens * vocabulary;
+  const double piece = std::min(numel, static_cast<double>(model::kLossElements)) * 4.0;
+  return numel * (context.product_bytes + (casts ? context.output_bytes : 0.0)) +
+         (context.on_host ? 0.0 : piece);
 }
 
 double capped_logits_bytes(const ActivationContext& context, const model::ModelConfig& config,

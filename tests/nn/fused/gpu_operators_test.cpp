@@ -1,14 +1,20 @@
 // Operators as they run on GPUs. RMSNorm by ATen's kernels, of which the host has the forward pass,
-// and the backward pass is stood in for here: the kernels of the host are what both must give.
+// and the backward pass is stood in for here: the kernels of the host are what both must give. The
+// loss in large pieces.
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <tuple>
 
+#include "am/nn/fused/cross_entropy.h"
 #include "am/nn/fused/device.h"
 #include "am/nn/fused/rms_norm.h"
 #include "support/operators.h"
@@ -72,6 +78,26 @@ TEST_CASE("rms norm by a GPU's kernels is the host's up to its rounding") {
     norm(leaves).backward(entering);
     CHECK(at::equal(leaves[trained].grad(), ours.gradients[trained]));
   }
+}
+
+TEST_CASE("the loss reads more logits at a time on a GPU") {
+  static std::atomic<int> exponentials = 0;
+  const auto pieces = [] {
+    const at::Tensor logits = at::zeros({9, 1 << 20}, at::kHalf);  // no kernels of the host
+    exponentials = 0;
+    nn::fused::cross_entropy_sum(logits, at::zeros({9}, at::kLong), {});
+    return exponentials.load();
+  };
+  const auto handle =
+      at::addGlobalCallback(at::RecordFunctionCallback([](const at::RecordFunction& function)
+                                                           -> std::unique_ptr<at::ObserverContext> {
+                              if (std::string_view(function.name()) == "aten::exp_") ++exponentials;
+                              return nullptr;
+                            }).scopes({at::RecordScope::FUNCTION}));
+  CHECK(pieces() == 3);
+  const nn::fused::PassForGpu gpu;
+  CHECK(pieces() == 1);
+  at::removeCallback(handle);
 }
 
 }  // namespace am

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "am/model/gpu_operators.h"
+#include "am/nn/fused/device.h"
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
 
@@ -60,14 +62,17 @@ void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scal
 // ---- by ATen's operators
 // ----------------------------------------------------------------------------
 
-// So many elements at a time, so that copies in float32 take little.
-constexpr int64_t kElementsAtATime = 4 << 20;
+// So many elements at a time, so that copies in float32 take little; on a GPU more, where each
+// piece costs its launches.
+int64_t elements_at_a_time(const at::Tensor& logits_Nv) {
+  return on_gpu(logits_Nv) ? model::kLossElements : 4 << 20;
+}
 
 template <typename Step>
 void for_pieces(const at::Tensor& logits_Nv, const Step& step) {
   const int64_t rows = logits_Nv.size(0);
   const int64_t most =
-      std::max<int64_t>(1, kElementsAtATime / std::max<int64_t>(1, logits_Nv.size(1)));
+      std::max<int64_t>(1, elements_at_a_time(logits_Nv) / std::max<int64_t>(1, logits_Nv.size(1)));
   for (int64_t row = 0; row < rows; row += most) step(row, std::min(most, rows - row));
 }
 
@@ -91,13 +96,13 @@ void sums_by_aten(LogitSums& sums, const at::Tensor& logits_Nv, const at::Tensor
     return;
   }
   for_pieces(logits_Nv, [&](int64_t row, int64_t count) {
-    const at::Tensor wide = logits_Nv.narrow(0, row, count).to(sums.maximum_N.scalar_type());
-    const at::Tensor maximum = wide.amax(-1);
+    const at::Tensor piece = logits_Nv.narrow(0, row, count);
+    const at::Tensor maximum = sums.maximum_N.narrow(0, row, count);
+    maximum.copy_(piece.amax(-1));
     const Columns at = columns(labels_N.narrow(0, row, count), range, logits_Nv.size(1));
-    const at::Tensor label = wide.gather(-1, at.index_N.unsqueeze(-1)).squeeze(-1);
-    sums.maximum_N.narrow(0, row, count).copy_(maximum);
+    const at::Tensor label = piece.gather(-1, at.index_N.unsqueeze(-1)).squeeze(-1);
     sums.label_N.narrow(0, row, count).copy_(label * at.here_N);
-    sums.exponentials_N.narrow(0, row, count).copy_((wide - maximum.unsqueeze(-1)).exp_().sum(-1));
+    sums.exponentials_N.narrow(0, row, count).copy_((piece - maximum.unsqueeze(-1)).exp_().sum(-1));
   });
 }
 
