@@ -29,6 +29,9 @@ FlatLayout::FlatLayout(const std::vector<const planner::ParameterLayout*>& layou
       start += length;
     }
     flat_numel_ += piece.flat_length;
+    flat_lengths_.push_back(piece.flat_length);
+    even_ = even_ && (piece.outer == 1 || ranks_ == 1) &&
+            piece.full_numel == ranks_ * piece.flat_length;
     pieces_.push_back(std::move(piece));
   }
 }

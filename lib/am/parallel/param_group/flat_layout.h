@@ -60,6 +60,10 @@ class FlatLayout {
   template <typename Visit>
   void for_each_part(size_t i, const at::Tensor& full, const at::Tensor& ranks,
                      const Visit& visit) const;
+  // Whether a piece's full tensor is [ranks, flat_length] elements in their order, without padding,
+  // for all pieces; and those lengths.
+  bool even() const { return even_; }
+  const std::vector<int64_t>& flat_lengths() const { return flat_lengths_; }
   // Writes zeros wherever `ranks` holds no part of a parameter.
   void zero_padding(const at::Tensor& ranks) const;
 
@@ -67,6 +71,8 @@ class FlatLayout {
   at::Tensor piece_in(const at::Tensor& flat, size_t i) const;
 
   std::vector<Piece> pieces_;
+  std::vector<int64_t> flat_lengths_;
+  bool even_ = true;
   int64_t flat_numel_ = 0;
   int64_t ranks_ = 1;
 };

@@ -209,12 +209,31 @@ void ParamGroup::free_gathered() {
 void ParamGroup::copy_out(const at::Tensor& ranks) {
   const at::NoGradGuard no_grad;
   const MemoryUse use(TensorUse::kUnsharded);
+  for (const at::Tensor& full : full_) fill_storage(full, options_.pool);
+  if (pieces_.even()) return copy_out_even(ranks);
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    fill_storage(full_[i], options_.pool);
     pieces_.for_each_part(i, untracked_alias(full_[i]).view({-1}), ranks,
                           [](const at::Tensor& of_full, const at::Tensor& of_ranks) {
                             of_full.copy_(of_ranks, /*non_blocking=*/true);
                           });
+  }
+}
+
+// All pieces in one launch on a GPU.
+void ParamGroup::copy_out_even(const at::Tensor& ranks) {
+  const bool alone = pieces_.ranks() == 1;  // then copies may cast, and come from the host
+  std::vector<at::Tensor> full;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const at::Tensor whole = untracked_alias(full_[i]);
+    full.push_back(alone ? whole.view({-1})
+                         : whole.view({pieces_.ranks(), pieces_.flat_lengths()[i]}));
+  }
+  if (full.empty()) return;
+  if (alone) {
+    at::_foreach_copy_(full, ranks[0].split_with_sizes(pieces_.flat_lengths()),
+                       /*non_blocking=*/true);
+  } else {
+    at::split_with_sizes_copy_out(full, ranks, pieces_.flat_lengths(), 1);
   }
 }
 

@@ -120,6 +120,7 @@ class ParamGroup {
 
   void make_full_tensors(const std::vector<Member>& members, int64_t rank);
   void copy_out(const at::Tensor& ranks);
+  void copy_out_even(const at::Tensor& ranks);
   void end_gather();
   void free_gathered();
 
