@@ -47,6 +47,7 @@
 #include "am/nn/fused/rotary.h"
 #include "am/nn/fused/shared_rms_norm.h"
 #include "am/nn/fused/softcap.h"
+#include "am/nn/rope.h"
 #include "am/parallel/cp/ring.h"
 #include "am/runtime/engine_plugin.h"
 
@@ -207,8 +208,13 @@ Tensors heads_of(const HeadShape& shape, bool sinks = false) {
   return all;
 }
 
-at::Tensor random_documents(const HeadShape& shape) {
-  return at::rand({shape.batch, shape.keys}).lt(0.03).to(at::kLong).cumsum(1);
+// Of documents that begin at random.
+nn::Look packed(nn::Look look, const HeadShape& shape) {
+  const at::Tensor positions_BT = at::rand({shape.batch, shape.keys}).ge(0.03).to(at::kLong);
+  look.document_BT = nn::documents(positions_BT);
+  look.document_starts =
+      std::make_shared<const std::vector<int64_t>>(nn::document_starts(positions_BT));
+  return look;
 }
 
 nn::Look on_device(nn::Look look) {
@@ -265,7 +271,9 @@ Outcome in_blocks(const Tensors& inputs, const Pull& pull, const nn::Look& whole
   }
   visit([&](int64_t i, int64_t j, const nn::Firsts& firsts) {
     attend_backward(
-        block(i, j), look, firsts, {part(entering, i), part(all.lse_BHt, i), part(along, i)},
+        block(i, j), look, firsts,
+        {part(entering, i), part(all.lse_BHt, i), part(along, i),
+         all.out_BtHV.narrow(1, i * run, run)},
         {part(made.gradients[0], i), part(made.gradients[1], j), part(made.gradients[2], j)});
   });
   return made;
@@ -510,13 +518,12 @@ TEST_CASE("attention") {
   const HeadShape shape, alone = {.heads = 3, .key_heads = 3};
   const HeadShape latent = {.heads = 4, .key_heads = 4, .width = 96, .values = 64};
   const double scale = 0.125;
-  const at::Tensor documents = random_documents(shape);
   check_attention("attention", alone, {.scale = scale});
   check_attention("attention, grouped queries", shape, {.scale = scale});
   check_attention("attention, window", shape, {.scale = scale, .window = 70});
-  check_attention("attention, documents", shape, {.scale = scale, .document_BT = documents});
+  check_attention("attention, documents", shape, packed({.scale = scale}, shape));
   check_attention("attention, documents and window", shape,
-                  {.scale = scale, .window = 20, .document_BT = documents});
+                  packed({.scale = scale, .window = 20}, shape));
   check_attention("attention, sinks", shape, {.scale = scale}, /*sinks=*/true);
   check_attention("attention, sinks and window", shape, {.scale = scale, .window = 70}, true);
   check_attention("attention, soft-cap", shape, {.scale = scale, .softcap = 1.5});
@@ -524,7 +531,7 @@ TEST_CASE("attention") {
                   {.scale = scale, .softcap = 1.5, .window = 70});
   check_attention("attention, values narrower than keys", latent, {.scale = scale});
   check_attention("attention, narrower values, documents", latent,
-                  {.scale = scale, .document_BT = documents});
+                  packed({.scale = scale}, latent));
 }
 
 TEST_CASE("attention of the last queries") {
@@ -549,13 +556,11 @@ TEST_CASE("attention of the last queries") {
 
 TEST_CASE("attention in blocks of ranks") {
   const HeadShape shape;
-  const at::Tensor documents = random_documents(shape);
   for (const auto& [name, look] :
        {std::pair{"blocks", nn::Look{.scale = 0.125}},
         {"blocks, window", nn::Look{.scale = 0.125, .window = 90}},
-        {"blocks, documents", nn::Look{.scale = 0.125, .document_BT = documents}},
-        {"blocks, documents and window",
-         nn::Look{.scale = 0.125, .window = 90, .document_BT = documents}}}) {
+        {"blocks, documents", packed({.scale = 0.125}, shape)},
+        {"blocks, documents and window", packed({.scale = 0.125, .window = 90}, shape)}}) {
     check(
         name,
         [look = look](const Tensors& inputs, const Pull& pull) {

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "am/nn/fused/device.h"
 #include "am/stored/tensor_source.h"
 #include "am/values/stored_view.h"
 
@@ -32,6 +34,8 @@ at::Tensor ids_up_to(const at::Tensor& ids_BT, int64_t length) {
 
 TEST_CASE("logits behind a cache of keys are those of the whole sequence", "[nn]") {
   const at::NoGradGuard no_grad;
+  std::optional<fused::PassForGpu> gpu;  // flash attention where it takes the heads
+  if (GENERATE(false, true)) gpu.emplace();
   // Windows, sinks, soft caps, narrow keys, learned and longer positions, experts, biases.
   for (const std::string family :
        {"llama", "mistral", "gemma2", "gemma3_text", "gpt_oss", "deepseek_v3", "gpt2", "falcon",

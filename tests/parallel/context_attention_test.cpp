@@ -3,11 +3,14 @@
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
+#include <memory>
 #include <mutex>
 
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/nn/attention/attention.h"
+#include "am/nn/fused/device.h"
+#include "am/nn/rope.h"
 #include "am/parallel/cp/all_gather.h"
 #include "am/parallel/cp/ring.h"
 #include "am/parallel/cp/ulysses.h"
@@ -32,6 +35,7 @@ struct AttentionCase {
   std::vector<int64_t> documents = {};  // where they begin, in the first row; the second is whole
   at::ScalarType dtype = at::kDouble;
   double scale = 0.4;
+  bool gpu = false;  // by flash attention, as on GPUs (support/flash_stand_in.cpp)
 };
 
 nn::Look look_of(const AttentionCase& one, int64_t length) {
@@ -40,6 +44,8 @@ nn::Look look_of(const AttentionCase& one, int64_t length) {
   const at::Tensor begins = at::zeros({2, length}, at::kLong);
   for (const int64_t first : one.documents) begins[0][first].fill_(1);
   look.document_BT = begins.cumsum(1);
+  look.document_starts =
+      std::make_shared<const std::vector<int64_t>>(nn::document_starts(1 - begins));
   return look;
 }
 
@@ -159,6 +165,8 @@ void compare(const AttentionCase& one, int64_t ranks) {
       },
       exact, entering.to(at::kDouble));
   const double allowed = one.dtype == at::kDouble ? 1e-12 : one.dtype == at::kFloat ? 3e-6 : 3e-2;
+  std::optional<nn::fused::PassForGpu> gpu;
+  if (one.gpu) gpu.emplace();
   const auto outcomes = over_ranks(one, ranks, inputs, entering);
   for (size_t m = 0; m < outcomes.size(); ++m) {
     INFO(one.name << ", " << kMethods[m].name << ", cp " << ranks);
@@ -190,6 +198,7 @@ TEST_CASE("attention over ranks is one rank's") {
       AttentionCase{
           .name = "documents, window, padded", .length = 22, .window = 5, .documents = {9, 10}},
       AttentionCase{.name = "latent widths", .key_heads = 4, .width = 12, .value_width = 6},
+      AttentionCase{.name = "narrow values", .key_heads = 4, .width = 16, .value_width = 6},
       AttentionCase{.name = "all of it",
                     .length = 29,
                     .width = 6,
@@ -207,7 +216,13 @@ TEST_CASE("attention over ranks is one rank's") {
                     .dtype = at::kFloat},
       AttentionCase{
           .name = "bfloat16", .length = 40, .window = 6, .sinks = true, .dtype = at::kBFloat16});
-  for (const int64_t ranks : {2, 4}) compare(one, ranks);
+  for (const int64_t ranks : {2, 4}) {
+    compare(one, ranks);
+    AttentionCase gpu = one;
+    gpu.name += ", on GPUs";
+    gpu.gpu = true;
+    compare(gpu, ranks);
+  }
 }
 
 // tests/data/context, made by scripts/fixtures/make_context_fixtures.py.

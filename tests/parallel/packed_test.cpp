@@ -3,11 +3,13 @@
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
+#include <optional>
 
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/batch.h"
+#include "am/nn/fused/device.h"
 #include "am/stored/tensor_source.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
@@ -46,6 +48,8 @@ double logits_apart(const std::string& family, int64_t world, const std::string&
 
 TEST_CASE("packed sequences give transformers' logits") {
   const std::string family = GENERATE("llama", "mistral", "gemma3_text", "smollm3");
+  std::optional<nn::fused::PassForGpu> gpu;  // by flash attention (support/flash_stand_in.cpp)
+  if (GENERATE(false, true)) gpu.emplace();
   const std::string patched = "[strategy]\npatch_is_packed_sequence = true\n";
   const std::string tp = "tp_size = 2\n[strategy]\nsequence_parallel = true\n";
   CHECK(logits_apart(family, 1, "[strategy]\n", "logits") < 1e-5);

@@ -13,6 +13,7 @@
 #include "am/model/rope_config.h"
 #include "am/nn/autocast.h"
 #include "am/nn/build.h"
+#include "am/nn/fused/device.h"
 #include "am/nn/fused/look_up.h"
 #include "am/nn/fused/softcap.h"
 #include "am/nn/token_check.h"
@@ -184,17 +185,26 @@ at::Tensor Decoder::leave(size_t use, at::Tensor x) const {
   return x;
 }
 
-at::Tensor Decoder::documents_of(const at::Tensor& positions_BT) const {
-  if (!positions_BT.defined() || ignores_packing_ || positions_BT.size(1) == 1) return {};
+void Decoder::place_documents(const at::Tensor& positions_BT, const at::Tensor& like) {
+  const tensor::MemoryUse memory(tensor::TensorUse::kOther);
+  unrotated_.document_BT = at::Tensor();
+  unrotated_.document_starts = nullptr;
+  if (!positions_BT.defined() || ignores_packing_ || positions_BT.size(1) == 1) return;
   const at::Tensor later_BT = positions_BT.narrow(1, 1, positions_BT.size(1) - 1);
-  if (!later_BT.eq(0).any().item<bool>()) return {};
+  if (!later_BT.eq(0).any().item<bool>()) return;
   // Each position behind the sequence is a document of its own.
-  return documents(part_.padded(positions_BT, 0));
+  const at::Tensor all_BT = part_.padded(positions_BT, 0);
+  unrotated_.document_BT = fused::uploaded(documents(all_BT), like.device());
+  if (!fused::on_gpu(like)) return;
+  unrotated_.document_starts =
+      std::make_shared<const std::vector<int64_t>>(document_starts(all_BT.cpu()));
 }
 
 at::Tensor Decoder::own_positions(int64_t length, const at::Tensor& positions_BT,
                                   const at::Tensor& ids_BT) const {
-  if (positions_BT.defined()) return part_.of(positions_BT, 0);
+  if (positions_BT.defined()) {
+    return fused::uploaded(part_.of(positions_BT, 0), ids_BT.device());
+  }
   if (part_.is_whole()) return {};
   if (fault::is_planted(fault::Fault::kCpPositions)) {
     return positions_up_to(part_.cut(length).local(), ids_BT.options());
@@ -218,6 +228,7 @@ void Decoder::place(int64_t length, const at::Tensor& own_positions, const at::T
     }
     rope.placed = own_positions.defined() ? gather_rotation(rope.table, own_positions) : rope.table;
     rope.placed.document_BT = unrotated_.document_BT;
+    rope.placed.document_starts = unrotated_.document_starts;
   }
 }
 
@@ -275,10 +286,7 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
     x_BTD = leave(use, embed(enter(use, part_.of(ids_BT, 0)), positions));
     ++use;
   }
-  {
-    const tensor::MemoryUse memory(tensor::TensorUse::kOther);
-    unrotated_.document_BT = documents_of(positions_BT);
-  }
+  place_documents(positions_BT, x_BTD);
   place(ids_BT.size(1), positions, x_BTD);
   for (size_t i = 0; i < layers_.size(); ++i, ++use) {
     x_BTD = enter(use, x_BTD);

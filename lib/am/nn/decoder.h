@@ -43,7 +43,8 @@ class Decoder {
   // ids_BT (int64; one outside the vocabulary throws Error(kUsage)) -> logits_BTV. Under tensor
   // parallelism the last dim may be this rank's slice of V. positions_BT (int64, below T): of the
   // tokens, where they are not 0 to T - 1. Where they start again at 0 within a sequence several
-  // are packed into it, and attention stays inside each.
+  // are packed into it, and attention stays inside each. A GPU's ids may have them on the host:
+  // then nothing waits for the GPU, and attention knows where documents begin.
   //
   // Under context parallelism ids and positions are those of whole sequences, on every rank, and
   // the logits this rank's part of them (sequence_part()).
@@ -125,8 +126,9 @@ class Decoder {
   // The hooks of the unit that is used next; of the one that was.
   at::Tensor enter(size_t use, at::Tensor x) const;
   at::Tensor leave(size_t use, at::Tensor x) const;
-  // The document of each token of whole sequences at positions_BT; undefined: each is one.
-  at::Tensor documents_of(const at::Tensor& positions_BT) const;
+  // Sets the document of each token of whole sequences at positions_BT, which is undefined where
+  // each is one.
+  void place_documents(const at::Tensor& positions_BT, const at::Tensor& like);
   // Makes the rotations of sequences of `length` positions, at own_positions where that is defined,
   // in the dtype and on the device of `like`.
   void place(int64_t length, const at::Tensor& own_positions, const at::Tensor& like);

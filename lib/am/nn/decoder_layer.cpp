@@ -232,8 +232,11 @@ at::Tensor Attention::place(const at::Tensor& x_BTX, const Norm& norm,
 
 at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
                           const at::Tensor& v_BGTV, const Rotation& rotation) const {
-  const Look look = {
-      .scale = scale, .softcap = softcap, .window = window, .document_BT = rotation.document_BT};
+  const Look look = {.scale = scale,
+                     .softcap = softcap,
+                     .window = window,
+                     .document_BT = rotation.document_BT,
+                     .document_starts = rotation.document_starts};
   std::optional<at::Tensor> sinks_H;
   if (sinks) sinks_H = sinks->value;
   const Heads heads = {q_BHTK, k_BGTK, v_BGTV};

@@ -93,6 +93,16 @@ Rotation gather_rotation(const Rotation& table, const at::Tensor& positions) {
 
 at::Tensor documents(const at::Tensor& positions_BT) { return positions_BT.eq(0).cumsum(1); }
 
+std::vector<int64_t> document_starts(const at::Tensor& positions_BT) {
+  const at::Tensor dense_BT = positions_BT.contiguous();
+  const auto* position = dense_BT.const_data_ptr<int64_t>();
+  std::vector<int64_t> starts;
+  for (int64_t row = 0; row < dense_BT.numel(); ++row) {
+    if (row % dense_BT.size(1) == 0 || position[row] == 0) starts.push_back(row);
+  }
+  return starts;
+}
+
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation) {
   if (!rotation.cos_TK.defined()) return x_BHTK;
   return fused::rotate(x_BHTK, rotation.cos_TK, rotation.sin_TK);

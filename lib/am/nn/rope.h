@@ -5,6 +5,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <memory>
+#include <vector>
+
 #include "am/model/config.h"
 
 namespace am::nn {
@@ -26,6 +30,8 @@ struct Rotation {
   // The document of each token (int64), where sequences are packed, and of each of the sequence
   // where this rank has a part of it. Undefined: one document.
   at::Tensor document_BT = {};
+  // See Look::document_starts.
+  std::shared_ptr<const std::vector<int64_t>> document_starts = {};
 };
 
 // For positions first .. first + count - 1, on the device of the frequencies. `factor`: of cosine
@@ -38,6 +44,8 @@ Rotation gather_rotation(const Rotation& table, const at::Tensor& positions);
 
 // The number of each token's document, int64: a document begins at each position 0.
 at::Tensor documents(const at::Tensor& positions_BT);
+// The rows of [B * T] at which they and the sequences begin. positions_BT is on the host.
+std::vector<int64_t> document_starts(const at::Tensor& positions_BT);
 
 // x_BHTK, rotated; as it is where the rotation is undefined.
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation);

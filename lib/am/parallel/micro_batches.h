@@ -11,7 +11,7 @@ namespace am::parallel {
 struct MicroBatch {
   at::Tensor ids_BT;
   at::Tensor labels_BT;
-  at::Tensor positions_BT;     // undefined: 0, 1, .. in every row
+  at::Tensor positions_BT;     // undefined: 0, 1, .. in every row; of GPUs on the host
   int64_t first_sequence = 0;  // the number of the first row in the global batch
 };
 

@@ -39,13 +39,19 @@ data::Batch DataBatches::read_and_go_ahead(Place place) {
   return batch;
 }
 
-at::Tensor DataBatches::on_device(const std::vector<int64_t>& values, const data::Batch& batch,
-                                  const char* what) const {
+at::Tensor DataBatches::on_host(const std::vector<int64_t>& values,
+                                const data::Batch& batch) const {
   at::Tensor tensor = at::empty({batch.rows, batch.seq_len},
                                 at::TensorOptions(at::kLong).pinned_memory(device_.is_cuda()));
   std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
+  return tensor;
+}
+
+at::Tensor DataBatches::ids_on_device(const std::vector<int64_t>& values, const data::Batch& batch,
+                                      const char* what) const {
+  const at::Tensor tensor = on_host(values, batch);
   if (device_.is_cpu()) return tensor;
-  if (what != nullptr) nn::check_tokens(tensor, what, vocabulary_);
+  nn::check_tokens(tensor, what, vocabulary_);
   return tensor.to(device_, /*non_blocking=*/true);
 }
 
@@ -54,14 +60,16 @@ MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
   const data::Batch batch = device_.is_cpu() ? read_host(place) : read_and_go_ahead(place);
   MicroBatch tensors;
   tensors.first_sequence = data::micro_batch_position(micro_batch, layout_);
-  tensors.ids_BT = on_device(batch.inputs, batch, "token id");
+  tensors.ids_BT = ids_on_device(batch.inputs, batch, "token id");
   if (step == 2 && fault::is_planted(fault::Fault::kUncheckedId)) {
     tensors.ids_BT.narrow(1, 0, 1).fill_(vocabulary_);
   }
-  tensors.labels_BT = on_device(batch.labels, batch, "label");
+  tensors.labels_BT = ids_on_device(batch.labels, batch, "label");
   if (plan_.data.reset_position_ids) {
-    tensors.positions_BT =
-        on_device(data::document_positions(batch, *plan_.data.eod_token), batch, nullptr);
+    // A GPU's decoder asks where documents begin on the host.
+    const at::Tensor positions =
+        on_host(data::document_positions(batch, *plan_.data.eod_token), batch);
+    tensors.positions_BT = device_.is_cuda() ? positions : positions.to(device_);
   }
   return tensors;
 }

@@ -40,8 +40,9 @@ class DataBatches : public BatchSource {
   data::Batch read_host(Place place) const;
   // What was read ahead where it is this place's; begins to read the next one.
   data::Batch read_and_go_ahead(Place place);
-  at::Tensor on_device(const std::vector<int64_t>& values, const data::Batch& batch,
-                       const char* what) const;
+  at::Tensor on_host(const std::vector<int64_t>& values, const data::Batch& batch) const;
+  at::Tensor ids_on_device(const std::vector<int64_t>& values, const data::Batch& batch,
+                           const char* what) const;
 
   const config::Plan& plan_;
   std::unique_ptr<data::BatchReader> reader_;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "am/base/fault.h"
+#include "am/nn/attention/flash.h"
 #include "am/nn/fused/tensors.h"
 
 namespace am::nn {
@@ -139,6 +140,11 @@ class Scores {
 
 void attend(const Heads& heads, const Look& look, const Firsts& firsts, const Attended& attended,
             const std::optional<at::Tensor>& sinks_H) {
+  if (flash_takes(heads, look)) {
+    flash_attend(heads, look, firsts, attended);
+    if (sinks_H) join_sinks(attended, *sinks_H);
+    return;
+  }
   const Scores scores(heads, look, firsts);
   scores.for_blocks([&](const Block& block) {
     const at::Tensor out_BtHV = attended.out_BtHV.narrow(1, block.row, block.rows);
@@ -168,6 +174,15 @@ void attend(const Heads& heads, const Look& look, const Firsts& firsts, const At
 void attend_backward(const Heads& heads, const Look& look, const Firsts& firsts,
                      const AttendedGradient& gradient, const HeadGradients& sums,
                      const std::optional<at::Tensor>& sinks_H) {
+  if (flash_takes(heads, look)) {
+    flash_attend_backward(heads, look, firsts, gradient, sums);
+    if (!sums.sinks_H.defined()) return;
+    const at::ScalarType wide = gradient.lse_BHt.scalar_type();
+    const at::Tensor along_BHt =
+        (gradient.of_out_BHtV.to(wide) * gradient.out_BtHV.transpose(1, 2).to(wide)).sum(-1);
+    sums.sinks_H.add_(gradient_of_sinks(*sinks_H, gradient.lse_BHt, along_BHt));
+    return;
+  }
   const Scores scores(heads, look, firsts);
   const int64_t batch = scores.batch(), groups = scores.groups();
   scores.for_blocks([&](const Block& block) {
@@ -198,6 +213,23 @@ void attend_backward(const Heads& heads, const Look& look, const Firsts& firsts,
         .add_(ungrouped(at::bmm(of_scores, k), batch, block.rows));
     add(sums.k_BGsK, at::bmm(of_scores.transpose(1, 2), q));
   });
+}
+
+at::Tensor exponential_factor(const at::Tensor& from_BHt, const at::Tensor& to_BHt) {
+  return (from_BHt - to_BHt.clamp_min(kLowest)).exp_().transpose(1, 2).unsqueeze(-1);
+}
+
+void join_sinks(const Attended& attended, const at::Tensor& sinks_H) {
+  const at::Tensor sinks_1H1 = sinks_H.to(attended.lse_BHt.scalar_type()).view({1, -1, 1});
+  const at::Tensor joined = at::logaddexp(attended.lse_BHt, sinks_1H1);
+  attended.out_BtHV.mul_(exponential_factor(attended.lse_BHt, joined));
+  attended.lse_BHt.copy_(joined);
+}
+
+at::Tensor gradient_of_sinks(const at::Tensor& sinks_H, const at::Tensor& lse_BHt,
+                             const at::Tensor& along_BHt) {
+  const at::Tensor sinks_1H1 = sinks_H.to(lse_BHt.scalar_type()).view({1, -1, 1});
+  return (sinks_1H1 - lse_BHt).exp_().mul_(along_BHt).sum(2).sum(0).neg_();
 }
 
 }  // namespace am::nn

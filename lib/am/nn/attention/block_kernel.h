@@ -5,14 +5,17 @@
 //   attend({q_BHtK, k_BGsK, v_BGsV}, look, {.query = 64, .key = 0}, {out_BtHV, lse_BHt});
 //
 // A block of queries reads the keys that its window reaches and no others. Scores and sums are
-// float32 (float64 for float64). Legend: B batch, H query heads, G key heads, T positions of the
-// sequence, t queries and s keys at hand, K and V widths of keys and values.
+// float32 (float64 for float64). On GPUs flash attention computes what it takes (flash.h). Legend:
+// B batch, H query heads, G key heads, T positions of the sequence, t queries and s keys at hand, K
+// and V widths of keys and values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 namespace am::nn {
 
@@ -22,6 +25,9 @@ struct Look {
   int64_t window = 0;                     // positions looked back at, itself included; 0: all
   at::Tensor document_BT = at::Tensor();  // int64, of every position of the sequence; queries see
                                           // keys of their own document alone
+  // Where documents begin in the rows [B * T] of all sequences, each of which begins with one; on
+  // the host. Null: it does not know.
+  std::shared_ptr<const std::vector<int64_t>> document_starts = nullptr;
 };
 
 // G divides H: query head h reads key head h / (H / G).
@@ -53,6 +59,8 @@ struct AttendedGradient {
   // dO . O of each query, as wide as the scores. Undefined: all keys that they saw are here, and it
   // is summed from them, so that a query that sees one key has a gradient of exactly 0.
   at::Tensor along_BHt = at::Tensor();
+  at::Tensor out_BtHV =
+      at::Tensor();  // what they made of all those keys; flash attention's reads it
 };
 
 // What gradients are added to: of keys, values and sinks as wide as the scores. Sinks undefined:
@@ -63,5 +71,13 @@ struct HeadGradients {
 void attend_backward(const Heads& heads, const Look& look, const Firsts& firsts,
                      const AttendedGradient& gradient, const HeadGradients& sums,
                      const std::optional<at::Tensor>& sinks_H = std::nullopt);
+
+// Gives every query one key more, its head's sink, to what it made of all others.
+void join_sinks(const Attended& attended, const at::Tensor& sinks_H);
+// -> H, as wide as the scores. `lse_BHt` with the sinks, `along_BHt` as in AttendedGradient.
+at::Tensor gradient_of_sinks(const at::Tensor& sinks_H, const at::Tensor& lse_BHt,
+                             const at::Tensor& along_BHt);
+// e^(from - to), of [B, H, t] as factors of [B, t, H, V]; 0 where `from` is -inf.
+at::Tensor exponential_factor(const at::Tensor& from_BHt, const at::Tensor& to_BHt);
 
 }  // namespace am::nn

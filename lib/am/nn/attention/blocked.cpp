@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "am/nn/attention/attention.h"
+#include "am/nn/attention/flash.h"
 #include "am/nn/attention/saved_look.h"
 #include "am/nn/autocast.h"
 #include "am/nn/fused/tensors.h"
@@ -20,7 +21,8 @@ struct Blocked : torch::autograd::Function<Blocked> {
                             const std::optional<at::Tensor>& sinks_H, const Look& look) {
     const auto& [out_BTHV, lse_BHT] = attended({q_BHTK, k_BGTK, v_BGTV}, look, {}, sinks_H);
     context->save_for_backward(
-        {q_BHTK, k_BGTK, v_BGTV, lse_BHT, look.document_BT, sinks_H.value_or(at::Tensor())});
+        {q_BHTK, k_BGTK, v_BGTV, lse_BHT, look.document_BT, sinks_H.value_or(at::Tensor()),
+         flash_takes({q_BHTK, k_BGTK, v_BGTV}, look) ? out_BTHV : at::Tensor()});
     save_look(look, *context);
     return out_BTHV.transpose(1, 2);
   }
@@ -38,7 +40,7 @@ struct Blocked : torch::autograd::Function<Blocked> {
     if (sinks_H.defined()) {
       sums.sinks_H = at::zeros({sinks_H.size(0)}, sinks_H.options().dtype(saved[3].scalar_type()));
     }
-    attend_backward(heads, look, {}, {gradients[0], saved[3]}, sums, sinks_H);
+    attend_backward(heads, look, {}, {gradients[0], saved[3], {}, saved[6]}, sums, sinks_H);
     if (sinks_H.defined()) sums.sinks_H = sums.sinks_H.to(sinks_H.scalar_type());
     return {sums.q_BHtK, sums.k_BGsK.to(heads.k_BGsK.scalar_type()),
             sums.v_BGsV.to(heads.v_BGsV.scalar_type()), sums.sinks_H, at::Tensor()};

@@ -6,8 +6,9 @@
 //
 // Keeps its inputs and a logarithm a query and head until backward, as flash attention does (Dao et
 // al., 2022), but not the output: a block has all keys that its queries see. Backward makes the
-// scores again. Legend: B batch, H query heads, G key heads, T sequence, K and V widths of keys and
-// values.
+// scores again. Where flash kernels compute (flash.h), it keeps the output too, which is what the
+// projection behind it reads. Legend: B batch, H query heads, G key heads, T sequence, K and V
+// widths of keys and values.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -11,12 +11,18 @@ inline void save_look(const Look& look, torch::autograd::AutogradContext& contex
   context.saved_data["scale"] = look.scale;
   context.saved_data["softcap"] = look.softcap;
   context.saved_data["window"] = look.window;
+  if (look.document_starts) context.saved_data["document_starts"] = *look.document_starts;
 }
 
 inline Look saved_look(torch::autograd::AutogradContext& context, const at::Tensor& document_BT) {
-  return {context.saved_data["scale"].toDouble(),
-          context.saved_data["softcap"].toOptional<double>(), context.saved_data["window"].toInt(),
-          document_BT};
+  auto& data = context.saved_data;
+  Look look = {data["scale"].toDouble(), data["softcap"].toOptional<double>(),
+               data["window"].toInt(), document_BT};
+  if (data.count("document_starts") > 0) {
+    look.document_starts =
+        std::make_shared<const std::vector<int64_t>>(data["document_starts"].toIntVector());
+  }
+  return look;
 }
 
 }  // namespace am::nn

@@ -1,5 +1,7 @@
 #include "am/nn/fused/device.h"
 
+#include <ATen/ATen.h>
+
 #include <atomic>
 
 namespace am::nn::fused {
@@ -21,6 +23,12 @@ bool on_gpu(const at::Tensor& x) { return x.is_cuda() || passes(x); }
 bool narrow_on_gpu(const at::Tensor& x) {
   const at::ScalarType dtype = x.scalar_type();
   return passes(x) || (x.is_cuda() && (dtype == at::kBFloat16 || dtype == at::kHalf));
+}
+
+// A copy from pageable memory would wait.
+at::Tensor uploaded(const at::Tensor& x, const at::Device& device) {
+  if (x.device() == device) return x;
+  return device.is_cuda() ? x.pin_memory().to(device, /*non_blocking=*/true) : x.to(device);
 }
 
 PassForGpu::PassForGpu() { ++passing(); }

@@ -15,6 +15,10 @@ bool on_gpu(const at::Tensor& x);
 // On a GPU in bfloat16 or float16, which are the dtypes of its attention; passing for it in any.
 bool narrow_on_gpu(const at::Tensor& x);
 
+// x on a device, itself where it is there; from the host to a GPU without waiting for what runs
+// there.
+at::Tensor uploaded(const at::Tensor& x, const at::Device& device);
+
 // For tests: while one lives, floating-point tensors of the host pass for a GPU's, on all threads.
 class PassForGpu {
  public:

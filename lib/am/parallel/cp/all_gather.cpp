@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "am/nn/attention/attention.h"
+#include "am/nn/attention/flash.h"
 #include "am/nn/autocast.h"
 #include "am/nn/fused/tensors.h"
 #include "am/parallel/cp/saved_attention.h"
@@ -56,13 +57,15 @@ struct AllGather : torch::autograd::Function<AllGather> {
              {out_BtHV.narrow(1, row, run.size), lse_BHt.narrow(kPositionDim, row, run.size)},
              sinks_H);
     });
-    SavedAttention{.q_BHtK = q_BHtK,
-                   .k_BGtK = k_BGtK,
-                   .v_BGtV = v_BGtV,
-                   .lse_BHt = lse_BHt,
-                   .sinks_H = sinks_H.value_or(at::Tensor()),
-                   .look = look,
-                   .ranks = ranks}
+    SavedAttention{
+        .q_BHtK = q_BHtK,
+        .k_BGtK = k_BGtK,
+        .v_BGtV = v_BGtV,
+        .lse_BHt = lse_BHt,
+        .sinks_H = sinks_H.value_or(at::Tensor()),
+        .out_BtHV = nn::flash_takes({q_BHtK, k_BGtK, v_BGtV}, look) ? out_BtHV : at::Tensor(),
+        .look = look,
+        .ranks = ranks}
         .save(*context);
     return out_BtHV.transpose(1, 2);
   }
@@ -82,12 +85,15 @@ struct AllGather : torch::autograd::Function<AllGather> {
     nn::HeadGradients sums = {at::zeros_like(q_BHtK), zeros(all.k_BGTK), zeros(all.v_BGTV)};
     if (sinks_H.defined()) sums.sinks_H = zeros(sinks_H);
     const int64_t local = q_BHtK.size(kPositionDim);
+    const auto out_of = [&](int64_t row, int64_t rows) {
+      return saved.out_BtHV.defined() ? saved.out_BtHV.narrow(1, row, rows) : at::Tensor();
+    };
     for_own_runs(ranks, local, [&](int64_t row, const mesh::Extent& run) {
       const auto rows = [&](const at::Tensor& x_BHtX) {
         return x_BHtX.narrow(kPositionDim, row, run.size);
       };
       attend_backward({rows(q_BHtK), all.k_BGTK, all.v_BGTV}, look, {.query = run.offset},
-                      {rows(gradients[0]), rows(lse_BHt)},
+                      {rows(gradients[0]), rows(lse_BHt), {}, out_of(row, run.size)},
                       {rows(sums.q_BHtK), sums.k_BGsK, sums.v_BGsV, sums.sinks_H}, sinks_H);
     });
     all = {};

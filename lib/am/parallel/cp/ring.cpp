@@ -22,13 +22,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
-// In the place of -inf, whose difference from itself is no number.
-constexpr double kLowest = std::numeric_limits<float>::lowest();
-
-// e^(from - to), of [B, H, t] as factors of [B, t, H, V].
-at::Tensor factor(const at::Tensor& from_BHt, const at::Tensor& to_BHt) {
-  return (from_BHt - to_BHt.clamp_min(kLowest)).exp_().transpose(1, 2).unsqueeze(-1);
-}
 
 // Queries of this rank and keys of another, each a run of positions.
 struct Pair {
@@ -108,26 +101,6 @@ nn::Heads heads_of(const Pair& pair, const at::Tensor& q_BHtK, const KeysAndValu
   return {rows_of(q_BHtK, pair), seen(form.keys(packed)), seen(form.values(packed))};
 }
 
-// Every query has one key more, whose value is 0.
-void join_sinks(const nn::Attended& attended, const at::Tensor& sinks_H) {
-  const at::Tensor sinks_1H1 = sinks_H.to(attended.lse_BHt.scalar_type()).view({1, -1, 1});
-  const at::Tensor joined = at::logaddexp(attended.lse_BHt, sinks_1H1);
-  attended.out_BtHV.mul_(factor(attended.lse_BHt, joined));
-  attended.lse_BHt.copy_(joined);
-}
-
-at::Tensor gradient_of_sinks(const at::Tensor& sinks_H, const at::Tensor& lse_BHt,
-                             const at::Tensor& along_BHt) {
-  const at::Tensor sinks_1H1 = sinks_H.to(lse_BHt.scalar_type()).view({1, -1, 1});
-  return (sinks_1H1 - lse_BHt)
-      .exp_()
-      .mul_(along_BHt)
-      .sum(2)
-      .sum(0)
-      .neg_()
-      .to(sinks_H.scalar_type());
-}
-
 struct Ring : torch::autograd::Function<Ring> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_BHtK,
                             const at::Tensor& k_BGtK, const at::Tensor& v_BGtV,
@@ -182,29 +155,31 @@ struct Ring : torch::autograd::Function<Ring> {
     const Round round(ranks, q_BHtK.size(2), look.window);
     at::Tensor sums, sent;  // of the owner whose keys are here; what is on its way
     runtime::Pending coming;
-    round.run(
-        form.packed(k_BGtK, v_BGtV), [&](size_t step, int64_t owner, const at::Tensor& packed) {
-          const at::Tensor mine = form.zeros(wide);
-          round.for_pairs(owner, [&](const Pair& pair) {
-            const nn::Heads to = heads_of(pair, of_q_BHtK, form, mine);
-            attend_backward(
-                heads_of(pair, q_BHtK, form, packed), look, pair.firsts,
-                {rows_of(of_out_BHtV, pair), rows_of(lse_BHt, pair), rows_of(along_BHt, pair)},
-                {to.q_BHtK, to.k_BGsK, to.v_BGsV});
-          });
-          coming.wait();
-          if (step > 0) mine.add_(sums);
-          sent = mine;
-          sums = at::empty_like(mine);
-          if (round.is_last(step) && fault::is_planted(fault::Fault::kCpKeyHome)) {
-            sums = mine;
-            return;
-          }
-          coming = ranks.group->rotate_async(sums, sent, round.shift(step));
-        });
+    round.run(form.packed(k_BGtK, v_BGtV), [&](size_t step, int64_t owner,
+                                               const at::Tensor& packed) {
+      const at::Tensor mine = form.zeros(wide);
+      round.for_pairs(owner, [&](const Pair& pair) {
+        const nn::Heads to = heads_of(pair, of_q_BHtK, form, mine);
+        attend_backward(heads_of(pair, q_BHtK, form, packed), look, pair.firsts,
+                        {rows_of(of_out_BHtV, pair), rows_of(lse_BHt, pair),
+                         rows_of(along_BHt, pair), saved.out_BtHV.narrow(1, pair.row, pair.rows)},
+                        {to.q_BHtK, to.k_BGsK, to.v_BGsV});
+      });
+      coming.wait();
+      if (step > 0) mine.add_(sums);
+      sent = mine;
+      sums = at::empty_like(mine);
+      if (round.is_last(step) && fault::is_planted(fault::Fault::kCpKeyHome)) {
+        sums = mine;
+        return;
+      }
+      coming = ranks.group->rotate_async(sums, sent, round.shift(step));
+    });
     coming.wait();
     at::Tensor of_sinks_H;
-    if (sinks_H.defined()) of_sinks_H = gradient_of_sinks(sinks_H, lse_BHt, along_BHt);
+    if (sinks_H.defined()) {
+      of_sinks_H = nn::gradient_of_sinks(sinks_H, lse_BHt, along_BHt).to(sinks_H.scalar_type());
+    }
     return {of_q_BHtK.to(q_BHtK.scalar_type()),
             form.keys(sums).to(k_BGtK.scalar_type()),
             form.values(sums).to(v_BGtV.scalar_type()),
@@ -221,8 +196,8 @@ void merge(const nn::Attended& sum, const nn::Attended& with) {
     with.lse_BHt.masked_fill_(with.lse_BHt.eq(kNothing), 0.0);
   }
   const at::Tensor both_BHt = at::logaddexp(sum.lse_BHt, with.lse_BHt);
-  sum.out_BtHV.mul_(factor(sum.lse_BHt, both_BHt));
-  sum.out_BtHV.add_(with.out_BtHV * factor(with.lse_BHt, both_BHt));
+  sum.out_BtHV.mul_(nn::exponential_factor(sum.lse_BHt, both_BHt));
+  sum.out_BtHV.add_(with.out_BtHV * nn::exponential_factor(with.lse_BHt, both_BHt));
   sum.lse_BHt.copy_(both_BHt);
 }
 
