@@ -133,6 +133,30 @@ TEST_CASE("a layer's saved tensors, by hand") {
         Approx(1024 * per_token));
 }
 
+TEST_CASE("on GPUs attention's backward takes what one block takes for soft-caps alone") {
+  const auto by_blocks = [](const std::string& name, const std::string& strategy) {
+    const auto plan =
+        plan_of("[mesh]\nworld_size = 1\n[train]\nseq_len = 8192\n[strategy]\n" + strategy);
+    const auto config = model_of(name);
+    Diagnostics found;
+    const auto layout = am::planner::build_layout(plan, config, {}, found);
+    REQUIRE(layout.has_value());
+    const auto context = am::planner::activation_context(plan, *layout);
+    return am::planner::LayerActivations(context, *layout, 0, layout->units[1])
+               .backward()
+               .attention != 0.0;
+  };
+  // A window, sinks, values narrower than keys.
+  for (const std::string name : {"gemma-3-1b-pt", "gpt-oss-20b", "deepseek-v2-lite"}) {
+    INFO(name);
+    CHECK(by_blocks(name, "backend = \"gloo\"\n"));
+    CHECK_FALSE(by_blocks(name, ""));
+    CHECK(by_blocks(name, "mp_policy = { param_dtype = \"float32\" }\n"));
+  }
+  CHECK(by_blocks("gemma-2-2b", ""));
+  CHECK_FALSE(by_blocks("llama-3.1-8b", "backend = \"gloo\"\n"));
+}
+
 TEST_CASE("what checkpointing keeps of a layer, by hand") {
   const auto kept = [](const std::string& strategy, const std::string& name) {
     const auto plan =

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "am/base/number.h"
+#include "am/model/gpu_operators.h"
 #include "am/planner/context.h"
 #include "am/planner/layer_activations.h"
 
@@ -116,8 +117,12 @@ bool LayerActivations::attends_by_blocks() const {
   if (context_.context_ranks > 1.0 && !exchanges_heads()) return true;
   const double length = context_.sequence * context_.context_ranks;
   const double window = as_double(attention.window.value_or(0));
-  return (window > 0.0 && window < length) || attention.softcap.has_value() || attention.sinks ||
-         attention.v_width != attention.qk_width;
+  const bool plain = !(window > 0.0 && window < length) && !attention.sinks &&
+                     attention.v_width == attention.qk_width;
+  // On GPUs flash kernels take all but soft-caps (nn/attention/flash.h).
+  const bool flash = !context_.on_host && context_.product_bytes == 2.0 &&
+                     model::flash_takes_widths(attention.qk_width, attention.v_width);
+  return attention.softcap.has_value() || !(plain || flash);
 }
 
 // Of one block of queries of one sequence in backward: its rows, the keys and values that it sees,

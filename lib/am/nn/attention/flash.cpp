@@ -11,6 +11,7 @@
 
 #include "am/base/error.h"
 #include "am/mesh/shard.h"
+#include "am/model/gpu_operators.h"
 #include "am/nn/fused/device.h"
 
 namespace am::nn {
@@ -342,10 +343,8 @@ class Flash {
 }  // namespace
 
 bool flash_takes(const Heads& heads, const Look& look) {
-  constexpr int64_t kWidest = 256, kStep = 8;
-  const int64_t width = heads.q_BHtK.size(3);
-  return fused::narrow_on_gpu(heads.q_BHtK) && !look.softcap && width % kStep == 0 &&
-         width <= kWidest && heads.v_BGsV.size(3) <= width &&
+  return fused::narrow_on_gpu(heads.q_BHtK) && !look.softcap &&
+         model::flash_takes_widths(heads.q_BHtK.size(3), heads.v_BGsV.size(3)) &&
          (!look.document_BT.defined() || look.document_starts != nullptr);
 }
 
