@@ -5,6 +5,8 @@
 
 #include "am/base/text.h"
 #include "am/launch/doctor/doctor.h"
+#include "am/launch/environment/nccl.h"
+#include "am/planner/backend_choice.h"
 #include "am/planner/memory.h"
 #include "am/planner/precision.h"
 #include "am/planner/rules.h"
@@ -104,9 +106,7 @@ std::vector<std::string> nccl_libraries() {
 }
 
 std::string chosen_backend(const config::Plan& plan, const launch::Machine& machine) {
-  const auto written =
-      std::visit([](const auto& strategy) { return strategy.backend; }, plan.strategy);
-  return written.value_or(machine.gpus.gpus.empty() ? "gloo" : "nccl");
+  return planner::asked_backend(plan).value_or(machine.gpus.gpus.empty() ? "gloo" : "nccl");
 }
 
 term::Cell status_cell(launch::CheckStatus status, const term::Style& style) {
@@ -194,6 +194,7 @@ int examine_machine(Options& options) {
                       .master_port = needs.serves_port ? needs.master_port : 0},
                      sources);
   needs.backend = chosen_backend(*plan, machine);
+  needs.ranks_per_gpu = options.ranks_per_gpu > 0 ? options.ranks_per_gpu : launch::ranks_per_gpu();
   std::vector<launch::Check> checks = examine(needs, machine);
   const auto inputs = examine_inputs(*plan, checked, checkpoints);
   checks.insert(checks.end(), inputs.begin(), inputs.end());

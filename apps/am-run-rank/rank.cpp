@@ -22,6 +22,7 @@
 #include "am/compat/init_utils.h"
 #include "am/launch/cause/rank_error.h"
 #include "am/launch/environment/cores.h"
+#include "am/launch/environment/nccl.h"
 #include "am/launch/supervise/background_output.h"
 #include "am/launch/supervise/stop_signal.h"
 #include "am/live/host.h"
@@ -117,6 +118,9 @@ std::chrono::milliseconds patience(const Options& options, const config::Plan& p
 
 void Rank::join(const config::Plan& plan) {
   train::set_numerics(plan.train);
+  if (options_.ranks_per_gpu > 0) {
+    ::setenv(launch::kRanksPerGpuVariable, cat(options_.ranks_per_gpu).c_str(), 1);
+  }
   runtime::set_nccl_defaults(run_folder::RunFolder(run_root(options_)).logs());
   compat::initialize_distributed(dist_, parallel::backend_of(plan), patience(options_, plan));
   runtime::WatchdogOptions watch;

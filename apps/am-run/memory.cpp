@@ -16,7 +16,7 @@ using namespace am;
 void require_memory(const Options& options, const planner::Job& job, const launch::Space& memory) {
   if (options.force) return;
   const std::string backend = planner::backend_of(job.plan, &am_apps::why_no_cuda);
-  if (!config::parse_backend(backend).cuda.empty()) return;
+  if (config::parse_backend(backend).serves_gpus()) return;
   const int64_t here = std::max<int64_t>(1, job.layout.mesh.world_size() / options.nnodes);
   const planner::RankRange ranks{options.node_rank * here, here};
   const int64_t wanted = planner::training_bytes(job.plan, job.model, job.layout, ranks);

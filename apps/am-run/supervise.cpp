@@ -8,6 +8,7 @@
 
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/launch/environment/nccl.h"
 #include "am/launch/supervise/background_output.h"
 #include "am/run_folder/job_record.h"
 #include "am/term/printable.h"
@@ -108,6 +109,9 @@ launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
   spec.node_rank = options.node_rank;
   spec.num_nodes = options.nnodes;
   spec.log_folder = run.logs();
+  if (options.ranks_per_gpu > 0) {
+    spec.environment.emplace_back(launch::kRanksPerGpuVariable, cat(options.ranks_per_gpu));
+  }
   return spec;
 }
 

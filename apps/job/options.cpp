@@ -116,6 +116,9 @@ void add_placement(CLI::App& app, Options& options) {
   app.add_option("--node-rank", options.node_rank, "Which machine this is, from 0")
       ->check(am_apps::integer_from(0));
   app.add_option("--rdzv", options.rdzv, "HOST:PORT of machine 0, for several machines");
+  app.add_option("--ranks-per-gpu", options.ranks_per_gpu,
+                 "Ranks that may share a GPU over NCCL 2.30 or newer (default: 1)")
+      ->check(am_apps::integer_from(1));
 }
 
 bool placement_is_possible(const CLI::App& app, Options& options) {

@@ -26,6 +26,7 @@ struct Options {
   std::string rdzv;                    // HOST:PORT, needed with nnodes > 1
   std::vector<std::string> placement;  // which of --nproc, --nnodes, --node-rank, --rdzv and
                                        // --max-restarts were given
+  int64_t ranks_per_gpu = 0;           // 0: as the environment says
   int64_t max_restarts = 0;
   int64_t timeout_seconds = 600;
   bool timeout_given =
@@ -45,7 +46,8 @@ struct Options {
   bool exec() const { return !command.empty(); }
 };
 
-// --nproc, --nnodes, --node-rank and --rdzv: which part of the job is this machine's.
+// --nproc, --nnodes, --node-rank and --rdzv: which part of the job is this machine's; and
+// --ranks-per-gpu.
 void add_placement(CLI::App& app, Options& options);
 // Records in options.placement which of them the line has; says on stderr how they do not fit
 // together.

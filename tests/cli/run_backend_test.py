@@ -28,16 +28,25 @@ class BackendTest(RunTest):
         plan = self.write_plan(backend_plan(backend))
         return self.am_run(plan, "--run-dir", self.path / "run", env={**self.fake, **env})
 
-    def assert_refused(self, result, *words):
+    def assert_refused(self, result, *words, backend="nccl"):
         self.assertEqual(result.returncode, 1, result.stderr)
-        for word in ("plan.toml:", "error[runtime.backend]", 'backend "nccl"', "no rank was started",
-                     'use backend = "gloo"', *words):
+        for word in ("plan.toml:", "error[runtime.backend]", f'backend "{backend}"',
+                     "no rank was started", 'use backend = "gloo"', *words):
             self.assertIn(word, result.stderr)
         self.assertFalse((self.path / "run").exists())
 
     def test_no_gpu(self):
         self.assert_refused(self.run_plan("nccl", FAKE_GPUS="0", CUDA_VISIBLE_DEVICES=""),
                             "shows this process no GPU", 'CUDA_VISIBLE_DEVICES=""')
+
+    def test_no_gpu_to_share(self):
+        result = self.run_plan("cuda:gloo", FAKE_GPUS="0", CUDA_VISIBLE_DEVICES="")
+        self.assert_refused(result, "shows this process no GPU", backend="cuda:gloo")
+
+    def test_an_unknown_backend_names_the_legal_ones(self):
+        result = self.run_plan("cuda:mpi")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("cuda:gloo", result.stderr)
 
     def test_the_drivers_own_no_gpu(self):
         self.assert_refused(self.run_plan("nccl", FAKE_CUDA_ERROR="100"),

@@ -36,6 +36,12 @@ class Program(RunTest):
         self.sh(script, env={**env, "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3"})
         self.assertIn("TORCH_NCCL_ASYNC_ERROR_HANDLING=3\n", self.log(0))
 
+    def test_how_many_ranks_share_a_gpu(self):
+        result = self.sh("echo $AM_RANKS_PER_GPU", "--nproc", "2", "--ranks-per-gpu", "2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((self.log(0), self.log(1)), ("2\n", "2\n"))
+        self.assertEqual(self.am_run("plan.toml", "--ranks-per-gpu", "0").returncode, 2)
+
     def test_rank_0s_output_comes_through_and_the_arguments_are_the_programs(self):
         result = self.am_run("--nproc", "2", "--exec", "echo", "--nproc", "--json", "a b")
         self.assertEqual(result.returncode, 0, result.stderr)

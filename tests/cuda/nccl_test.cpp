@@ -127,8 +127,8 @@ TEST_CASE("user buffers are memory like any other") {
   const OneRank one({.timeout = kTimeout, .user_buffers = true});
   auto communicator = std::make_shared<Communicator>();
   communicator->id = std::make_shared<CommunicatorId>(CommunicatorId{"one", {0}});
-  communicator->cuda = one.backend;
-  communicator->cuda_engine = one.engine;
+  communicator->accelerator = one.backend;
+  communicator->accelerator_engine = one.engine;
   communicator->device = one.engine->device();
   communicator->user_buffers = true;
   communicator->context = std::make_shared<GroupContext>();

@@ -52,6 +52,9 @@ constexpr RuleCase kCases[] = {
     {"strategy.float32",
      "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|[cluster]|gpu = \"h100-sxm\"",
      "[mesh]|world_size = 8|[strategy]|name = \"ddp\"", "llama-3.1-8b", kWarning},
+    {"strategy.float32", "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|backend = \"cuda:gloo\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|backend = \"gloo\"", "llama-3.2-1b",
+     kWarning},
     {"strategy.float32", "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|backend = \"nccl\"",
      "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|backend = \"nccl\"|autocast_dtype = "
      "\"bfloat16\"",
@@ -116,6 +119,17 @@ constexpr RuleCase kCases[] = {
     {"strategy.no_effect",
      "[mesh]|world_size = 2|[strategy]|offload_policy = { pin_memory = true }|backend = \"gloo\"",
      "[mesh]|world_size = 2|[strategy]|offload_policy = { pin_memory = true }|backend = \"nccl\"",
+     "llama-3.1-8b", Severity::kNote},
+    {"strategy.no_effect",
+     "[mesh]|world_size = 2|[strategy]|offload_policy = { pin_memory = true }|backend = \"gloo\"",
+     "[mesh]|world_size = 2|[strategy]|offload_policy = { pin_memory = true }|"
+     "backend = \"cuda:gloo\"",
+     "llama-3.1-8b", Severity::kNote},
+    {"strategy.no_effect",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|nccl_ub = true|"
+     "fsdp_double_buffer = true|backend = \"cuda:gloo\"",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|nccl_ub = true|"
+     "fsdp_double_buffer = true|backend = \"nccl\"",
      "llama-3.1-8b", Severity::kNote},
     {"strategy.no_effect", "[mesh]|world_size = 2|[strategy]|activation_checkpointing_every = 2",
      "[mesh]|world_size = 2|[strategy]|activation_checkpointing_every = 2|"

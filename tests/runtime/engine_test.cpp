@@ -56,6 +56,11 @@ TEST_CASE("a backend string names an engine for each kind of device") {
   CHECK(parse_backend("nccl") == BackendSpec{.cpu = "", .cuda = "nccl"});
   CHECK(parse_backend("cpu:gloo,cuda:nccl") == BackendSpec{.cpu = "gloo", .cuda = "nccl"});
   CHECK(parse_backend("cuda:nccl, cpu:gloo") == BackendSpec{.cpu = "gloo", .cuda = "nccl"});
+  CHECK(parse_backend("cuda:gloo") == BackendSpec{.cpu = "", .cuda = "gloo"});
+  CHECK(parse_backend("cpu:gloo,cuda:gloo") == BackendSpec{.cpu = "gloo", .cuda = "gloo"});
+  CHECK(parse_backend("cuda:gloo").serves_gpus());
+  CHECK_FALSE(parse_backend("cuda:gloo").uses_nccl());
+  CHECK_FALSE(parse_backend("gloo").serves_gpus());
 }
 
 TEST_CASE("a wrong backend string is an error that names the legal ones") {
@@ -67,6 +72,7 @@ TEST_CASE("a wrong backend string is an error that names the legal ones") {
            {"cpu:nccl", "nccl serves cuda tensors"},
            {"xpu:gloo", "unknown device \"xpu\""},
            {"gloo,cpu:gloo", "two engines for cpu"},
+           {"nccl,cuda:gloo", "two engines for cuda"},
        }) {
     try {
       parse_backend(backend);
@@ -79,6 +85,19 @@ TEST_CASE("a wrong backend string is an error that names the legal ones") {
   }
 }
 
+TEST_CASE("who computes and whose collectives are, by a plan's backend") {
+  for (const auto& [backend, host, without_nccl] :
+       std::vector<std::tuple<std::optional<std::string>, bool, bool>>{
+           {std::nullopt, false, false},
+           {"gloo", true, true},
+           {"nccl", false, false},
+           {"cuda:gloo", false, true},
+           {"cpu:gloo,cuda:nccl", false, false}}) {
+    CHECK(config::computes_on_host(backend) == host);
+    CHECK(config::runs_without_nccl(backend) == without_nccl);
+  }
+}
+
 TEST_CASE("without a GPU nccl is an error that says what is missing and what to write") {
   if (launch::visible_gpus().count > 0)
     return;  // set CUDA_VISIBLE_DEVICES= to test this on a GPU machine
@@ -87,7 +106,7 @@ TEST_CASE("without a GPU nccl is an error that says what is missing and what to 
   CHECK_THAT(problem->what, Catch::Contains("GPU") || Catch::Contains("driver"));
   CHECK_THAT(problem->help, Catch::Contains("gloo"));
   CHECK(default_backend() == "gloo");
-  for (const char* backend : {"nccl", "cpu:gloo,cuda:nccl"}) {
+  for (const char* backend : {"nccl", "cpu:gloo,cuda:nccl", "cuda:gloo", "cpu:gloo,cuda:gloo"}) {
     const auto connect = [&] { World::connect({}, {.backend = backend}); };
     CHECK_THROWS_WITH(connect(), Catch::Contains(backend) && Catch::Contains(problem->what));
   }
@@ -106,6 +125,48 @@ TEST_CASE("NCCL's settings are defaults: what the user has set stays") {
   ::unsetenv("TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
   set_nccl_defaults("/run/logs");
   CHECK(std::getenv("TORCH_FR_DUMP_TEMP_FILE") == std::string("/run/logs/flight-recorder-rank-"));
+}
+
+TEST_CASE("ranks that share a GPU have settings of their own, where the user has set none") {
+  const Environment ranks("AM_RANKS_PER_GPU", "4");
+  const Environment many("NCCL_MULTI_RANK_GPU_ENABLE", nullptr);
+  const Environment blocks("NCCL_MAX_CTAS", nullptr);
+  const Environment sharp("NCCL_NVLS_ENABLE", "2");
+  const Environment warning("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", nullptr);
+  set_nccl_defaults();
+  CHECK(std::getenv("NCCL_MULTI_RANK_GPU_ENABLE") == std::string("1"));
+  CHECK(std::getenv("NCCL_MAX_CTAS") == std::string("2"));
+  CHECK(std::getenv("NCCL_NVLS_ENABLE") == std::string("2"));
+  CHECK(std::getenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING") ==
+        std::string("false"));
+
+  ::unsetenv("NCCL_MAX_CTAS");
+  ::setenv("AM_RANKS_PER_GPU", "16", 1);
+  set_nccl_defaults();
+  CHECK(std::getenv("NCCL_MAX_CTAS") == std::string("1"));
+}
+
+TEST_CASE("a rank of its own GPU gets none of them") {
+  const Environment ranks("AM_RANKS_PER_GPU", nullptr);
+  const Environment many("NCCL_MULTI_RANK_GPU_ENABLE", nullptr);
+  set_nccl_defaults();
+  CHECK(std::getenv("NCCL_MULTI_RANK_GPU_ENABLE") == nullptr);
+  CHECK_NOTHROW(require_shared_gpus(22809));
+}
+
+TEST_CASE("ranks that share a GPU take an NCCL that can") {
+  using Catch::Contains;
+  const Environment ranks("AM_RANKS_PER_GPU", "2");
+  CHECK_NOTHROW(require_shared_gpus(23007));
+  try {
+    require_shared_gpus(22809);
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(), Contains("2 ranks a GPU take NCCL 2.30.0") && Contains("2.28.9"));
+    CHECK_THAT(error.hint(), Contains("LD_PRELOAD") && Contains("cuda:gloo"));
+  }
+  ::setenv("AM_RANKS_PER_GPU", "none", 1);
+  CHECK_THROWS_WITH(require_shared_gpus(23007), Contains("AM_RANKS_PER_GPU=none"));
 }
 
 TEST_CASE("a collective that only its GPU waits for counts as waited for until it is completed") {

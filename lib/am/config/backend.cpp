@@ -9,7 +9,7 @@ namespace am::config {
 
 namespace {
 
-constexpr const char* kLegal = "gloo, nccl, or cpu:gloo,cuda:nccl";
+constexpr const char* kLegal = "gloo, nccl, cuda:gloo, cpu:gloo,cuda:nccl, or cpu:gloo,cuda:gloo";
 
 [[noreturn]] void refuse(const std::string& backend, const std::string& reason) {
   throw Error(ErrorKind::kUsage, cat("backend \"", backend, "\": ", reason),
@@ -39,10 +39,18 @@ BackendSpec parse_backend(const std::string& backend) {
     if (device != "cpu" && device != "cuda") {
       refuse(backend, cat("unknown device \"", device, "\""));
     }
-    if (device != own) refuse(backend, cat(engine, " serves ", own, " tensors"));
+    if (engine == "nccl" && device != own) refuse(backend, "nccl serves cuda tensors");
     place(spec, backend, device, engine);
   }
   return spec;
+}
+
+bool computes_on_host(const std::optional<std::string>& backend) {
+  return backend && !parse_backend(*backend).serves_gpus();
+}
+
+bool runs_without_nccl(const std::optional<std::string>& backend) {
+  return backend && !parse_backend(*backend).uses_nccl();
 }
 
 }  // namespace am::config

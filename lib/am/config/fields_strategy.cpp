@@ -5,10 +5,12 @@
 namespace am::config {
 namespace {
 
-Optional<Choice> backend() { return {Choice{{"gloo", "nccl"}}}; }
+Optional<Choice> backend() { return {Choice{{"gloo", "nccl", "cuda:gloo"}}}; }
 
 constexpr const char* kBackendHelp =
-    "Library of the collectives. Absent: nccl where a GPU is present, gloo where none is.";
+    "Library of the collectives. gloo computes on the host, nccl on GPUs; cuda:gloo on GPUs too, "
+    "with messages through host memory, and several ranks may share a GPU. Absent: nccl where a "
+    "GPU is present, gloo where none is.";
 constexpr const char* kCheckpointingHelp =
     "Keep only the inputs of each layer for backward, and compute the rest again.";
 constexpr const char* kAutocastHelp =

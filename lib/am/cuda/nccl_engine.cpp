@@ -1,20 +1,19 @@
 #include "am/cuda/nccl_engine.h"
 
-#include <ATen/Context.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/cuda/CUDAFunctions.h>
 
 #include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <exception>
 #include <new>
-#include <string_view>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/cuda/gpu.h"
+#include "am/launch/environment/nccl.h"
+#include "am/runtime/nccl_environment.h"
 
 namespace am::cuda {
 
@@ -103,40 +102,12 @@ void check_nccl_header() {
   options->~Options();
 }
 
-c10::Device gpu_of(const launch::RankEnvironment& here) {
-  const int64_t count = static_cast<unsigned char>(c10::cuda::device_count());  // never below 0
-  if (here.local_rank >= count) {
-    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    throw Error(ErrorKind::kRuntime,
-                cat("rank ", here.rank, " has local rank ", here.local_rank, ", but it sees ",
-                    count, count == 1 ? " GPU" : " GPUs",
-                    visible == nullptr ? "" : cat(" (CUDA_VISIBLE_DEVICES=\"", visible, "\")")),
-                "start one rank a GPU, and let every rank see all GPUs of its machine; or use "
-                "backend = \"gloo\"");
-  }
-  return {c10::kCUDA, static_cast<c10::DeviceIndex>(here.local_rank)};
-}
-
-// torch.cuda.set_sync_debug_mode by the environment: the CUDA runtime warns of each call for which
-// the host waits, or makes an error of it.
-void set_sync_debug_mode() {
-  const char* mode = std::getenv("AM_CUDA_SYNC_DEBUG");
-  if (mode == nullptr) return;
-  const std::string_view wanted = mode;
-  using c10::cuda::SyncDebugMode;
-  if (wanted == "warn") c10::cuda::warning_state().set_sync_debug_mode(SyncDebugMode::L_WARN);
-  if (wanted == "error") c10::cuda::warning_state().set_sync_debug_mode(SyncDebugMode::L_ERROR);
-}
-
 }  // namespace
 
 std::shared_ptr<runtime::Engine> make_nccl_engine(const launch::RankEnvironment& here) {
   check_nccl_header();
-  const c10::Device device = gpu_of(here);
-  at::globalContext().lazyInitDevice(c10::kCUDA);
-  c10::cuda::set_device(device.index());
-  set_sync_debug_mode();
-  return std::make_shared<NcclEngine>(device);
+  if (const auto version = launch::loaded_nccl_version()) runtime::require_shared_gpus(*version);
+  return std::make_shared<NcclEngine>(own_gpu(here));
 }
 
 }  // namespace am::cuda

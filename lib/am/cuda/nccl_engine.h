@@ -7,9 +7,9 @@
 
 namespace am::cuda {
 
-// The GPU is number `here.local_rank` of those that CUDA_VISIBLE_DEVICES leaves, and is the calling
-// thread's current one from then on. Throws Error(kRuntime): too few GPUs; a libtorch that was
-// built with another nccl.h than this plugin.
+// On own_gpu(here), see gpu.h. Throws Error(kRuntime): too few GPUs; an NCCL that cannot
+// share them where AM_RANKS_PER_GPU asks for it; a libtorch that was built with another nccl.h than
+// this plugin.
 std::shared_ptr<runtime::Engine> make_nccl_engine(const launch::RankEnvironment& here);
 
 }  // namespace am::cuda

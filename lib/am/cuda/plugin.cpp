@@ -1,6 +1,7 @@
 // What libautomesh_cuda.so exports; see am/runtime/engine_plugin.h.
 #include <nccl.h>
 
+#include "am/cuda/gpu.h"
 #include "am/cuda/nccl_engine.h"
 #include "am/runtime/engine_plugin.h"
 
@@ -14,6 +15,7 @@ const am::runtime::CudaPlugin* am_cuda_plugin() {
       .version = AM_VERSION,
       .nccl_version = AM_TEXT(NCCL_MAJOR) "." AM_TEXT(NCCL_MINOR) "." AM_TEXT(NCCL_PATCH),
       .make_nccl_engine = am::cuda::make_nccl_engine,
+      .share_gpu = am::cuda::share_gpu,
   };
   return &kPlugin;
 }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <variant>
 
+#include "am/config/backend.h"
 #include "am/model/family.h"
 #include "am/model/gpu_operators.h"
 #include "am/model/host_products.h"
+#include "am/planner/backend_choice.h"
 #include "am/planner/context.h"
 #include "am/planner/precision.h"
 
@@ -60,8 +62,7 @@ ActivationContext activation_context(const config::Plan& plan, const Layout& lay
   context.expert_ranks = static_cast<double>(sizes.ep);
   context.checkpointing = checkpointing_of(plan);
   context.checkpointing_every = checkpointing_every(plan);
-  context.on_host =
-      std::visit([](const auto& config) { return config.backend; }, plan.strategy) == "gloo";
+  context.on_host = config::computes_on_host(asked_backend(plan));
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
     if (const auto& output = fsdp2->mp_policy.output_dtype) {
       context.output_bytes = static_cast<double>(dtype_size(*output));

@@ -3,16 +3,13 @@
 #include <variant>
 
 #include "am/base/text.h"
+#include "am/config/backend.h"
 
 namespace am::planner {
-
-namespace {
 
 std::optional<std::string> asked_backend(const config::Plan& plan) {
   return std::visit([](const auto& config) { return config.backend; }, plan.strategy);
 }
-
-}  // namespace
 
 std::string backend_of(const config::Plan& plan, const CudaProbe& why_no_cuda) {
   if (const auto asked = asked_backend(plan)) return *asked;
@@ -21,7 +18,7 @@ std::string backend_of(const config::Plan& plan, const CudaProbe& why_no_cuda) {
 
 void check_backend(const config::Plan& plan, const CudaProbe& why_no_cuda, Diagnostics& found) {
   const auto asked = asked_backend(plan);
-  if (asked == "gloo") return;
+  if (config::computes_on_host(asked)) return;
   const auto problem = why_no_cuda();
   if (!problem) return;
   const auto span = plan.span("strategy.backend");

@@ -15,6 +15,9 @@ namespace am::planner {
 // may take the loading of CUDA's libraries.
 using CudaProbe = std::function<std::optional<launch::CudaProblem>()>;
 
+// strategy.backend, whichever the strategy is; see config/backend.h.
+std::optional<std::string> asked_backend(const config::Plan& plan);
+
 // strategy.backend; where it is absent nccl with a GPU that this build can use, else gloo.
 std::string backend_of(const config::Plan& plan, const CudaProbe& why_no_cuda);
 

@@ -6,6 +6,7 @@
 
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/config/backend.h"
 #include "am/model/family.h"
 #include "am/model/spec.h"
 
@@ -70,13 +71,13 @@ std::string_view rope_key(const model::ModelConfig& config) {
 }
 
 void add_limits(const config::FSDP2Config& config, PlanLimits& limits) {
-  limits.add(config.enable_async_tensor_parallel && config.backend != "gloo",
+  limits.add(config.enable_async_tensor_parallel && !config::computes_on_host(config.backend),
              "strategy.enable_async_tensor_parallel", "asynchronous tensor parallelism on GPUs",
              "set it to false: products and the messages of tensor parallelism take turns");
 }
 
 void add_limits(const config::MegatronFSDPConfig& config, PlanLimits& limits) {
-  limits.add(config.nccl_ub && config.backend != "gloo", "strategy.nccl_ub",
+  limits.add(config.nccl_ub && !config::runs_without_nccl(config.backend), "strategy.nccl_ub",
              "registering buffers with NCCL", "set it to false");
 }
 

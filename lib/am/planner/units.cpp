@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "am/config/backend.h"
+
 namespace am::planner {
 
 namespace {
@@ -49,7 +51,7 @@ int64_t post_forward_size(int64_t size, int64_t ranks) {
 
 bool offloads_to_host(const config::DistributedConfig& strategy) {
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy);
-  return fsdp2 != nullptr && fsdp2->offload_policy && fsdp2->backend != "gloo";
+  return fsdp2 != nullptr && fsdp2->offload_policy && !config::computes_on_host(fsdp2->backend);
 }
 
 bool reuses_buffers(const config::DistributedConfig& strategy) {

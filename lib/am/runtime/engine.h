@@ -1,14 +1,11 @@
 // The seam between automesh and c10d's process groups: an engine makes the communicators of one
 // kind of device.
 //
-//   "gloo"   tensors in host memory; in every build (gloo_engine.h)
-//   "nccl"   tensors on GPUs; in the plugin libautomesh_cuda.so, loaded when it is asked for
+//   "gloo"        tensors in host memory; in every build (gloo_engine.h)
+//   "nccl"        tensors on GPUs; in the plugin libautomesh_cuda.so, loaded when it is asked for
+//   "cuda:gloo"   tensors on GPUs, through host memory (staged_engine.h)
 //
-// Which engine serves which device is said by PyTorch's backend string:
-//
-//   parse_backend("gloo")                  host tensors
-//   parse_backend("nccl")                  GPU tensors
-//   parse_backend("cpu:gloo,cuda:nccl")    both, chosen by the tensor of each collective
+// Which engine serves which device is said by PyTorch's backend string (config/backend.h).
 #pragma once
 
 #include <c10/core/Device.h>
@@ -66,12 +63,12 @@ using config::parse_backend;
 // The engines that a backend string asks for, ready for this rank. Null where it asks for none.
 struct Engines {
   std::shared_ptr<Engine> cpu;
-  std::shared_ptr<Engine> cuda;
+  std::shared_ptr<Engine> accelerator;
 };
 
 // Loads the CUDA plugin where the spec needs it; this rank's GPU is then the calling thread's
-// current one. Throws Error(kUsage) as parse_backend, and Error(kRuntime) that says what NCCL lacks
-// here and what to write instead.
+// current one. Throws Error(kUsage) as parse_backend, and Error(kRuntime) that says what a GPU
+// lacks here and what to write instead.
 Engines make_engines(const std::string& backend, const launch::RankEnvironment& here);
 
 }  // namespace am::runtime

@@ -1,4 +1,5 @@
-// Loads libautomesh_cuda.so, where the NCCL engine lives, so that a CPU build links no CUDA.
+// Loads libautomesh_cuda.so, where the NCCL engine lives and GPUs are chosen, so that a CPU build
+// links no CUDA.
 //
 // The plugin exports one C symbol, kCudaPluginSymbol, of type CudaEngineFactory. It is built by the
 // same build as libautomesh and checked to be of the same version.
@@ -26,6 +27,8 @@ struct CudaPlugin {
   const char* nccl_version;  // that it was compiled with, e.g. "2.28.9"
   // Throws std::exception: no GPU for this local rank, another NCCL than libtorch's.
   std::shared_ptr<Engine> (*make_nccl_engine)(const launch::RankEnvironment& here);
+  // A GPU that several ranks may use; see am/cuda/gpu.h. Throws std::exception: there is none.
+  c10::Device (*share_gpu)(const launch::RankEnvironment& here);
 };
 
 // Looks beside libautomesh.so, then where the dynamic linker looks. Loaded once a process and never

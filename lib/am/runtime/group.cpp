@@ -38,13 +38,17 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
+// The meta device has no memory of its own: its collectives are World::pretended's.
+bool on_accelerator(const at::Tensor& tensor) { return !tensor.is_cpu() && !tensor.is_meta(); }
+
 // Whether a collective that was issued at `start`, which is when an engine's clock starts, failed
 // because its time was over. Gloo says in words alone whether it waited in vain or lost a
 // connection.
 bool ran_out_of_time(const Communicator& communicator, Progress::Clock::time_point start) {
   const auto limit = communicator.id->timeout * 9 / 10;
   if (limit.count() > 0 && Progress::Clock::now() - start >= limit) return true;
-  return communicator.cuda && communicator.cuda->getError() == c10d::ErrorType::TIMEOUT;
+  return communicator.accelerator &&
+         communicator.accelerator->getError() == c10d::ErrorType::TIMEOUT;
 }
 
 // Waits in c10d for the peers of a collective that was issued at `start`; its exceptions become one
@@ -57,7 +61,9 @@ auto guarded(const Communicator& communicator, const Collective& collective,
   } catch (const am::Error&) {
     throw;
   } catch (const std::exception& error) {
-    if (const auto own = device_error(error, communicator.device)) throw *own;
+    const auto& engine = communicator.accelerator_engine;
+    const c10::Device device = engine ? engine->device() : communicator.device;
+    if (const auto own = device_error(error, device)) throw *own;
     const bool timed_out = ran_out_of_time(communicator, start);
     const auto& explain = communicator.context->explain;
     Stall stall;
@@ -68,15 +74,18 @@ auto guarded(const Communicator& communicator, const Collective& collective,
 
 // Runs a part of a collective in which c10d checks its arguments, as Gloo does when the work runs:
 // what it refuses (a dtype that the engine does not have) is the caller's mistake, not a peer's.
-// With NCCL, c10's errors are also those of a GPU in trouble.
+// A GPU in trouble, out of memory included, is neither.
 template <typename Call>
-auto checked(const Communicator& communicator, const Collective& collective, Call&& call) {
+auto checked(const Collective& collective, Call&& call) {
   try {
     return call();
   } catch (const c10::DistError&) {
     throw;
+  } catch (const c10::AcceleratorError&) {
+    throw;
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
   } catch (const c10::Error& error) {
-    if (communicator.cuda || device_error(error, communicator.device)) throw;
     throw Error(ErrorKind::kUsage, cat(collective.name(), ": ", first_line(error)));
   }
 }
@@ -84,7 +93,7 @@ auto checked(const Communicator& communicator, const Collective& collective, Cal
 template <typename Call>
 auto issued(const Communicator& communicator, const Collective& collective, Call&& call) {
   return guarded(communicator, collective, Progress::Clock::now(),
-                 [&] { return checked(communicator, collective, call); });
+                 [&] { return checked(collective, call); });
 }
 
 }  // namespace
@@ -102,7 +111,7 @@ void Pending::wait() {
   Progress& progress = communicator_->context->progress;
   progress.wait_begins(collective_);
   guarded(*communicator_, collective_, issued_,
-          [&] { checked(*communicator_, collective_, [&] { work->wait(); }); });
+          [&] { checked(collective_, [&] { work->wait(); }); });
   progress.wait_ends();  // a failed one goes on being what the rank waits for
 }
 
@@ -140,11 +149,12 @@ Collective Group::next(const char* op) const {
 }
 
 c10::intrusive_ptr<c10d::Backend> Group::backend(const at::Tensor& tensor) const {
-  const auto& found = tensor.is_cuda() ? communicator_->cuda : communicator_->cpu;
+  const auto& found = on_accelerator(tensor) ? communicator_->accelerator : communicator_->cpu;
   if (!found) {
-    throw Error(ErrorKind::kRuntime,
-                cat("group ", name_, " has no engine for ", tensor.device().str(), " tensors"),
-                "use the backend cpu:gloo,cuda:nccl for tensors of both kinds");
+    throw Error(
+        ErrorKind::kRuntime,
+        cat("group ", name_, " has no engine for ", tensor.device().str(), " tensors"),
+        "use the backend cpu:gloo,cuda:nccl or cpu:gloo,cuda:gloo for tensors of both kinds");
   }
   return found;
 }
@@ -166,8 +176,8 @@ Pending Group::issue(
   Progress& progress = communicator_->context->progress;
   progress.issued(collective);
   tell(collective, op, tensor);
-  if (tensor.is_cuda()) {
-    if (auto observer = communicator_->cuda_engine->observer(work)) {
+  if (on_accelerator(tensor)) {
+    if (auto observer = communicator_->accelerator_engine->observer(work)) {
       progress.track(collective, std::move(observer), tensor.device());
     }
   }
@@ -354,7 +364,7 @@ void Group::barrier() const {
     return engine.allreduce(tensors);
   });
   pending.wait();
-  if (token.is_cuda()) token.item<float>();  // a barrier holds the host
+  if (on_accelerator(token)) token.item<float>();  // a barrier holds the host
 }
 
 void Group::monitored_barrier(std::chrono::milliseconds timeout) const {
@@ -373,16 +383,17 @@ void Group::monitored_barrier(std::chrono::milliseconds timeout) const {
 
 at::Tensor Group::allocate(int64_t numel, const at::TensorOptions& options) const {
   const at::TensorOptions on_device = options.device_opt() ? options : options.device(device());
-  const bool registered = communicator_ && communicator_->user_buffers && communicator_->cuda &&
-                          on_device.device().is_cuda() &&
-                          communicator_->cuda->supportsTensorAlloc(on_device.device().index());
-  return registered ? communicator_->cuda->allocateTensor(numel, on_device)
+  const bool registered =
+      communicator_ && communicator_->user_buffers && communicator_->accelerator &&
+      on_device.device().type() == communicator_->accelerator_engine->device().type() &&
+      communicator_->accelerator->supportsTensorAlloc(on_device.device().index());
+  return registered ? communicator_->accelerator->allocateTensor(numel, on_device)
                     : at::empty({numel}, on_device);
 }
 
 void Group::abort() const {
   if (!communicator_) return;
-  for (const auto& engine : {communicator_->cpu, communicator_->cuda}) {
+  for (const auto& engine : {communicator_->cpu, communicator_->accelerator}) {
     if (engine) engine->abort();
   }
 }

@@ -1,8 +1,8 @@
 // A process group as a value: which ranks, which of them this is, and the collectives between them.
 //
 // Collectives run on c10d: Gloo for host tensors (through shared memory where all ranks are on one
-// host), NCCL for GPU tensors; the tensor decides. A group
-// of one rank communicates nothing and needs no backend, so callers never ask for the size first.
+// host), NCCL or Gloo for an accelerator's; the tensor decides. A group of one rank communicates
+// nothing and needs no backend, so callers never ask for the size first.
 // Every failure is a CollectiveError (an am::Error of kind kPeer) that names the collective, the
 // group and, where a watchdog runs, the rank that did not arrive.
 //
@@ -45,12 +45,12 @@ struct GroupContext {
 // The connections between the ranks of a group; groups of the same ranks share one.
 struct Communicator {
   std::shared_ptr<const CommunicatorId> id;
-  int64_t index = 0;                            // of this rank in id->ranks
-  c10::intrusive_ptr<c10d::Backend> cpu;        // null: no host tensors
-  c10::intrusive_ptr<c10d::Backend> cuda;       // null: no GPU tensors
-  std::shared_ptr<Engine> cuda_engine;          // that made `cuda`
-  c10::Device device = c10::Device(c10::kCPU);  // for messages of the group itself
-  bool user_buffers = false;                    // see GroupOptions
+  int64_t index = 0;                              // of this rank in id->ranks
+  c10::intrusive_ptr<c10d::Backend> cpu;          // null: no host tensors
+  c10::intrusive_ptr<c10d::Backend> accelerator;  // null: no tensors of an accelerator
+  std::shared_ptr<Engine> accelerator_engine;     // that made `accelerator`
+  c10::Device device = c10::Device(c10::kCPU);    // for messages of the group itself
+  bool user_buffers = false;                      // see GroupOptions
   std::shared_ptr<GroupContext> context;
   std::atomic<uint64_t> sequence{0};
 };
@@ -142,8 +142,8 @@ class Group {
 
   // Whether who issues a collective waits for it at once.
   enum class Waits : uint8_t { kNow, kLater };
-  // For c10d. Host engines may leave such a collective to the thread that waits; on GPUs all go to
-  // their own streams.
+  // For c10d. Host engines may leave such a collective to the thread that waits; those of an
+  // accelerator's tensors go to their own streams or threads.
   static bool is_asynchronous(const at::Tensor& tensor, Waits waits) {
     return waits == Waits::kLater || !tensor.is_cpu();
   }

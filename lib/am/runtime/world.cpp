@@ -15,7 +15,6 @@
 #include "am/base/first_line.h"
 #include "am/base/ranks.h"
 #include "am/base/text.h"
-#include "am/runtime/nccl_environment.h"
 #include "am/runtime/pretended_engine.h"
 #include "am/runtime/store.h"
 
@@ -74,13 +73,17 @@ World World::connect(const launch::RankEnvironment& here, const WorldOptions& op
 
 World World::meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
                      const WorldOptions& options) {
+  return meet_in(here, std::move(store), options, make_engines(options.backend, here));
+}
+
+World World::meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
+                     const WorldOptions& options, Engines engines) {
   World world;
   world.state_ = std::make_shared<State>();
   State& state = *world.state_;
   state.here = here;
   state.options = options;
-  if (!parse_backend(options.backend).cuda.empty()) set_nccl_defaults();
-  state.engines = make_engines(options.backend, here);
+  state.engines = std::move(engines);
   state.store = std::move(store);
   state.group = Group("world", here.rank);
   if (here.world_size > 1) {
@@ -100,7 +103,8 @@ const std::shared_ptr<GroupContext>& World::context() const { return state_->con
 const c10::intrusive_ptr<c10d::Store>& World::store() const { return state_->store; }
 
 c10::Device World::device() const {
-  return state_->engines.cuda ? state_->engines.cuda->device() : c10::Device(c10::kCPU);
+  const auto& accelerator = state_->engines.accelerator;
+  return accelerator ? accelerator->device() : c10::Device(c10::kCPU);
 }
 
 Group World::make_group(const std::string& name, std::vector<int64_t> ranks) const {
@@ -128,10 +132,10 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
   };
   if (!state_->pretended) meet(*state_->store, name, rank(), members, options.timeout);
   try {
-    if (engines.cuda) {
-      communicator->cuda = connect(engines.cuda);
-      communicator->cuda_engine = engines.cuda;
-      communicator->device = engines.cuda->device();
+    if (engines.accelerator) {
+      communicator->accelerator = connect(engines.accelerator);
+      communicator->accelerator_engine = engines.accelerator;
+      communicator->device = engines.accelerator->device();
     }
     if (engines.cpu) {
       communicator->cpu = connect(engines.cpu);

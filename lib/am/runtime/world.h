@@ -43,6 +43,9 @@ class World {
   // that is there already.
   static World meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
                        const WorldOptions& options);
+  // Collective: as meet_in, with these engines instead of those that `options.backend` asks for.
+  static World meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
+                       const WorldOptions& options, Engines engines);
 
   int64_t rank() const;
   int64_t size() const;
@@ -50,7 +53,7 @@ class World {
   const launch::RankEnvironment& environment() const;
   std::chrono::milliseconds timeout() const;
   const std::string& backend() const;
-  // Where this rank's model lives: its GPU where the backend has one, else the host.
+  // Where this rank's model lives: its GPU where the backend serves GPUs, else the host.
   c10::Device device() const;
   // All ranks. Made by connect; for size 1 a group of one.
   const Group& group() const;

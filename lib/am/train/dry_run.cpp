@@ -112,7 +112,7 @@ DryRun dry_run(const planner::Job& job, int64_t rank, int64_t walked) {
   const auto optimizer = optim::make_optimizer(plan, *model);
   at::Tensor staging;
   if (plan.checkpoint.async) {
-    const bool on_host = runtime::parse_backend(parallel::backend_of(plan)).cuda.empty();
+    const bool on_host = !runtime::parse_backend(parallel::backend_of(plan)).serves_gpus();
     checkpoint::SavedState state;
     state.states = saved_states(*optimizer, *model);
     state.optimizer = checkpoint::SavedOptimizer{plan.optimizer, plan.optimizer.lr};

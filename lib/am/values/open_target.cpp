@@ -38,7 +38,7 @@ std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOption
 // Before a byte of it is allocated. GPUs' memory is not this machine's.
 void require_memory(const planner::Job& job, const OpenOptions& options) {
   if (options.session.force) return;
-  if (!runtime::parse_backend(parallel::backend_of(job.plan)).cuda.empty()) return;
+  if (runtime::parse_backend(parallel::backend_of(job.plan)).serves_gpus()) return;
   const int64_t ranks = job.layout.mesh.world_size();
   const int64_t wanted =
       planner::inspection_bytes(job.plan, job.model, job.layout, {.first = 0, .count = ranks});

@@ -106,8 +106,8 @@ TEST_CASE("nothing about GPUs is asked of a plan for the CPU") {
   machine.gpus = {"no driver", "", {}};
   machine.nccl_version.reset();
   machine.shm.reset();
-  for (const char* name : {"driver", "GPUs", "GPU memory", "NCCL", "CUDA_DEVICE_MAX_CONNECTIONS",
-                           "shared memory", "locked memory"}) {
+  for (const char* name : {"driver", "GPUs", "GPU sharing", "GPU memory", "NCCL",
+                           "CUDA_DEVICE_MAX_CONNECTIONS", "shared memory", "locked memory"}) {
     CHECK(status_of(name, cpu_job(), machine) == CheckStatus::kSkipped);
   }
   CHECK(is_healthy(examine(cpu_job(), machine)));
@@ -169,6 +169,50 @@ TEST_CASE("a GPU for each rank") {
   CHECK(status_of("GPUs", gpu_job(), machine) == CheckStatus::kError);
   machine.environment = lookup({{"CUDA_VISIBLE_DEVICES", "7,6,5,4,3,2,1,0"}});
   CHECK(status_of("GPUs", gpu_job(), machine) == CheckStatus::kOk);
+}
+
+TEST_CASE("ranks share GPUs where their messages go through host memory") {
+  Machine machine = good_machine();
+  machine.gpus.gpus.resize(3);
+  machine.nccl_version.reset();
+  machine.shm.reset();
+  JobNeeds needs = gpu_job();
+  needs.backend = "cuda:gloo";
+  needs.peak_bytes = 20 * kGiB;
+  CHECK_THAT(check_of("GPUs", needs, machine).message, Catch::Contains("3 ranks on one"));
+  CHECK(status_of("GPUs", needs, machine) == CheckStatus::kOk);
+  CHECK_THAT(check_of("GPU memory", needs, machine).message,
+             Catch::Contains("60.00 GiB predicted for 3 ranks of one GPU"));
+  needs.peak_bytes = 27 * kGiB;
+  CHECK(status_of("GPU memory", needs, machine) == CheckStatus::kError);
+  for (const char* name :
+       {"GPU sharing", "NCCL", "CUDA_DEVICE_MAX_CONNECTIONS", "shared memory", "locked memory"}) {
+    CHECK_THAT(check_of(name, needs, machine).message, Catch::Contains("through host memory"));
+  }
+  CHECK(status_of("memory", needs, machine) == CheckStatus::kSkipped);
+  machine.gpus.gpus.clear();
+  CHECK(status_of("GPUs", needs, machine) == CheckStatus::kError);
+}
+
+TEST_CASE("ranks share GPUs over an NCCL that can, and want the multi-process service") {
+  Machine machine = good_machine();
+  machine.gpus.gpus.resize(4);
+  machine.nccl_version = 23007;
+  machine.has_mps = true;
+  JobNeeds needs = gpu_job();
+  CHECK(status_of("GPUs", needs, machine) == CheckStatus::kError);
+  CHECK_THAT(check_of("GPU sharing", needs, machine).message, Catch::Contains("its own GPU"));
+  needs.ranks_per_gpu = 2;
+  CHECK(status_of("GPUs", needs, machine) == CheckStatus::kOk);
+  CHECK(status_of("GPU sharing", needs, machine) == CheckStatus::kOk);
+  CHECK(status_of("NCCL", needs, machine) == CheckStatus::kOk);
+  machine.has_mps = false;
+  CHECK(status_of("GPU sharing", needs, machine) == CheckStatus::kWarning);
+  machine.nccl_version = 22809;
+  CHECK(status_of("NCCL", needs, machine) == CheckStatus::kError);
+  CHECK_THAT(check_of("NCCL", needs, machine).help, Catch::Contains("cuda:gloo"));
+  machine.gpus.gpus.resize(3);
+  CHECK_THAT(check_of("GPUs", needs, machine).message, Catch::Contains("at most 2 a GPU"));
 }
 
 TEST_CASE("no driver") {

@@ -78,6 +78,21 @@ TEST_CASE("what the sources say is what the machine has") {
   CHECK(machine.environment("X") == "value of X");
 }
 
+TEST_CASE("the multi-process service is looked for in PATH") {
+  const TemporaryFolder folder;
+  MachineSources sources = sources_below(folder.path());
+  sources.environment = [&](const std::string& name) -> std::optional<std::string> {
+    if (name != "PATH") return std::nullopt;
+    return "/nonexistent:" + folder.path().string();
+  };
+  CHECK_FALSE(gather_machine({}, sources).has_mps);
+  const auto program = folder / "nvidia-cuda-mps-control";
+  std::ofstream(program) << "#!/bin/sh\n";
+  CHECK_FALSE(gather_machine({}, sources).has_mps);
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  CHECK(gather_machine({}, sources).has_mps);
+}
+
 TEST_CASE("GPUs are asked from the driver's library") {
   const GpuReport report = ask_nvml(AM_TEST_PLUGINS "/fake_nvml.so");
   CHECK(report.problem.empty());

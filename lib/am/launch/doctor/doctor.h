@@ -35,12 +35,13 @@ struct JobNeeds {
   // The command line places this machine in the job, whatever variables a launcher has set.
   bool placed_by_options = false;
   std::optional<Diagnostic> placement_problem;  // options and variables that contradict each other
-  std::string backend = "gloo";                 // "gloo" or "nccl"
+  std::string backend = "gloo";                 // see config/backend.h
   bool shards_parameters = false;  // FSDP over more than one rank: its gathers overlap computation
   bool cuts_layers = false;        // tensor or context parallelism
   int64_t world_size = 1;          // of the plan
   int64_t given_world_size = 0;    // of the launcher; 0: it takes the plan's
   int64_t ranks_here = 1;          // ranks on this machine
+  int64_t ranks_per_gpu = 1;       // that may share a GPU over NCCL
   int64_t num_nodes = 1;
   int64_t peak_bytes = 0;        // predicted for the worst rank
   int64_t checkpoint_bytes = 0;  // of one checkpoint: parameters and optimizer

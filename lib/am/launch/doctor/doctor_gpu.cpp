@@ -1,9 +1,12 @@
-// Checks of what a job on GPUs needs. All are skipped where the collectives are gloo's.
+// Checks of what a job on GPUs needs. All are skipped where the host computes, and those of NCCL
+// where the collectives are gloo's.
 #include <algorithm>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/config/backend.h"
 #include "am/launch/doctor/doctor_checks.h"
+#include "am/launch/environment/nccl.h"
 
 namespace am::launch {
 namespace {
@@ -13,7 +16,12 @@ constexpr int64_t kOverheadBytes = 1536LL << 20;
 
 const char* const kNoGpu = "the plan runs on the CPU";
 
-bool on_gpus(const JobNeeds& needs) { return needs.backend == "nccl"; }
+const char* const kNoNccl = "the plan's messages go through host memory";
+
+bool on_gpus(const JobNeeds& needs) { return !config::computes_on_host(needs.backend); }
+bool over_nccl(const JobNeeds& needs) { return !config::runs_without_nccl(needs.backend); }
+// Why a check of NCCL's is skipped.
+const char* no_nccl(const JobNeeds& needs) { return on_gpus(needs) ? kNoNccl : kNoGpu; }
 
 // How many of the driver's GPUs a process sees: CUDA stops at the first entry that names none.
 int64_t visible_gpus(const Machine& machine) {
@@ -40,19 +48,41 @@ Check check_driver(const JobNeeds& needs, const Machine& machine) {
   return ok(machine.gpus.driver_version);
 }
 
+// Of the GPU that most ranks share.
+int64_t ranks_a_gpu(const JobNeeds& needs, int64_t gpus) {
+  return gpus == 0 ? needs.ranks_here : (needs.ranks_here + gpus - 1) / gpus;
+}
+
 Check check_gpus(const JobNeeds& needs, const Machine& machine) {
   if (!on_gpus(needs)) return skipped(kNoGpu);
   const int64_t visible = visible_gpus(machine);
-  if (visible < needs.ranks_here) {
+  const int64_t sharing = ranks_a_gpu(needs, visible);
+  if (visible == 0 || (over_nccl(needs) && sharing > needs.ranks_per_gpu)) {
     const auto all = static_cast<int64_t>(machine.gpus.gpus.size());
     return error(cat(count_text(visible, "GPU"), visible < all ? " visible" : "", " for ",
-                     count_text(needs.ranks_here, "rank"), ": each rank needs its own"),
+                     count_text(needs.ranks_here, "rank"),
+                     needs.ranks_per_gpu == 1 ? ": each rank needs its own"
+                                              : cat(", at most ", needs.ranks_per_gpu, " a GPU")),
                  visible < all
                      ? cat("CUDA_VISIBLE_DEVICES=", *machine.environment("CUDA_VISIBLE_DEVICES"),
                            " hides ", all - visible, " of ", all)
-                     : "use fewer ranks on this machine (--nproc), or more machines (--nnodes)");
+                     : "use fewer ranks on this machine (--nproc), or more machines (--nnodes), or "
+                       "let ranks share GPUs (backend = \"cuda:gloo\")");
   }
-  return ok(cat(visible, " x ", machine.gpus.gpus.front().name));
+  const std::string text = cat(visible, " x ", machine.gpus.gpus.front().name);
+  return ok(sharing == 1 ? text : cat(text, ", ", sharing, " ranks on one"));
+}
+
+// Over NCCL. Ranks that exchange through host memory wait for each other on the host.
+Check check_sharing(const JobNeeds& needs, const Machine& machine) {
+  if (!over_nccl(needs)) return skipped(no_nccl(needs));
+  if (needs.ranks_per_gpu == 1 || ranks_a_gpu(needs, visible_gpus(machine)) == 1) {
+    return ok("each rank has its own GPU");
+  }
+  if (machine.has_mps) return ok("nvidia-cuda-mps-control is here: start it before the job");
+  return warning(
+      "no nvidia-cuda-mps-control: ranks of one GPU take turns, and wait for each other's turns",
+      "install NVIDIA's multi-process service, or use backend = \"cuda:gloo\"");
 }
 
 Check check_gpu_memory(const JobNeeds& needs, const Machine& machine) {
@@ -63,15 +93,20 @@ Check check_gpu_memory(const JobNeeds& needs, const Machine& machine) {
                        [](const Gpu& a, const Gpu& b) { return a.memory_bytes < b.memory_bytes; });
   int64_t free = smallest->free_bytes;
   for (const Gpu& gpu : machine.gpus.gpus) free = std::min(free, gpu.free_bytes);
-  const std::string wanted = cat(format_bytes(needs.peak_bytes), " predicted for the worst rank, ",
-                                 format_bytes(smallest->memory_bytes), " there");
+  const int64_t sharing = ranks_a_gpu(needs, visible_gpus(machine));
+  const int64_t peak = sharing * needs.peak_bytes;
+  const int64_t overhead = sharing * kOverheadBytes;
+  const std::string wanted =
+      cat(format_bytes(peak), " predicted for ",
+          sharing == 1 ? "the worst rank" : cat(sharing, " ranks of one GPU"), ", ",
+          format_bytes(smallest->memory_bytes), " there");
   const char* const smaller =
       "more sharding, a smaller micro_batch_size or seq_len: see am-plan memory";
-  if (needs.peak_bytes > smallest->memory_bytes) return error(wanted, smaller);
-  if (needs.peak_bytes + kOverheadBytes > smallest->memory_bytes) {
+  if (peak > smallest->memory_bytes) return error(wanted, smaller);
+  if (peak + overhead > smallest->memory_bytes) {
     return warning(cat(wanted, ": little is left for CUDA and NCCL"), smaller);
   }
-  if (needs.peak_bytes + kOverheadBytes > free) {
+  if (peak + overhead > free) {
     return warning(cat(wanted, ", ", format_bytes(free), " of it free"),
                    "another process uses the GPU: nvidia-smi shows which");
   }
@@ -79,17 +114,20 @@ Check check_gpu_memory(const JobNeeds& needs, const Machine& machine) {
 }
 
 Check check_nccl(const JobNeeds& needs, const Machine& machine) {
-  if (!on_gpus(needs)) return skipped(kNoGpu);
+  if (!over_nccl(needs)) return skipped(no_nccl(needs));
   if (!machine.nccl_version) {
     return error(machine.nccl_problem,
                  "install the NCCL that libtorch was built with, e.g. the wheel nvidia-nccl-cu12");
   }
   const int version = *machine.nccl_version;
-  // Up to 2.8 the number was 2 8 04, since then it is 2 09 06.
-  const int major = version / (version < 10000 ? 1000 : 10000);
-  const int minor = version / 100 % (version < 10000 ? 10 : 100);
-  const std::string text = cat(major, ".", minor, ".", version % 100);
-  if (major < 2 || (major == 2 && minor < 18)) {
+  const std::string text = nccl_version_name(version);
+  constexpr int kSplits = 21800;
+  if (needs.ranks_per_gpu > 1 && version < kFirstNcclWithSharedGpus) {
+    return error(cat(text, " has one rank a GPU"),
+                 "load NCCL 2.30 or newer (LD_PRELOAD=DIR/libnccl.so.2), or use backend = "
+                 "\"cuda:gloo\"");
+  }
+  if (version < kSplits) {
     return warning(cat(text, " is older than what libtorch's groups expect"),
                    "NCCL 2.18 can split communicators and end a collective that hangs");
   }
@@ -97,7 +135,7 @@ Check check_nccl(const JobNeeds& needs, const Machine& machine) {
 }
 
 Check check_connections(const JobNeeds& needs, const Machine& machine) {
-  if (!on_gpus(needs)) return skipped(kNoGpu);
+  if (!over_nccl(needs)) return skipped(no_nccl(needs));
   const std::string value = machine.environment("CUDA_DEVICE_MAX_CONNECTIONS").value_or("");
   const std::string text = value.empty() ? "not set" : value;
   if (needs.shards_parameters && value == "1") {
@@ -117,9 +155,8 @@ Check check_connections(const JobNeeds& needs, const Machine& machine) {
 }
 
 Check check_shm(const JobNeeds& needs, const Machine& machine) {
-  if (!on_gpus(needs) || needs.ranks_here == 1) {
-    return skipped(on_gpus(needs) ? "one rank on this machine" : kNoGpu);
-  }
+  if (!over_nccl(needs)) return skipped(no_nccl(needs));
+  if (needs.ranks_here == 1) return skipped("one rank on this machine");
   constexpr int64_t kComfort = 1LL << 30;
   constexpr int64_t kLeastPerRank = 32LL << 20;
   const char* const larger = "in a container: --shm-size=1g or more, or --ipc=host";
@@ -136,7 +173,7 @@ Check check_shm(const JobNeeds& needs, const Machine& machine) {
 }
 
 Check check_locked_memory(const JobNeeds& needs, const Machine& machine) {
-  if (!on_gpus(needs)) return skipped(kNoGpu);
+  if (!over_nccl(needs)) return skipped(no_nccl(needs));
   if (needs.num_nodes == 1) return skipped("one machine: no network to register memory for");
   if (machine.infiniband_devices == 0) return skipped("no InfiniBand device");
   if (machine.limits.locked_bytes) {
@@ -150,13 +187,10 @@ Check check_locked_memory(const JobNeeds& needs, const Machine& machine) {
 }  // namespace
 
 std::vector<NamedCheck> gpu_checks() {
-  return {{"driver", check_driver},
-          {"GPUs", check_gpus},
-          {"GPU memory", check_gpu_memory},
-          {"NCCL", check_nccl},
-          {"CUDA_DEVICE_MAX_CONNECTIONS", check_connections},
-          {"shared memory", check_shm},
-          {"locked memory", check_locked_memory}};
+  return {{"driver", check_driver},       {"GPUs", check_gpus},
+          {"GPU sharing", check_sharing}, {"GPU memory", check_gpu_memory},
+          {"NCCL", check_nccl},           {"CUDA_DEVICE_MAX_CONNECTIONS", check_connections},
+          {"shared memory", check_shm},   {"locked memory", check_locked_memory}};
 }
 
 }  // namespace am::launch

@@ -4,13 +4,15 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/config/backend.h"
 #include "am/launch/doctor/doctor_checks.h"
 
 namespace am::launch {
 namespace {
 
 Check check_memory(const JobNeeds& needs, const Machine& machine) {
-  if (needs.backend == "nccl") return skipped("the plan's tensors are on the GPUs");
+  if (!config::computes_on_host(needs.backend))
+    return skipped("the plan's tensors are on the GPUs");
   const int64_t wanted = needs.ranks_here * (needs.peak_bytes + kRankBytes);
   const std::string text = cat(
       format_bytes(wanted), " predicted for ", count_text(needs.ranks_here, "rank"), ", ",

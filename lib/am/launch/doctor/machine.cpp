@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -70,6 +71,13 @@ fs::path existing_part(fs::path folder) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
+bool is_in_path(const EnvironmentLookup& environment, const char* program) {
+  const std::vector<std::string> folders = split(environment("PATH").value_or(""), ':');
+  return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
+    return ::access((fs::path(folder) / program).c_str(), X_OK) == 0;
+  });
+}
+
 void ask_nccl(const std::vector<std::string>& libraries, Machine& machine) {
   for (const std::string& library : libraries) {
     void* handle = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -105,6 +113,7 @@ Machine gather_machine(const MachineQuestion& question, const MachineSources& so
   machine.clock = sources.clock ? sources.clock() : clock_of_system();
   machine.gpus = ask_nvml(sources.nvml);
   ask_nccl(sources.nccl, machine);
+  machine.has_mps = is_in_path(sources.environment, "nvidia-cuda-mps-control");
   machine.infiniband_devices = entries_of(sources.root / "sys/class/infiniband");
   machine.address_problem = address_problem(question.master_addr);
   if (question.master_port != 0) machine.port_problem = port_problem(question.master_port);

@@ -41,6 +41,7 @@ struct Machine {
   GpuReport gpus;
   std::optional<int> nccl_version;  // 22703 for 2.27.3
   std::string nccl_problem;         // why it is not known
+  bool has_mps = false;             // nvidia-cuda-mps-control is in PATH
   int64_t infiniband_devices = 0;
   std::string address_problem;  // why the rendezvous address is none; empty: it is one
   std::string port_problem;     // why its port cannot be served; empty: it can, or was not asked

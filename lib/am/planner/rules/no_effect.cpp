@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "am/base/text.h"
+#include "am/config/backend.h"
 #include "am/planner/rules/catalogue.h"
 
 namespace am::planner {
@@ -32,9 +33,10 @@ void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& n
             "it compiles nothing; what a compiler fuses of a layer is one operator on the host");
   // Measured: lib/decisions/0008-shared-memory-collectives.md.
   notes.add("strategy.enable_async_tensor_parallel",
-            config.enable_async_tensor_parallel && config.backend == "gloo",
+            config.enable_async_tensor_parallel && config::computes_on_host(config.backend),
             "on the host who sends is who computes, so that messages hide behind no product");
-  notes.add("strategy.offload_policy", config.offload_policy && config.backend == "gloo",
+  notes.add("strategy.offload_policy",
+            config.offload_policy && config::computes_on_host(config.backend),
             "with the backend gloo shards are in host memory already");
   notes.add("strategy.patch_is_packed_sequence",
             config.patch_is_packed_sequence && !plan.data.reset_position_ids,
@@ -55,8 +57,8 @@ void check(const config::MegatronFSDPConfig& config, const config::Plan& /*plan*
       "gradients are sums over all ranks, of a loss divided by the labels of the whole batch");
   notes.add("strategy.calculate_per_token_loss", !config.calculate_per_token_loss,
             "the loss is always the average over all labels of the global batch");
-  notes.add("strategy.nccl_ub", config.nccl_ub && config.backend == "gloo",
-            "with the backend gloo there are no buffers of NCCL's to register");
+  notes.add("strategy.nccl_ub", config.nccl_ub && config::runs_without_nccl(config.backend),
+            "without the backend nccl there are no buffers of NCCL's to register");
   notes.add("strategy.keep_fp8_transpose_cache", config.keep_fp8_transpose_cache,
             "it keeps no parameter in FP8");
   notes.add("strategy.init_fsdp_with_meta_device", !config.init_fsdp_with_meta_device,

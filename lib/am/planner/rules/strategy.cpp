@@ -3,6 +3,8 @@
 #include <variant>
 
 #include "am/base/text.h"
+#include "am/config/backend.h"
+#include "am/planner/backend_choice.h"
 #include "am/planner/legal_values.h"
 #include "am/planner/precision.h"
 #include "am/planner/rules/catalogue.h"
@@ -97,9 +99,9 @@ void check_reshard(const RuleContext& context, Diagnostics& found) {
 // shows nowhere in a plan, and costs a factor of two to eight on a GPU.
 void check_float32(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
-  const bool nccl =
-      std::visit([](const auto& one) { return one.backend == "nccl"; }, plan.strategy);
-  if ((plan.cluster.gpu.empty() && !nccl) || fsdp2(context) != nullptr) return;
+  const auto backend = asked_backend(plan);
+  const bool on_gpu = !plan.cluster.gpu.empty() || (backend && !config::computes_on_host(backend));
+  if (!on_gpu || fsdp2(context) != nullptr) return;
   if (resolve_precision(plan).products != "float32") return;
   const std::string name = config::strategy_name(plan.strategy);
   found.warning(
