@@ -16,6 +16,7 @@
 #include "am/base/error.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/launch/environment/nccl.h"
 #include "am/launch/supervise/process.h"
 
 namespace am_apps {
@@ -122,14 +123,17 @@ void become_torch_program(const std::string& name, char** argv) {
 }
 
 std::string library_versions() {
-  if (!has_compiled_torch()) {
+  const bool plugin = !find_in(kPluginPlaces, "libautomesh_cuda.so").empty();
+  // Another NCCL than the build's may be loaded.
+  const bool runs_nccl =
+      plugin && (launch::visible_gpus().count > 0 || launch::loaded_nccl_version());
+  if (runs_nccl || !has_compiled_torch()) {
     try {
       return ask("torch").at("libraries").get<std::string>();
     } catch (const Error& error) {
       return cat("libtorch: ", error.what());
     }
   }
-  const bool plugin = !find_in(kPluginPlaces, "libautomesh_cuda.so").empty();
   return cat("libtorch ", AM_TORCH_VERSION, "\n",
              plugin ? "nccl " AM_NCCL_VERSION " (plugin)" : "nccl: no plugin");
 }

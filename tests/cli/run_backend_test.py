@@ -3,6 +3,7 @@
 A fake driver (tests/plugins/fake_cuda_driver.cpp) shows GPUs to a process that has none.
 """
 
+import os
 import shutil
 import subprocess
 
@@ -87,6 +88,14 @@ class BackendTest(RunTest):
 
 
 class VersionTest(RunTest):
+    def test_the_nccl_that_is_loaded_and_the_plugins_own(self):
+        if not (PLUGINS / "libautomesh_cuda.so").exists():
+            self.skipTest("no plugin")
+        for tool in ("am-run", "am-repl"):
+            version = subprocess.run([BIN / tool, "--version"], capture_output=True, text=True,
+                                     env={**os.environ, "LD_PRELOAD": str(PLUGINS / "fake_nccl.so")})
+            self.assertRegex(version.stdout, r"\nnccl 2\.27\.3 \(plugin built with \d+\.\d+\.\d+\)")
+
     def test_nccls_version_where_the_plugin_is(self):
         here = (PLUGINS / "libautomesh_cuda.so").exists()
         for tool in ("am-run", "am-repl"):

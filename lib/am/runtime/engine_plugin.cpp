@@ -8,6 +8,7 @@
 #include "am/base/error.h"
 #include "am/base/shared_library.h"
 #include "am/base/text.h"
+#include "am/launch/environment/nccl.h"
 
 namespace am::runtime {
 
@@ -80,7 +81,12 @@ std::optional<CudaProblem> why_no_cuda() {
 std::string default_backend() { return why_no_cuda() ? "gloo" : "nccl"; }
 
 std::string nccl_version_text() {
-  return plugin_beside_us().empty() ? "nccl: no plugin" : "nccl " AM_NCCL_VERSION " (plugin)";
+  if (plugin_beside_us().empty()) return "nccl: no plugin";
+  why_no_cuda();  // loads it where there is a GPU
+  const auto loaded = launch::loaded_nccl_version();
+  const std::string text = loaded ? launch::nccl_version_name(*loaded) : AM_NCCL_VERSION;
+  return cat("nccl ", text,
+             text == AM_NCCL_VERSION ? " (plugin)" : " (plugin built with " AM_NCCL_VERSION ")");
 }
 
 }  // namespace am::runtime

@@ -45,7 +45,9 @@ std::optional<CudaProblem> why_no_cuda();
 // "gloo".
 std::string default_backend();
 
-// For --version: "nccl 2.28.9 (plugin)" where the plugin is installed, else "nccl: no plugin".
+// For --version: "nccl 2.28.9 (plugin)" of the NCCL that is loaded, and "nccl 2.30.7 (plugin built
+// with 2.28.9)" where it is another one than the plugin's; where none can be loaded the plugin's.
+// "nccl: no plugin" where none is installed.
 std::string nccl_version_text();
 
 }  // namespace am::runtime
