@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -15,6 +16,7 @@
 #include "am/train/dry_run.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
+#include "support/stand_in_device.h"
 
 namespace am::test {
 
@@ -64,7 +66,7 @@ NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
     if (gradients && !parameter.trainable) continue;
     const at::Tensor full =
         gradients ? model.full_gradient(parameter.name) : model.full_parameter(parameter.name);
-    whole[parameter.name] = full.to(at::kDouble);
+    whole[parameter.name] = full.cpu().to(at::kDouble);
   }
   return whole;
 }
@@ -86,13 +88,20 @@ void set_routing(parallel::ParallelModel& model, Taken taken) {
   });
 }
 
-Trained train(const config::Plan& plan, int64_t world_size, Taken taken,
-              Steps steps = Steps::kAll) {
+using RunRanks =
+    std::function<void(int64_t size, const std::function<void(const runtime::World&)>& body)>;
+
+void on_host_ranks(int64_t size, const std::function<void(const runtime::World&)>& body) {
+  runtime::run_ranks(size, body);
+}
+
+Trained train(const config::Plan& plan, int64_t world_size, Taken taken, Steps steps = Steps::kAll,
+              const RunRanks& run_ranks = on_host_ranks) {
   const bool all = steps == Steps::kAll;
   const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
   Trained trained;
   std::mutex mutex;
-  runtime::run_ranks(world_size, [&](const runtime::World& world) {
+  run_ranks(world_size, [&](const runtime::World& world) {
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     Measured mine;
@@ -182,6 +191,28 @@ Taken taken_in(const Combination& combination) {
   return combination.skewed ? Taken::kSame : Taken::kByScore;
 }
 
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// ddp stores what it computes in, and parameters are not stored in float16. A ring merges slices,
+// whose logaddexp the host takes element by element, and by vectors of the device's dense copies.
+bool compute_in_float16(Combination& combination) {
+  if (combination.toml.find("\"ring\"") != std::string::npos) return false;
+  const std::string megatron = "name = \"megatron_fsdp\"\n";
+  if (combination.toml.find("mp_policy") != std::string::npos) {
+    replace_all(combination.toml, "_dtype = \"float32\"", "_dtype = \"float16\"");
+  } else if (combination.toml.find(megatron) != std::string::npos) {
+    replace_all(combination.toml, megatron, megatron + "preserve_fp32_weights = true\n");
+    combination.storage = "float16";
+  } else {
+    return false;
+  }
+  return true;
+}
+
 // One rank, one micro-batch, everything stored and computed in float32: the same for many a
 // combination, and trained once.
 const Trained& of_one_rank(Combination combination, TableSize size) {
@@ -249,6 +280,26 @@ Row run_for_memory(const Combination& combination, TableSize size) {
   Row row;
   compare_memory(row, plan, train(plan, combination.world, taken, Steps::kUntilMeasured),
                  combination.world);
+  return row;
+}
+
+StandInRow run_on_stand_ins(Combination combination) {
+  StandInRow row;
+  row.exact = compute_in_float16(combination);
+  const auto train_as = [&](const RunRanks& run_ranks) {
+    config::Plan plan = plan_of(combination, TableSize::kSmall);
+    plan.train.loss_scale = 128;  // no step overflows and is skipped
+    return train(plan, combination.world, taken_in(combination), Steps::kAll, run_ranks);
+  };
+  const Trained wanted = train_as(on_host_ranks);
+  replace_all(combination.toml, "backend = \"gloo\"", "backend = \"cuda:gloo\"");
+  const Trained got = train_as([](int64_t size, const auto& body) { run_stand_ins(size, body); });
+  row.gradients = distance(got.gradients, wanted.gradients);
+  row.losses = distance(got.losses, wanted.losses);
+  row.norms = distance(got.norms, wanted.norms);
+  row.weights = distance(got.weights, wanted.weights);
+  row.last_norm = got.norms.back();
+  row.same_messages = got.ranks.at(0).sent == wanted.ranks.at(0).sent;
   return row;
 }
 

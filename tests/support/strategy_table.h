@@ -67,6 +67,19 @@ struct Row {
 
 Row run(const Combination& combination, TableSize size);
 
+// A combination on stand-in devices against the same on the host: as Row, but for memory.
+struct StandInRow {
+  bool exact = false;  // float16: every bit is the same
+  double gradients = 0, losses = 0, norms = 0, weights = 0;
+  double last_norm = 0;        // of the gradients of the last step
+  bool same_messages = false;  // of rank 0
+};
+
+// Computes in float16 where the strategy can, as the host has no kernels of nn/fused for it and
+// takes ATen's operators as any device does: both agree to the bit. In float32 the host's kernels
+// add in another order.
+StandInRow run_on_stand_ins(Combination combination);
+
 // Memory and messages alone: no more steps than these need, and no rank to hold the values against.
 Row run_for_memory(const Combination& combination, TableSize size);
 

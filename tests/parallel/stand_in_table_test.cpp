@@ -1,0 +1,63 @@
+// Every strategy and axis on devices whose memory is their own, which exchange through host memory
+// as backend = "cuda:gloo" does on GPUs: gradients, losses, weights and messages of the host's job.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <set>
+
+#include "support/layout_table.h"
+#include "support/strategy_table.h"
+
+namespace am {
+
+namespace {
+
+const std::set<std::string> kStandInRows = {
+    "fsdp2, uneven",
+    "fsdp2, resharded to 2",
+    "fsdp2, accumulation, not deferred",
+    "fsdp2, offload",
+    "hsdp 2 x 2, accumulation, deferred",
+    "megatron_fsdp no_shard, accumulation",
+    "megatron_fsdp optim",
+    "megatron_fsdp optim_grads, one bucket, accumulation",
+    "megatron_fsdp optim_grads_params, double buffers",
+    "ddp, accumulation",
+    "ddp, selective",
+    "tp 2 x fsdp 2, SP, accumulation",
+    "cp 2, ring",
+    "cp 2, all_gather",
+    "cp 2, ulysses",
+    "pp 2, interleaved_1f1b",
+    "pp 2 x fsdp 2, 1f1b",
+    "pp 2 x fsdp 2, zbv_zero_bubble",
+    "ep 2 x fsdp 2",
+    "ep 2 x ddp 2",
+    "tp 2 x cp 2 x pp 2, ring, 1f1b, SP",
+};
+
+std::vector<test::Combination> stand_in_rows() {
+  std::vector<test::Combination> all = test::combinations();
+  for (test::Combination& layout : test::layouts()) all.push_back(std::move(layout));
+  std::set<std::string> missing = kStandInRows;
+  std::erase_if(all, [&](const test::Combination& each) { return missing.erase(each.name) == 0; });
+  REQUIRE(missing.empty());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("strategies and layouts on stand-in devices") {
+  for (const test::Combination& combination : stand_in_rows()) {
+    DYNAMIC_SECTION(combination.name) {
+      const test::StandInRow row = test::run_on_stand_ins(combination);
+      CHECK(row.gradients <= (row.exact ? 0.0 : 1e-6));
+      CHECK(row.losses <= (row.exact ? 0.0 : 1e-6));
+      CHECK(row.norms <= (row.exact ? 0.0 : 1e-6));
+      CHECK(row.weights <= (row.exact ? 0.0 : 1e-5));
+      CHECK(row.same_messages);
+      CHECK((std::isfinite(row.last_norm) && row.last_norm > 0));
+    }
+  }
+}
+
+}  // namespace am
