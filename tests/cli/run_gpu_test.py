@@ -1,11 +1,12 @@
-"""Training on this machine's GPUs over NCCL: the losses of PyTorch, as on CPUs. Skipped where NCCL cannot run."""
+"""Training on this machine's GPUs over NCCL, and of several ranks on one GPU through host memory: the losses of PyTorch,
+as on CPUs. Skipped where there is no GPU, and over NCCL where there are fewer GPUs than ranks."""
 
 import ctypes
-import json
 import subprocess
 import unittest
 
-from run_support import BIN, DATA, RunTest, plan_text
+from curve_support import CurveTest, on_backend
+from run_support import BIN, plan_text
 
 
 def count_gpus():
@@ -20,7 +21,7 @@ def count_gpus():
     return count.value
 
 
-class GpuTest(RunTest):
+class GpuTest(CurveTest):
     @classmethod
     def setUpClass(cls):
         cls.gpus = count_gpus()
@@ -29,25 +30,14 @@ class GpuTest(RunTest):
         if self.gpus < ranks:
             self.skipTest(f"{ranks} GPUs are needed, {self.gpus} are here")
         text = plan_text(mesh=f"world_size = {ranks}\n{mesh}")
-        plan = self.write_plan(text.replace('name = "fsdp2"', 'name = "fsdp2"\nbackend = "nccl"'))
-        result = self.am_run(plan, "--run-dir", self.path / "run", "--json")
-        if "error[runtime.backend]" in result.stderr:
-            self.skipTest(result.stderr)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        wanted = json.loads((DATA / "loop" / "losses.json").read_text())["losses"]
-        records = self.metrics("run")
-        for record, loss in zip(records, wanted):
-            self.assertAlmostEqual(record["loss"] / loss, 1.0, delta=1e-4)
-        self.assertEqual(len(records), 20)
-        self.assertGreater(records[-1]["peak_memory_bytes"], 0)
+        self.follow(on_backend(text, "nccl"), self.losses(), "run")
 
     def test_one_rank(self):
         self.train_on(1)
 
     def test_what_was_trained_on_a_gpu_goes_on_on_the_cpu(self):
         self.train_on(1)
-        plan = self.write_plan(plan_text(mesh="world_size = 1", steps=21).replace(
-            'name = "fsdp2"', 'name = "fsdp2"\nbackend = "gloo"'))
+        plan = self.write_plan(on_backend(plan_text(mesh="world_size = 1", steps=21), "gloo"))
         self.train(plan, "run")
         self.assertEqual([r["step"] for r in self.metrics("run")][-1], 21)
 
@@ -57,9 +47,17 @@ class GpuTest(RunTest):
     def test_fsdp2_and_tp_on_four(self):
         self.train_on(4, "tp_size = 2")
 
+    def test_strategies_on_shared_gpus(self):
+        self.strategies("cuda:gloo")
+
+    def test_zero_bubble_on_shared_gpus(self):
+        self.zero_bubble("cuda:gloo")
+
+    def test_experts_on_shared_gpus(self):
+        self.experts("cuda:gloo")
+
     def test_am_repl_on_a_gpu(self):
-        plan = self.write_plan(plan_text(mesh="world_size = 1").replace(
-            'name = "fsdp2"', 'name = "fsdp2"\nbackend = "nccl"'))
+        plan = self.write_plan(on_backend(plan_text(mesh="world_size = 1"), "nccl"))
         done = subprocess.run([BIN / "am-repl", plan, "-c", "stats *norm*; logprob abc"],
                               capture_output=True, text=True, timeout=120, cwd=self.path)
         if "error[runtime.backend]" in done.stderr:

@@ -1,0 +1,69 @@
+"""Plans of every strategy and axis whose losses PyTorch has computed too, on any backend."""
+
+import json
+
+from run_support import DATA, RunTest, plan_text
+
+# name: ranks, [mesh], the strategy's name, its keys, other tables.
+ROWS = {
+    "fsdp2": (2, "", "fsdp2", "", ""),
+    "fsdp2, accumulation": (2, "", "fsdp2", "defer_fsdp_grad_sync = false", ""),
+    "fsdp2, offload": (2, "", "fsdp2", "offload_policy = { pin_memory = true }", ""),
+    "hsdp": (4, "dp_replicate_size = 2", "fsdp2", "", ""),
+    "megatron_fsdp": (2, "", "megatron_fsdp", "zero_dp_strategy = 3", ""),
+    "megatron_fsdp optim": (2, "", "megatron_fsdp", "zero_dp_strategy = 1", ""),
+    "ddp": (2, "", "ddp", "", ""),
+    "tp": (2, "tp_size = 2", "fsdp2", "", ""),
+    "tp, sequence parallel": (2, "tp_size = 2", "fsdp2", "sequence_parallel = true", ""),
+    "cp, ring": (2, "cp_size = 2", "fsdp2", "", '[context]\nmethod = "ring"'),
+    "cp, all_gather": (2, "cp_size = 2", "fsdp2", "", '[context]\nmethod = "all_gather"'),
+    "cp, ulysses": (2, "cp_size = 2", "fsdp2", "", '[context]\nmethod = "ulysses"'),
+    "pp, 1f1b": (2, "pp_size = 2", "fsdp2", "", '[pipeline]\nschedule = "1f1b"\nmicrobatches = 4'),
+}
+
+
+def on_backend(text, backend):
+    return text.replace("[strategy]\n", f'[strategy]\nbackend = "{backend}"\n')
+
+
+class CurveTest(RunTest):
+    """A plan's losses against a curve, PyTorch's where it has one."""
+
+    def follow(self, text, losses, run):
+        result = self.am_run(self.write_plan(text), "--run-dir", self.path / run, "--json")
+        if "error[runtime.backend]" in result.stderr:
+            self.skipTest(result.stderr)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        records = self.metrics(run)
+        for record, loss in zip(records, losses):
+            self.assertAlmostEqual(record["loss"] / loss, 1.0, delta=1e-4)
+        self.assertEqual(len(records), 20)
+        self.assertGreater(records[-1]["peak_memory_bytes"], 0)
+
+    def losses(self):
+        return json.loads((DATA / "loop" / "losses.json").read_text())["losses"]
+
+    def strategies(self, backend):
+        for number, (name, (ranks, mesh, strategy, keys, more)) in enumerate(ROWS.items()):
+            with self.subTest(name):
+                text = plan_text(more, f"world_size = {ranks}\n{mesh}", strategy)
+                text = text.replace("[strategy]\n", f"[strategy]\n{keys}\n")
+                if "[pipeline]" in more:
+                    text = text.replace("micro_batch_size = 2", "micro_batch_size = 1")
+                self.follow(on_backend(text, backend), self.losses(), f"run-{number}")
+
+    def zero_bubble(self, backend):
+        """It takes four layers: a model that PyTorch has not trained, and one rank on the host has."""
+        one = plan_text(mesh="world_size = 1").replace("loop/model", "table_deep")
+        self.train(self.write_plan(on_backend(one, "gloo"), "one.toml"), "one")
+        wanted = [record["loss"] for record in self.metrics("one")]
+        schedule = 'schedule = "interleaved_zero_bubble"\nvirtual_stages = 2\nmicrobatches = 4'
+        text = plan_text(f"[pipeline]\n{schedule}", "world_size = 2\npp_size = 2")
+        text = text.replace("loop/model", "table_deep").replace("micro_batch_size = 2", "micro_batch_size = 1")
+        self.follow(on_backend(text, backend), wanted, "run")
+
+    def experts(self, backend):
+        text = plan_text(mesh="world_size = 2\nep_size = 2").replace("loop/model", "hf/qwen3_moe")
+        text = text.replace("lr = 1e-2", "lr = 2e-3")
+        losses = json.loads((DATA / "loop" / "families.json").read_text())["qwen3_moe"]["losses"]
+        self.follow(on_backend(text, backend), losses, "run")
