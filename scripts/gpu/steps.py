@@ -209,6 +209,12 @@ def operators(check):
     check.attempt("am_cuda_tests", test_program, check, "am_cuda_tests")
     device = {"AM_OPERATORS_DEVICE": "cpu"} if check.dry else {}
     check.attempt("am_gpu_tests", test_program, check, "am_gpu_tests", device)
+    if check.dry:
+        return
+    env = {"AM_BIN_DIR": str(check.bin), "AM_SOURCE_DIR": str(check.root)}
+    tests = check.root / "tests" / "cli"
+    done = check.command(sys.executable, "-B", "-m", "unittest", "run_gpu_test", env=env, cwd=tests, status=None)
+    check.row("run_gpu_test.py", done.stderr.strip().splitlines()[-1], "OK", done.returncode == 0)
 
 
 # ---- curves --------------------------------------------------------------------------------------------------------------------
