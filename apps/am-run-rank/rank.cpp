@@ -225,7 +225,7 @@ launch::RankError Rank::describe(const std::exception& error) const {
   return told;
 }
 
-// What am-plan predicted, and which keys would need less.
+// Adds the bytes that am-plan predicted, and the keys that would need less.
 void Rank::add_prediction(launch::RankError& told) const {
   const planner::RankMemory memory =
       planner::estimate_memory(job_->plan, job_->model, job_->layout, here_.rank);

@@ -24,7 +24,7 @@ class Failed(Exception):
 
 
 class Check:
-    """What a step works with: programs, a folder, and the rows that it writes."""
+    """The surroundings of a step: programs, a folder, and the rows that it writes."""
 
     def __init__(self, options, rows_file, folder):
         self.dry = options.dry

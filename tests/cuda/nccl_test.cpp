@@ -153,7 +153,7 @@ TEST_CASE("ranks share a GPU where their messages go through host memory") {
 }
 
 TEST_CASE("a collective of GPU tensors through host memory") {
-  // Of one rank: several are processes, which run_gpu_test.py starts.
+  // One rank: several are processes, which run_gpu_test.py starts.
   const launch::RankEnvironment here;
   const auto engine =
       make_staged_engine(make_gloo_engine(here), load_cuda_plugin().share_gpu(here));

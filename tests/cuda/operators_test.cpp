@@ -71,7 +71,7 @@ at::Device& device() {
 
 double allowed(at::ScalarType dtype) { return dtype == at::kFloat ? 1e-5 : 1e-2; }
 
-// What freed memory is made of when the next tensor is made of it.
+// Fills freed memory with NaN, of which the next tensors are made.
 void poison_memory() {
   Tensors all;
   for (int64_t numel = 64; numel <= (1 << 20); numel *= 4) {
@@ -208,7 +208,7 @@ Tensors heads_of(const HeadShape& shape, bool sinks = false) {
   return all;
 }
 
-// Of documents that begin at random.
+// Documents begin at random.
 nn::Look packed(nn::Look look, const HeadShape& shape) {
   const at::Tensor positions_BT = at::rand({shape.batch, shape.keys}).ge(0.03).to(at::kLong);
   look.document_BT = nn::documents(positions_BT);
@@ -495,7 +495,7 @@ TEST_CASE("cross-entropy") {
         return at::cross_entropy_loss(in[0], in[1], {}, at::Reduction::Sum, -100);
       },
       {random({90, 1000}, 3.0), labels});
-  // Of a slice of the vocabulary.
+  // A slice of the vocabulary.
   const fused::LabelRange range = {.first = 400};
   check("cross-entropy's gradient of a slice", without_gradients([=](const Tensors& in) {
           const fused::LogitSums sums = fused::logit_sums(in[0], in[1], range);

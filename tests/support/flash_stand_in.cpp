@@ -105,7 +105,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   const Mask mask(causal && longest_q != 1, left, right, longest_k.expect_int());
   const at::Tensor q_rows = in_rows(q), k_rows = in_rows(k), v_rows = in_rows(v);
   const int64_t heads = q.size(-2);
-  // What belongs to no sequence is not written.
+  // Rows of no sequence are not written.
   at::Tensor out = at::full(q_rows.sizes(), std::nan(""), q.options());
   at::Tensor lse = at::full({heads, q_rows.size(0)}, std::nan(""), q.options().dtype(wide(q)));
   for (const Sequence& each :
@@ -116,7 +116,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     const at::Tensor p = (made - sums.unsqueeze(-1)).exp().nan_to_num(0.0);
     out.narrow(0, each.q, each.queries)
         .copy_(at::bmm(p, of(v_rows, each.k, each.keys, heads)).transpose(0, 1));
-    // Of a query that sees no key it is +inf.
+    // A query that sees no key has +inf.
     lse.narrow(1, each.q, each.queries).copy_(sums.masked_fill(sums.isneginf(), INFINITY));
   }
   if (q.dim() == 4) {

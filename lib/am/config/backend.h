@@ -25,8 +25,8 @@ struct BackendSpec {
 // engine or device, or one given twice.
 BackendSpec parse_backend(const std::string& backend);
 
-// Of a plan's strategy.backend. Absent, it is a GPU's nccl where there is a GPU, which is what
-// plans are made for: neither holds then.
+// Both are about a plan's strategy.backend. Absent, it is a GPU's nccl where there is a GPU, which
+// is what plans are made for: neither holds then.
 //
 // Whether the host computes.
 bool computes_on_host(const std::optional<std::string>& backend);

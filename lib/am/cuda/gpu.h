@@ -1,4 +1,4 @@
-// Which of the GPUs that CUDA_VISIBLE_DEVICES leaves is this rank's. It is initialised, and is the
+// Chooses a rank's GPU among those that CUDA_VISIBLE_DEVICES leaves. It is initialised, and is the
 // calling thread's current one from then on.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What operators on a GPU do that shows in memory: facts that the operators keep to and the memory
-// model counts by.
+// Facts about operators on a GPU that show in memory; the operators keep to them, and the memory
+// model counts by them.
 #pragma once
 
 #include <cstdint>

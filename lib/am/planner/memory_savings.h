@@ -14,8 +14,9 @@ struct MemorySaving {
   int64_t bytes = 0;  // less of the rank's peak than now, by estimate_memory
 };
 
-// What single changes of the plan save of the rank's peak, the most first; changes that the plan
-// has already, that its strategy does not know or that save nothing are left out.
+// Single changes of the plan and the bytes of the rank's peak that each saves, the most first;
+// changes that the plan has already, that its strategy does not know or that save nothing are left
+// out.
 std::vector<MemorySaving> memory_savings(const Job& job, int64_t rank);
 
 }  // namespace am::planner

@@ -16,8 +16,8 @@
 
 namespace am::runtime {
 
-// Of kind kRuntime. Names the GPU, and where memory ran out the bytes that were allocated and
-// reserved.
+// An error of kind kRuntime that names the GPU, and where memory ran out the bytes that were
+// allocated and reserved.
 class DeviceError : public Error {
  public:
   DeviceError(const std::string& message, bool out_of_memory, std::string hint)
@@ -29,8 +29,8 @@ class DeviceError : public Error {
   bool out_of_memory_;
 };
 
-// What to throw in place of an exception of the CUDA runtime or of the GPU's allocator. Nothing for
-// any other exception.
+// The error to throw in place of an exception of the CUDA runtime or of the GPU's allocator.
+// Nothing for any other exception.
 std::optional<DeviceError> device_error(const std::exception& error, c10::Device device);
 
 }  // namespace am::runtime

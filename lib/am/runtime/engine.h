@@ -5,7 +5,7 @@
 //   "nccl"        tensors on GPUs; in the plugin libautomesh_cuda.so, loaded when it is asked for
 //   "cuda:gloo"   tensors on GPUs, through host memory (staged_engine.h)
 //
-// Which engine serves which device is said by PyTorch's backend string (config/backend.h).
+// PyTorch's backend string says which engine serves which device (config/backend.h).
 #pragma once
 
 #include <c10/core/Device.h>

@@ -29,7 +29,7 @@ at::Tensor staging_for(const at::Tensor& tensor) {
   return at::empty(tensor.sizes(), options);
 }
 
-// What the current stream of the tensors' device has made of them, in host memory.
+// Copies in host memory of the values that the current stream of the tensors' device has made.
 Tensors staged(const Tensors& tensors) {
   Tensors copies;
   for (const at::Tensor& tensor : tensors) {

@@ -38,7 +38,7 @@ class DataBatches : public BatchSource {
   };
 
   data::Batch read_host(Place place) const;
-  // What was read ahead where it is this place's; begins to read the next one.
+  // The batch that was read ahead where it is this place's; begins to read the next one.
   data::Batch read_and_go_ahead(Place place);
   at::Tensor on_host(const std::vector<int64_t>& values, const data::Batch& batch) const;
   at::Tensor ids_on_device(const std::vector<int64_t>& values, const data::Batch& batch,

@@ -48,7 +48,7 @@ Check check_driver(const JobNeeds& needs, const Machine& machine) {
   return ok(machine.gpus.driver_version);
 }
 
-// Of the GPU that most ranks share.
+// Number of ranks of the GPU that most ranks share.
 int64_t ranks_a_gpu(const JobNeeds& needs, int64_t gpus) {
   return gpus == 0 ? needs.ranks_here : (needs.ranks_here + gpus - 1) / gpus;
 }

@@ -62,7 +62,7 @@ void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scal
 // ---- by ATen's operators
 // ----------------------------------------------------------------------------
 
-// So many elements at a time, so that copies in float32 take little; on a GPU more, where each
+// Elements of one piece: few, so that copies in float32 take little; on a GPU more, where each
 // piece costs its launches.
 int64_t elements_at_a_time(const at::Tensor& logits_Nv) {
   return on_gpu(logits_Nv) ? model::kLossElements : 4 << 20;

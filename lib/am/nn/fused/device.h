@@ -1,8 +1,8 @@
 // Tensors for which ATen has kernels on GPUs alone: RMSNorm, attention with windows and documents,
 // products of groups of rows.
 //
-// Those kernels are called by their names in ATen. So a test proves what surrounds them without a
-// GPU: it registers kernels of the host under these names (TORCH_LIBRARY_IMPL), and says that
+// The kernels are called by their names in ATen. A test without a GPU proves what surrounds them:
+// it registers kernels of the host under these names (TORCH_LIBRARY_IMPL), and says that
 // tensors of the host pass for a GPU's.
 #pragma once
 
