@@ -117,7 +117,7 @@ class GoingBack(RunTest):
     def test_restarts_without_checkpoints_are_warned_of_before_the_start(self):
         plan = self.write_plan(plan_text(steps=1))
         words = self.train(plan, "run", "--max-restarts", "2").stderr
-        self.assertIn("checkpoint.every = 0 saves at the end alone", words)
+        self.assertIn("checkpoint.every = 0 saves nothing before the end", words)
         self.assertNotIn("checkpoint.every", self.train(plan, "other").stderr)
 
 
@@ -145,9 +145,12 @@ class KilledWhileDropping(RunTest):
 
     TRIES = 6
 
+    def step_numbers(self, folder):
+        return [int(p.name[5:]) for p in folder.iterdir() if p.name[5:].isdigit()]
+
     def whole_steps(self):
         folder = self.path / "run" / "checkpoints"
-        steps = [int(p.name[5:]) for p in folder.iterdir() if p.name[5:].isdigit()]
+        steps = self.step_numbers(folder)
         for step in steps:
             files = {p.name for p in (folder / f"step-{step}").iterdir()}
             self.assertEqual(files, {"checkpoint.json", "index.json", ".metadata", "plan.toml", "config.json",
@@ -161,7 +164,8 @@ class KilledWhileDropping(RunTest):
         for _ in range(self.TRIES):
             job = self.start(plan, "--run-dir", self.path / "run")
             folder = self.path / "run" / "checkpoints"
-            self.wait_for(lambda: (folder / f"step-{newest + 3}").exists())
+            # One of them is dropped soon: a later one will do.
+            self.wait_for(lambda: folder.exists() and max(self.step_numbers(folder), default=0) >= newest + 3)
             time.sleep(rng.uniform(0.0, 0.2))
             job.kill()
             said = job.communicate(timeout=60)[1]

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "am/base/text.h"
 #include "am/planner/memory.h"
@@ -88,30 +89,32 @@ void set_routing(parallel::ParallelModel& model, Taken taken) {
   });
 }
 
-using RunRanks =
-    std::function<void(int64_t size, const std::function<void(const runtime::World&)>& body)>;
+// A meter is for one thread: a device's backward has another, and so have Gloo's connections.
+enum class Where { kMeteredHost, kHost, kStandIns };
 
-void on_host_ranks(int64_t size, const std::function<void(const runtime::World&)>& body) {
+void run_ranks(Where where, int64_t size, const std::function<void(const runtime::World&)>& body) {
+  if (where == Where::kStandIns) return run_stand_ins(size, body);
   runtime::run_ranks(size, body);
 }
 
 Trained train(const config::Plan& plan, int64_t world_size, Taken taken, Steps steps = Steps::kAll,
-              const RunRanks& run_ranks = on_host_ranks) {
+              Where where = Where::kMeteredHost) {
   const bool all = steps == Steps::kAll;
   const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
   Trained trained;
   std::mutex mutex;
-  run_ranks(world_size, [&](const runtime::World& world) {
+  run_ranks(where, world_size, [&](const runtime::World& world) {
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     Measured mine;
     NamedTensors gradients;
     std::vector<double> losses, norms;
-    const tensor::MemoryMeter meter;
+    std::optional<tensor::MemoryMeter> meter;
+    if (where == Where::kMeteredHost) meter.emplace();
     bool noting = false;
     train::TrainerCallbacks callbacks;
     callbacks.phase = [&](const char* phase) {
-      if (noting) mine.phases.push_back({phase, meter.live().total()});
+      if (noting && meter) mine.phases.push_back({phase, meter->live().total()});
     };
     train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(nowhere), callbacks);
@@ -131,7 +134,7 @@ Trained train(const config::Plan& plan, int64_t world_size, Taken taken, Steps s
       if (step == kMeasuredStep) {
         noting = false;
         world.context()->on_collective = nullptr;
-        mine.peak = meter.peak();
+        if (meter) mine.peak = meter->peak();
       }
       if (step == 0 && all) gradients = gather(trainer.model(), true);
       if (world.rank() != 0) gradients.clear();
@@ -286,14 +289,14 @@ Row run_for_memory(const Combination& combination, TableSize size) {
 StandInRow run_on_stand_ins(Combination combination) {
   StandInRow row;
   row.exact = compute_in_float16(combination);
-  const auto train_as = [&](const RunRanks& run_ranks) {
+  const auto train_on = [&](Where where) {
     config::Plan plan = plan_of(combination, TableSize::kSmall);
     plan.train.loss_scale = 128;  // no step overflows and is skipped
-    return train(plan, combination.world, taken_in(combination), Steps::kAll, run_ranks);
+    return train(plan, combination.world, taken_in(combination), Steps::kAll, where);
   };
-  const Trained wanted = train_as(on_host_ranks);
+  const Trained wanted = train_on(Where::kHost);
   replace_all(combination.toml, "backend = \"gloo\"", "backend = \"cuda:gloo\"");
-  const Trained got = train_as([](int64_t size, const auto& body) { run_stand_ins(size, body); });
+  const Trained got = train_on(Where::kStandIns);
   row.gradients = distance(got.gradients, wanted.gradients);
   row.losses = distance(got.losses, wanted.losses);
   row.norms = distance(got.norms, wanted.norms);
