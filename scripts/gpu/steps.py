@@ -624,7 +624,7 @@ def kill_rank_one(run):
 
 def faults(check):
     pair = loop_plan(check, check.staged, ranks=2, steps=100000, more="[checkpoint]\nlast = false\n")
-    check.attempt("kill -9", failing, check, "kill -9", pair, words=("SIGKILL",), steps=3, disturb=kill_rank_one)
+    check.attempt("kill -9", failing, check, "kill -9", pair, words=('"rank": 1', '"signal": 9'), steps=3, disturb=kill_rank_one)
     if check.dry:
         check.row("device assert, out of memory", "not on CPUs")
         return

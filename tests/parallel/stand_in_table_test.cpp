@@ -52,7 +52,7 @@ TEST_CASE("strategies and layouts on stand-in devices") {
       const test::StandInRow row = test::run_on_stand_ins(combination);
       CHECK(row.gradients <= (row.exact ? 0.0 : 1e-6));
       CHECK(row.losses <= (row.exact ? 0.0 : 1e-6));
-      CHECK(row.norms <= (row.exact ? 0.0 : 1e-6));
+      CHECK(row.norms <= 1e-6);  // one launch for all of them, in an order of its own
       CHECK(row.weights <= (row.exact ? 0.0 : 1e-5));
       CHECK(row.same_messages);
       CHECK((std::isfinite(row.last_norm) && row.last_norm > 0));
