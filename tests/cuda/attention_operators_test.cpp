@@ -1,0 +1,204 @@
+// Attention in all its forms.
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "am/base/text.h"
+#include "am/nn/attention/attention.h"
+#include "am/nn/attention/block_kernel.h"
+#include "am/nn/attention/blocked.h"
+#include "am/nn/rope.h"
+#include "am/parallel/cp/ring.h"
+#include "cuda/operator_check.h"
+
+namespace am {
+namespace {
+
+using test::by_autograd;
+using test::check_operator;
+using test::operators_device;
+using test::Outcome;
+using test::poisoned;
+using test::Pull;
+using test::random_input;
+using test::Tensors;
+using test::without_gradients;
+
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+// Every score of every query, with Look::document_BT on the host.
+at::Tensor attention_in_full(const Tensors& in, const nn::Look& look) {
+  const int64_t repeats = in[0].size(1) / in[1].size(1);
+  const int64_t queries = in[0].size(2), keys = in[1].size(2);
+  const at::Tensor k = in[1].repeat_interleave(repeats, 1);
+  const at::Tensor v = in[2].repeat_interleave(repeats, 1);
+  at::Tensor scores = at::matmul(in[0], k.transpose(2, 3)) * look.scale;
+  if (look.softcap) scores = (scores / *look.softcap).tanh() * *look.softcap;
+  const at::Tensor query = at::arange(keys - queries, keys).unsqueeze(1);  // the last positions
+  const at::Tensor key = at::arange(keys).unsqueeze(0);
+  at::Tensor hidden = key.gt(query);
+  if (look.window > 0) hidden = hidden.logical_or(key.le(query - look.window));
+  if (look.document_BT.defined()) {
+    const at::Tensor own = look.document_BT.narrow(1, keys - queries, queries);
+    const at::Tensor other = look.document_BT.narrow(1, 0, keys);
+    hidden = hidden.logical_or(own.unsqueeze(2).ne(other.unsqueeze(1)).unsqueeze(1));
+  }
+  scores = scores.masked_fill(hidden, kHidden);
+  if (in.size() < 4) return at::matmul(scores.softmax(-1), v);
+  const at::Tensor sinks = in[3].view({1, -1, 1, 1}).expand({in[0].size(0), -1, queries, 1});
+  return at::matmul(at::cat({scores, sinks}, -1).softmax(-1).narrow(-1, 0, keys), v);
+}
+
+struct HeadShape {
+  int64_t batch = 2, heads = 4, key_heads = 2, queries = 300, keys = 300, width = 64, values = 64;
+};
+
+Tensors heads_of(const HeadShape& shape, bool sinks = false) {
+  const auto heads = [&](int64_t count, int64_t length, int64_t width) {
+    return random_input({shape.batch, length, count, width}).transpose(1, 2);
+  };
+  Tensors all = {heads(shape.heads, shape.queries, shape.width),
+                 heads(shape.key_heads, shape.keys, shape.width),
+                 heads(shape.key_heads, shape.keys, shape.values)};
+  if (sinks) all.push_back(random_input({shape.heads}));
+  return all;
+}
+
+// Documents begin at random.
+nn::Look packed(nn::Look look, const HeadShape& shape) {
+  const at::Tensor positions_BT = at::rand({shape.batch, shape.keys}).ge(0.03).to(at::kLong);
+  look.document_BT = nn::documents(positions_BT);
+  look.document_starts =
+      std::make_shared<const std::vector<int64_t>>(nn::document_starts(positions_BT));
+  return look;
+}
+
+nn::Look on_device(nn::Look look) {
+  if (look.document_BT.defined()) look.document_BT = look.document_BT.to(operators_device());
+  return look;
+}
+
+std::optional<at::Tensor> sinks_of(const Tensors& in) {
+  return in.size() > 3 ? std::optional(in[3]) : std::nullopt;
+}
+
+void check_attention(const std::string& name, const HeadShape& shape, const nn::Look& look,
+                     bool sinks = false) {
+  check_operator(
+      name,
+      [=](const Tensors& in) {
+        return nn::attention({in[0], in[1], in[2]}, on_device(look), sinks_of(in));
+      },
+      [=](const Tensors& in) { return attention_in_full(in, look); }, heads_of(shape, sinks));
+}
+
+// As context parallelism has it: queries and keys in runs, a block of each at a time.
+Outcome in_blocks(const Tensors& inputs, const Pull& pull, const nn::Look& whole_look,
+                  int64_t run) {
+  const at::NoGradGuard no_grad;
+  const nn::Look look = on_device(whole_look);
+  const at::Tensor& q = inputs[0];
+  const int64_t batch = q.size(0), heads = q.size(1), length = q.size(2);
+  const auto part = [&](const at::Tensor& x, int64_t i) { return x.narrow(2, i * run, run); };
+  const auto block = [&](int64_t i, int64_t j) -> nn::Heads {
+    return {part(q, i), part(inputs[1], j), part(inputs[2], j)};
+  };
+  const auto float_like = q.options().dtype(at::kFloat);
+  const nn::Attended all = {at::zeros({batch, length, heads, inputs[2].size(3)}, float_like),
+                            at::full({batch, heads, length}, kHidden, float_like)};
+  const auto visit = [&](const auto& step) {
+    for (int64_t i = 0; i * run < length; ++i) {
+      for (int64_t j = 0; j <= i; ++j) {
+        step(i, j, nn::Firsts{.query = i * run, .key = j * run});
+      }
+    }
+  };
+  visit([&](int64_t i, int64_t j, const nn::Firsts& firsts) {
+    const nn::Attended one = {poisoned({batch, run, heads, inputs[2].size(3)}, at::kFloat),
+                              poisoned({batch, heads, run}, at::kFloat)};
+    attend(block(i, j), look, firsts, one);
+    parallel::cp::merge({all.out_BtHV.narrow(1, i * run, run), part(all.lse_BHt, i)}, one);
+  });
+  Outcome made = {all.out_BtHV.transpose(1, 2).to(q.scalar_type()), {}};
+  const at::Tensor entering = pull(made.value);
+  const at::Tensor along = (entering.to(at::kFloat) * all.out_BtHV.transpose(1, 2)).sum(-1);
+  for (const at::Tensor& each : inputs) {
+    made.gradients.push_back(at::zeros(each.sizes(), float_like));
+  }
+  visit([&](int64_t i, int64_t j, const nn::Firsts& firsts) {
+    attend_backward(
+        block(i, j), look, firsts,
+        {part(entering, i), part(all.lse_BHt, i), part(along, i),
+         all.out_BtHV.narrow(1, i * run, run)},
+        {part(made.gradients[0], i), part(made.gradients[1], j), part(made.gradients[2], j)});
+  });
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("attention") {
+  const HeadShape shape, alone = {.heads = 3, .key_heads = 3};
+  const HeadShape latent = {.heads = 4, .key_heads = 4, .width = 96, .values = 64};
+  const double scale = 0.125;
+  check_attention("attention", alone, {.scale = scale});
+  check_attention("attention, grouped queries", shape, {.scale = scale});
+  check_attention("attention, window", shape, {.scale = scale, .window = 70});
+  check_attention("attention, documents", shape, packed({.scale = scale}, shape));
+  check_attention("attention, documents and window", shape,
+                  packed({.scale = scale, .window = 20}, shape));
+  check_attention("attention, sinks", shape, {.scale = scale}, /*sinks=*/true);
+  check_attention("attention, sinks and window", shape, {.scale = scale, .window = 70}, true);
+  check_attention("attention, soft-cap", shape, {.scale = scale, .softcap = 1.5});
+  check_attention("attention, soft-cap and window", shape,
+                  {.scale = scale, .softcap = 1.5, .window = 70});
+  check_attention("attention, values narrower than keys", latent, {.scale = scale});
+  check_attention("attention, narrower values, documents", latent,
+                  packed({.scale = scale}, latent));
+}
+
+TEST_CASE("attention of the last queries") {
+  for (const int64_t queries : {1, 5}) {
+    for (const int64_t window : {0, 70}) {
+      for (const bool sinks : {false, true}) {
+        const HeadShape shape = {.queries = queries};
+        const nn::Look look = {.scale = 0.125, .window = window};
+        check_operator(
+            cat("cached: ", queries, " queries", window > 0 ? ", window" : "",
+                sinks ? ", sinks" : ""),
+            without_gradients([=](const Tensors& in) {
+              return nn::attended({in[0], in[1], in[2]}, look, {.query = shape.keys - queries},
+                                  sinks_of(in))
+                  .out_BtHV.transpose(1, 2);
+            }),
+            without_gradients([=](const Tensors& in) { return attention_in_full(in, look); }),
+            heads_of(shape, sinks));
+      }
+    }
+  }
+}
+
+TEST_CASE("attention in blocks of ranks") {
+  const HeadShape shape;
+  for (const auto& [name, look] :
+       {std::pair{"blocks", nn::Look{.scale = 0.125}},
+        {"blocks, window", nn::Look{.scale = 0.125, .window = 90}},
+        {"blocks, documents", packed({.scale = 0.125}, shape)},
+        {"blocks, documents and window", packed({.scale = 0.125, .window = 90}, shape)}}) {
+    check_operator(
+        name,
+        [look = look](const Tensors& inputs, const Pull& pull) {
+          return in_blocks(inputs, pull, look, /*run=*/75);
+        },
+        by_autograd([look = look](const Tensors& in) { return attention_in_full(in, look); }),
+        heads_of(shape));
+  }
+}
+
+}  // namespace am

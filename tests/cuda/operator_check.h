@@ -1,0 +1,50 @@
+// The table of am_gpu_tests: operators on a device against plain formulas in float64 on the host,
+// values and all gradients, in float32 and bfloat16.
+//
+//   am_gpu_tests                            on the first GPU; exits with 77 where there is none
+//   AM_OPERATORS_DEVICE=cpu am_gpu_tests    the same table on the host
+//   AM_OPERATORS_SEED=42 am_gpu_tests       inputs of an earlier run, which printed its seed
+//
+// Inputs are random in each run, and rounded to the dtype before both sides read them. Before each
+// operator runs, NaN is written into memory that it will be given. An error is ||out - wanted|| /
+// ||wanted||, at most 1e-5 in float32 and 1e-2 in bfloat16; NaN never passes.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <string>
+
+#include "am/nn/fused/clamped.h"
+#include "support/operators.h"
+
+namespace am::test {
+
+// Where our side computes.
+at::Device& operators_device();
+
+// NaN of these sizes on the device.
+at::Tensor poisoned(at::IntArrayRef sizes, at::ScalarType dtype);
+
+// Normally distributed inputs: float64, on the host.
+at::Tensor random_input(at::IntArrayRef sizes, double scale = 1.0);
+
+// The gradient that enters behind a value: on both sides one tensor, each on its device.
+using Pull = std::function<at::Tensor(const at::Tensor& value)>;
+using Outcomes = std::function<Outcome(const Tensors& inputs, const Pull& pull)>;
+
+Outcomes by_autograd(const Operator& operation);
+Outcomes without_gradients(const Operator& operation);
+
+// A line of the table for each dtype, and a CHECK of its errors. `inputs`: of the host, float64 or
+// integers.
+void check_operator(const std::string& name, const Outcomes& ours, const Outcomes& wanted,
+                    const Tensors& inputs);
+// Gradients are autograd's.
+void check_operator(const std::string& name, const Operator& ours, const Operator& wanted,
+                    const Tensors& inputs);
+
+// nn::fused::clamped as a formula.
+at::Tensor clamped_in_full(const at::Tensor& pairs, const nn::fused::Clamp& clamp);
+
+}  // namespace am::test
