@@ -4,8 +4,8 @@
 #include <utility>
 #include <variant>
 
-#include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/config/backend.h"
 #include "am/planner/activations.h"
 #include "am/planner/memory.h"
 
@@ -31,7 +31,9 @@ void add_checkpointing(const config::Plan& plan, std::vector<Change>& changes) {
 
 void add_offload(const config::Plan& plan, std::vector<Change>& changes) {
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
-  if (fsdp2 == nullptr || fsdp2->offload_policy || fsdp2->backend == "gloo") return;
+  if (fsdp2 == nullptr || fsdp2->offload_policy || config::computes_on_host(fsdp2->backend)) {
+    return;
+  }
   Change change = {"strategy.offload_policy = {}", plan};
   std::get<config::FSDP2Config>(change.plan.strategy).offload_policy.emplace();
   changes.push_back(std::move(change));

@@ -65,16 +65,11 @@ bool overlaps_reduction(const config::DistributedConfig& strategy) {
 }
 
 PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy) {
-  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy);
-  const bool implicit = fsdp2 != nullptr && !fsdp2->enable_fsdp2_prefetch;
-  return implicit && fsdp2->backend != "gloo" ? PrefetchDepths{1, 1}
-                                              : explicit_prefetch_depths(strategy);
-}
-
-PrefetchDepths explicit_prefetch_depths(const config::DistributedConfig& strategy) {
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
-    if (!fsdp2->enable_fsdp2_prefetch) return {};
-    return {fsdp2->fsdp2_forward_prefetch_depth, fsdp2->fsdp2_backward_prefetch_depth};
+    if (fsdp2->enable_fsdp2_prefetch) {
+      return {fsdp2->fsdp2_forward_prefetch_depth, fsdp2->fsdp2_backward_prefetch_depth};
+    }
+    return config::computes_on_host(fsdp2->backend) ? PrefetchDepths{} : PrefetchDepths{1, 1};
   }
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
   if (megatron == nullptr || megatron->zero_dp_strategy == 0) return {};

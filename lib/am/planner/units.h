@@ -51,7 +51,5 @@ struct PrefetchDepths {
   int64_t backward = 0;
 };
 PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy);
-// By the strategy's own keys: what holds on the host.
-PrefetchDepths explicit_prefetch_depths(const config::DistributedConfig& strategy);
 
 }  // namespace am::planner

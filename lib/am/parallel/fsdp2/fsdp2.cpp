@@ -40,8 +40,9 @@ Parallelized parallelize_fsdp2(const StrategyInput& input) {
   }
   DataParallelOptions options =
       fsdp2_options(config, input.layout, tensor::parse_dtype(input.plan.model.dtype));
-  // The host waits for a gather where it is issued: ahead of its unit nothing would overlap.
-  if (input.mesh.device().is_cpu()) options.prefetch = planner::explicit_prefetch_depths(config);
+  // A plan without a backend may run on the host, where a gather ahead of its unit overlaps
+  // nothing.
+  if (input.mesh.device().is_cpu() && !config.enable_fsdp2_prefetch) options.prefetch = {};
   made.data_parallel = apply_fsdp_sharding_recursively(input, options);
   return made;
 }
