@@ -38,6 +38,7 @@
 #include "am/runtime/nccl_environment.h"
 #include "am/runtime/watchdog.h"
 #include "am/tensor/block_cache.h"
+#include "am/tensor/process_memory.h"
 #include "am/term/printable.h"
 #include "am/train/numerics.h"
 #include "am/train/trainer.h"
@@ -93,7 +94,7 @@ class Rank {
  private:
   void join(const config::Plan& plan);
   launch::RankError describe(const std::exception& error) const;
-  void add_prediction(launch::RankError& told) const;
+  void add_memory(launch::RankError& told, c10::Device device) const;
 
   const Options& options_;
   const launch::RankEnvironment& here_;
@@ -208,7 +209,7 @@ launch::RankError Rank::describe(const std::exception& error) const {
   const Error other(ErrorKind::kRuntime, first_line(error));
   launch::RankError told = launch::rank_error(own != nullptr ? *own : other, here_.rank);
   const auto* failed_device = dynamic_cast<const runtime::DeviceError*>(own);
-  if (failed_device != nullptr && failed_device->out_of_memory() && job_) add_prediction(told);
+  if (failed_device != nullptr && failed_device->out_of_memory() && job_) add_memory(told, device);
   if (dist_.is_initialized()) {
     told.step = dist_.world().progress().step();
     told.last_collective = dist_.world().progress().last_collective();
@@ -225,12 +226,15 @@ launch::RankError Rank::describe(const std::exception& error) const {
   return told;
 }
 
-// Adds the bytes that am-plan predicted, and the keys that would need less.
-void Rank::add_prediction(launch::RankError& told) const {
+// Adds the bytes that the GPU's allocator gave out and took, those that am-plan predicted, and the
+// keys that would need less.
+void Rank::add_memory(launch::RankError& told, c10::Device device) const {
   const planner::RankMemory memory =
       planner::estimate_memory(job_->plan, job_->model, job_->layout, here_.rank);
   told.message +=
-      cat("; predicted ", format_bytes(memory.components.total()), ", in ", memory.moment);
+      cat("; allocated at most ", format_bytes(tensor::peak_memory_bytes(device)),
+          ", reserved at most ", format_bytes(tensor::peak_reserved_bytes(device)), ", predicted ",
+          format_bytes(memory.components.total()), ", in ", memory.moment);
   std::vector<std::string> savings;
   for (const auto& each : planner::memory_savings(*job_, here_.rank)) {
     savings.push_back(cat(each.key, " saves ", format_bytes(each.bytes)));

@@ -1,6 +1,5 @@
 #include "am/runtime/device_error.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/Exception.h>
 
 #include <string>
@@ -8,7 +7,6 @@
 
 #include "am/base/first_line.h"
 #include "am/base/text.h"
-#include "am/base/units.h"
 
 namespace am::runtime {
 
@@ -26,22 +24,12 @@ bool speaks_of_cuda(const std::exception& error) {
           text.find("unhandled cuda error") != std::string_view::npos);
 }
 
-// "; allocated 61.20 GiB, reserved 70.00 GiB": the allocator's bytes now.
-std::string allocator_bytes(c10::Device device) {
-  if (!device.is_cuda()) return {};
-  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return cat("; allocated ", format_bytes(stats.allocated_bytes.at(kAll).current), ", reserved ",
-             format_bytes(stats.reserved_bytes.at(kAll).current));
-}
-
 }  // namespace
 
 std::optional<DeviceError> device_error(const std::exception& error, c10::Device device) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
-    return DeviceError(
-        cat(device_name(device), " is out of memory: ", first_line(error), allocator_bytes(device)),
-        /*out_of_memory=*/true, "am-plan memory shows what takes it");
+    return DeviceError(cat(device_name(device), " is out of memory: ", first_line(error)),
+                       /*out_of_memory=*/true, "am-plan memory shows what takes it");
   }
   if (dynamic_cast<const c10::AcceleratorError*>(&error) == nullptr && !speaks_of_cuda(error)) {
     return std::nullopt;

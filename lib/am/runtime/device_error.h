@@ -16,8 +16,7 @@
 
 namespace am::runtime {
 
-// An error of kind kRuntime that names the GPU, and where memory ran out the bytes that were
-// allocated and reserved.
+// An error of kind kRuntime that names the GPU.
 class DeviceError : public Error {
  public:
   DeviceError(const std::string& message, bool out_of_memory, std::string hint)
