@@ -33,8 +33,6 @@ class Check:
         self.bin = Path(options.bin)
         self.backend = "gloo" if self.dry else "nccl"
         self.staged = "gloo" if self.dry else "cuda:gloo"
-        self.data = ROOT / "tests" / "data"
-        self.root = ROOT
         self.nccl = Path(options.nccl) if options.nccl else None
         self.env = dict(os.environ)
         if options.libraries:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
+import plans  # finds the modules of the tests
+import curve_support
+from plans import SHAPES, TINY, loop_plan, losses_of, shape, sized_plan, worst
+
 HERE = Path(__file__).resolve().parent
 FAMILIES = ("llama", "qwen3", "gemma2", "mixtral", "deepseek_v3", "gpt2")
-FLOAT32 = 'mp_policy = { param_dtype = "float32", reduce_dtype = "float32", output_dtype = "float32" }'
-BFLOAT16 = 'mp_policy = { param_dtype = "bfloat16", reduce_dtype = "float32" }'
 TIME_FOR_THE_END = 10  # seconds between a failure and the end of its job
 
 
@@ -26,151 +28,6 @@ class Step:
     seconds: int
     text: str
     body: Callable
-
-
-# ---- plans -------------------------------------------------------------------------------------------------------------------
-
-
-def loop_plan(check, backend, ranks=1, mesh="", strategy="fsdp2", keys="", steps=20, more="", policy=FLOAT32):
-    """The plan of tests/data/loop, whose 20 losses PyTorch computed too."""
-    return f"""
-[model]
-path = "{check.data}/loop/model"
-[mesh]
-world_size = {ranks}
-{mesh}
-[strategy]
-name = "{strategy}"
-backend = "{backend}"
-{policy if strategy == "fsdp2" else ""}
-{keys}
-[train]
-seq_len = 16
-micro_batch_size = 2
-global_batch_size = 8
-max_steps = {steps}
-[optimizer]
-lr = 1e-2
-[data]
-kind = "tokens"
-path = "{check.data}/loop/tokens.bin"
-shuffle = false
-{more}
-"""
-
-
-def family_plan(check, family, backend, ranks=1, mesh="", policy=FLOAT32, steps=20):
-    """The plan of a family's curve in tests/data/loop/families.json."""
-    return f"""
-[model]
-path = "{check.data}/hf/{family}"
-[mesh]
-world_size = {ranks}
-{mesh}
-[strategy]
-name = "fsdp2"
-backend = "{backend}"
-{policy}
-[train]
-seq_len = 16
-micro_batch_size = 2
-global_batch_size = 8
-max_steps = {steps}
-max_grad_norm = 1.0
-[optimizer]
-lr = 2e-3
-[data]
-kind = "tokens"
-path = "{check.data}/loop/tokens.bin"
-shuffle = false
-"""
-
-
-def sized_plan(check, name, shape, backend, steps, keys="", more="", micro_batches=1):
-    """A plan of a Llama of some size, from nothing, on synthetic tokens; nothing is saved."""
-    folder = check.folder / f"{name}-model"
-    folder.mkdir(exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(model_config(shape)))
-    return f"""
-[model]
-path = "{folder}"
-weights = "none"
-[mesh]
-world_size = 1
-[strategy]
-name = "fsdp2"
-backend = "{backend}"
-{BFLOAT16}
-{keys}
-[train]
-seq_len = {shape["seq"]}
-micro_batch_size = 1
-global_batch_size = {micro_batches}
-max_steps = {steps}
-[data]
-kind = "synthetic"
-[checkpoint]
-last = false
-{more}
-"""
-
-
-def model_config(shape):
-    config = {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "hidden_size": shape["hidden"],
-        "intermediate_size": shape["intermediate"],
-        "num_hidden_layers": shape["layers"],
-        "num_attention_heads": shape["heads"],
-        "num_key_value_heads": shape["key_heads"],
-        "vocab_size": shape["vocab"],
-        "max_position_embeddings": shape["seq"],
-        "rms_norm_eps": 1e-5,
-        "rope_theta": 500000.0,
-        "tie_word_embeddings": False,
-        "hidden_act": "silu",
-    }
-    if "experts" in shape:
-        config |= {
-            "architectures": ["MixtralForCausalLM"],
-            "model_type": "mixtral",
-            "num_local_experts": shape["experts"],
-            "num_experts_per_tok": 2,
-            "sliding_window": None,
-        }
-    return config
-
-
-def shape(hidden, intermediate, layers, heads, key_heads, vocab, seq, **more):
-    return dict(hidden=hidden, intermediate=intermediate, layers=layers, heads=heads, key_heads=key_heads, vocab=vocab, seq=seq, **more)
-
-
-SHAPES = {
-    "1B": shape(2048, 8192, 16, 32, 8, 128256, 8192),
-    "8B, 8 layers": shape(4096, 14336, 8, 32, 8, 128256, 8192),
-    "Mixtral, 2 layers": shape(4096, 14336, 2, 32, 8, 32000, 8192, experts=8),
-}
-TINY = shape(64, 128, 2, 4, 2, 256, 32)
-
-
-def worst(losses, wanted):
-    """The largest relative difference of two curves; infinite where one is shorter."""
-    if len(losses) < len(wanted):
-        return float("inf")
-    return max(abs(a / b - 1) if a == a else float("inf") for a, b in zip(losses, wanted))
-
-
-def losses_of(records):
-    return [record["loss"] for record in records]
-
-
-def loop_curve(check):
-    return json.loads((check.data / "loop" / "losses.json").read_text())["losses"]
-
-
-def family_curve(check, family):
-    return json.loads((check.data / "loop" / "families.json").read_text())[family]["losses"]
 
 
 # ---- the machine ---------------------------------------------------------------------------------------------------------------
@@ -209,30 +66,24 @@ def operators(check):
     check.attempt("am_cuda_tests", test_program, check, "am_cuda_tests")
     device = {"AM_OPERATORS_DEVICE": "cpu"} if check.dry else {}
     check.attempt("am_gpu_tests", test_program, check, "am_gpu_tests", device)
-    if check.dry:
-        return
-    env = {"AM_BIN_DIR": str(check.bin), "AM_SOURCE_DIR": str(check.root)}
-    tests = check.root / "tests" / "cli"
-    done = check.command(sys.executable, "-B", "-m", "unittest", "run_gpu_test", env=env, cwd=tests, status=None)
-    check.row("run_gpu_test.py", done.stderr.strip().splitlines()[-1], "OK", done.returncode == 0)
 
 
 # ---- curves --------------------------------------------------------------------------------------------------------------------
 
 
 def family(check, name):
-    exact = losses_of(check.train(f"{name}-float32", family_plan(check, name, check.backend)))
-    check.gate(f"{name}, float32", worst(exact, family_curve(check, name)), "1e-4 of PyTorch", most=1e-4)
-    host = losses_of(check.train(f"{name}-host", family_plan(check, name, "gloo", policy=BFLOAT16)))
-    rounded = losses_of(check.train(f"{name}-bfloat16", family_plan(check, name, check.backend, policy=BFLOAT16)))
-    check.gate(f"{name}, bfloat16", worst(rounded, host), "2e-2 of a host", most=2e-2)
+    exact = losses_of(check.train(f"{name}-float32", curve_support.family_plan(name, check.backend)))
+    check.gate(f"{name}, float32", worst(exact, curve_support.family_losses(name)), "1e-4 of PyTorch", most=1e-4)
+    host = losses_of(check.train(f"{name}-host", plans.rounded_family_plan(name, "gloo")))
+    device = losses_of(check.train(f"{name}-bfloat16", plans.rounded_family_plan(name, check.backend)))
+    check.gate(f"{name}, bfloat16", worst(device, host), "2e-2 of a host", most=2e-2)
 
 
 def moved(check, name, first, second):
     """Ten steps on one kind of device, ten more on the other from its checkpoint."""
-    check.train(name, loop_plan(check, first, steps=10))
-    records = check.train(name, loop_plan(check, second, steps=20))
-    check.gate(name, worst(losses_of(records), loop_curve(check)), "1e-4 of PyTorch", most=1e-4)
+    check.train(name, loop_plan(first, steps=10))
+    records = check.train(name, loop_plan(second, steps=20))
+    check.gate(name, worst(losses_of(records), curve_support.loop_losses()), "1e-4 of PyTorch", most=1e-4)
 
 
 def curves(check):
@@ -248,7 +99,7 @@ def curves(check):
 def look(check):
     """The weights that a GPU and a host trained, and what am-repl computes of them."""
     for name, backend in (("on-gpu", check.backend), ("on-host", "gloo")):
-        check.train(name, loop_plan(check, backend, steps=5))
+        check.train(name, loop_plan(backend, steps=5))
     commands = "stats *; logprob '3 + 4 = 7'"
     answers = [
         check.json_of("am-repl", check.folder / f"{name}.toml", "--tokenizer", "bytes", "-c", f"{commands}")["results"]
@@ -302,7 +153,7 @@ def checkpoint_files(folder):
 def attach(check):
     """A job that somebody looks into is, to the bit, the job that nobody looks into."""
     keys = "deterministic = true\n"
-    plan = loop_plan(check, check.backend, steps=100000).replace("[train]\n", f"[train]\n{keys}")
+    plan = loop_plan(check.backend, steps=100000).replace("[train]\n", f"[train]\n{keys}")
     with running(check, "seen", plan, steps=3) as job:
         for command in ("stats *", "pause; step 5; grad *norm*; unshard model.layers.0; memory; reshard; continue", "mesh"):
             check.command("am-repl", check.folder / "seen", "-c", command)
@@ -324,48 +175,31 @@ def inspect(check):
 
 # ---- several ranks -------------------------------------------------------------------------------------------------------------
 
-STAGES = '[pipeline]\nschedule = "{}"\nmicrobatches = 4\n'
-LAYOUTS = {
-    "ddp 2": dict(ranks=2, strategy="ddp"),
-    "hsdp 2 x 2": dict(ranks=4, mesh="dp_replicate_size = 2"),
-    "fsdp2 2": dict(ranks=2),
-    "megatron_fsdp 2": dict(ranks=2, strategy="megatron_fsdp"),
-    "tp 2": dict(ranks=2, mesh="tp_size = 2"),
-    "tp 2 + sp": dict(ranks=2, mesh="tp_size = 2", keys="sequence_parallel = true"),
-    "tp 2 x fsdp2 2": dict(ranks=4, mesh="tp_size = 2"),
-    "cp 2, ring": dict(ranks=2, mesh="cp_size = 2", more='[context]\nmethod = "ring"\n'),
-    "cp 2, all_gather": dict(ranks=2, mesh="cp_size = 2", more='[context]\nmethod = "all_gather"\n'),
-    "cp 2, ulysses": dict(ranks=2, mesh="cp_size = 2", more='[context]\nmethod = "ulysses"\n'),
-    "pp 2, 1f1b": dict(ranks=2, mesh="pp_size = 2", more=STAGES.format("1f1b")),
-}
+def follow(check, name, plan, label, wanted, options, env, limit="1e-4 of PyTorch"):
+    run = f"{label}-{name}".replace(" ", "-").replace(",", "")
+    records = check.train(run, plan, *options, env=env, timeout=60)
+    check.gate(name, worst(losses_of(records), wanted), limit, most=1e-4)
 
 
 def layout(check, name, backend, label, options=(), env=None):
-    run = f"{label}-{name}".replace(" ", "-").replace(",", "")
-    records = check.train(run, loop_plan(check, backend, **LAYOUTS[name]), *options, env=env, timeout=60)
-    check.gate(f"{name}", worst(losses_of(records), loop_curve(check)), "1e-4 of PyTorch", most=1e-4)
+    follow(check, name, curve_support.row_plan(name, backend), label, curve_support.loop_losses(), options, env)
 
 
 def expert_layout(check, backend, label, options=(), env=None):
-    plan = family_plan(check, "mixtral", backend, ranks=2, mesh="ep_size = 2")
-    records = check.train(f"{label}-ep", plan, *options, env=env, timeout=60)
-    check.gate("ep 2, mixtral", worst(losses_of(records), family_curve(check, "mixtral")), "1e-4 of PyTorch", most=1e-4)
+    plan = curve_support.family_plan("mixtral", backend, "world_size = 2\nep_size = 2")
+    follow(check, "ep, mixtral", plan, label, curve_support.family_losses("mixtral"), options, env)
 
 
 def zero_bubble(check, backend, label, options=(), env=None):
-    """Four layers are needed: one rank on the host is what two ranks are held to."""
-    deep = [f'path = "{check.data}/{model}"' for model in ("loop/model", "table_deep")]
-    more = STAGES.format("zbv_zero_bubble") + "virtual_stages = 2\n"
-    wanted = check.train(f"{label}-deep", loop_plan(check, "gloo").replace(*deep))
-    plan = loop_plan(check, backend, ranks=2, mesh="pp_size = 2", more=more).replace(*deep)
-    records = check.train(f"{label}-zero-bubble", plan, *options, env=env, timeout=60)
-    check.gate("pp 2, zero bubble", worst(losses_of(records), losses_of(wanted)), "1e-4 of one rank", most=1e-4)
+    wanted = losses_of(check.train(f"{label}-deep", curve_support.one_rank_plan()))
+    plan = curve_support.zero_bubble_plan(backend)
+    follow(check, "pp, zero bubble", plan, label, wanted, options, env, "1e-4 of one rank")
 
 
 def gloo(check):
-    parts = [(name, layout, check, name, check.staged, "gloo") for name in LAYOUTS]
-    parts.append(("ep 2, mixtral", expert_layout, check, check.staged, "gloo"))
-    parts.append(("pp 2, zero bubble", zero_bubble, check, check.staged, "gloo"))
+    parts = [(name, layout, check, name, check.staged, "gloo") for name in curve_support.ROWS]
+    parts.append(("ep, mixtral", expert_layout, check, check.staged, "gloo"))
+    parts.append(("pp, zero bubble", zero_bubble, check, check.staged, "gloo"))
     check.all_of(parts, workers=3)
 
 
@@ -409,7 +243,7 @@ def nccl_transport(check, env):
         try:
             tried = {**env, **variables}
             records = check.train(
-                f"try-{name}".replace(" ", "-"), loop_plan(check, "nccl", ranks=2, steps=2), "--ranks-per-gpu", 2, env=tried, timeout=25
+                f"try-{name}".replace(" ", "-"), loop_plan("nccl", ranks=2, steps=2), "--ranks-per-gpu", 2, env=tried, timeout=25
             )
             check.row("two ranks over NCCL", f"{name}, {len(records)} steps", "train", True)
             return tried
@@ -428,10 +262,10 @@ def nccl(check):
         env = nccl_transport(check, {**env, **mps.env})
         if env is None:
             return
-        for name, of in LAYOUTS.items():
-            if of["ranks"] == 2:
+        for name, (ranks, *_) in curve_support.ROWS.items():
+            if ranks == 2:
                 check.attempt(name, layout, check, name, "nccl", "nccl", ("--ranks-per-gpu", 2), env)
-        for name, part in (("ep 2, mixtral", expert_layout), ("pp 2, zero bubble", zero_bubble)):
+        for name, part in (("ep, mixtral", expert_layout), ("pp, zero bubble", zero_bubble)):
             check.attempt(name, part, check, "nccl", "nccl", ("--ranks-per-gpu", 2), env)
 
 
@@ -440,28 +274,28 @@ def nccl(check):
 
 def saved_while_training(check):
     more = "[checkpoint]\nevery = 5\nasync = true\n"
-    records = check.train("async", loop_plan(check, check.backend, more=more))
-    check.gate("losses of a job that saves in the background", worst(losses_of(records), loop_curve(check)), "1e-4", most=1e-4)
+    records = check.train("async", loop_plan(check.backend, more=more))
+    check.gate("losses of a job that saves in the background", worst(losses_of(records), curve_support.loop_losses()), "1e-4", most=1e-4)
 
 
 def killed(check):
     """A job whose rank is killed goes on from its last checkpoint, along the same curve."""
     more = "[checkpoint]\nevery = 5\nkeep = 2\n"
-    with running(check, "killed", loop_plan(check, check.backend, steps=100000, more=more), steps=8) as job:
+    with running(check, "killed", loop_plan(check.backend, steps=100000, more=more), steps=8) as job:
         for rank in ranks_of(check.folder / "killed").values():
             os.kill(rank, signal.SIGKILL)
         job.wait(30)
     done = check.metrics("killed")[-1]["step"] + 10
-    records = check.train("killed", loop_plan(check, check.backend, steps=done, more=more))
+    records = check.train("killed", loop_plan(check.backend, steps=done, more=more))
     check.row("goes on after kill -9", f"step {records[-1]['step']}", f"step {done}", records[-1]["step"] == done)
-    wanted = check.train("whole", loop_plan(check, check.backend, steps=done))
+    wanted = check.train("whole", loop_plan(check.backend, steps=done))
     check.gate("its losses", worst(losses_of(records), losses_of(wanted)), "1e-4 of a whole job", most=1e-4)
 
 
 def offloaded(check):
     keys = "offload_policy = { pin_memory = true }"
-    records = check.train("offload", loop_plan(check, check.backend, keys=keys, steps=10))
-    check.gate("losses with offload_policy", worst(losses_of(records), loop_curve(check)[:10]), "1e-4 of PyTorch", most=1e-4)
+    records = check.train("offload", loop_plan(check.backend, keys=keys, steps=10))
+    check.gate("losses with offload_policy", worst(losses_of(records), curve_support.loop_losses()[:10]), "1e-4 of PyTorch", most=1e-4)
 
 
 def checkpoints(check):
@@ -592,7 +426,7 @@ def sanitizer(check):
     if check.dry:
         check.row("compute-sanitizer", "not on CPUs")
         return
-    plan = check.write("memcheck.toml", loop_plan(check, check.backend, steps=1))
+    plan = check.write("memcheck.toml", loop_plan(check.backend, steps=1))
     words = ["compute-sanitizer", "--tool", "memcheck", "--target-processes", "all", check.bin / "am-run", plan]
     done = check.command(*words, "--run-dir", check.folder / "memcheck", status=None, timeout=60)
     said = done.stdout + done.stderr
@@ -623,7 +457,7 @@ def kill_rank_one(run):
 
 
 def faults(check):
-    pair = loop_plan(check, check.staged, ranks=2, steps=100000, more="[checkpoint]\nlast = false\n")
+    pair = loop_plan(check.staged, ranks=2, steps=100000, more="[checkpoint]\nlast = false\n")
     check.attempt("kill -9", failing, check, "kill -9", pair, words=('"rank": 1', '"signal": 9'), steps=3, disturb=kill_rank_one)
     if check.dry:
         check.row("device assert, out of memory", "not on CPUs")

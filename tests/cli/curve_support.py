@@ -1,4 +1,4 @@
-"""Plans of every strategy and axis whose losses PyTorch has computed too, on any backend."""
+"""Plans of every strategy and axis whose losses PyTorch has computed too, on any backend; scripts/gpu_check trains them too."""
 
 import json
 
@@ -15,6 +15,7 @@ ROWS = {
     "ddp": (2, "", "ddp", "", ""),
     "tp": (2, "tp_size = 2", "fsdp2", "", ""),
     "tp, sequence parallel": (2, "tp_size = 2", "fsdp2", "sequence_parallel = true", ""),
+    "tp x fsdp2": (4, "tp_size = 2", "fsdp2", "", ""),
     "cp, ring": (2, "cp_size = 2", "fsdp2", "", '[context]\nmethod = "ring"'),
     "cp, all_gather": (2, "cp_size = 2", "fsdp2", "", '[context]\nmethod = "all_gather"'),
     "cp, ulysses": (2, "cp_size = 2", "fsdp2", "", '[context]\nmethod = "ulysses"'),
@@ -24,6 +25,43 @@ ROWS = {
 
 def on_backend(text, backend):
     return text.replace("[strategy]\n", f'[strategy]\nbackend = "{backend}"\n')
+
+
+def row_plan(name, backend):
+    """A row's plan; its losses are loop_losses()."""
+    ranks, mesh, strategy, keys, more = ROWS[name]
+    text = plan_text(more, f"world_size = {ranks}\n{mesh}", strategy)
+    text = text.replace("[strategy]\n", f"[strategy]\n{keys}\n")
+    if "[pipeline]" in more:
+        text = text.replace("micro_batch_size = 2", "micro_batch_size = 1")
+    return on_backend(text, backend)
+
+
+def zero_bubble_plan(backend):
+    """It takes four layers: a model that PyTorch has not trained; its losses are those of one_rank_plan()."""
+    schedule = 'schedule = "interleaved_zero_bubble"\nvirtual_stages = 2\nmicrobatches = 4'
+    text = plan_text(f"[pipeline]\n{schedule}", "world_size = 2\npp_size = 2")
+    text = text.replace("loop/model", "table_deep").replace("micro_batch_size = 2", "micro_batch_size = 1")
+    return on_backend(text, backend)
+
+
+def one_rank_plan():
+    """Zero bubble's model on one rank of the host."""
+    return on_backend(plan_text(mesh="world_size = 1").replace("loop/model", "table_deep"), "gloo")
+
+
+def family_plan(family, backend, mesh="world_size = 1"):
+    """A family's small model; its losses are family_losses(family)."""
+    text = plan_text(mesh=mesh).replace("loop/model", f"hf/{family}").replace("lr = 1e-2", "lr = 2e-3")
+    return on_backend(text, backend)
+
+
+def loop_losses():
+    return json.loads((DATA / "loop" / "losses.json").read_text())["losses"]
+
+
+def family_losses(family):
+    return json.loads((DATA / "loop" / "families.json").read_text())[family]["losses"]
 
 
 class CurveTest(RunTest):
@@ -40,30 +78,16 @@ class CurveTest(RunTest):
         self.assertEqual(len(records), 20)
         self.assertGreater(records[-1]["peak_memory_bytes"], 0)
 
-    def losses(self):
-        return json.loads((DATA / "loop" / "losses.json").read_text())["losses"]
-
     def strategies(self, backend):
-        for number, (name, (ranks, mesh, strategy, keys, more)) in enumerate(ROWS.items()):
+        for number, name in enumerate(ROWS):
             with self.subTest(name):
-                text = plan_text(more, f"world_size = {ranks}\n{mesh}", strategy)
-                text = text.replace("[strategy]\n", f"[strategy]\n{keys}\n")
-                if "[pipeline]" in more:
-                    text = text.replace("micro_batch_size = 2", "micro_batch_size = 1")
-                self.follow(on_backend(text, backend), self.losses(), f"run-{number}")
+                self.follow(row_plan(name, backend), loop_losses(), f"run-{number}")
 
     def zero_bubble(self, backend):
-        """It takes four layers: a model that PyTorch has not trained, and one rank on the host has."""
-        one = plan_text(mesh="world_size = 1").replace("loop/model", "table_deep")
-        self.train(self.write_plan(on_backend(one, "gloo"), "one.toml"), "one")
+        self.train(self.write_plan(one_rank_plan(), "one.toml"), "one")
         wanted = [record["loss"] for record in self.metrics("one")]
-        schedule = 'schedule = "interleaved_zero_bubble"\nvirtual_stages = 2\nmicrobatches = 4'
-        text = plan_text(f"[pipeline]\n{schedule}", "world_size = 2\npp_size = 2")
-        text = text.replace("loop/model", "table_deep").replace("micro_batch_size = 2", "micro_batch_size = 1")
-        self.follow(on_backend(text, backend), wanted, "run")
+        self.follow(zero_bubble_plan(backend), wanted, "run")
 
     def experts(self, backend):
-        text = plan_text(mesh="world_size = 2\nep_size = 2").replace("loop/model", "hf/qwen3_moe")
-        text = text.replace("lr = 1e-2", "lr = 2e-3")
-        losses = json.loads((DATA / "loop" / "families.json").read_text())["qwen3_moe"]["losses"]
-        self.follow(on_backend(text, backend), losses, "run")
+        text = family_plan("qwen3_moe", backend, "world_size = 2\nep_size = 2")
+        self.follow(text, family_losses("qwen3_moe"), "run")

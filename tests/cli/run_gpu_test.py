@@ -5,7 +5,7 @@ import ctypes
 import subprocess
 import unittest
 
-from curve_support import CurveTest, on_backend
+from curve_support import CurveTest, loop_losses, on_backend
 from run_support import BIN, plan_text
 
 
@@ -30,7 +30,7 @@ class GpuTest(CurveTest):
         if self.gpus < ranks:
             self.skipTest(f"{ranks} GPUs are needed, {self.gpus} are here")
         text = plan_text(mesh=f"world_size = {ranks}\n{mesh}")
-        self.follow(on_backend(text, "nccl"), self.losses(), "run")
+        self.follow(on_backend(text, "nccl"), loop_losses(), "run")
 
     def test_one_rank(self):
         self.train_on(1)
