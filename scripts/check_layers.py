@@ -15,15 +15,18 @@ import sys
 import tempfile
 
 MAP = "lib/README.md"
-# A row of the map: its layer, its folders (up to four, in columns), from column 51 on what they are for.
+# A row of the map: layer, folders (up to four, in columns), and from column 51 on their purpose.
 MAP_ROW = re.compile(r"^(\d+)\s+(.*)$")
 FOLDERS_END = 51
-CORE_LINE = re.compile(r"^-+ +-+ libautomesh_core$")  # the layers below it know nothing of libtorch
-PLUGIN = "cuda"  # libautomesh_cuda.so: it may include all, nobody includes it
+CORE_LINE = re.compile(r"^-+ +-+ libautomesh_core$")  # folders below it do not use libtorch
+# Libraries beside libautomesh (libautomesh_cuda.so, libautomesh_compat.so): they may include every
+# folder, and no other folder or tool includes them.
+BESIDE = ("cuda", "compat")
 
 
 def read_map(root):
-    """{folder: layer} of the map in lib/README.md, and the highest layer of libautomesh_core."""
+    """Returns {folder: layer} from the map in lib/README.md, and the highest layer of
+    libautomesh_core."""
     layers, last_core, below = {}, -1, False
     for line in (root / MAP).read_text(encoding="utf-8").splitlines():
         below = below or CORE_LINE.match(line) is not None
@@ -36,20 +39,22 @@ def read_map(root):
             last_core = max(last_core, int(row[1]))
         if row[1] == "0":
             break
-    layers[PLUGIN] = max(layers.values(), default=0) + 1
+    top = max(layers.values(), default=0) + 1
+    layers.update({folder: top for folder in BESIDE})
     return layers, last_core
 
 
 # Tools that must run without libtorch.
 TORCH_FREE_APPS = {"am-plan", "am-run", "am-repl", "calibrate", "common", "job", "repl", "starter"}
 
-# (what the include begins with, its name, the places that may include it as regular expressions on the path, what to use elsewhere)
+# (prefixes of the include, name, regular expressions of the paths that may include it, advice for
+# other places)
 SEAMS = [
     (("CLI/",), "CLI11", [r"apps/"], "parse command lines in apps/"),
     (("toml++/",), "toml++", [r"lib/am/(config|model)/"], "read TOML through am/config/"),
     (("nlohmann/",), "nlohmann-json", [r"lib/am/base/json\.(h|cpp)$"], "include am/base/json.h"),
     (("sodium.h",), "libsodium", [r"lib/am/control/token\.cpp$"], "prove through am/control/token.h"),
-    (("yaml.h",), "libyaml", [r"lib/am/exchange/yaml_reader\.cpp$"], "read YAML through am/exchange/yaml_reader.h"),
+    (("yaml.h",), "libyaml", [r"lib/am/config/yaml_reader\.cpp$"], "read YAML through am/config/yaml_reader.h"),
     (("cuda", "nccl.h", "ATen/cuda/", "c10/cuda/", "torch/csrc/distributed/c10d/ProcessGroupNCCL"), "CUDA", [r"lib/am/cuda/"],
      "the CPU build links none of it; go through am/runtime/engine.h"),
 ]
@@ -67,7 +72,8 @@ def sources(root):
 
 
 def judge(place, quote, header, layers, last_core):
-    """The violations of one include; place is the path of the including file, relative to the repository."""
+    """Returns the violations of one include; `place` is the including file's path, relative to the
+    repository."""
     parts = place.split("/")
     in_lib = parts[:2] == ["lib", "am"]
     folder = parts[2] if in_lib and len(parts) > 3 else None
@@ -80,6 +86,8 @@ def judge(place, quote, header, layers, last_core):
             yield f"{header}: the folder am/{target} is not on the map in {MAP}"
         elif folder in layers and target != folder and layers[target] >= layers[folder]:
             yield f"am/{folder} (layer {layers[folder]}) includes {header} (layer {layers[target]}): only lower layers are allowed"
+        elif app is not None and target in BESIDE:
+            yield f"apps/{app} includes {header}: no tool includes am/{target}"
         elif app in TORCH_FREE_APPS and layers[target] > last_core:
             yield f"apps/{app} includes {header}, which needs libtorch"
     elif quote == '"' and in_lib:
@@ -121,10 +129,10 @@ def report(root):
 
 
 def self_test():
-    rows = [f"{'6  train inspect':<{FOLDERS_END}}what they do", "5  runtime", "-- -- libautomesh_core", "4  planner exchange gone", "3  launch pipeline",
+    rows = [f"{'6  train inspect':<{FOLDERS_END}}what they do", "5  runtime", "-- -- libautomesh_core", "4  predict gone", "3  launch pipeline",
             "2  config mesh model", "1  term", "0  base", "9  beyond the map"]
-    tree = {  # file: (text, the lines that must be reported)
-        MAP: ("\n".join(rows), [1]),  # "gone" is not there
+    tree = {  # file: (text, lines that must be reported)
+        MAP: ("\n".join(rows), [1]),  # "gone" is not in the tree
         "lib/am/base/error.h": ("#pragma once\n#include <string>\n", []),
         "lib/am/base/json.h": ("#include <nlohmann/json.hpp>\n", []),
         "lib/am/base/low.cpp": ('#include "am/term/table.h"\n', [1]),
@@ -134,17 +142,18 @@ def self_test():
         "lib/am/config/plan.cpp": ('#include <toml++/toml.h>\n#include "am/config/plan.h"\n#include "am/mesh/layout.h"\n', [3]),
         "lib/am/mesh/layout.cpp": ("#include <ATen/ATen.h>\n#include <toml++/toml.h>\n", [1, 2]),
         "lib/am/model/families/llama.cpp": ('#include "am/model/family.h"\n#  include <nlohmann/json.hpp>\n', [2]),
-        "lib/am/planner/rules/fsdp2.cpp": ('#include "am/pipeline/order.h"\n#include "am/runtime/group.h"\n', [2]),
+        "lib/am/predict/rules/fsdp2.cpp": ('#include "am/pipeline/order.h"\n#include "am/runtime/group.h"\n', [2]),
         "lib/am/runtime/group.cpp": ('#include <torch/torch.h>\n#include "am/launch/env.h"\n#include "group.h"\n', [3]),
         "lib/am/inspect/repl.cpp": ("#include <CLI/CLI.hpp>\n// #include <nlohmann/json.hpp>\n", [1]),
         "lib/am/cuda/engine.cpp": ('#include <nccl.h>\n#include "am/runtime/group.h"\n', []),
         "lib/am/train/loop.cpp": ('#include <cuda_runtime_api.h>\n#include "am/cuda/engine.h"\n', [1, 2]),
-        "lib/am/exchange/yaml_reader.cpp": ("#include <yaml.h>\n", []),
-        "lib/am/exchange/yaml_writer.cpp": ("#include <yaml.h>\n", [1]),
+        "lib/am/compat/names.cpp": ('#include "am/train/loop.h"\n#include "am/cuda/engine.h"\n', [2]),
+        "lib/am/config/yaml_reader.cpp": ("#include <yaml.h>\n", []),
+        "lib/am/config/yaml_writer.cpp": ("#include <yaml.h>\n", [1]),
         "lib/am/odd/new.cpp": ("#include <vector>\n", [1]),
-        "apps/am-plan/main.cpp": ('#include <CLI/CLI.hpp>\n#include "am/planner/memory.h"\n#include "am/runtime/group.h"\n', [3]),
+        "apps/am-plan/main.cpp": ('#include <CLI/CLI.hpp>\n#include "am/predict/memory/memory.h"\n#include "am/runtime/group.h"\n', [3]),
         "apps/am-run/main.cpp": ('#include "am/launch/supervise/local.h"\n#include "am/train/loop.h"\n#include "job/options.h"\n', [2]),
-        "apps/am-run-rank/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "job/options.h"\n', []),
+        "apps/am-run-rank/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "am/compat/names.h"\n', [3]),
     }
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)

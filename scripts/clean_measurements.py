@@ -34,7 +34,7 @@ IMPLEMENTATIONS = {
     "MaxText (JAX)": "maxtext",
     "PaxML (JAX)": "paxml",
 }
-# What a measured amount of memory is, by what its source calls it.
+# Kinds of measured memory, by the words of the sources.
 METRICS = (
     ("allocated", "allocated"),
     ("reserved", "reserved"),
@@ -43,7 +43,7 @@ METRICS = (
     ("forward-held", "held activations"),
     ("activation peak", "activation peak"),
 )
-MODEL_COLUMNS = (  # of models.csv, and what they are called here
+MODEL_COLUMNS = (  # columns of models.csv and their names in the output
     ("hidden_size", "hidden"), ("layers", "layers"), ("heads", "heads"), ("key_value_heads", "key_value_heads"),
     ("qk_head_dim", "qk_head_dim"), ("v_head_dim", "v_head_dim"), ("q_lora_rank", "q_lora_rank"),
     ("kv_lora_rank", "kv_lora_rank"), ("rope_head_dim", "rope_head_dim"), ("gated", "gated"),
@@ -60,11 +60,11 @@ COLUMNS = (
 
 
 class LeftOut(Exception):
-    """Why a row is of no use."""
+    """Reason why a row is dropped."""
 
 
 class Row(dict):
-    """A row as it was published: numbers where a cell is one."""
+    """A row as published, with numeric cells readable as numbers."""
 
     def number(self, column, otherwise=None):
         try:
@@ -93,7 +93,8 @@ def number_of(text, otherwise):
 
 
 def model_of_notes(notes, seq_len):
-    """Of a test job of Megatron's, "L=32 h=6144 heads=48 ...": its arguments, and Megatron's defaults for the others."""
+    """Returns the model of a Megatron test job, "L=32 h=6144 heads=48 ...": its arguments, and
+    Megatron's defaults for the others."""
     given = lambda key, otherwise: number_of(notes.get(key, ""), otherwise)  # noqa: E731
     hidden, layers, heads = given("h", 0.0), given("L", 0.0), given("heads", 0.0)
     if min(hidden, layers, heads) <= 0 or notes.get("mla") == "True":
@@ -125,7 +126,7 @@ def precision_of(text):
 
 
 class Cleaner:
-    """One row."""
+    """Converts one published row."""
 
     def __init__(self, row, known):
         self.row = row
@@ -143,7 +144,8 @@ class Cleaner:
             raise LeftOut("fine-tuning")
         out.update(self.model)
         if self.is_test:
-            # Tiny models are as fast as their hosts launch: those of one pool are alike.
+            # The speed of tiny models depends on the host's launch rate, so jobs of one pool share
+            # a site.
             out["test_job"] = 1
             out["site"] = f"test {self.notes.get('env', '?')}" + (" 1node" if row["model"].endswith("_1node") else "")
         self.add_gpu()
@@ -154,7 +156,7 @@ class Cleaner:
         return out
 
     def add_gpu(self):
-        # Without a GPU a row of memory is still of use: bytes do not depend on it.
+        # A row with memory is useful even without a GPU name: bytes do not depend on the GPU.
         self.gpu_is_known = self.row["gpu"] not in ("", "unknown")
         if not self.gpu_is_known and self.row.number("peak_mem_gib") is None:
             raise LeftOut("the GPU is not known")
@@ -171,7 +173,7 @@ class Cleaner:
         ranks = row.number("num_gpus", max(8.0, replica) if self.is_test else 0.0)
         out["seq_len"] = row.number("seq_len", 0.0)
         self.is_counted = row.number("num_gpus") is not None or row.number("dp") is not None
-        cut = row.number("zero_stage", 0.0) > 0.0  # over nobody says how many ranks
+        cut = row.number("zero_stage", 0.0) > 0.0  # over an unknown number of ranks unless the row counts them
         if ranks < replica or out["seq_len"] <= 0.0 or (cut and not self.is_counted):
             raise LeftOut("the layout is incomplete")
         self.dp = row.number("dp", ranks / replica)
@@ -179,7 +181,7 @@ class Cleaner:
         out["dp_replicate"] = row.number("dp_replicate", 1.0)
         out["dp_shard"] = self.dp / out["dp_replicate"]
         group = re.search(r"group (\d+)", row["strategy"])
-        if group and 1.0 <= float(group[1]) <= self.dp:  # "ZeRO-1 group 8": cut over 8 ranks, replicated over the rest
+        if group and 1.0 <= float(group[1]) <= self.dp:  # "ZeRO-1 group 8": sharded over 8 ranks, replicated over the others
             out["dp_shard"] = float(group[1])
             out["dp_replicate"] = self.dp / out["dp_shard"]
         out["expert_tp"] = row.number("etp", 1.0 if self.model["moe_layers"] > 0 else out["tp"])
@@ -194,10 +196,12 @@ class Cleaner:
         out["micro_batch"] = 1.0 if size is None else size
         out["micro_batches"] = 1.0 if count is None else count
         if count is None and whole is not None:
-            # A pipeline's local batch is cut into single sequences where nothing else is said.
+            # Without a gradient accumulation count, a pipeline's local batch is split into single
+            # sequences.
             out["micro_batches"] = max(1.0, math.floor(whole / (out["micro_batch"] * self.dp) + 0.5))
         elif whole is not None and self.is_counted and out["micro_batch"] * count * self.dp != whole:
-            # The step's seconds are made of the whole batch: it wins over what was counted of it.
+            # The step time covers the whole batch, so the global batch size takes precedence over
+            # the count.
             out["micro_batches"] = whole / (out["micro_batch"] * self.dp)
         if self.is_counted and whole is not None and out["micro_batch"] * out["micro_batches"] * self.dp != whole:
             raise LeftOut("micro-batches do not make the batch")
@@ -212,8 +216,8 @@ class Cleaner:
         out["format"] = precision_of(row["precision"])
         out["reduce_bytes"] = 2.0 if "PURE" in row["precision"] else ""
         out["more_gradient_bytes"] = 4.0 if "extra 4 B/param" in row["notes"] else ""
-        # A container of Megatron's tests without fused attention: where nothing was asked for, its runs take the very bytes of
-        # those that ask for unfused attention.
+        # A container of Megatron's tests without fused attention: runs that do not set attention
+        # use exactly the bytes of runs that set unfused attention.
         is_unfused_container = "dracooci" in self.notes.get("env", "") and not self.notes.get("attn")
         if self.notes.get("attn") == "unfused" or self.notes.get("impl") == "local" or is_unfused_container:
             out["unfused_attention"] = 1
@@ -223,7 +227,7 @@ class Cleaner:
         seconds, rate = row.number("step_time_s"), row.number("tok_s_gpu")
         if seconds is None and rate:
             seconds = self.sequences * out["seq_len"] / (rate * (out["pp"] * self.dp * out["cp"] * out["tp"]))
-        # Without the number of ranks that of micro-batches is a guess.
+        # Without the number of ranks, the number of micro-batches is a guess.
         if seconds is not None and self.gpu_is_known and self.is_counted:
             out["step_seconds"] = seconds
         self.add_recomputation()
@@ -242,13 +246,14 @@ class Cleaner:
         text, out = self.row["ac"], self.out
         if text.startswith("full"):
             out["recompute"] = "full"
-        elif "every" in text:  # of two layers one is
+        elif "every" in text:  # one of two layers
             out["recompute"], out["recomputed_layers"] = "full", 0.5
         elif text.startswith("selective(op)"):
             out["recompute"] = "selective"
         elif text or "step_seconds" not in out:
             out["recompute"] = "off"
-        # Else nobody says it, and the run fitted: empty, the least with which it fits.
+        # Otherwise the source does not state it, and the run fitted: empty means the least
+        # recomputation with which it fits.
 
 
 def text_of(value):
@@ -273,7 +278,7 @@ def main():
     with open(arguments.output, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        # What is 0 unless somebody says otherwise stays empty.
+        # Columns with a default of 0 stay empty when they are 0.
         writer.writerows([text_of(row.get(column) or "") for column in COLUMNS] for row in rows)
     print(f"{len(rows)} runs, {sum('step_seconds' in row for row in rows)} of them timed")
     for why, count in sorted(left_out.items()):

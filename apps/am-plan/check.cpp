@@ -1,13 +1,14 @@
 // am-plan check PLAN...: every violated rule of every plan.
+#include "am/rules/check.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/cluster/implementation.h"
 #include "am/config/batch.h"
-#include "am/planner/cost/implementation.h"
-#include "am/planner/job.h"
-#include "am/planner/rules.h"
-#include "am/planner/rules/dialects/dialect.h"
+#include "am/frameworks/framework_rules.h"
+#include "am/job/job.h"
 #include "am/term/caret.h"
 #include "am/term/printable.h"
 #include "commands.h"
@@ -19,26 +20,26 @@ namespace {
 
 struct Verdict {
   am::Diagnostics found;
-  am::planner::CheckedFile file;
-  std::vector<std::string> lacks;  // what am-run does not run of a plan that its rules accept
+  am::rules::CheckedFile file;
+  std::vector<std::string> lacks;  // features of a valid plan that am-run cannot run
 };
 
-// Whether am-run is who will run the plan, so that its limits are errors.
+// Whether the plan is meant for am-run, so that am-run's limits are errors.
 bool is_for_am_run(const am::config::Plan& plan, const PlanOptions& options) {
   return !options.plan_only && options.dialect.empty() &&
-         plan.cluster.implementation == am::planner::automesh_implementation().name;
+         plan.cluster.implementation == am::cluster::automesh_implementation().name;
 }
 
 Verdict judge(const std::string& path, const PlanOptions& options) {
   Verdict verdict;
   auto file = check_plan(path, options, verdict.found);
   if (file) verdict.file = *std::move(file);
-  const am::planner::CheckedPlan& checked = verdict.file.checked;
+  const am::rules::CheckedPlan& checked = verdict.file.checked;
   if (verdict.found.ok() && verdict.file.plan && checked.mesh && checked.model) {
     verdict.lacks = what_am_run_lacks(*verdict.file.plan, &*checked.model);
   }
   if (verdict.file.plan && is_for_am_run(*verdict.file.plan, options)) {
-    am::planner::check_runs(verdict.file, verdict.found);
+    am::job::check_runs(verdict.file, verdict.found);
     verdict.found.sort();
   }
   return verdict;
@@ -49,7 +50,7 @@ std::string batch_text(const Verdict& verdict) {
   const int64_t sequences =
       am::config::batch_shape(plan, verdict.file.checked.mesh->dp()).sequences;
   return am::cat(sequences, sequences == 1 ? " sequence" : " sequences", " of ", plan.train.seq_len,
-                 " tokens a step");
+                 " tokens per step");
 }
 
 std::string summary_line(const std::string& path, const Verdict& verdict,
@@ -62,7 +63,7 @@ std::string summary_line(const std::string& path, const Verdict& verdict,
   if (!ok) return line + "\n";
   if (verdict.found.empty()) line += "ok";
   if (!dialect.empty()) line += am::cat(" by the rules of ", dialect);
-  const am::planner::CheckedPlan& checked = verdict.file.checked;
+  const am::rules::CheckedPlan& checked = verdict.file.checked;
   if (checked.layout.has_value()) {
     line += am::cat("; ", model_text(*checked.model, checked.layout->inventory.total()), "; ",
                     mesh_text(*checked.mesh, style), "; ", batch_text(verdict));
@@ -80,7 +81,7 @@ am::Json to_json(const std::string& path, const Verdict& verdict, const std::str
   json["file"] = path;
   json["ok"] = verdict.found.ok();
   json["diagnostics"] = am::to_json(verdict.found);
-  // Another framework's rules do not say what am-run runs.
+  // Another framework's rules do not determine whether am-run can run the plan.
   if (dialect.empty()) json["runs"] = verdict.found.ok() && verdict.lacks.empty();
   if (!verdict.lacks.empty()) json["unsupported"] = verdict.lacks;
   return json;
@@ -114,10 +115,10 @@ Run declare_check(CLI::App& command, SharedOptions& shared) {
              {.name = "--dialect",
               .value = "NAME",
               .help = "Judge by that framework's own rules, not by ours",
-              .choices = am::planner::dialect_names()},
+              .choices = am::frameworks::rule_framework_names()},
              shared.plan.dialect);
   add_flag(command, "--plan-only",
-           "Judge the layout alone: what this version of am-run does not run is no error",
+           "Judge only the layout: a plan that this version of am-run cannot run is not an error",
            shared.plan.plan_only);
   add_overrides(command, shared);
   return [&shared](const Output& output) { return run_check(shared.plan, output); };

@@ -65,7 +65,7 @@ class CommandLine {
 }  // namespace
 
 std::optional<Invocation> parse_command_line(int argc, char** argv, int& status) {
-  // The options live as long as the invocation that reads them.
+  // The invocation owns the options that it reads.
   auto line = std::make_shared<CommandLine>();
   auto invocation = line->parse(argc, argv, status);
   if (invocation.has_value()) {

@@ -1,4 +1,4 @@
-// am-plan's command line: which command, with which options.
+// Parses am-plan's command line.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ struct Invocation {
   std::function<int()> run;
 };
 
-// Nothing: help or version was printed (status 0), or the line was wrong (status 2, said on
-// stderr).
+// Returns nothing, and sets `status`, if help or the version was printed (0) or the line is invalid
+// (2, reported on stderr).
 std::optional<Invocation> parse_command_line(int argc, char** argv, int& status);
 
 }  // namespace am_plan

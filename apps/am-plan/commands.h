@@ -1,4 +1,4 @@
-// The table of am-plan's commands. Their rows and functions are in one file each.
+// The table of am-plan's commands, each defined in a separate file.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace am_plan {
 
-// In the order in which --help lists them.
+// Returns the commands in the order of --help.
 std::span<const Command* const> commands();
 
 extern const Command kCheckCommand;

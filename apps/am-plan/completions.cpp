@@ -1,4 +1,4 @@
-// am-plan completions SHELL: a script that completes the command line, read off the parser.
+// am-plan completions SHELL: a script that completes the command line, generated from the parser.
 #include "common/completions.h"
 
 #include <memory>

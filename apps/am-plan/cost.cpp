@@ -1,12 +1,13 @@
-// am-plan cost PLAN: how long a step will take, and on what.
+// am-plan cost PLAN: predicted step time, and its parts.
 #include <algorithm>
 #include <cmath>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/model/flops.h"
-#include "am/planner/cost/evidence.h"
-#include "am/planner/cost/prediction.h"
+#include "am/predict/time/evidence.h"
+#include "am/predict/time/goodput.h"
+#include "am/predict/time/prediction.h"
 #include "am/term/bars.h"
 #include "am/term/printable.h"
 #include "am/term/table.h"
@@ -18,9 +19,9 @@
 namespace am_plan {
 namespace {
 
-using am::planner::NearestRun;
-using am::planner::Prediction;
-using am::planner::StepTime;
+using am::predict::NearestRun;
+using am::predict::Prediction;
+using am::predict::StepTime;
 
 struct Part {
   const char* name;
@@ -42,7 +43,7 @@ std::vector<Part> parts_of(const StepTime& time) {
       {"dp", time.dp, "exposed gathers and reductions"},
       {"offload", time.offload, "exposed copies from and to the host"},
       {"optimizer", time.optimizer, "the update"},
-      {"fixed", time.fixed, "of every step, and stragglers"},
+      {"fixed", time.fixed, "fixed time per step, and stragglers"},
   };
 }
 
@@ -60,20 +61,20 @@ constexpr std::array<Convention, 5> kConventions = {{
 
 double mfu_of(const Prediction& prediction, double flops) {
   return flops * prediction.tokens_per_second_per_gpu /
-         am::planner::peak_flops(prediction.workload, prediction.assumptions.gpu);
+         am::predict::peak_flops(prediction.workload, prediction.assumptions.gpu);
 }
 
-// "bf16"; of another format than the workload's, why.
+// Returns "bf16"; if the format differs from the workload's, adds the reason.
 std::string peak_text(const Prediction& prediction) {
-  const am::planner::Gpu& gpu = prediction.assumptions.gpu;
-  const auto format = am::planner::peak_format(prediction.workload, gpu);
-  const std::string_view name = am::planner::name_of(format);
+  const am::cluster::Gpu& gpu = prediction.assumptions.gpu;
+  const auto format = am::predict::peak_format(prediction.workload, gpu);
+  const std::string_view name = am::predict::name_of(format);
   if (format == prediction.workload.format) return std::string(name);
-  return am::cat(name, " (", gpu.name, " has no ", am::planner::name_of(prediction.workload.format),
+  return am::cat(name, " (", gpu.name, " has no ", am::predict::name_of(prediction.workload.format),
                  ")");
 }
 
-int64_t global_batch(const am::planner::Workload& workload) {
+int64_t global_batch(const am::predict::Workload& workload) {
   return std::llround(workload.micro_batch * workload.micro_batches * workload.dp());
 }
 
@@ -83,12 +84,31 @@ am::Json to_json(const NearestRun& near) {
           {"model", near.run.model},
           {"gpu", near.run.gpu.name},
           {"ranks", static_cast<int64_t>(near.run.workload.world())},
-          {"precision", am::planner::name_of(near.run.workload.format)},
+          {"precision", am::predict::name_of(near.run.workload.format)},
           {"seq_len", static_cast<int64_t>(near.run.workload.sequence)},
           {"global_batch_size", global_batch(near.run.workload)},
           {"step_seconds", *near.run.seconds},
           {"predicted_seconds", near.predicted},
           {"distance", near.distance}};
+}
+
+std::optional<am::predict::JobForecast> forecast_of(const PlanInput& input,
+                                                    const Prediction& prediction) {
+  return am::predict::forecast(input.plan, input.layout, prediction.assumptions.gpu,
+                               prediction.time.seconds);
+}
+
+am::Json to_json(const am::predict::JobForecast& job, int64_t ranks) {
+  const double hours = job.seconds / 3600.0;
+  return {{"seconds_between", job.losses.between_failures},
+          {"restart_seconds", job.losses.restart},
+          {"save_seconds", job.losses.save},
+          {"checkpoint_bytes", static_cast<int64_t>(std::llround(job.losses.checkpoint_bytes))},
+          {"checkpoint_every", job.planned.steps},
+          {"best_checkpoint_every", job.best.steps},
+          {"best_goodput", job.best.goodput},
+          {"hours", hours},
+          {"gpu_hours", hours * static_cast<double>(ranks)}};
 }
 
 am::Json result(const PlanInput& input, const Prediction& prediction) {
@@ -101,12 +121,12 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
     json["interval_seconds"] = {prediction.interval->low, prediction.interval->high};
   }
   if (!prediction.basis.empty()) json["basis"] = prediction.basis;
-  json["precision"] = am::planner::name_of(prediction.workload.format);
+  json["precision"] = am::predict::name_of(prediction.workload.format);
   json["tokens_per_second_per_gpu"] = prediction.tokens_per_second_per_gpu;
   json["model_flops_per_token"] = prediction.flops_per_token;
   json["mfu"] = prediction.mfu;
-  json["mfu_peak"] = am::planner::name_of(
-      am::planner::peak_format(prediction.workload, prediction.assumptions.gpu));
+  json["mfu_peak"] = am::predict::name_of(
+      am::predict::peak_format(prediction.workload, prediction.assumptions.gpu));
   for (const Convention& convention : kConventions) {
     const double flops = convention.flops(input.model, input.plan.train.seq_len);
     json["mfu_by_convention"][convention.name] = mfu_of(prediction, flops);
@@ -117,6 +137,10 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
                            {"ep", bytes(time.bytes.ep)},
                            {"pp", bytes(time.bytes.pp)},
                            {"dp", bytes(time.bytes.dp)}};
+  if (const auto job = forecast_of(input, prediction)) {
+    json["goodput"] = job->planned.goodput;
+    json["failures"] = to_json(*job, input.layout.mesh.world_size());
+  }
   for (const Part& part : parts_of(time)) json["seconds"][part.name] = part.seconds;
   json["gpu"] = prediction.assumptions.gpu.name;
   json["implementation"] = std::string(prediction.workload.implementation->name);
@@ -127,7 +151,7 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
 
 std::string percent(double share) { return am::format_fixed(100.0 * share, 1) + " %"; }
 
-// From 1; a source that is new is added.
+// Returns the number of a source, from 1; a new source is appended.
 size_t number_of(const std::string& source, std::vector<std::string>& sources) {
   const auto known = std::find(sources.begin(), sources.end(), source);
   const auto number = static_cast<size_t>(known - sources.begin()) + 1;
@@ -150,7 +174,7 @@ std::string nearest_table(const Prediction& prediction, const am::term::Style& s
     const double error = near.predicted / *near.run.seconds - 1.0;
     table.add({near.run.model.substr(0, 28), near.run.gpu.name,
                am::cat(static_cast<int64_t>(near.run.workload.world())),
-               std::string(am::planner::name_of(near.run.workload.format)),
+               std::string(am::predict::name_of(near.run.workload.format)),
                am::cat(static_cast<int64_t>(near.run.workload.sequence)),
                am::cat(global_batch(near.run.workload)), am::format_duration(*near.run.seconds),
                am::cat(am::format_duration(near.predicted), error < 0 ? " (-" : " (+",
@@ -170,16 +194,37 @@ std::string interval_text(const Prediction& prediction) {
                  am::format_duration(prediction.interval->high));
 }
 
+// Returns the goodput under failures and the best checkpoint interval, as lines.
+std::string goodput_lines(const PlanInput& input, const Prediction& prediction) {
+  const auto job = forecast_of(input, prediction);
+  if (!job) return {};
+  const auto duration = [](double seconds) { return am::format_duration(seconds); };
+  const auto saves = [&](const am::predict::SaveInterval& interval) {
+    return am::cat(interval.steps, interval.steps == 1 ? " step (" : " steps (",
+                   duration(static_cast<double>(interval.steps) * prediction.time.seconds), ")");
+  };
+  const am::predict::FailureLosses& losses = job->losses;
+  const double ranks = static_cast<double>(input.layout.mesh.world_size());
+  return am::cat(
+      "\na failure each ", duration(losses.between_failures), ", ", duration(losses.restart),
+      " until steps go on; a save of ", am::format_bytes(std::llround(losses.checkpoint_bytes)),
+      " blocks ", duration(losses.save), "\ngoodput ", percent(job->planned.goodput),
+      " with saves every ", saves(job->planned), "; the best: ", percent(job->best.goodput),
+      " every ", saves(job->best), "\n", input.plan.train.max_steps, " steps take ",
+      am::format_fixed(job->seconds / 3600.0, 1), " hours, ",
+      am::format_short_count(ranks * job->seconds / 3600.0), " GPU-hours\n");
+}
+
 std::string report(const PlanInput& input, const Prediction& prediction,
                    const am::term::Style& style) {
   const StepTime& time = prediction.time;
-  std::string text =
-      am::cat(mesh_text(input.layout.mesh.sizes(), style), " of ", prediction.assumptions.gpu.name,
-              ", ", prediction.workload.implementation->name, ": ",
-              style.paint(am::term::Role::kBold, am::format_duration(time.seconds)), " a step",
-              interval_text(prediction), "\n",
-              am::format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s a GPU, MFU ",
-              percent(prediction.mfu), " of the ", peak_text(prediction), " peak\n\n");
+  std::string text = am::cat(
+      mesh_text(input.layout.mesh.sizes(), style), " of ", prediction.assumptions.gpu.name, ", ",
+      prediction.workload.implementation->name, ": ",
+      style.paint(am::term::Role::kBold, am::format_duration(time.seconds)), " per step",
+      interval_text(prediction), "\n", am::format_short_count(prediction.tokens_per_second_per_gpu),
+      " tokens/s per GPU, MFU ", percent(prediction.mfu), " of the ", peak_text(prediction),
+      " peak\n\n");
   std::vector<am::term::Bar> bars;
   std::vector<const char*> reasons;
   for (const Part& part : parts_of(time)) {
@@ -206,6 +251,7 @@ std::string report(const PlanInput& input, const Prediction& prediction,
     if (bytes > 0.0) sent.add({name, column.text(static_cast<int64_t>(bytes))});
   }
   if (largest > 0.0) text += "\n" + sent.text(style);
+  text += goodput_lines(input, prediction);
   am::term::Table mfu({{"MFU as counted by"}, {"", am::term::Align::kRight}});
   for (const Convention& convention : kConventions) {
     const double flops = convention.flops(input.model, input.plan.train.seq_len);
@@ -226,7 +272,7 @@ int run_cost(const PlanOptions& options, const Output& output) {
   if (!input.has_value()) return status;
   am::Diagnostics found;
   const auto prediction =
-      am::planner::predict(input->plan, input->model, input->layout, kNearest, found);
+      am::predict::predict_step(input->plan, input->model, input->layout, kNearest, found);
   if (!prediction) return am_apps::refuse(found, output);
   if (output.json) {
     am_apps::print(result(*input, *prediction));

@@ -1,4 +1,4 @@
-// am-plan diff A B: what changes from one plan to another; what is the same is not printed.
+// am-plan diff A B: differences between two plans; equal values are not printed.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -6,10 +6,10 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/planner/cost/prediction.h"
-#include "am/planner/cost/stage_memory.h"
-#include "am/planner/plan_difference.h"
-#include "am/planner/shard_difference.h"
+#include "am/job/plan_difference.h"
+#include "am/job/shard_difference.h"
+#include "am/predict/memory/stage_memory.h"
+#include "am/predict/time/prediction.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "plan_input.h"
@@ -23,10 +23,10 @@ struct DiffOptions {
   std::string b;
 };
 
-using am::planner::MemoryComponents;
-using am::planner::RankMemory;
+using am::predict::MemoryComponents;
+using am::predict::RankMemory;
 
-// A row of a table of numbers: the same thing of both plans.
+// A row of numbers: the same quantity of both plans.
 struct Pair {
   std::string name;
   double a = 0.0;
@@ -34,12 +34,12 @@ struct Pair {
 };
 
 struct Both {
-  std::vector<am::planner::PlanDifference> plan;
+  std::vector<am::job::PlanDifference> plan;
   std::vector<Pair> mesh;
-  std::vector<Pair> memory;         // bytes of the worst rank of each
-  std::vector<Pair> communication;  // bytes that a rank sends in a step
+  std::vector<Pair> memory;         // bytes of each plan's worst rank
+  std::vector<Pair> communication;  // bytes that a rank sends per step
   std::vector<Pair> cost;           // "step_seconds", "tokens_per_second_per_gpu", "mfu"
-  std::vector<am::planner::ShardDifference> shards;
+  std::vector<am::job::ShardDifference> shards;
   bool same_model = true;
 };
 
@@ -57,7 +57,7 @@ std::vector<Pair> mesh_of(const PlanInput& a, const PlanInput& b) {
 }
 
 RankMemory worst_rank(const PlanInput& input) {
-  return am::planner::fullest(am::planner::memory_of_stages(input.plan, input.model, input.layout));
+  return am::predict::peak_of(am::predict::memory_of_stages(input.plan, input.model, input.layout));
 }
 
 std::vector<Pair> memory_of(const PlanInput& a, const PlanInput& b) {
@@ -78,8 +78,8 @@ std::vector<Pair> memory_of(const PlanInput& a, const PlanInput& b) {
 }
 
 bool add_cost(const PlanInput& a, const PlanInput& b, Both& out, am::Diagnostics& found) {
-  const auto x = am::planner::predict(a.plan, a.model, a.layout, 0, found);
-  const auto y = am::planner::predict(b.plan, b.model, b.layout, 0, found);
+  const auto x = am::predict::predict_step(a.plan, a.model, a.layout, 0, found);
+  const auto y = am::predict::predict_step(b.plan, b.model, b.layout, 0, found);
   if (!x.has_value() || !y.has_value()) return false;
   const auto& p = x->time.bytes;
   const auto& q = y->time.bytes;
@@ -106,12 +106,12 @@ void drop_equal(std::vector<Pair>& pairs) {
 
 std::optional<Both> compare(const PlanInput& a, const PlanInput& b, am::Diagnostics& found) {
   Both out;
-  out.plan = am::planner::differences(a.plan, b.plan);
+  out.plan = am::job::differences(a.plan, b.plan);
   out.mesh = mesh_of(a, b);
   out.memory = memory_of(a, b);
   if (!add_cost(a, b, out, found)) return std::nullopt;
-  out.same_model = am::planner::same_model(a.layout, b.layout);
-  if (out.same_model) out.shards = am::planner::shard_differences(a.layout, b.layout);
+  out.same_model = am::job::same_model(a.layout, b.layout);
+  if (out.same_model) out.shards = am::job::shard_differences(a.layout, b.layout);
   for (auto* pairs : {&out.mesh, &out.memory, &out.communication, &out.cost}) drop_equal(*pairs);
   return out;
 }
@@ -196,7 +196,7 @@ std::string cost_text(const Both& both, const am::term::Style& style) {
       table.add({"MFU", am::format_fixed(100.0 * pair.a, 1) + " %",
                  am::format_fixed(100.0 * pair.b, 1) + " %", percent(pair)});
     } else {
-      table.add({"tokens/s a GPU", am::format_short_count(pair.a), am::format_short_count(pair.b),
+      table.add({"tokens/s per GPU", am::format_short_count(pair.a), am::format_short_count(pair.b),
                  percent(pair)});
     }
   }

@@ -4,7 +4,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/planner/rules.h"
+#include "am/frameworks/framework_rules.h"
 #include "commands.h"
 #include "options.h"
 #include "text.h"
@@ -13,10 +13,10 @@ namespace am_plan {
 namespace {
 
 int run_explain(const std::string& rule, const Output& output) {
-  const am::planner::Rule* known = am::planner::find_rule(rule);
+  const am::rules::Rule* known = am::frameworks::find_any_rule(rule);
   if (known == nullptr) {
     std::vector<std::string> ids;
-    for (const am::planner::Rule* other : am::planner::rules()) ids.emplace_back(other->id);
+    for (const am::rules::Rule* other : am::frameworks::every_rule()) ids.emplace_back(other->id);
     const auto near = am::nearest(rule, ids);
     throw am::Error(
         am::ErrorKind::kUsage, am::cat("no rule is named \"", rule, "\""),

@@ -1,10 +1,10 @@
-// am-plan export PLAN --to F: a plan's layout in another framework's own configuration.
+// am-plan export PLAN --to F: a plan's layout as another framework's configuration.
 #include <iostream>
 #include <memory>
 
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/exchange/exchange.h"
+#include "am/frameworks/exchange.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "frameworks.h"
@@ -13,14 +13,14 @@
 namespace am_plan {
 namespace {
 
-using am::exchange::Exported;
-using am::exchange::Framework;
-using am::exchange::Lost;
+using am::frameworks::Exported;
+using am::frameworks::Framework;
+using am::frameworks::Lost;
 
 struct ExportOptions {
   std::string framework;
   std::string output;  // empty: stdout
-  bool flags = false;  // the command line in the place of a file
+  bool flags = false;  // print a command line instead of a file
 };
 
 std::string shortened(const std::string& value) {
@@ -54,7 +54,7 @@ int run_export(const PlanOptions& plan, const ExportOptions& options, const Outp
   int status = am_apps::kFine;
   const auto input = load_input(plan, output, status);
   if (!input.has_value()) return status;
-  const Exported exported = am::exchange::export_plan(
+  const Exported exported = am::frameworks::export_plan(
       framework, {input->plan, input->model, input->layout, options.flags});
   if (!options.output.empty()) am::write_file_atomically(options.output, exported.text);
   if (output.json) {
@@ -70,7 +70,7 @@ int run_export(const PlanOptions& plan, const ExportOptions& options, const Outp
 Run declare_export(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<ExportOptions>();
   add_plan(command, shared);
-  add_framework(command, "--to", "Whose configuration", options->framework);
+  add_framework(command, "--to", "The framework to export to", options->framework);
   add_output(command, shared, "Write it here", options->output);
   add_flag(command, "--flags", "As flags of a command line, where the framework has both",
            options->flags);

@@ -12,12 +12,12 @@ namespace am_plan {
 
 void add_framework(CLI::App& command, const char* name, const char* help, std::string& framework) {
   std::vector<std::string> names;
-  for (const auto& one : am::exchange::frameworks()) names.emplace_back(one.name);
+  for (const auto& one : am::frameworks::all_frameworks()) names.emplace_back(one.name);
   add_option(command, {name, "FRAMEWORK", help, kRequired, std::move(names)}, framework);
 }
 
-const am::exchange::Framework& framework_of(const std::string& name) {
-  const am::exchange::Framework* framework = am::exchange::find_framework(name);
+const am::frameworks::Framework& framework_of(const std::string& name) {
+  const am::frameworks::Framework* framework = am::frameworks::find_framework(name);
   AM_ASSERT(framework != nullptr, "the command line checks the name");
   return *framework;
 }

@@ -1,11 +1,11 @@
-// What `export` and `import` share: the other framework, and what is said about its files.
+// Shared parts of `export` and `import`: the framework option, and notes about its files.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "am/base/json.h"
-#include "am/exchange/exchange.h"
+#include "am/frameworks/exchange.h"
 #include "common/output.h"
 
 namespace CLI {
@@ -14,13 +14,13 @@ class App;
 
 namespace am_plan {
 
-// A required option, "--to" or "--from", whose value is a framework's name.
+// Adds a required option, "--to" or "--from", whose value is a framework's name.
 void add_framework(CLI::App& command, const char* name, const char* help, std::string& framework);
-// The framework of such a value.
-const am::exchange::Framework& framework_of(const std::string& name);
+// Returns the framework with this name.
+const am::frameworks::Framework& framework_of(const std::string& name);
 
-// What was not carried over (exchange::Lost or Ignored): [{"key", "value", "why"}]. Their values
-// are JSON already.
+// Converts what was not carried over (frameworks::Lost or Ignored) to [{"key", "value", "why"}].
+// The items' values must be JSON.
 template <typename Item>
 am::Json to_json(const std::vector<Item>& items) {
   am::Json list = am::Json::array();
@@ -30,7 +30,7 @@ am::Json to_json(const std::vector<Item>& items) {
   return list;
 }
 
-// On stderr, one line each.
+// Prints to stderr, one line each.
 void print_notes(const std::vector<std::string>& notes, const am_apps::Output& output);
 
 }  // namespace am_plan

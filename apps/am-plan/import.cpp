@@ -1,4 +1,4 @@
-// am-plan import FILE --from F: a plan of another framework's configuration.
+// am-plan import FILE --from F: a plan from another framework's configuration.
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -7,8 +7,8 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/exchange/exchange.h"
-#include "am/planner/rules.h"
+#include "am/frameworks/exchange.h"
+#include "am/rules/check.h"
 #include "am/term/printable.h"
 #include "am/term/wrap.h"
 #include "commands.h"
@@ -18,19 +18,19 @@
 namespace am_plan {
 namespace {
 
-using am::exchange::Framework;
-using am::exchange::Ignored;
-using am::exchange::Imported;
+using am::frameworks::Framework;
+using am::frameworks::Ignored;
+using am::frameworks::Imported;
 
 struct ImportOptions {
   std::string file;
   std::string framework;
   std::string model;   // model.path of the plan; empty: the file's, or "."
   std::string output;  // empty: stdout
-  bool force = false;  // what cannot be said in a plan is left out
+  bool force = false;  // omit what a plan cannot express
 };
 
-// Keys that are ignored for one reason share a row.
+// Keys that are ignored for the same reason share a row.
 std::string ignored_table(const Imported& imported, const am::term::Style& style) {
   std::vector<std::string> reasons;
   std::map<std::string, std::vector<std::string>> keys;
@@ -55,7 +55,8 @@ am::Json to_json(const Imported& imported) {
   return json;
 }
 
-// --model is relative to here, as every argument is; model.path is relative to the plan's file.
+// Makes --model, which is relative to the working directory, relative to the plan's file, as
+// model.path is.
 std::string seen_from(const std::filesystem::path& plan, const std::string& model) {
   if (plan.empty() || std::filesystem::path(model).is_absolute()) return model;
   const auto folder = std::filesystem::absolute(plan).parent_path();
@@ -76,7 +77,7 @@ void set_model(const ImportOptions& options, Imported& imported) {
   }
 }
 
-// The model that --model names; nothing where it cannot be read, which a note says.
+// Loads the model of --model. Returns nothing, and sets `problem`, if it cannot be read.
 std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, std::string& problem,
                                                  am::Diagnostics& found) {
   if (options.model.empty()) return std::nullopt;
@@ -88,15 +89,16 @@ std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, s
   }
 }
 
-// Adds the errors that check would report: an import writes no such plan unless it is forced. The
-// number of ranks, which the launcher knows, and files that lie elsewhere are not judged.
+// Adds the errors that check would report: import writes a plan with errors only if forced. The
+// number of ranks, which the launcher knows, and files, which may be on another machine, are not
+// checked.
 void judge(const Imported& imported, const am::model::ModelConfig& model, bool force,
            am::Diagnostics& found) {
   am::Diagnostics judged;
-  am::planner::check_model(imported.plan, model, judged);
+  am::rules::check_model(imported.plan, model, judged);
   for (const am::Diagnostic& item : judged.items()) {
-    const am::planner::Rule* rule = am::planner::find_rule(item.rule);
-    const bool of_files = rule != nullptr && rule->needs == am::planner::Needs::kFiles;
+    const am::rules::Rule* rule = am::rules::find_rule(item.rule);
+    const bool of_files = rule != nullptr && rule->needs == am::rules::Needs::kFiles;
     if (item.severity != am::Severity::kError || of_files || item.rule == "mesh.world") continue;
     am::Diagnostic error = item;
     if (force) error.severity = am::Severity::kWarning;
@@ -110,10 +112,10 @@ int run_import(const ImportOptions& options, const Output& output) {
   std::string problem;
   const auto model = load_model(options, problem, found);
   auto imported =
-      am::exchange::import_plan(framework, am::read_file(options.file), options.file, found,
-                                options.force, model.has_value() ? &*model : nullptr);
+      am::frameworks::import_plan(framework, am::read_file(options.file), options.file, found,
+                                  options.force, model.has_value() ? &*model : nullptr);
   if (imported.has_value() && model.has_value()) {
-    am::exchange::compare_model(*imported, *model, found, options.force);
+    am::frameworks::compare_model(*imported, *model, found, options.force);
     if (found.ok()) judge(*imported, *model, options.force, found);
   }
   if (!found.ok() || !imported.has_value()) return am_apps::refuse(found, output);
@@ -134,7 +136,7 @@ int run_import(const ImportOptions& options, const Output& output) {
 Run declare_import(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<ImportOptions>();
   add_option(command, {"FILE", "", "The configuration", kRequired}, options->file);
-  add_framework(command, "--from", "Whose configuration it is", options->framework);
+  add_framework(command, "--from", "The framework that the file is for", options->framework);
   add_option(
       command,
       {"--model", "CONFIG", "The plan's model.path: a Hugging Face config.json, or its folder"},

@@ -1,4 +1,4 @@
-// am-plan: plans, checks and shows parallel layouts, from a plan file and a model's config alone.
+// am-plan: plans, checks and shows parallel layouts from a plan file and a model's config.
 #include "command_line.h"
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-// am-plan man [COMMAND]: manual pages of the tool and of its commands, read off the parser.
+// am-plan man [COMMAND]: manual pages of the tool and of its commands, generated from the parser.
 #include <filesystem>
 #include <memory>
 
@@ -13,8 +13,8 @@ namespace am_plan {
 namespace {
 
 struct ManOptions {
-  std::string command;  // whose page; empty: the tool's
-  std::string folder;   // where all pages are written; empty: one is printed
+  std::string command;  // command of the page; empty: the tool's page
+  std::string folder;   // folder to which all pages are written; empty: prints one page
 };
 
 int run_man(const CLI::App& tool, const ManOptions& options, bool force) {

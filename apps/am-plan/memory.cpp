@@ -1,14 +1,16 @@
-// am-plan memory PLAN: what the worst rank, or one rank, needs, and whether the GPU has it.
+// am-plan memory PLAN: memory of the worst rank, or of one rank, and whether it fits the GPU.
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/config/backend.h"
 #include "am/config/batch.h"
 #include "am/config/optimizer.h"
-#include "am/planner/cost/evidence.h"
-#include "am/planner/cost/stage_memory.h"
-#include "am/planner/precision.h"
+#include "am/layout/backend_choice.h"
+#include "am/layout/precision.h"
+#include "am/predict/memory/stage_memory.h"
+#include "am/predict/time/evidence.h"
 #include "am/term/bars.h"
 #include "am/term/table.h"
 #include "am/term/wrap.h"
@@ -19,11 +21,11 @@
 namespace am_plan {
 namespace {
 
-using am::planner::Fit;
-using am::planner::MemoryComponents;
-using am::planner::RankMemory;
+using am::predict::Fit;
+using am::predict::MemoryComponents;
+using am::predict::RankMemory;
 
-// Names, values and what is behind them, in the order of printing.
+// Name, value and explanation of a component, in the order of printing.
 struct Part {
   const char* name;
   int64_t bytes;
@@ -55,7 +57,7 @@ std::string states_text(const am::config::OptimizerSection& optimizer) {
   return am::config::state_names(optimizer, false).empty() ? "SGD has no state" : "SGD: momentum";
 }
 
-// By formula, for another implementation.
+// Components computed by formula, for implementations other than automesh.
 std::vector<Part> formula_parts(const PlanInput& input, const MemoryComponents& memory) {
   const am::config::TrainSection& train = input.plan.train;
   return {
@@ -64,21 +66,22 @@ std::vector<Part> formula_parts(const PlanInput& input, const MemoryComponents& 
       {"optimizer", memory.optimizer, "AdamW: two moments, and master copies where they are kept"},
       {"activations", memory.activations,
        am::cat(train.micro_batch_size, " x ", train.seq_len, " tokens")},
-      {"logits", memory.logits, "kept by the loss, and what its backward adds"},
+      {"logits", memory.logits, "saved by the loss, plus temporaries of its backward"},
       {"unsharded", memory.unsharded, "gathered parameters and their gradients"},
-      {"communication", memory.communication, "counted with what it carries"},
+      {"communication", memory.communication, "included in the tensors that it sends"},
       {"other", memory.other, "cuBLAS and the batch"},
   };
 }
 
 std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memory) {
-  if (!am::planner::runs_automesh(input.plan)) return formula_parts(input, memory);
-  const auto precision = am::planner::resolve_precision(input.plan);
+  if (!am::predict::runs_automesh(input.plan)) return formula_parts(input, memory);
+  const auto precision = am::layout::resolve_precision(input.plan);
   const std::string sharding = sharding_text(input);
   const am::config::TrainSection& train = input.plan.train;
   const int64_t batches =
       am::config::batch_shape(input.plan, input.layout.mesh.sizes().dp()).micro_batches;
-  const bool whole = am::planner::keeps_whole_gradients(input.plan, input.layout.mesh.sizes());
+  const bool whole = am::predict::keeps_whole_gradients(input.plan, input.layout.mesh.sizes());
+  const bool on_host = am::config::computes_on_host(am::layout::asked_backend(input.plan));
   return {
       {"parameters", memory.parameters, am::cat(precision.storage, ", ", sharding)},
       {"gradients", memory.gradients, am::cat(precision.storage, ", ", sharding)},
@@ -91,8 +94,8 @@ std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memor
        whole ? am::cat("gather buffers, and gradients kept whole over ", batches, " micro-batches")
              : "gather and reduce buffers"},
       {"other", memory.other,
-       input.plan.checkpoint.async ? "the rotary embedding's table, and a checkpoint's copy"
-                                   : "the rotary embedding's table"},
+       am::cat(on_host ? "" : "cuBLAS's workspace, ", "the rotary embedding's table",
+               input.plan.checkpoint.async && on_host ? ", a checkpoint's copy" : "")},
   };
 }
 
@@ -114,25 +117,25 @@ const char* fit_name(Fit fit) {
   return "";
 }
 
-// What it comes to on a device: the allocator's reserve, the context, the GPU that the plan names.
+// Memory on a device: the allocator's reserve, the CUDA context, and the GPU that the plan names.
 struct OnDevice {
   double reserved = 0.0;
   double process = 0.0;
-  std::optional<am::planner::Gpu> gpu;
-  Fit fit = Fit::kFits;  // of `gpu`
+  std::optional<am::cluster::Gpu> gpu;
+  Fit fit = Fit::kFits;  // meaningful if `gpu` is set
 };
 
 OnDevice on_device(const PlanInput& input, int64_t peak_bytes, am::Diagnostics& found) {
-  const am::planner::Implementation& who = am::planner::implementation_of(input.plan);
+  const am::cluster::Implementation& who = am::predict::implementation_of(input.plan);
   const auto allocated = static_cast<double>(peak_bytes);
   OnDevice device;
-  device.reserved = am::planner::reserved_bytes(who, allocated);
-  device.process = am::planner::process_bytes(who, allocated);
+  device.reserved = am::predict::reserved_bytes(who, allocated);
+  device.process = am::predict::process_bytes(who, allocated);
   const am::config::Plan& plan = input.plan;
   if (plan.cluster.gpu.empty()) return device;
   device.gpu =
-      am::planner::find_gpu(plan.cluster.gpu, plan.resolve("."), plan.span("cluster.gpu"), found);
-  if (device.gpu) device.fit = am::planner::fit_into(who, allocated, *device.gpu);
+      am::cluster::find_gpu(plan.cluster.gpu, plan.resolve("."), plan.span("cluster.gpu"), found);
+  if (device.gpu) device.fit = am::predict::fit_into(who, allocated, *device.gpu);
   return device;
 }
 
@@ -154,25 +157,25 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
   return text;
 }
 
-// What is known of the error of a formula's figure.
+// Describes the error of a figure computed by formula.
 std::string how_far_off(const PlanInput& input, const OnDevice& device) {
-  const am::planner::Workload workload =
-      am::planner::workload_of(input.plan, input.model, input.layout);
-  const am::planner::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;
-  if (am::planner::memory_evidence(am::planner::built_in_runs(), workload, gpu).of_this > 0) {
+  const am::predict::Workload workload =
+      am::predict::workload_of(input.plan, input.model, input.layout);
+  const am::cluster::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;
+  if (am::predict::memory_evidence(am::predict::built_in_runs(), workload, gpu).of_this > 0) {
     return "nine in ten such figures are within 15 % of what is measured.";
   }
-  return am::cat("no memory of ", am::planner::kind_of_model(workload),
+  return am::cat("no memory of ", am::predict::kind_of_model(workload),
                  gpu != nullptr ? am::cat(" on ", gpu->name) : std::string(),
                  " that it ran was measured; how far this is off is not known.");
 }
 
-// Where all tokens take the same experts; nothing for models without, and for other
-// implementations.
+// Peak if all tokens are routed to the same experts. Nothing for models without experts and for
+// other implementations.
 std::optional<int64_t> skewed_peak(const PlanInput& input, const RankMemory& peak) {
-  if (!input.model.moe || !am::planner::runs_automesh(input.plan)) return std::nullopt;
-  return am::planner::estimate_memory(input.plan, input.model, input.layout, peak.rank,
-                                      am::planner::Routing::kSkewed)
+  if (!input.model.moe || !am::predict::runs_automesh(input.plan)) return std::nullopt;
+  return am::predict::estimate_memory(input.plan, input.model, input.layout, peak.rank,
+                                      am::predict::Routing::kSkewed)
       .components.total();
 }
 
@@ -197,7 +200,7 @@ am::Json result(const PlanInput& input, const RankMemory& peak,
   json["host_bytes"] = peak.components.host;
   if (const auto skewed = skewed_peak(input, peak)) json["skewed_peak_bytes"] = *skewed;
   json["stages"] = std::move(list);
-  json["implementation"] = am::planner::implementation_of(input.plan).name;
+  json["implementation"] = am::predict::implementation_of(input.plan).name;
   json["reserved_bytes"] = static_cast<int64_t>(device.reserved);
   json["process_bytes"] = static_cast<int64_t>(device.process);
   if (device.gpu) {
@@ -221,16 +224,16 @@ std::string stage_table(const std::vector<RankMemory>& stages, const ByteColumn&
   return table.text(style);
 }
 
-// What reducing gradients after every micro-batch would save.
+// Describes the memory that reducing gradients after every micro-batch would save.
 std::string advice(const PlanInput& input, const RankMemory& peak, const ByteColumn& bytes) {
-  if (!am::planner::runs_automesh(input.plan)) return {};
-  if (!am::planner::keeps_whole_gradients(input.plan, input.layout.mesh.sizes())) return {};
+  if (!am::predict::runs_automesh(input.plan)) return {};
+  if (!am::predict::keeps_whole_gradients(input.plan, input.layout.mesh.sizes())) return {};
   am::config::Plan eager = input.plan;
   auto* fsdp2 = std::get_if<am::config::FSDP2Config>(&eager.strategy);
   if (fsdp2 == nullptr) return {};
   fsdp2->defer_fsdp_grad_sync = false;
   const RankMemory other =
-      am::planner::estimate_memory(eager, input.model, input.layout, peak.rank);
+      am::predict::estimate_memory(eager, input.model, input.layout, peak.rank);
   const int64_t saved = peak.components.total() - other.components.total();
   if (saved <= 0) return {};
   return am::cat("\nstrategy.defer_fsdp_grad_sync = false would save ", bytes.text(saved),
@@ -261,15 +264,15 @@ std::string report(const PlanInput& input, const RankMemory& peak,
   }
   text += advice(input, peak, bytes);
   if (const auto skewed = skewed_peak(input, peak)) {
-    text += am::cat("\nexperts are taken evenly here; were they all the same for all tokens: ",
+    text += am::cat("\nexperts have equal loads here; if all tokens went to the same experts: ",
                     bytes.text(*skewed), "\n");
   }
   if (stages.size() > 1) text += "\n" + stage_table(stages, bytes, style);
   text += text_of(device, bytes);
-  if (am::planner::runs_automesh(input.plan)) {
+  if (am::predict::runs_automesh(input.plan)) {
     return text + "States are exact; activations, logits and buffers are formulas.\n";
   }
-  return text + am::cat("By formula, for ", am::planner::implementation_of(input.plan).name, ": ",
+  return text + am::cat("By formula, for ", am::predict::implementation_of(input.plan).name, ": ",
                         how_far_off(input, device), "\n");
 }
 
@@ -277,13 +280,13 @@ int run_memory(const PlanOptions& plan, const std::optional<int64_t>& rank, cons
   int status = am_apps::kFine;
   const auto input = load_input(plan, output, status);
   if (!input.has_value()) return status;
-  const am::planner::Layout& layout = input->layout;
+  const am::layout::Layout& layout = input->layout;
   require_rank(rank, layout);
   const std::vector<RankMemory> stages =
       rank.has_value()
-          ? std::vector{am::planner::memory_of_rank(input->plan, input->model, layout, *rank)}
-          : am::planner::memory_of_stages(input->plan, input->model, layout);
-  const RankMemory& peak = am::planner::fullest(stages);
+          ? std::vector{am::predict::memory_of_rank(input->plan, input->model, layout, *rank)}
+          : am::predict::memory_of_stages(input->plan, input->model, layout);
+  const RankMemory& peak = am::predict::peak_of(stages);
   am::Diagnostics found;
   if (!peak.components.is_in_range()) {
     found.error("predict.range", am::Span{input->plan.file, 0, 0, 1, {}},

@@ -1,4 +1,4 @@
-// am-plan model CONFIG: how many parameters, and where they are.
+// am-plan model CONFIG: number of parameters, by module.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -19,18 +19,19 @@ namespace {
 
 struct ModelOptions {
   std::string config;
-  int64_t seq_len = 0;  // of the FLOPs; 0: 4096, or the model's limit when that is less
+  int64_t seq_len = 0;  // for the FLOPs; 0: 4096, or the model's limit if that is less
 };
 
-// "model.layers.*.self_attn.q_proj": layers are counted together, and so are experts. A parameter
-// that is neither weight nor bias of its module (gpt-oss's fused experts) stands for itself.
+// Returns the name of the row: "model.layers.*.self_attn.q_proj" combines layers and experts. A
+// parameter that is neither weight nor bias of its module (gpt-oss's fused experts) has its own
+// row.
 std::string collapsed(const am::model::ParameterSpec& parameter) {
   const std::string leaf = parameter.leaf();
   const bool usual = leaf == "weight" || leaf == "bias";
   return am::model::any_layer_name(usual ? parameter.module() : parameter.name, parameter.layer);
 }
 
-// Parameters by module, in the order of the model.
+// Number of parameters by module, in the order of the model.
 std::vector<std::pair<std::string, int64_t>> by_module(const am::model::Inventory& inventory) {
   std::vector<std::pair<std::string, int64_t>> modules;
   std::map<std::string, size_t> index;

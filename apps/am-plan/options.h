@@ -1,5 +1,5 @@
-// Options of am-plan's commands: those that several share, and how a command declares its own. The
-// parser's header is slow to compile: only options.cpp includes it, the commands do not.
+// Options of am-plan's commands: shared ones, and functions that declare a command's own. Only
+// options.cpp includes the parser's header, which is slow to compile.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,34 @@ struct CommonFlags;
 
 namespace am_plan {
 
-// What every command on plans takes.
+// Options of every command that reads plans.
 struct PlanOptions {
-  std::vector<std::string> files;  // one, but for `check`
+  std::vector<std::string> files;  // one, except for `check`
   std::vector<am::config::Override> overrides;
   int64_t world_size = 0;  // 0: the plan's
   am::config::Plugins plugins = am::config::Plugins::kRefused;
-  std::string dialect;     // of `check`: whose rules; empty: our own
-  bool plan_only = false;  // of `check`: am-run is not asked whether it runs the plan
+  std::string dialect;     // `check` only: framework whose rules apply; empty: automesh's
+  bool plan_only = false;  // `check` only: ignore what am-run cannot run
 };
 
-// The options that several commands take. A line has one command, so that all share this one.
+// Options that several commands share. A line has one command, so one object serves all of them.
 struct SharedOptions {
   am_apps::CommonFlags& flags;
-  std::vector<std::string> sets = {};  // of --set, as written
+  std::vector<std::string> sets = {};  // values of --set, as written
   PlanOptions plan = {};
-  bool force = false;  // files that are there may be written over
-  // A file that a command writes. The texts live as long as the command's options.
+  bool force = false;  // overwrite existing files
+  // A file that a command writes. The referenced texts live as long as the command's options.
   struct OutputFile {
     const CLI::App* command;
     std::string option;
-    const std::string* path;  // empty: none
+    const std::string* path;  // empty: no file
   };
   std::vector<OutputFile> outputs = {};
 
-  // Fills in what of `plan` follows from the flags and texts of a line that is parsed.
+  // Sets the members of `plan` that follow from the flags and texts of the parsed line.
   void settle();
-  // Throws Error(kUsage) where a file that the line's command writes is there and --force is not
-  // given, or two of its options name one file.
+  // Throws Error(kUsage) if a file that the command writes exists and --force is not set, or if two
+  // of its options name one file.
   void require_free_outputs() const;
 };
 
@@ -53,34 +53,34 @@ inline constexpr bool kRequired = true;
 
 // An option or argument of one command.
 struct Option {
-  const char* name;   // "--svg", "-o,--output"; of an argument its name, "CONFIG"
-  const char* value;  // "FILE"; empty: what the type is called
+  const char* name;   // "--svg", "-o,--output"; for an argument its name, "CONFIG"
+  const char* value;  // "FILE"; empty: the name of the type
   const char* help;
   bool required = false;                  // or kRequired
-  std::vector<std::string> choices = {};  // the legal values; empty: any
+  std::vector<std::string> choices = {};  // legal values; empty: any
 };
 
 void add_option(CLI::App& command, const Option& option, std::string& text);
-// One or more of them.
+// Takes one or more values.
 void add_option(CLI::App& command, const Option& option, std::vector<std::string>& texts);
-// An integer from 1 on.
+// Takes an integer >= 1.
 void add_option(CLI::App& command, const Option& option, int64_t& count);
 void add_flag(CLI::App& command, const char* name, const char* help, bool& flag);
 
-// PLAN, then what add_overrides adds.
+// Adds PLAN and the options of add_overrides.
 void add_plan(CLI::App& command, SharedOptions& shared);
-// --set, --world-size, --allow-plugins and --json.
+// Adds --set, --world-size, --allow-plugins and --json.
 void add_overrides(CLI::App& command, SharedOptions& shared);
 void add_json(CLI::App& command, SharedOptions& shared,
               const char* help = "One JSON object on stdout");
 void add_rank(CLI::App& command, const char* help, std::optional<int64_t>& rank);
-// A file that the command writes, whole or not at all, and --force, without which none that is
-// there is written over: require_free_outputs.
+// Adds an option for a file that the command writes atomically, and --force, without which existing
+// files are not overwritten (require_free_outputs).
 void add_output_file(CLI::App& command, SharedOptions& shared, const Option& option,
                      std::string& file);
 // -o, --output
 void add_output(CLI::App& command, SharedOptions& shared, const char* help, std::string& file);
-// --force; nothing where the command has it.
+// Adds --force, unless the command has it already.
 void add_force(CLI::App& command, SharedOptions& shared,
                const char* help = "Write over files that are there");
 

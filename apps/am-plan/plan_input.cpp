@@ -5,7 +5,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/planner/rules/dialects/dialect.h"
+#include "am/frameworks/framework_rules.h"
 #include "am/term/printable.h"
 
 namespace am_plan {
@@ -15,16 +15,16 @@ bool concerns_only_the_job(const std::string& rule) {
          am::starts_with(rule, "checkpoint.") || rule == "model.weights";
 }
 
-std::optional<am::planner::CheckedFile> check_plan(const std::string& path,
-                                                   const PlanOptions& options,
-                                                   am::Diagnostics& found) {
+std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
+                                                 const PlanOptions& options,
+                                                 am::Diagnostics& found) {
   try {
-    if (const auto* dialect = am::planner::find_dialect(options.dialect)) {
-      return am::planner::check_file_as(*dialect, path, options.overrides, options.world_size,
-                                        found);
+    if (const auto* dialect = am::frameworks::find_framework_rules(options.dialect)) {
+      return am::frameworks::check_file_as(*dialect, path, options.overrides, options.world_size,
+                                           found);
     }
-    return am::planner::check_file(path, options.overrides, options.world_size, found,
-                                   options.plugins);
+    return am::rules::check_file(path, options.overrides, options.world_size, found,
+                                 options.plugins);
   } catch (const am::Error& error) {
     found.error("plan.file", am::Span{path, 0, 0, 1, {}}, error.what(), error.hint());
     return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::O
                    *std::move(file->checked.layout)};
 }
 
-void require_rank(const std::optional<int64_t>& rank, const am::planner::Layout& layout) {
+void require_rank(const std::optional<int64_t>& rank, const am::layout::Layout& layout) {
   if (!rank.has_value() || *rank < layout.mesh.world_size()) return;
   throw am::Error(am::ErrorKind::kUsage, am::cat("--rank ", *rank, ": the plan has ranks 0 to ",
                                                  layout.mesh.world_size() - 1));

@@ -1,4 +1,4 @@
-// am-plan report PLAN -o plan.html: one page with all of it.
+// am-plan report PLAN -o plan.html: a page with the results of the other commands.
 #include "am/draw/report.h"
 
 #include <memory>
@@ -6,9 +6,9 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/draw/timeline_svg.h"
+#include "am/layout/stages.h"
 #include "am/pipeline/timeline.h"
-#include "am/planner/cost/stage_memory.h"
-#include "am/planner/stages.h"
+#include "am/predict/memory/stage_memory.h"
 #include "commands.h"
 #include "plan_input.h"
 
@@ -18,16 +18,16 @@ namespace {
 std::string timeline_of(const PlanInput& input) {
   const int64_t pp = input.layout.mesh.sizes().pp;
   if (pp == 1) return {};
-  const auto shape = am::planner::pipeline_shape(input.plan.pipeline, pp);
+  const auto shape = am::layout::pipeline_shape(input.plan.pipeline, pp);
   const auto schedule = am::pipeline::make_schedule(shape);
   return am::draw::timeline_svg(
       am::pipeline::simulate(schedule, am::pipeline::Durations::even(schedule.stages(), pp)),
       schedule.name);
 }
 
-am::planner::SearchResult other_layouts(const PlanInput& input,
-                                        const am::planner::Prediction& prediction) {
-  am::planner::SearchRequest request{.model = input.model};
+am::predict::SearchResult other_layouts(const PlanInput& input,
+                                        const am::predict::Prediction& prediction) {
+  am::predict::SearchRequest request{.model = input.model};
   request.model_path = input.plan.model.path;
   request.gpus = input.layout.mesh.world_size();
   request.gpu = prediction.assumptions.gpu;
@@ -36,7 +36,7 @@ am::planner::SearchResult other_layouts(const PlanInput& input,
   request.global_batch_size = input.plan.train.global_batch_size;
   request.implementation = prediction.workload.implementation;
   request.top = 1;
-  return am::planner::search(request, prediction.assumptions.calibration);
+  return am::predict::search(request, prediction.assumptions.calibration);
 }
 
 int run_report(const PlanOptions& plan, const std::string& page, const Output& output) {
@@ -46,9 +46,9 @@ int run_report(const PlanOptions& plan, const std::string& page, const Output& o
   if (!input.has_value()) return status;
   am::Diagnostics found;
   const auto prediction =
-      am::planner::predict(input->plan, input->model, input->layout, kNearest, found);
+      am::predict::predict_step(input->plan, input->model, input->layout, kNearest, found);
   if (!prediction) return am_apps::refuse(found, output);
-  const auto stages = am::planner::memory_of_stages(input->plan, input->model, input->layout);
+  const auto stages = am::predict::memory_of_stages(input->plan, input->model, input->layout);
   const auto search = other_layouts(*input, *prediction);
   am::write_file_atomically(page, am::draw::html_report({.plan = input->plan,
                                                          .model = input->model,

@@ -1,7 +1,6 @@
 // am-plan rules: the catalogue of rules.
-#include "am/planner/rules.h"
-
 #include "am/base/json.h"
+#include "am/frameworks/framework_rules.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "options.h"
@@ -12,7 +11,7 @@ namespace {
 int run_rules(const Output& output) {
   am::Json list = am::Json::array();
   am::term::Table table({{"rule"}, {"what it asks for", am::term::Align::kWrap}});
-  for (const am::planner::Rule* rule : am::planner::rules()) {
+  for (const am::rules::Rule* rule : am::frameworks::every_rule()) {
     list.push_back({{"id", rule->id}, {"summary", rule->summary}});
     table.add({{std::string(rule->id), am::term::Role::kBold}, std::string(rule->summary)});
   }

@@ -1,4 +1,4 @@
-// am-plan schedule PLAN: the pipeline's timeline, drawn and as files.
+// am-plan schedule PLAN: the pipeline's timeline, as a drawing and as files.
 #include "am/pipeline/schedule.h"
 
 #include <memory>
@@ -10,10 +10,10 @@
 #include "am/draw/timeline_svg.h"
 #include "am/draw/timeline_text.h"
 #include "am/draw/timeline_trace.h"
+#include "am/layout/stages.h"
 #include "am/pipeline/csv.h"
 #include "am/pipeline/timeline.h"
-#include "am/planner/memory.h"
-#include "am/planner/stages.h"
+#include "am/predict/memory/memory.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "plan_input.h"
@@ -36,10 +36,10 @@ struct Answer {
   Schedule schedule;
   Timeline timeline;
   bool has_pipeline = true;
-  int64_t rounds = 1;  // how often the schedule runs in a step
+  int64_t rounds = 1;  // runs of the schedule per step
 };
 
-// Without a pipeline: each micro-batch's backward right behind its forward.
+// Schedule without a pipeline: each micro-batch's backward directly after its forward.
 std::optional<Schedule> micro_batches_in_order(int64_t count, am::Diagnostics& found) {
   if (count > am::pipeline::kLargestSchedule) {
     found.error("pp.schedule", {},
@@ -84,7 +84,7 @@ std::optional<Answer> find_answer(const ScheduleOptions& options, const PlanInpu
     answer.has_pipeline = false;
     schedule = micro_batches_in_order(per_step, found);
   } else {
-    schedule = am::pipeline::make_schedule(am::planner::pipeline_shape(input.plan.pipeline, pp));
+    schedule = am::pipeline::make_schedule(am::layout::pipeline_shape(input.plan.pipeline, pp));
   }
   if (!schedule.has_value()) return std::nullopt;
   answer.schedule = *std::move(schedule);
@@ -180,7 +180,7 @@ std::string report(const Answer& answer, const am::term::Style& style) {
   return text;
 }
 
-// Files first: the report on the screen says that they are there.
+// Writes the files before the report is printed, because the report states that they exist.
 void write_files(const ScheduleOptions& options, const Answer& answer) {
   if (!options.svg.empty()) {
     am::write_file_atomically(options.svg, am::draw::timeline_svg(answer.timeline, title(answer)));

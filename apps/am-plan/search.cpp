@@ -1,5 +1,5 @@
-// am-plan search: the best layouts of a number of GPUs for a model.
-#include "am/planner/search.h"
+// am-plan search: the best layouts of a model on a number of GPUs.
+#include "am/predict/search/search.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,11 +10,11 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/config/write.h"
-#include "am/planner/cost/peak_memory.h"
-#include "am/planner/layout.h"
-#include "am/planner/memory.h"
-#include "am/planner/precision.h"
-#include "am/planner/rules.h"
+#include "am/layout/layout.h"
+#include "am/layout/precision.h"
+#include "am/predict/memory/memory.h"
+#include "am/predict/memory/peak_memory.h"
+#include "am/rules/check.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "options.h"
@@ -27,30 +27,34 @@ struct SearchOptions {
   std::string model;
   int64_t gpus = 0;
   std::string gpu = "h100-sxm";
-  int64_t seq_len = 0;            // 0: 4096, or the model's limit when that is less
-  int64_t global_batch_size = 0;  // 0: planner::default_batch_size
+  int64_t seq_len = 0;            // 0: 4096, or the model's limit if that is less
+  int64_t global_batch_size = 0;  // 0: predict::default_batch_size
   int64_t top = 10;
   std::string strategy = "fsdp2";
   std::string implementation = "automesh";
   std::string calibration;
   std::string write;
   bool runnable = false;
+  std::string goal = "step";
+  int64_t hours_between_failures = 0;
+  int64_t storage_gb_per_s = 0;
 };
 
-using am::planner::FoundLayout;
-using am::planner::SearchResult;
+using am::predict::FoundLayout;
+using am::predict::SearchResult;
 
 am::Json to_json(const FoundLayout& layout) {
   am::Json json = {{"plan", am::config::to_json(layout.plan)},
                    {"peak_bytes", layout.peak_bytes},
                    {"step_seconds", layout.step_seconds},
                    {"mfu", layout.mfu},
-                   {"precision", am::planner::resolve_precision(layout.plan).compute},
+                   {"precision", am::layout::resolve_precision(layout.plan).compute},
                    {"tokens_per_second_per_gpu", layout.tokens_per_second_per_gpu},
                    {"bubble_fraction", layout.time.bubble_fraction},
                    {"pareto", layout.pareto},
                    {"runs", layout.runs}};
   if (!layout.why.empty()) json["why"] = layout.why;
+  if (layout.goodput) json["goodput"] = *layout.goodput;
   return json;
 }
 
@@ -71,12 +75,12 @@ am::Json to_json(const SearchResult& result) {
   return json;
 }
 
-// Rows that compute in float32 cannot be compared with rows in bfloat16, nor their MFU, which is of
-// another peak. Empty: all compute in 16 bits.
+// Warns if some rows compute in float32: they and their MFU, which refers to another peak, are not
+// comparable with rows in bfloat16. Empty if all compute in 16 bits.
 std::string precision_warning(const SearchResult& result) {
   int float32 = 0;
   for (const FoundLayout& layout : result.layouts) {
-    float32 += am::planner::resolve_precision(layout.plan).products == "float32" ? 1 : 0;
+    float32 += am::layout::resolve_precision(layout.plan).products == "float32" ? 1 : 0;
   }
   if (float32 == 0) return {};
   return am::cat(
@@ -85,9 +89,9 @@ std::string precision_warning(const SearchResult& result) {
       "their steps and MFU do not compare with those of fsdp2 in bfloat16");
 }
 
-// Layouts for am-run of which it runs none would send the user away empty-handed.
-std::string runs_text(const SearchResult& result, const am::planner::SearchRequest& request) {
-  if (request.implementation != &am::planner::automesh_implementation()) return {};
+// Warns about found layouts that am-run cannot run.
+std::string runs_text(const SearchResult& result, const am::predict::SearchRequest& request) {
+  if (request.implementation != &am::cluster::automesh_implementation()) return {};
   const auto runs = std::count_if(result.layouts.begin(), result.layouts.end(),
                                   [](const FoundLayout& layout) { return layout.runs; });
   const auto all = static_cast<int64_t>(result.layouts.size());
@@ -99,10 +103,10 @@ std::string runs_text(const SearchResult& result, const am::planner::SearchReque
 // "fsdp2 in bfloat16"
 std::string strategy_text(const am::config::Plan& plan) {
   return am::cat(am::config::strategy_name(plan.strategy), " in ",
-                 am::planner::resolve_precision(plan).compute);
+                 am::layout::resolve_precision(plan).compute);
 }
 
-// What all have in common, where they do.
+// Returns the strategy text that all layouts have in common, or an empty string.
 std::string common_strategy(const SearchResult& result) {
   std::string first = strategy_text(result.layouts.front().plan);
   for (const auto* layouts : {&result.layouts, &result.pareto}) {
@@ -126,6 +130,7 @@ std::string options_text(const am::config::Plan& plan, bool names_strategy) {
     }
     if (!fsdp2->defer_fsdp_grad_sync) parts.emplace_back("reduces each micro-batch");
   }
+  if (plan.checkpoint.every > 0) parts.push_back(am::cat("saves every ", plan.checkpoint.every));
   if (plan.mesh.pp_size > 1) {
     const int64_t stages = plan.pipeline.virtual_stages;
     parts.push_back(
@@ -136,16 +141,18 @@ std::string options_text(const am::config::Plan& plan, bool names_strategy) {
 
 std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* title,
                           bool names_strategy, const am::term::Style& style) {
+  const bool goodput = !layouts.empty() && layouts.front().goodput.has_value();
   am::term::Table table({{title, am::term::Align::kWrap},
                          {"mbs", am::term::Align::kRight},
                          {"step", am::term::Align::kRight},
-                         {"MFU", am::term::Align::kRight},
+                         {goodput ? "goodput" : "MFU", am::term::Align::kRight},
                          {"peak", am::term::Align::kRight},
                          {"options", am::term::Align::kWrap},
                          {"beats the next by", am::term::Align::kWrap}});
   for (const FoundLayout& layout : layouts) {
+    const double share = layout.goodput.value_or(layout.mfu);
     am::Diagnostics ignored;
-    const auto mesh = am::planner::resolve_mesh(layout.plan, 0, ignored);
+    const auto mesh = am::layout::resolve_mesh(layout.plan, 0, ignored);
     std::string axes;
     for (const am::mesh::Axis axis : am::mesh::kAxes) {
       if (mesh && mesh->size(axis) > 1) {
@@ -154,17 +161,17 @@ std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* t
     }
     if (mesh && mesh->ep > 1) axes += am::cat(" ep ", mesh->ep);
     table.add({axes.empty() ? "1 rank" : axes, am::cat(layout.plan.train.micro_batch_size),
-               am::format_duration(layout.step_seconds),
-               am::format_fixed(100.0 * layout.mfu, 1) + " %", am::format_bytes(layout.peak_bytes),
-               options_text(layout.plan, names_strategy), layout.why});
+               am::format_duration(layout.step_seconds), am::format_fixed(100.0 * share, 1) + " %",
+               am::format_bytes(layout.peak_bytes), options_text(layout.plan, names_strategy),
+               layout.why});
   }
   return table.text(style);
 }
 
-// By how much the smallest layout fails, where it is memory that it fails for.
-std::string no_layout_text(const SearchResult& result, const am::planner::SearchRequest& request) {
+// States by how much the smallest layout exceeds the GPU's memory, if memory is the reason.
+std::string no_layout_text(const SearchResult& result, const am::predict::SearchRequest& request) {
   if (result.smallest_misfit == 0) return "No layout fits.\n";
-  const double room = am::planner::usable_bytes(*request.implementation, request.gpu);
+  const double room = am::predict::usable_bytes(*request.implementation, request.gpu);
   const auto text = [](double bytes) { return am::format_bytes(static_cast<int64_t>(bytes)); };
   return am::cat("No layout fits: the smallest takes ",
                  text(static_cast<double>(result.smallest_misfit)), " a rank, and of the ",
@@ -173,11 +180,11 @@ std::string no_layout_text(const SearchResult& result, const am::planner::Search
                  ", with room for the error of predictions. More GPUs cut it further.\n");
 }
 
-std::string report(const SearchResult& result, const am::planner::SearchRequest& request,
+std::string report(const SearchResult& result, const am::predict::SearchRequest& request,
                    const am::term::Style& style) {
   std::string text =
       am::cat(request.gpus, " x ", request.gpu.name, ", ", result.batch, " sequences of ",
-              request.seq_len, " tokens a step; ", result.considered, " layouts considered, ",
+              request.seq_len, " tokens per step; ", result.considered, " layouts considered, ",
               result.feasible, " fit, in ", am::format_duration(result.seconds), "\n\n");
   if (!result.layouts.empty()) {
     const std::string common = common_strategy(result);
@@ -195,26 +202,36 @@ std::string report(const SearchResult& result, const am::planner::SearchRequest&
   return text + "\n" + dropped.text(style);
 }
 
+void require_rates(const SearchOptions& options) {
+  const bool rates = options.hours_between_failures > 0 && options.storage_gb_per_s > 0;
+  if (rates == (options.goal == "goodput")) return;
+  throw am::Error(am::ErrorKind::kUsage,
+                  "--goal goodput, --hours-between-failures and --storage-gb-per-s go together",
+                  "am-plan search --goal goodput --hours-between-failures 50700 "
+                  "--storage-gb-per-s 100 ...");
+}
+
 int run_search(const SearchOptions& options, const Output& output) {
+  require_rates(options);
   am::Diagnostics found;
   const auto model = am::model::load_config(options.model, found);
   if (!model) return am_apps::refuse(found, output);
-  const auto* implementation = am::planner::find_implementation(options.implementation);
+  const auto* implementation = am::cluster::find_implementation(options.implementation);
   if (implementation == nullptr) {
     throw am::Error(am::ErrorKind::kUsage,
                     am::cat("--implementation ", options.implementation, " is not known"),
                     "`am-plan explain cluster.implementation`");
   }
-  am::planner::Calibration calibration = am::planner::default_calibration();
+  am::predict::Calibration calibration = am::predict::default_calibration();
   if (!options.calibration.empty()) {
-    auto own = am::planner::load_calibration(options.calibration, {}, found);
+    auto own = am::predict::load_calibration(options.calibration, {}, found);
     if (own) calibration = *std::move(own);
   }
-  auto gpu = am::planner::find_gpu(options.gpu, ".", {}, found);
+  auto gpu = am::cluster::find_gpu(options.gpu, ".", {}, found);
   if (!gpu || !found.ok()) return am_apps::refuse(found, output);
   am_apps::print_diagnostics(found, output);
 
-  am::planner::SearchRequest request{.model = *model};
+  am::predict::SearchRequest request{.model = *model};
   request.model_path = std::filesystem::absolute(options.model).lexically_normal().string();
   request.gpus = options.gpus;
   request.gpu = *std::move(gpu);
@@ -229,7 +246,9 @@ int run_search(const SearchOptions& options, const Output& output) {
   request.calibration = options.calibration;
   request.top = options.top;
   request.runnable = options.runnable;
-  const SearchResult result = am::planner::search(request, calibration);
+  request.hours_between_failures = static_cast<double>(options.hours_between_failures);
+  request.storage_gb_per_s = static_cast<double>(options.storage_gb_per_s);
+  const SearchResult result = am::predict::search(request, calibration);
   const std::string warning = precision_warning(result);
   if (output.json) {
     am::Json json = to_json(result);
@@ -254,10 +273,10 @@ Run declare_search(CLI::App& command, SharedOptions& shared) {
   add_option(command, {"--model", "CONFIG", "A Hugging Face config.json, or its folder", kRequired},
              options->model);
   add_option(command, {"--gpus", "N", "How many GPUs", kRequired}, options->gpus);
-  add_option(
-      command,
-      {"--gpu", "NAME", "Which: a file of plans/clusters, or one's path (default: h100-sxm)"},
-      options->gpu);
+  add_option(command,
+             {"--gpu", "NAME",
+              "GPU: a name in plans/clusters, or the path of such a file (default: h100-sxm)"},
+             options->gpu);
   add_option(
       command,
       {"--seq-len", "S", "Tokens of a sequence (default: 4096, or what the model was made for)"},
@@ -273,12 +292,23 @@ Run declare_search(CLI::App& command, SharedOptions& shared) {
               .choices = {"fsdp2", "megatron_fsdp", "ddp", "all"}},
              options->strategy);
   add_option(command,
-             {"--implementation", "NAME", "Who runs the step: automesh, torchtitan, megatron, ..."},
+             {"--implementation", "NAME",
+              "Framework that runs the step: automesh, torchtitan, megatron, ..."},
              options->implementation);
   add_option(command, {"--calibration", "FILE", "A file of scripts/calibrate"},
              options->calibration);
   add_output_file(command, shared, {"--write", "FILE", "Write the first layout as a plan"},
                   options->write);
+  add_option(command,
+             {.name = "--goal",
+              .value = "GOAL",
+              .help = "Sort by step time, or by goodput after failures",
+              .choices = {"step", "goodput"}},
+             options->goal);
+  add_option(command, {"--hours-between-failures", "H", "Hours that one GPU runs until it fails"},
+             options->hours_between_failures);
+  add_option(command, {"--storage-gb-per-s", "R", "GB/s of all ranks' checkpoints together"},
+             options->storage_gb_per_s);
   add_flag(command, "--runnable", "Only what this version of am-run runs", options->runnable);
   add_json(command, shared);
   return [options](const Output& output) { return run_search(*options, output); };

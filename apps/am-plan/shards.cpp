@@ -1,4 +1,4 @@
-// am-plan shards PLAN: which part of each parameter a rank holds.
+// am-plan shards PLAN: the part of each parameter that a rank holds.
 #include <map>
 #include <memory>
 #include <utility>
@@ -18,24 +18,24 @@ struct ShardsOptions {
   std::string glob = "*";
 };
 
-using am::planner::Layout;
-using am::planner::ParameterLayout;
+using am::layout::Layout;
+using am::layout::ParameterLayout;
 
-// More ranks than a picture can show.
+// More ranks are not drawn.
 constexpr int64_t kDrawnRanks = 1024;
 
 struct Shard {
   const ParameterLayout* parameter;
   int layer;
   int64_t rank;
-  am::Shape local;                   // of all that the rank has of it
-  std::vector<am::mesh::Box> boxes;  // more than one of a matrix that tp cuts slice by slice
+  am::Shape local;                   // all that the rank holds of it
+  std::vector<am::mesh::Box> boxes;  // several for a matrix that tp cuts slice by slice
 };
 
 std::vector<am::mesh::Box> boxes_of(const ParameterLayout& parameter, const Layout& layout,
                                     int64_t rank) {
   std::vector<am::mesh::Box> boxes;
-  for (am::planner::OwnPart& part : parameter.parts(layout.mesh, rank)) {
+  for (am::layout::LocalShard& part : parameter.parts(layout.mesh, rank)) {
     boxes.push_back(std::move(part.box));
   }
   return boxes;
@@ -84,9 +84,9 @@ std::string placement_text(const ParameterLayout& parameter, const am::mesh::Mes
   return parts.empty() ? "whole" : am::join(parts, ", ");
 }
 
-// Parameters of different layers and experts that lie alike share a row.
+// Parameters of different layers and experts that are sharded alike share a row.
 struct Row {
-  std::string name;   // layers and experts together
+  std::string name;   // with layers and experts combined
   std::string first;  // the full name of the first
   std::string shape, placements, local, offset;
   int times = 0;

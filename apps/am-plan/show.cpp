@@ -1,12 +1,14 @@
-// am-plan show PLAN: the mesh as a picture, and its groups.
+// am-plan show PLAN: a drawing of the mesh, and its groups.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "am/base/ranks.h"
 #include "am/base/text.h"
-#include "am/planner/layout.h"
-#include "am/planner/rules.h"
+#include "am/layout/layout.h"
+#include "am/rules/check.h"
 #include "am/term/mesh_view.h"
 #include "am/term/printable.h"
 #include "am/term/shard_map.h"
@@ -22,7 +24,7 @@ using am::mesh::Axis;
 using am::mesh::MeshLayout;
 using am::mesh::MeshSizes;
 
-// What still fits a terminal.
+// Limits for output that fits a terminal.
 constexpr int64_t kListedRanks = 8192;
 constexpr int64_t kDrawnColumns = 64;
 constexpr int64_t kLongestRow = 16;
@@ -30,10 +32,10 @@ constexpr int64_t kLongestRow = 16;
 constexpr const char* kJsonGroups[] = {"tp",       "cp",    "pp", "dp",       "dp_replicate",
                                        "dp_shard", "dp_cp", "ep", "ep_shard", "dp_shard_cp"};
 
-// The most nodes that one group of this name has ranks on.
+// Returns the largest number of nodes over which one group of this name is spread.
 int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t ranks_per_node) {
   int64_t most = 1;
-  for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // each ascends
+  for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // ranks of a group are ascending
     int64_t nodes = 0;
     int64_t last = -1;
     for (const int64_t rank : ranks) {
@@ -45,7 +47,7 @@ int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t 
   return most;
 }
 
-// "dp_shard and pp cross nodes"; nothing where none does.
+// Returns "dp_shard and pp cross nodes", or an empty string if no axis does.
 std::string crossing_text(const MeshLayout& mesh, int64_t ranks_per_node) {
   std::vector<std::string> names;
   for (const Axis axis : am::mesh::kAxes) {
@@ -58,6 +60,53 @@ std::string crossing_text(const MeshLayout& mesh, int64_t ranks_per_node) {
   return am::cat(am::join(names, ", "), names.size() == 1 ? " crosses" : " cross", " nodes");
 }
 
+// Groups whose ranks each form a range; the i-th starts at first + i * step.
+struct GroupRun {
+  am::RankRange ranks;
+  int64_t groups = 1;
+  int64_t step = 0;
+};
+
+// Combines all groups of a name into as few runs as possible. Returns nothing if a group's ranks do
+// not form a range.
+std::optional<std::vector<GroupRun>> runs_of(const std::vector<std::vector<int64_t>>& groups) {
+  std::vector<GroupRun> runs;
+  for (const std::vector<int64_t>& ranks : groups) {
+    const auto range = am::rank_range(ranks);
+    if (!range) return std::nullopt;
+    if (!runs.empty()) {
+      GroupRun& last = runs.back();
+      const int64_t begun = last.ranks.first + (last.groups - 1) * last.step;
+      const bool alike = range->stride == last.ranks.stride && range->count == last.ranks.count;
+      if (alike && (last.groups == 1 || range->first - begun == last.step)) {
+        last.step = range->first - begun;
+        ++last.groups;
+        continue;
+      }
+    }
+    runs.push_back({*range});
+  }
+  return runs;
+}
+
+// Returns lists of ranks for worlds up to kListedRanks; otherwise runs of {"first", "stride",
+// "count", "groups", "step"}.
+am::Json groups_json(const MeshLayout& mesh, const char* name) {
+  const auto groups = mesh.groups(name);
+  if (mesh.world_size() <= kListedRanks) return groups;
+  const auto runs = runs_of(groups);
+  if (!runs) return groups;
+  am::Json json = am::Json::array();
+  for (const GroupRun& run : *runs) {
+    json.push_back({{"first", run.ranks.first},
+                    {"stride", run.ranks.stride},
+                    {"count", run.ranks.count},
+                    {"groups", run.groups},
+                    {"step", run.step}});
+  }
+  return json;
+}
+
 am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
   am::Json dims = am::Json::array();
   am::Json sizes = am::Json::array();
@@ -68,7 +117,7 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
   am::Json groups = am::Json::object();
   am::Json spans = am::Json::object();
   for (const char* name : kJsonGroups) {
-    groups[name] = mesh.groups(name);
+    groups[name] = groups_json(mesh, name);
     spans[name] = nodes_of_group(mesh, name, ranks_per_node);
   }
   const int64_t nodes = (mesh.world_size() + ranks_per_node - 1) / ranks_per_node;
@@ -82,10 +131,10 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
   return json;
 }
 
-// How a stage's ranks are laid out in rows: along its innermost axis that has more than one rank.
+// Arrangement of a stage's ranks in rows: along its innermost axis with more than one rank.
 struct Rows {
   Axis axis = Axis::kTp;
-  int64_t length = 1;   // ranks of a row
+  int64_t length = 1;   // ranks per row
   bool whole = true;    // a row is the whole axis, so columns have titles
   bool aligned = true;  // no row crosses nodes
 };
@@ -102,7 +151,7 @@ Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
   }
   const int64_t size = sizes.size(rows.axis);
   rows.length = size;
-  // Tensor-parallel groups stay together; a longer axis is broken so that rows fit into nodes.
+  // Tensor-parallel groups stay in one row; other long axes are split into rows within a node.
   if (rows.axis != Axis::kTp && (size > kLongestRow || ranks_per_node % size != 0)) {
     rows.length = 1;
     const int64_t common = std::gcd(size, ranks_per_node);
@@ -115,8 +164,8 @@ Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
   return rows;
 }
 
-// "replica 0 shard 8-15": where a row is on the axes between pp and tp that have more than one
-// rank.
+// Returns "replica 0 shard 8-15": the row's indices on the axes between pp and tp with more than
+// one rank.
 std::string row_title(const MeshLayout& mesh, const Rows& rows, int64_t rank) {
   const auto at = mesh.coordinate(rank);
   std::vector<std::string> parts;
@@ -141,8 +190,8 @@ am::term::GridBox new_box(std::string title, const Rows& rows) {
   return box;
 }
 
-// One stage, in boxes of nodes. Where rows cross nodes, or are nodes, the stage is one box; rows
-// that are a node say so.
+// Draws one stage as boxes of nodes. If rows cross nodes, or are nodes, the stage is one box; rows
+// that are nodes are labelled as such.
 am::term::GridStack stage_picture(const MeshLayout& mesh, int64_t pp, int64_t ranks_per_node) {
   const Rows rows = rows_of(mesh.sizes(), ranks_per_node);
   const int64_t count = mesh.world_size() / mesh.sizes().pp;
@@ -172,7 +221,7 @@ am::term::GridStack stage_picture(const MeshLayout& mesh, int64_t pp, int64_t ra
   return stack;
 }
 
-// What each group is there for, beside its ranks.
+// Purpose of each group, printed next to its ranks.
 constexpr std::pair<const char*, const char*> kRoles[] = {
     {"tp", "cuts each layer's matrices"},
     {"cp", "cuts the sequence"},
@@ -185,12 +234,12 @@ constexpr std::pair<const char*, const char*> kRoles[] = {
     {"ep_shard", "shards the experts"},
 };
 
-// "0-7"; "0, 8 .. 56" when the ranks are evenly spaced, which most groups are.
+// Returns "0-7", or "0, 8 .. 56" for evenly spaced ranks.
 std::string ranks_text(const std::vector<int64_t>& ranks) {
-  const int64_t step = ranks.size() > 1 ? ranks[1] - ranks[0] : 1;
-  bool even = ranks.size() > 4 && step > 1;
-  for (size_t i = 1; i < ranks.size(); ++i) even = even && ranks[i] - ranks[i - 1] == step;
-  if (even) return am::cat(ranks[0], ", ", ranks[1], " .. ", ranks.back());
+  const auto range = am::rank_range(ranks);
+  if (range && range->count > 4 && range->stride > 1) {
+    return am::cat(ranks[0], ", ", ranks[1], " .. ", ranks.back());
+  }
   return am::rank_list(ranks);
 }
 
@@ -241,12 +290,11 @@ std::string picture(const MeshLayout& mesh, int64_t ranks_per_node, const am::te
 int run_show(const PlanOptions& options, const Output& output) {
   am::Diagnostics found;
   const auto file = check_plan(options.files.front(), options, found);
-  // A mesh needs nothing but its sizes: what is wrong elsewhere in a readable plan is not asked
-  // about here.
+  // Showing a mesh requires only its sizes, so other errors in a readable plan are ignored.
   if (!file || !file->checked.mesh.has_value()) return am_apps::refuse(found, output);
   const MeshLayout mesh(*file->checked.mesh);
   const int64_t ranks_per_node = file->plan->mesh.ranks_per_node;
-  const am::planner::CheckedPlan& checked = file->checked;
+  const am::rules::CheckedPlan& checked = file->checked;
   const auto lacks =
       what_am_run_lacks(*file->plan, checked.model.has_value() ? &*checked.model : nullptr);
   if (output.json) {

@@ -4,7 +4,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/planner/runs.h"
+#include "am/layout/runs.h"
 #include "am/term/printable.h"
 #include "am/term/wrap.h"
 #include "common/output.h"
@@ -77,9 +77,9 @@ void print_folded(const std::string& text, const am::term::Style& style) {
 std::vector<std::string> what_am_run_lacks(const am::config::Plan& plan,
                                            const am::model::ModelConfig* model) {
   const auto limits =
-      model != nullptr ? am::planner::limits_of(plan, *model) : am::planner::limits_of_plan(plan);
+      model != nullptr ? am::layout::limits_of(plan, *model) : am::layout::limits_of_plan(plan);
   std::vector<std::string> lacks;
-  for (const am::planner::Limit& limit : limits) lacks.push_back(limit.what);
+  for (const am::layout::Limit& limit : limits) lacks.push_back(limit.what);
   return lacks;
 }
 

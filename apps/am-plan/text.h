@@ -12,13 +12,13 @@
 
 namespace am_plan {
 
-// "16 ranks = dp_shard 8 x tp 2"; axes of size 1 are left out.
+// Returns "16 ranks = dp_shard 8 x tp 2"; axes of size 1 are omitted.
 std::string mesh_text(const am::mesh::MeshSizes& sizes, const am::term::Style& style);
 
 // "llama, 8.03 B parameters"
 std::string model_text(const am::model::ModelConfig& config, int64_t parameters);
 
-// One unit for a whole column of byte counts: GiB when the largest has one, else MiB, else KiB.
+// One unit for a column of byte counts: GiB if the largest is at least 1 GiB, else MiB, else KiB.
 class ByteColumn {
  public:
   explicit ByteColumn(int64_t largest);
@@ -30,13 +30,13 @@ class ByteColumn {
   const char* name_;
 };
 
-// Paragraphs (separated by empty lines) broken at blanks to lines of at most `width` columns.
+// Breaks paragraphs (separated by empty lines) at blanks into lines of at most `width` columns.
 std::string wrap(const std::string& paragraphs, int width);
 
-// On stdout, with lines that are too wide for it broken between words.
+// Prints to stdout, with lines that are too wide for it broken between words.
 void print_folded(const std::string& text, const am::term::Style& style);
 
-// What of the plan this version of am-run does not run, in a few words each.
+// Returns the features of the plan that this version of am-run cannot run, as short phrases.
 std::vector<std::string> what_am_run_lacks(const am::config::Plan& plan,
                                            const am::model::ModelConfig* model);
 

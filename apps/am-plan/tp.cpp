@@ -1,10 +1,11 @@
-// am-plan tp PLAN: the tensor-parallel plan, what it matches, and what it leaves alone.
+// am-plan tp PLAN: the tensor-parallel plan, the modules it matches, and the parameters it
+// replicates.
 #include <algorithm>
 
 #include "am/base/text.h"
+#include "am/layout/layout.h"
 #include "am/model/tp_plan.h"
-#include "am/planner/layout.h"
-#include "am/planner/rules.h"
+#include "am/rules/check.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "plan_input.h"
@@ -20,9 +21,9 @@ struct Answer {
   int64_t tp = 1;
 };
 
-// A parameter that every tp rank holds whole.
+// A parameter that is replicated over tp.
 struct Replicated {
-  std::string name;  // layers together
+  std::string name;  // with layers combined
   bool grad_sum = false;
 };
 
@@ -94,7 +95,7 @@ std::string report(const Answer& answer, const am::term::Style& style) {
   return text + rules.text(style) + (rest.empty() ? std::string() : "\n" + rest.text(style));
 }
 
-// Norms over heads whose gradients the tp ranks must sum: what other tools forget.
+// Notes norms over heads whose gradients must be summed over tp, which other tools omit.
 void note_head_norms(const Answer& answer, const am::Span& where, am::Diagnostics& out) {
   if (answer.tp == 1) return;
   std::vector<std::string> names;
@@ -113,7 +114,7 @@ void note_head_norms(const Answer& answer, const am::Span& where, am::Diagnostic
            ""});
 }
 
-// The errors that are about this question: the plan's own and the mesh's.
+// Returns the diagnostics of rules tp.*.
 am::Diagnostics relevant(const am::Diagnostics& found) {
   am::Diagnostics out;
   for (const am::Diagnostic& item : found.items()) {
@@ -129,13 +130,13 @@ int run_tp(const PlanOptions& options, const Output& output) {
     return am_apps::refuse(found, output);
   }
   am::Diagnostics selecting;
-  auto plan = am::planner::select_tp_plan(*file->plan, *file->checked.model, selecting);
+  auto plan = am::layout::select_tp_plan(*file->plan, *file->checked.model, selecting);
   if (!plan.has_value()) return am_apps::refuse(selecting, output);
   Answer answer;
   answer.plan = *std::move(plan);
   answer.inventory = am::model::build_inventory(*file->checked.model);
   answer.tp = file->checked.mesh->tp;
-  // A plan with mistakes is shown too: seeing what each line matches is how they are found.
+  // A plan with errors is shown too, because the matches of each line help to find them.
   am::Diagnostics ignored;
   answer.resolved = am::model::resolve_tp_plan(answer.plan, answer.inventory, {}, ignored);
   am::Diagnostics about = relevant(found);

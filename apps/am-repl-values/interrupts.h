@@ -1,5 +1,5 @@
-// Ctrl-C, as a flag for commands that run and as a descriptor for the prompt that waits; and
-// whether the window has got another size meanwhile.
+// Ctrl-C as a flag for running commands and as a descriptor for the waiting prompt, and a flag for
+// window resizes.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@ namespace am_repl {
 
 class Interrupts {
  public:
-  // From now on SIGINT no longer ends the process, and SIGWINCH is heard.
+  // From this call on, SIGINT no longer ends the process and SIGWINCH is recorded.
   void handle();
-  // Whether one came since clear(). Never before handle(). From any thread.
+  // Returns whether a SIGINT arrived since clear(); false before handle(). Thread-safe.
   bool came();
   void clear();
-  // Whether the window was resized since the last call.
+  // Returns whether the window was resized since the last call.
   bool take_resize();
-  // Readable while something came that nobody has asked about; -1 before handle().
+  // Readable while a signal is pending that no call has reported; -1 before handle().
   int fd() const { return scope_ ? scope_->fd() : -1; }
 
  private:

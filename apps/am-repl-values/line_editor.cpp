@@ -25,10 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHistoryLines = 2000;
-constexpr char kUnseen = '\1';       // around what the terminal does not draw
-constexpr wchar_t kDrawHint = 0x1f;  // Ctrl-_, a key that nobody needs
+constexpr char kUnseen = '\1';       // encloses text that libedit must not count as visible
+constexpr wchar_t kDrawHint = 0x1f;  // Ctrl-_, otherwise unused
 
-// Makes the folder and the file; empty when that is not possible.
+// Creates the folder and the file. Returns an empty path if that is not possible.
 fs::path usable(const fs::path& history) {
   if (history.empty()) return {};
   std::error_code problem;
@@ -41,7 +41,7 @@ class EditLineEditor : public LineEditor {
  public:
   explicit EditLineEditor(LineEditorOptions options)
       : options_(std::move(options)), history_path_(usable(options_.history)) {
-    // Only characters: numbers keep their point.
+    // LC_CTYPE only: numbers keep their decimal point.
     const char* locale = std::setlocale(LC_CTYPE, "");
     if (locale == nullptr || MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
     editor_ = ::el_init("am-repl", stdin, stdout, stderr);
@@ -59,8 +59,8 @@ class EditLineEditor : public LineEditor {
              &EditLineEditor::on_tab);
     ::el_set(editor_, EL_BIND, "^I", "am-complete", nullptr);
     ::el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
-    // Hints change with words, and go when the line is done. Letters are drawn without a look at
-    // them: behind a blank read_character asks for one.
+    // Hints depend on whole words and disappear when the line ends. libedit draws letters without
+    // calling the prompt functions, so read_character requests a redraw after each blank.
     ::el_set(editor_, EL_RPROMPT_ESC, &EditLineEditor::hint_of, kUnseen);
     ::el_set(editor_, EL_ADDFN, "am-hint", "draw the hint", &EditLineEditor::on_hint);
     ::el_set(editor_, EL_BIND, "^_", "am-hint", nullptr);
@@ -81,7 +81,7 @@ class EditLineEditor : public LineEditor {
     done_ = false;
     after_blank_ = false;
     int count = 0;
-    ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt: keys typed right after it are keys
+    ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt: keys typed right after it count
     const char* text = ::el_gets(editor_, &count);
     if (text == nullptr || count <= 0) {
       if (interrupted_) ::el_reset(editor_);
@@ -102,7 +102,8 @@ class EditLineEditor : public LineEditor {
   }
 
  private:
-  // Other sessions write there too: what they added stays, and nobody reads half a file.
+  // Other sessions write to the file too: their lines are kept, and a rename keeps readers from
+  // seeing half a file.
   void save(const std::string& text) const {
     const int folder = ::open(history_path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY);
     if (folder >= 0) ::flock(folder, LOCK_EX);
@@ -134,7 +135,7 @@ class EditLineEditor : public LineEditor {
 
   static unsigned char on_hint(EditLine*, int) { return CC_REFRESH; }
 
-  // The hint is taken away, and then the line is given, which ^M does.
+  // Removes the hint, then submits the line through ^M.
   static unsigned char on_enter(EditLine* editor, int) {
     self(editor).done_ = true;
     ::el_push(editor, "\r");
@@ -145,13 +146,14 @@ class EditLineEditor : public LineEditor {
 
   static int on_read(EditLine* editor, wchar_t* out) { return self(editor).read_character(*out); }
 
-  // While the line is searched in the history, its text is the search behind a newline.
+  // Returns whether a history search is active; libedit then keeps the search text after a newline
+  // in the line.
   bool searches() const {
     const LineInfo* info = ::el_line(editor_);
     return std::find(info->buffer, info->lastchar, '\n') != info->lastchar;
   }
 
-  // 1: a character; 0: the end; -1: the line is given up.
+  // Returns 1 for a character, 0 at the end of input, -1 if the line is cancelled.
   int read_character(wchar_t& out) {
     if (std::exchange(after_blank_, false) && !searches()) {
       out = kDrawHint;
@@ -163,7 +165,7 @@ class EditLineEditor : public LineEditor {
                                       pollfd{options_.interrupts->fd(), POLLIN, 0}};
       const int ready = options_.interrupts->came() ? 0 : ::poll(inputs.data(), inputs.size(), -1);
       if (options_.interrupts->came()) {
-        if (!std::exchange(done_, true)) {  // without its hint
+        if (!std::exchange(done_, true)) {  // redraw once without the hint
           out = kDrawHint;
           return 1;
         }
@@ -179,7 +181,7 @@ class EditLineEditor : public LineEditor {
       char byte = 0;
       if (ready < 0 || ::read(STDIN_FILENO, &byte, 1) <= 0) return 0;
       const size_t length = std::mbrtowc(&out, &byte, 1, &state);
-      if (length == static_cast<size_t>(-2)) continue;  // the character goes on
+      if (length == static_cast<size_t>(-2)) continue;  // incomplete UTF-8 character
       if (length == static_cast<size_t>(-1)) out = L'?';
       after_blank_ = out == L' ';
       return 1;
@@ -191,7 +193,8 @@ class EditLineEditor : public LineEditor {
     return {info->buffer, static_cast<size_t>(info->cursor - info->buffer)};
   }
 
-  // In the right half of the window. libedit draws nothing unseen that no character follows.
+  // Returns the hint, at most half a window wide. libedit ignores invisible text unless a character
+  // follows it, hence the blank.
   char* hint() {
     const int columns = am::term::terminal_width(STDOUT_FILENO, options_.style.width) / 2;
     hint_ = done_ ? std::string() : am::inspect::hint(before_cursor(), columns);
@@ -213,7 +216,8 @@ class EditLineEditor : public LineEditor {
         text.empty() || text.back() == '.' || text.back() == '/' || text.back() == '(';
     if (found.candidates.size() == 1 && !goes_on) text += ' ';
     const std::string word = before.substr(found.begin);
-    // What the editor would draw as it is: a name with control characters is listed alone.
+    // Inserts only names without control characters, which the editor would print unchanged; others
+    // are only listed.
     if (text.size() > word.size() && text == am::term::printable(text)) {
       ::el_insertstr(editor_, text.substr(word.size()).c_str());
       return CC_REFRESH;
@@ -222,7 +226,7 @@ class EditLineEditor : public LineEditor {
     return CC_REDISPLAY;
   }
 
-  // Below the line; the editor draws prompt and line again after it.
+  // Prints candidates below the line; the editor then redraws prompt and line.
   void list(const std::vector<std::string>& candidates) const {
     constexpr size_t kMost = 60;
     std::string text = "\n";
@@ -242,7 +246,7 @@ class EditLineEditor : public LineEditor {
   std::string prompt_;
   std::string hint_;
   bool interrupted_ = false;
-  bool done_ = false;  // with the line that is being read
+  bool done_ = false;  // the current line is finished
   bool after_blank_ = false;
 };
 

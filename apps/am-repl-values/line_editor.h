@@ -1,4 +1,4 @@
-// Reading lines from a person: editing, history, completion, Ctrl-C. libedit stands behind it.
+// Interactive line input with editing, history, completion and Ctrl-C, on libedit.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace am_repl {
 struct Line {
   enum class Kind {
     kText,
-    kInterrupted,  // Ctrl-C: the line was thrown away
+    kInterrupted,  // Ctrl-C; the line is discarded
     kEnd,          // Ctrl-D on an empty line
   };
   Kind kind = Kind::kEnd;
@@ -25,28 +25,28 @@ struct Line {
 
 class LineEditor {
  public:
-  // What stands before the cursor, and what could stand there.
+  // Returns completions for the text before the cursor.
   using Completer = std::function<am::inspect::Completion(std::string_view before_cursor)>;
 
   virtual ~LineEditor() = default;
   virtual Line read(const std::string& prompt) = 0;
-  // Lines that begin with a blank are not kept, as in the shell.
+  // Adds a line to the history. Lines that begin with a blank are skipped, as in a shell.
   virtual void remember(const std::string& text) = 0;
 };
 
 struct LineEditorOptions {
   LineEditor::Completer completer;
   am::term::Style style;
-  Interrupts* interrupts = nullptr;  // handled by now; outlives the editor
-  // Made when missing, readable by its owner alone. Empty, or in a place that cannot be written:
-  // none is kept.
+  Interrupts* interrupts = nullptr;  // handle() was called; must outlive the editor
+  // Created if missing, readable by its owner only. Without a path, or where it cannot be written,
+  // no history is kept.
   std::filesystem::path history;
 };
 
-// On this process's terminal.
+// Returns an editor on this process's terminal.
 std::unique_ptr<LineEditor> make_line_editor(LineEditorOptions options);
 
-// $XDG_STATE_HOME/am/history, else ~/.local/state/am/history; empty without a home.
+// $XDG_STATE_HOME/am/history, otherwise ~/.local/state/am/history; empty without a home directory.
 std::filesystem::path history_file();
 
 }  // namespace am_repl

@@ -1,6 +1,6 @@
-// am-repl-values ...: what am-repl does on libtorch, by am-repl's own command line: a prompt, or a
-// script, on the values of a checkpoint, of a plan's ranks, or of a job that runs. am-repl becomes
-// it.
+// am-repl-values ...: the parts of am-repl that need libtorch, with am-repl's command line: a
+// prompt or a script for the values of a checkpoint, of a plan's ranks, or of a running job.
+// am-repl replaces itself by it.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -60,7 +60,7 @@ values::OpenOptions open_options(const Options& options, Interrupts& interrupts)
   return open;
 }
 
-// Until here Ctrl-C ends am-repl, and the kernel its ranks.
+// Before handle(), Ctrl-C ends am-repl, and the kernel ends its ranks.
 void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts& interrupts) {
   interrupts.handle();
   am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,
@@ -76,7 +76,7 @@ void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts&
 
 int run(const Options& options, Json* report) {
   const bool interactive = is_interactive(options);
-  // Read before the target is opened: a missing script costs no start of ranks.
+  // Read before the target is opened, so that a missing script fails before ranks are started.
   const auto text = script_text(options);
   const Source script = text ? from_text(*text) : from_file_descriptor(STDIN_FILENO);
   const inspect::Target target =
@@ -104,12 +104,12 @@ int run_and_report(const Options& options) {
   }
 }
 
-// Of --version: libtorch's version and NCCL's.
+// Returns the versions of libtorch and NCCL, for --version.
 std::string library_versions() {
   return cat(runtime::torch_version_text(), runtime::nccl_version_text());
 }
 
-// `--worker SOCKET`: how am-repl starts the ranks of a plan.
+// `--worker SOCKET`: the form in which am-repl starts the ranks of a plan.
 std::optional<int> worker_socket(int argc, char** argv) {
   if (argc != 3 || std::strcmp(argv[1], "--worker") != 0) return std::nullopt;
   int socket = -1;
@@ -123,8 +123,8 @@ std::optional<int> worker_socket(int argc, char** argv) {
 }  // namespace am_repl
 
 int main(int argc, char** argv) {
-  const am::launch::SignalThread signals;  // before libtorch makes threads
-  std::signal(SIGXFSZ, SIG_IGN);           // a file that must not grow is an error with its name
+  const am::launch::SignalThread signals;  // before libtorch creates threads
+  std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE is an error
   am::guard_mapped_files();
   if (const auto socket = am_repl::worker_socket(argc, argv)) {
     return am::values::run_rank_worker(*socket);

@@ -19,7 +19,7 @@ using am::inspect::SplitCommands;
 
 namespace {
 
-// An open quote, or a backslash at the end: the next line belongs to this one.
+// Returns whether the next line continues this one: an open quote, or a backslash at the end.
 bool goes_on(const std::string& text) {
   const SplitCommands split = am::inspect::split_commands(text, false);
   return split.open_quote || (!text.empty() && text.back() == '\\');
@@ -53,7 +53,7 @@ void run_prompt(Interpreter& interpreter, LineEditor& editor, const am_apps::Out
       if (outcome.result.quit) return;
       if (!next) break;
     }
-    clear_interrupt();  // one that came too late for the command is not the next line's
+    clear_interrupt();  // a Ctrl-C that came too late for this command must not cancel the next one
   }
 }
 

@@ -1,4 +1,4 @@
-// Commands typed at a prompt.
+// Interactive prompt for commands.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace am_repl {
 
-// Until Ctrl-D or `quit`. `clear_interrupt` forgets a Ctrl-C that was obeyed.
+// Runs commands until Ctrl-D or `quit`. `clear_interrupt` discards a Ctrl-C that was handled.
 void run_prompt(am::inspect::Interpreter& interpreter, LineEditor& editor,
                 const am_apps::Output& output, const std::function<void()>& clear_interrupt);
 

@@ -1,6 +1,6 @@
-// am-repl TARGET: a prompt, or a script, on a checkpoint, on the ranks of a plan or on a job that
-// runs. Without libtorch, so that names are listed at once; whatever reads values is
-// am-repl-values's (starter/torch_programs.h). See decision 12.
+// am-repl TARGET: a prompt or a script for a checkpoint, the ranks of a plan, or a running job.
+// Does not link libtorch, so that names are listed immediately; am-repl-values reads values
+// (starter/torch_programs.h). See decision 12.
 #include <algorithm>
 #include <csignal>
 #include <iostream>
@@ -13,8 +13,9 @@
 
 #include "am/base/home.h"
 #include "am/base/map_guard.h"
+#include "am/frameworks/open_weights.h"
 #include "am/inspect/command.h"
-#include "am/inspect/stored_holdings.h"
+#include "am/inspect/stored_catalog.h"
 #include "am/inspect/target.h"
 #include "am/inspect/words.h"
 #include "am/term/printable.h"
@@ -29,8 +30,9 @@ namespace {
 
 using namespace am;
 
-// Whether names alone answer all of its commands: the table here has those and no others. What
-// cannot be understood is not ours either.
+// Returns whether this program can run every command of the script: its command table has only the
+// commands that need names, not values. False for a script that does not parse: am-repl-values
+// reports the error.
 bool needs_no_values(const std::string& script) {
   const inspect::SplitCommands split = inspect::split_commands(script, true);
   return !split.open_quote &&
@@ -42,9 +44,9 @@ bool needs_no_values(const std::string& script) {
          });
 }
 
-// The script, where this program runs it to its end on what the target is.
+// Returns the script if this program can run it to its end on the target.
 std::optional<std::string> own_script(const Options& options) {
-  if (!options.overrides.empty() || options.nproc > 0) return std::nullopt;  // of plans
+  if (!options.overrides.empty() || options.nproc > 0) return std::nullopt;  // options for plans
   auto script = script_text(options);
   return script && needs_no_values(*script) ? script : std::nullopt;
 }
@@ -58,11 +60,11 @@ int run(const Options& options, char** argv, Json* report) {
     am_apps::become_torch_program("am-repl-values", argv);
   }
   if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
-  auto held = std::make_unique<inspect::StoredHoldings>(
-      stored::open_tensor_source(target.path, stored::Damage::kListed));
+  auto held = std::make_unique<inspect::StoredCatalog>(
+      frameworks::open_tensor_source(target.path, stored::OnDamage::kReport));
   auto opened = std::make_unique<inspect::LocalInterpreter>(
       inspect::Session(std::move(held), session_options(options)));
-  // Not destroyed: the kernel takes a large checkpoint's millions of boxes back faster.
+  // Leaked: exit frees a large checkpoint's millions of boxes faster than destructors.
   inspect::Console* console = console_of(std::move(opened), options).release();
   return run_to_end(*console, from_text(*script), options, report);
 }
@@ -71,7 +73,7 @@ int run(const Options& options, char** argv, Json* report) {
 }  // namespace am_repl
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is an error with its name
+  std::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE is an error that names the file
   am::guard_mapped_files();
   const bool of_all_commands =
       std::any_of(argv + 1, argv + argc, [](const std::string_view argument) {

@@ -19,7 +19,7 @@ using namespace am;
 
 namespace {
 
-// The first line of a text that another has otherwise: "max_steps = 3, there max_steps = 2".
+// Returns the first line that differs, such as "max_steps = 3, there max_steps = 2".
 std::string first_difference(const std::string& there, const std::string& here) {
   const auto theirs = split(there, '\n');
   const auto own = split(here, '\n');
@@ -31,7 +31,7 @@ std::string first_difference(const std::string& there, const std::string& here) 
   return "another text";
 }
 
-// Throws Error(kPlan) on every rank when one does not see there what rank 0 writes.
+// Throws Error(kPlan) on every rank if a rank does not see the file that rank 0 writes there.
 void share_folder(const std::filesystem::path& folder, const std::string& name,
                   const std::string& help, const runtime::World& world) {
   std::string token;
@@ -43,7 +43,7 @@ void share_folder(const std::filesystem::path& folder, const std::string& name,
         write_own_file(folder / token, "seen by every rank of the job?\n");
       });
   token = world.group().broadcast_text(token);
-  // A network file system may show a new file to other machines late.
+  // A network file system may show a new file to other machines with a delay.
   constexpr int kTries = 50;
   bool seen = std::filesystem::exists(folder / token);
   for (int i = 0; i < kTries && !seen; ++i) {

@@ -1,6 +1,7 @@
-// What the ranks of a job must agree on before the first step: found out now, not after an hour.
+// Facts on which the ranks of a job must agree, checked before the first step.
 //
-// All are collective and throw the same Error, which names the rank that differs, on every rank.
+// All functions are collective and throw the same Error, which names the rank that differs, on
+// every rank.
 #pragma once
 
 #include <filesystem>
@@ -15,19 +16,19 @@
 
 namespace am_run {
 
-// Ranks that were given different plans would train different models, or wait for each other for
-// ever.
+// Throws if a rank has another plan than rank 0; such ranks would train different models or wait
+// for each other forever.
 void compare_plans(const am::config::Plan& plan, const am::runtime::World& world);
 
-// Makes the run folder and the one for checkpoints on rank 0, and makes sure that every rank sees
-// both: all of them write a checkpoint. `made`: a launcher of ours has made them, and one that is
-// not there was removed since.
+// Creates the run folder and the checkpoint folder on rank 0, then checks that every rank sees
+// both, since every rank writes checkpoints. `made`: am-run's launcher has already created them, so
+// a missing folder was removed since and is not created again.
 void share_folders(const am::run_folder::RunFolder& run, const std::filesystem::path& checkpoints,
                    bool made, const am::runtime::World& world);
 
-// Of a rank 0 that no launcher of ours has started: it holds the folders as the launcher would.
-// Empty on the others. Where a launcher of ours holds them, the run folder's lock must be the job's
-// still.
+// Without am-run's launcher, rank 0 locks the folders itself and returns the locks; the other ranks
+// return none. With am-run's launcher, which holds the locks, throws if the run folder's lock no
+// longer belongs to this job.
 std::vector<am::run_folder::RunLock> lock_folders(const am::run_folder::RunFolder& run,
                                                   const std::filesystem::path& checkpoints,
                                                   const am::run_folder::JobIdentity& job,

@@ -6,10 +6,10 @@
 #include "am/base/text.h"
 #include "am/launch/doctor/doctor.h"
 #include "am/launch/environment/nccl.h"
-#include "am/planner/backend_choice.h"
-#include "am/planner/memory.h"
-#include "am/planner/precision.h"
-#include "am/planner/rules.h"
+#include "am/layout/backend_choice.h"
+#include "am/layout/precision.h"
+#include "am/predict/memory/memory.h"
+#include "am/rules/check.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/term/caret.h"
 #include "am/term/table.h"
@@ -25,18 +25,18 @@ namespace {
 
 using namespace am;
 
-// The plan's own world where it says one, else the launcher's.
-planner::CheckedPlan check_plan(const config::Plan& plan, int64_t given_world, Diagnostics& found) {
+// Uses the plan's own world size if it has one, otherwise the launcher's.
+rules::CheckedPlan check_plan(const config::Plan& plan, int64_t given_world, Diagnostics& found) {
   Diagnostics alone;
-  planner::CheckedPlan checked = planner::check(plan, 0, alone);
-  if (!checked.mesh && given_world > 0) return planner::check(plan, given_world, found);
+  rules::CheckedPlan checked = rules::check(plan, 0, alone);
+  if (!checked.mesh && given_world > 0) return rules::check(plan, given_world, found);
   found.append(alone);
   return checked;
 }
 
-int64_t worst_peak(const config::Plan& plan, const planner::CheckedPlan& checked) {
+int64_t worst_peak(const config::Plan& plan, const rules::CheckedPlan& checked) {
   int64_t worst = 0;
-  for (const auto& stage : planner::worst_of_stages(plan, *checked.model, *checked.layout)) {
+  for (const auto& stage : predict::worst_of_stages(plan, *checked.model, *checked.layout)) {
     worst = std::max(worst, stage.components.total());
   }
   return worst;
@@ -49,7 +49,8 @@ int64_t checkpoints_kept(const config::Plan& plan) {
   return checkpoint.keep == 0 ? written : std::min(written, checkpoint.keep);
 }
 
-// What the launcher that we are under says, else the command line.
+// Takes the placement from the launcher's environment if there is one, otherwise from the command
+// line.
 void place(const Options& options, const std::optional<launch::RankEnvironment>& here,
            launch::JobNeeds& needs) {
   if (here) {
@@ -73,7 +74,7 @@ void place(const Options& options, const std::optional<launch::RankEnvironment>&
 }
 
 launch::JobNeeds needs_of(const Options& options, const config::Plan& plan,
-                          const planner::CheckedPlan& checked,
+                          const rules::CheckedPlan& checked,
                           const std::optional<launch::RankEnvironment>& here) {
   launch::JobNeeds needs;
   needs.world_size = checked.mesh->world_size();
@@ -81,16 +82,17 @@ launch::JobNeeds needs_of(const Options& options, const config::Plan& plan,
       !std::holds_alternative<config::DDPConfig>(plan.strategy) && checked.mesh->dp_shard > 1;
   needs.cuts_layers = checked.mesh->tp > 1 || checked.mesh->cp > 1;
   needs.peak_bytes = worst_peak(plan, checked);
-  // Parameters, and at most two states of each.
+  // Parameters, and at most two optimizer states per parameter.
   needs.checkpoint_bytes =
-      3 * checked.layout->inventory.total() * planner::dtype_size(plan.model.dtype);
+      3 * checked.layout->inventory.total() * layout::dtype_size(plan.model.dtype);
   needs.checkpoints_kept = checkpoints_kept(plan);
   needs.torch_version = AM_TORCH_VERSION;
   place(options, here, needs);
   return needs;
 }
 
-// Where libtorch is; the wheel of NCCL lies beside the wheel of torch.
+// Candidate paths of NCCL. The nccl wheel is installed next to the torch wheel, so libtorch's path
+// leads to it.
 std::vector<std::string> nccl_libraries() {
   std::vector<std::string> libraries = {"libnccl.so.2"};
   std::ifstream maps("/proc/self/maps");
@@ -106,7 +108,7 @@ std::vector<std::string> nccl_libraries() {
 }
 
 std::string chosen_backend(const config::Plan& plan, const launch::Machine& machine) {
-  return planner::asked_backend(plan).value_or(machine.gpus.gpus.empty() ? "gloo" : "nccl");
+  return layout::asked_backend(plan).value_or(machine.gpus.gpus.empty() ? "gloo" : "nccl");
 }
 
 term::Cell status_cell(launch::CheckStatus status, const term::Style& style) {
@@ -157,7 +159,7 @@ int report(const std::vector<launch::Check>& checks, const am_apps::Output& outp
   return is_healthy(checks) ? am_apps::kFine : am_apps::kInvalid;
 }
 
-// A plan that is not valid itself needs no machine.
+// An invalid plan is refused without looking at the machine.
 int refuse_plan(const Diagnostics& found, const am_apps::Output& output) {
   am_apps::print_diagnostics(found, output);
   const auto& items = found.items();
@@ -176,7 +178,7 @@ int examine_machine(Options& options) {
   auto plan = config::load_plan(options.plan, options.overrides, found);
   if (!plan) return refuse_plan(found, options.output);
   plan->plugins = options.plugins;
-  Diagnostics variables;  // judged by a check
+  Diagnostics variables;  // reported by a check
   const auto here = place_process(options, launch::process_environment(), variables);
   const int64_t given_world = here ? here->world_size : options.nproc * options.nnodes;
   const auto checked = check_plan(*plan, given_world, found);

@@ -11,10 +11,10 @@
 #include "am/checkpoint/weights.h"
 #include "am/data/batch.h"
 #include "am/data/from_plan.h"
+#include "am/frameworks/open_weights.h"
 #include "am/run_folder/step_folders.h"
 #include "am/stored/fit.h"
 #include "am/stored/hub_names.h"
-#include "am/stored/tensor_source.h"
 #include "am/train/resume.h"
 #include "am/train/run_facts.h"
 
@@ -24,7 +24,7 @@ using namespace am;
 
 namespace {
 
-// What the job's own code says of it: ok with its words, or its error.
+// Runs `open`: ok with its text, or an error with its exception's message.
 launch::Check check(const char* name, const std::function<std::string()>& open) {
   try {
     return {name, launch::CheckStatus::kOk, open(), {}};
@@ -33,15 +33,16 @@ launch::Check check(const char* name, const std::function<std::string()>& open) 
   }
 }
 
-train::Beginning beginning_of(const config::Plan& plan, const std::filesystem::path& checkpoints) {
-  train::Beginning begin;
+train::ResumePoint resume_point_of(const config::Plan& plan,
+                                   const std::filesystem::path& checkpoints) {
+  train::ResumePoint begin;
   const std::string& wanted = plan.checkpoint.resume;
   if (wanted == "auto") {
     const auto newest = run_folder::newest_complete(checkpoints);
     if (newest.found) begin.folder = newest.found->path;
     if (!newest.found && !newest.skipped.empty()) {
       throw Error(ErrorKind::kFormat, cat("no checkpoint is whole: ", newest.skipped.front()),
-                  "--resume none starts anew");
+                  "--resume none starts a new run");
     }
   } else if (wanted != "none") {
     begin.folder = plan.resolve(wanted);
@@ -54,15 +55,15 @@ train::Beginning beginning_of(const config::Plan& plan, const std::filesystem::p
 }  // namespace
 
 std::vector<launch::Check> examine_inputs(const config::Plan& plan,
-                                          const planner::CheckedPlan& checked,
+                                          const rules::CheckedPlan& checked,
                                           const std::filesystem::path& checkpoints) {
   std::vector<launch::Check> checks;
-  train::Beginning begin;
+  train::ResumePoint begin;
   std::unique_ptr<data::BatchReader> reader;
   checks.push_back(check("checkpoint", [&]() -> std::string {
-    begin = beginning_of(plan, checkpoints);
+    begin = resume_point_of(plan, checkpoints);
     return begin.resumes() ? cat(begin.folder.string(), ", step ", begin.info.step)
-                           : "none: training starts anew";
+                           : "none: training starts at step 1";
   }));
   checks.push_back(check("data", [&] {
     const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
@@ -77,12 +78,12 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
       train::check_same_run(begin, train::run_facts(full, *checked.model, reader->source()));
       return cat("goes on from step ", begin.info.step);
     }));
-    return checks;  // its weights are the checkpoint's
+    return checks;  // the weights come from the checkpoint
   }
   checks.push_back(check("weights", [&]() -> std::string {
     const auto path = checkpoint::weights_path(plan);
     if (!path) return cat("initialised with seed ", plan.model.seed);
-    const auto source = stored::open_tensor_source(*path);
+    const auto source = frameworks::open_tensor_source(*path);
     const stored::HubNames named(*source, checked.layout->inventory);
     stored::check_fit(*checked.layout, *checked.model, named);
     return path->string();

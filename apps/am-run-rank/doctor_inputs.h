@@ -1,5 +1,5 @@
-// What a job reads before its first step, opened without one: data and tokenizer, weights, the
-// checkpoint that it would go on from.
+// Opens a job's inputs (data and tokenizer, weights, the checkpoint to resume from) without
+// starting a job.
 #pragma once
 
 #include <filesystem>
@@ -7,13 +7,13 @@
 
 #include "am/config/plan.h"
 #include "am/launch/doctor/doctor.h"
-#include "am/planner/rules.h"
+#include "am/rules/check.h"
 
 namespace am_run {
 
-// Of a checked plan that has a layout. `checkpoints`: where its step folders are.
+// Requires a checked plan that has a layout. `checkpoints`: folder of the step folders.
 std::vector<am::launch::Check> examine_inputs(const am::config::Plan& plan,
-                                              const am::planner::CheckedPlan& checked,
+                                              const am::rules::CheckedPlan& checked,
                                               const std::filesystem::path& checkpoints);
 
 }  // namespace am_run

@@ -1,15 +1,15 @@
-// am-run PLAN --dry-run: one rank's step without a job, and what it takes.
+// am-run PLAN --dry-run: runs one rank's step without a job and reports its memory.
 #include "am/train/dry_run.h"
 
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/planner/memory.h"
+#include "am/predict/memory/memory.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/term/bars.h"
 #include "am/term/table.h"
 #include "job/plan_file.h"
-#include "lives.h"
+#include "modes.h"
 
 namespace am_run {
 
@@ -20,7 +20,7 @@ using namespace am;
 struct Answer {
   train::DryRun run;
   int64_t world_size = 0;
-  int64_t predicted_bytes = 0;  // by am-plan's formulas
+  int64_t predicted_bytes = 0;  // computed by am-plan's formulas
 };
 
 Json to_json(const Answer& answer) {
@@ -108,7 +108,7 @@ int run_dry(const Options& options) {
   }
   answer.run = train::dry_run(*job, options.rank);
   answer.predicted_bytes =
-      planner::estimate_memory(job->plan, job->model, job->layout, options.rank).components.total();
+      predict::estimate_memory(job->plan, job->model, job->layout, options.rank).components.total();
   if (options.output.json) {
     am_apps::print(to_json(answer));
   } else {

@@ -1,6 +1,6 @@
-// am-run-rank ...: what am-run does on libtorch, by am-run's own command line: one rank of a plan,
-// the step of --dry-run, --verify-layout, `doctor`. am-run starts it, and becomes it where another
-// launcher starts am-run as a rank.
+// am-run-rank ...: the parts of am-run that need libtorch, with am-run's command line: one rank of
+// a plan, --dry-run, --verify-layout and `doctor`. am-run starts it for each rank, and replaces
+// itself by it if another launcher starts am-run as a rank.
 //
 //   am-run-rank --answer torch|cuda     for am-run, which has no libtorch: one line of JSON
 #include <csignal>
@@ -13,13 +13,14 @@
 #include "am/base/map_guard.h"
 #include "am/base/text.h"
 #include "am/launch/environment/environment.h"
+#include "am/launch/environment/open_files.h"
 #include "am/launch/supervise/signal_thread.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/torch_version.h"
 #include "common/output.h"
 #include "doctor.h"
 #include "job/options.h"
-#include "lives.h"
+#include "modes.h"
 
 namespace am_run {
 
@@ -27,7 +28,7 @@ namespace {
 
 using namespace am;
 
-// Of --version: libtorch's version and NCCL's.
+// Returns the versions of libtorch and NCCL, for --version.
 std::string library_versions() {
   return cat(runtime::torch_version_text(), runtime::nccl_version_text());
 }
@@ -61,6 +62,7 @@ int run(const Options& options) {
     throw Error(ErrorKind::kUsage, "no launcher has started this rank: RANK is not set",
                 "start the job with am-run");
   }
+  launch::raise_open_files(launch::open_files_of_rank(here->world_size));
   guard_mapped_files();
   return run_rank(options, *here);
 }
@@ -70,12 +72,12 @@ int run(const Options& options) {
 }  // namespace am_run
 
 int main(int argc, char** argv) {
-  const am::launch::SignalThread signals;  // before libtorch makes threads
-  std::signal(SIGPIPE, SIG_IGN);           // whoever reads our output may go, the job goes on
-  std::signal(SIGXFSZ, SIG_IGN);           // a file that must not grow is an error with its name
+  const am::launch::SignalThread signals;  // before libtorch creates threads
+  std::signal(SIGPIPE, SIG_IGN);           // the output may lose its reader; the job continues
+  std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE is an error
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "--answer" && argc == 3) {
-    // One line, whatever a library has said.
+    // Always one line, even if a library printed lines before.
     std::puts(
         am_run::answer(argv[2]).dump(-1, ' ', true, am::Json::error_handler_t::replace).c_str());
     return 0;

@@ -1,10 +1,12 @@
-// One rank: joins the job, trains, and leaves word of its own error.
+// One rank: joins the job, trains, and reports its own error.
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,24 +20,23 @@
 #include "am/base/first_line.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/compat/distributed.h"
-#include "am/compat/init_utils.h"
 #include "am/launch/cause/rank_error.h"
 #include "am/launch/environment/cores.h"
 #include "am/launch/environment/nccl.h"
 #include "am/launch/supervise/background_output.h"
 #include "am/launch/supervise/stop_signal.h"
+#include "am/layout/parameter_choice.h"
 #include "am/live/host.h"
 #include "am/observe/step_line.h"
 #include "am/parallel/parallel_model.h"
-#include "am/planner/memory.h"
-#include "am/planner/memory_savings.h"
-#include "am/planner/parameter_choice.h"
+#include "am/predict/memory/memory.h"
+#include "am/predict/memory/memory_savings.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/run_folder/run_folder.h"
 #include "am/runtime/device_error.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/nccl_environment.h"
+#include "am/runtime/store.h"
 #include "am/runtime/watchdog.h"
 #include "am/tensor/block_cache.h"
 #include "am/tensor/process_memory.h"
@@ -44,8 +45,8 @@
 #include "am/train/trainer.h"
 #include "job/locks.h"
 #include "job/plan_file.h"
-#include "lives.h"
-#include "one_voice.h"
+#include "modes.h"
+#include "once_per_job.h"
 
 namespace am_run {
 
@@ -53,7 +54,7 @@ namespace {
 
 using namespace am;
 
-std::string announcement(const planner::Job& job) {
+std::string announcement(const job::Job& job) {
   const mesh::MeshSizes& mesh = job.layout.mesh.sizes();
   std::string axes;
   for (const mesh::Axis axis : mesh::kAxes) {
@@ -69,7 +70,7 @@ std::string announcement(const planner::Job& job) {
   for (const auto& parameter : job.layout.inventory.parameters) {
     const int64_t elements = numel(parameter.shape);
     all += elements;
-    if (!planner::is_frozen(job.plan, parameter.name)) trained += elements;
+    if (!layout::is_frozen(job.plan, parameter.name)) trained += elements;
   }
   const auto short_count = [](int64_t n) { return format_short_count(static_cast<double>(n)); };
   return cat("model       ", term::echo(job.model.model_type), ", ", short_count(all),
@@ -79,7 +80,7 @@ std::string announcement(const planner::Job& job) {
              config::strategy_name(job.plan.strategy), ", ", parallel::backend_of(job.plan), "\n");
 }
 
-// How long the end of a rank waits for whoever reads its last words.
+// Time that a rank waits at its end for readers of its last output.
 constexpr auto kReaderPatience = std::chrono::seconds(5);
 
 class Rank {
@@ -88,29 +89,29 @@ class Rank {
       : options_(options), here_(here) {}
 
   int train();
-  // Leaves word of the error, for the launcher and for the ranks that wait for this one.
+  // Reports the error to the launcher and to the ranks that wait for this one. Returns the exit
+  // status.
   int report(const std::exception& error);
+  // Whether `error` is a failure of this rank's GPU.
+  bool is_of_device(const std::exception& error) const;
 
  private:
+  c10::Device device() const;
   void join(const config::Plan& plan);
   launch::RankError describe(const std::exception& error) const;
   void add_memory(launch::RankError& told, c10::Device device) const;
 
   const Options& options_;
   const launch::RankEnvironment& here_;
-  std::optional<planner::Job> job_;
-  launch::BackgroundOutput out_{STDERR_FILENO};  // no reader of it may hold up the job
-  bool silent_ = false;                          // rank 0 says the same
-  compat::Distributed dist_{compat::Variables::process(),
-                            [this](compat::LogLevel level, const std::string& message) {
-                              if (level < compat::LogLevel::kWarning) return;
-                              out_.write(term::printable_lines(cat("am-run: ", message, "\n")));
-                            }};
+  std::optional<job::Job> job_;
+  launch::BackgroundOutput out_{STDERR_FILENO};  // a slow reader must not stall the job
+  bool silent_ = false;                          // rank 0 prints the same error
+  std::optional<runtime::World> world_;          // once joined
   std::unique_ptr<runtime::Watchdog> watchdog_;
-  std::unique_ptr<live::Host> host_;  // null: nobody attaches
+  std::unique_ptr<live::Host> host_;  // null with --no-attach
 };
 
-// How long a rank waits for its peers.
+// Time limit of waits for other ranks.
 std::chrono::milliseconds patience(const Options& options, const config::Plan& plan) {
   if (options.timeout_given) return std::chrono::seconds(options.timeout_seconds);
   const std::chrono::duration<double, std::ratio<60>> minutes(plan.runtime.timeout_minutes);
@@ -123,13 +124,19 @@ void Rank::join(const config::Plan& plan) {
     ::setenv(launch::kRanksPerGpuVariable, cat(options_.ranks_per_gpu).c_str(), 1);
   }
   runtime::set_nccl_defaults(run_folder::RunFolder(run_root(options_)).logs());
-  compat::initialize_distributed(dist_, parallel::backend_of(plan), patience(options_, plan));
+  const auto waiting = [this](const std::string& reason) {
+    out_.write(term::printable_lines(cat("am-run: ", runtime::waiting_text(here_, reason), "\n")));
+  };
+  world_ = runtime::World::connect(here_, {.timeout = patience(options_, plan),
+                                           .backend = parallel::backend_of(plan),
+                                           .waiting = waiting});
+  world_->group().barrier();
   runtime::WatchdogOptions watch;
   watch.on_stall = [this](const runtime::CollectiveError& error) {
     std::_Exit(report(error));  // the main thread does not return
   };
-  watchdog_ = std::make_unique<runtime::Watchdog>(dist_.world(), std::move(watch));
-  compare_plans(plan, dist_.world());
+  watchdog_ = std::make_unique<runtime::Watchdog>(*world_, std::move(watch));
+  compare_plans(plan, *world_);
 }
 
 int Rank::train() {
@@ -138,8 +145,9 @@ int Rank::train() {
   const auto& job = job_;
   if (!job) {
     if (here_.rank == 0) am_apps::print_diagnostics(found, options_.output);
-    silent_ = !speaks_for_all(here_);
-    // Whichever rank the launcher sees first must say why: it may end the others at once.
+    silent_ = !prints_for_all(here_);
+    // Every rank throws the reason: the launcher may end the others as soon as it sees one rank
+    // fail.
     const auto is_error = [](const Diagnostic& one) { return one.severity == Severity::kError; };
     const auto first = std::find_if(found.items().begin(), found.items().end(), is_error);
     throw Error(ErrorKind::kPlan, cat("the plan is not valid: ", first->message), first->help);
@@ -149,15 +157,17 @@ int Rank::train() {
           launch::own_threads(here_, launch::process_environment(), launch::usable_cores())) {
     at::set_num_threads(static_cast<int>(*threads));
   }
-  // Never destroyed: a signal that comes while the process ends must not make a failure of it.
+  // Never destroyed, so that a signal during process exit is not reported as a failure.
   const launch::StopSignal& stop = *new launch::StopSignal;
   join(job->plan);
   const run_folder::RunFolder run(run_root(options_));
   const auto checkpoints = run_folder::checkpoint_folder(job->plan, run);
   const std::string launcher = launch::process_environment()(kJobVariable).value_or("");
-  share_folders(run, checkpoints, /*made=*/!launcher.empty(), dist_.world());
-  const auto identity = train::agree_on_job(dist_.world(), launcher);
-  const auto locks = lock_folders(run, checkpoints, identity, dist_.world());
+  share_folders(run, checkpoints, /*made=*/!launcher.empty(), *world_);
+  auto identity = train::agree_on_job(*world_, launcher);
+  const std::string began = launch::process_environment()(kBeganVariable).value_or("");
+  identity.began = std::strtod(began.c_str(), nullptr);
+  const auto locks = lock_folders(run, checkpoints, identity, *world_);
   if (first) out_.write(announcement(*job));
   std::optional<fault::Planted> planted;
   if (!options_.fault.empty()) {
@@ -172,7 +182,7 @@ int Rank::train() {
     host.log = [this](const std::string& text) { out_.write(term::echo(text) + "\n"); };
     host.stop = &stop;
     host.tcp = options_.attach_at;
-    host_ = std::make_unique<live::Host>(dist_.world(), run, std::move(host));
+    host_ = std::make_unique<live::Host>(*world_, run, std::move(host));
   }
   observe::StepLine line(job->plan.train.max_steps);
   const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
@@ -185,8 +195,8 @@ int Rank::train() {
     if (host_) host_->stepped(metrics);
   };
   if (host_) callbacks.phase = [this](const char* phase) { host_->phase_over(phase); };
-  tensor::BlockCache::install();  // this process is ours alone, and steps repeat their sizes
-  train::Trainer trainer(*job, dist_.world(), run, std::move(callbacks), {}, identity);
+  tensor::BlockCache::install();  // nothing else uses this process, and block sizes repeat
+  train::Trainer trainer(*job, *world_, run, std::move(callbacks), {}, identity);
   if (first) write_own_file(run.plan_file(), config::to_toml(trainer.plan()));
   if (host_) host_->open(trainer);
   const train::TrainResult result = trainer.run(stop, host_.get());
@@ -196,13 +206,19 @@ int Rank::train() {
   }
   if (first && result.stopped) out_.write(cat("stopped at step ", result.steps, " as asked\n"));
   out_.flush(kReaderPatience);
-  // Our own launcher says how the job ended.
+  // With am-run's launcher, the launcher reports how the job ended.
   const bool alone = !launch::process_environment()(launch::kErrorFileVariable);
   return result.stopped && alone ? options_.stopped_status : 0;
 }
 
+c10::Device Rank::device() const { return world_ ? world_->device() : c10::Device(at::kCPU); }
+
+bool Rank::is_of_device(const std::exception& error) const {
+  return runtime::device_error(error, device()).has_value();
+}
+
 launch::RankError Rank::describe(const std::exception& error) const {
-  const c10::Device device = dist_.is_initialized() ? dist_.world().device() : at::kCPU;
+  const c10::Device device = this->device();
   const auto* own = dynamic_cast<const Error*>(&error);
   const auto of_device = runtime::device_error(error, device);
   if (own == nullptr && of_device) own = &*of_device;
@@ -210,9 +226,9 @@ launch::RankError Rank::describe(const std::exception& error) const {
   launch::RankError told = launch::rank_error(own != nullptr ? *own : other, here_.rank);
   const auto* failed_device = dynamic_cast<const runtime::DeviceError*>(own);
   if (failed_device != nullptr && failed_device->out_of_memory() && job_) add_memory(told, device);
-  if (dist_.is_initialized()) {
-    told.step = dist_.world().progress().step();
-    told.last_collective = dist_.world().progress().last_collective();
+  if (world_) {
+    told.step = world_->progress().step();
+    told.last_collective = world_->progress().last_collective();
   }
   if (const auto* failed = dynamic_cast<const runtime::CollectiveError*>(&error)) {
     told.last_collective = failed->collective().name();
@@ -226,17 +242,18 @@ launch::RankError Rank::describe(const std::exception& error) const {
   return told;
 }
 
-// Adds the bytes that the GPU's allocator gave out and took, those that am-plan predicted, and the
-// keys that would need less.
+// Adds to the error the GPU allocator's allocated and reserved bytes, am-plan's prediction, and
+// plan keys that would reduce memory.
 void Rank::add_memory(launch::RankError& told, c10::Device device) const {
-  const planner::RankMemory memory =
-      planner::estimate_memory(job_->plan, job_->model, job_->layout, here_.rank);
+  const predict::RankMemory memory =
+      predict::estimate_memory(job_->plan, job_->model, job_->layout, here_.rank);
   told.message +=
       cat("; allocated at most ", format_bytes(tensor::peak_memory_bytes(device)),
           ", reserved at most ", format_bytes(tensor::peak_reserved_bytes(device)), ", predicted ",
           format_bytes(memory.components.total()), ", in ", memory.moment);
   std::vector<std::string> savings;
-  for (const auto& each : planner::memory_savings(*job_, here_.rank)) {
+  for (const auto& each :
+       predict::memory_savings(job_->plan, job_->model, job_->layout, here_.rank)) {
     savings.push_back(cat(each.key, " saves ", format_bytes(each.bytes)));
   }
   if (!savings.empty()) told.hint = am::join(savings, "; ");
@@ -246,8 +263,8 @@ int Rank::report(const std::exception& error) {
   const launch::RankError told = describe(error);
   const bool launcher_knows = launch::report_error(launch::process_environment(), told) &&
                               launch::process_environment()(launch::kErrorFileVariable).has_value();
-  // Our own launcher prints what it is told. Under another one, or on a full disk, this is all
-  // there is.
+  // am-run's launcher prints reported errors. Under another launcher, or on a full disk, this
+  // output is the only one.
   if (!launcher_knows && !silent_) {
     out_.write(cat("am-run: rank ", here_.rank, ": ", term::echo_lines(told.message), "\n"));
     if (!told.hint.empty()) out_.write(cat("help: ", term::echo_lines(told.hint), "\n"));
@@ -255,22 +272,46 @@ int Rank::report(const std::exception& error) {
   if (host_) host_->close(cat("the job has failed: ", told.message));
   out_.flush(kReaderPatience);
   if (watchdog_ && told.kind != launch::kHangError && told.kind != launch::kPeerError) {
-    dist_.world().progress().set_failed(told.message);
+    world_->progress().set_failed(told.message);
     watchdog_->publish();
   }
   return told.exit_status;
+}
+
+// The rank whose errors the process reports; global, because a terminate handler takes no
+// arguments.
+std::atomic<Rank*> g_rank = nullptr;
+
+// Reports an error of the GPU that escaped a destructor: on a GPU that has failed, even freeing a
+// tensor of pinned memory throws.
+void report_and_terminate() {
+  if (const std::exception_ptr current = std::current_exception()) {
+    try {
+      std::rethrow_exception(current);
+    } catch (const std::exception& error) {
+      Rank* rank = g_rank;
+      if (rank != nullptr && rank->is_of_device(error) &&
+          g_rank.compare_exchange_strong(rank, nullptr)) {
+        std::_Exit(rank->report(error));
+      }
+    } catch (...) {
+    }
+  }
+  std::abort();
 }
 
 }  // namespace
 
 int run_rank(const Options& options, const launch::RankEnvironment& here) {
   auto rank = std::make_unique<Rank>(options, here);
+  g_rank = rank.get();
+  std::set_terminate(report_and_terminate);
   try {
     return rank->train();
   } catch (const std::exception& error) {
     const int status = rank->report(error);
-    // Connections with collectives under way close only when these time out: what is to be said is
-    // said, so the process ends without them.
+    // A connection closes only after its pending collectives time out. All output is written, so
+    // the process exits without closing connections.
     std::_Exit(status);
   }
 }

@@ -1,4 +1,4 @@
-// am-run PLAN --verify-layout: a small model under the plan's layout against one rank.
+// am-run PLAN --verify-layout: compares a small model under the plan's layout with one rank.
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,12 +7,12 @@
 #include "am/base/fault.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/job/scaled_down_job.h"
 #include "am/mesh/sizes_json.h"
-#include "am/planner/proxy.h"
 #include "am/term/style.h"
 #include "am/train/verify_layout.h"
 #include "job/plan_file.h"
-#include "lives.h"
+#include "modes.h"
 
 namespace am_run {
 
@@ -20,11 +20,11 @@ namespace {
 
 using namespace am;
 
-Json to_json(const planner::Proxy& proxy, const train::LayoutVerdict& verdict) {
+Json to_json(const job::ScaledDownJob& proxy, const train::LayoutVerdict& verdict) {
   Json changes = Json::object();
   for (const auto& change : proxy.changes) changes[change.key] = {change.from, change.to};
   Json json = Json::object();
-  json["ok"] = !verdict.parting;
+  json["ok"] = !verdict.divergence;
   json["proxy"] = {{"world_size", proxy.mesh.world_size()},
                    {"mesh", mesh::to_json(proxy.mesh)},
                    {"layers", proxy.model.num_hidden_layers},
@@ -32,25 +32,26 @@ Json to_json(const planner::Proxy& proxy, const train::LayoutVerdict& verdict) {
   json["steps"] = verdict.steps;
   json["largest_difference"] = verdict.largest;
   json["parting"] = nullptr;
-  if (const auto& parting = verdict.parting) {
-    json["parting"] = {{"step", parting->step}, {"what", parting->what},
-                       {"name", parting->name}, {"stage", parting->stage},
-                       {"rank", parting->rank}, {"difference", parting->difference}};
+  if (const auto& divergence = verdict.divergence) {
+    json["parting"] = {{"step", divergence->step}, {"what", divergence->what},
+                       {"name", divergence->name}, {"stage", divergence->stage},
+                       {"rank", divergence->rank}, {"difference", divergence->difference}};
   }
   return json;
 }
 
-std::string to_text(const planner::Proxy& proxy, const train::LayoutVerdict& verdict,
+std::string to_text(const job::ScaledDownJob& proxy, const train::LayoutVerdict& verdict,
                     const term::Style& style) {
   std::string text = cat("on ", proxy.mesh.world_size(), " ranks in this process, in float64\n");
   for (const auto& change : proxy.changes) {
     text += cat("  ", change.key, ": ", change.to, " for ", change.from, "\n");
   }
-  if (const auto& parting = verdict.parting) {
-    const std::string whose = parting->name.empty() ? "" : " of " + parting->name;
-    return cat(text, "\n", style.paint(term::Role::kError, "differs"), " in step ", parting->step,
-               ": the ", parting->what, whose, ", by ", format_scientific(parting->difference, 1),
-               " of its norm, furthest on rank ", parting->rank, " (stage ", parting->stage, ")\n");
+  if (const auto& divergence = verdict.divergence) {
+    const std::string whose = divergence->name.empty() ? "" : " of " + divergence->name;
+    return cat(text, "\n", style.paint(term::Role::kError, "differs"), " in step ",
+               divergence->step, ": the ", divergence->what, whose, ", by ",
+               format_scientific(divergence->difference, 1), " of its norm, furthest on rank ",
+               divergence->rank, " (stage ", divergence->stage, ")\n");
   }
   return cat(text, "\n", style.paint(term::Role::kAccent, "ok"), ": ", verdict.steps,
              " steps are those of one rank; the largest difference is ",
@@ -61,9 +62,9 @@ std::string to_text(const planner::Proxy& proxy, const train::LayoutVerdict& ver
 
 int run_verify(const Options& options) {
   Diagnostics found;
-  std::optional<planner::Proxy> proxy;
+  std::optional<job::ScaledDownJob> proxy;
   if (const auto job = open_job(options, 0, nullptr, found)) {
-    proxy = planner::make_proxy(job->plan, job->model, job->layout.mesh.sizes(), found);
+    proxy = job::scaled_down(job->plan, job->model, job->layout.mesh.sizes(), found);
   }
   found.sort();
   am_apps::print_diagnostics(found, options.output);
@@ -81,7 +82,7 @@ int run_verify(const Options& options) {
   } else {
     am_apps::print(to_text(*proxy, verdict, options.output.out));
   }
-  return verdict.parting ? am_apps::kInvalid : am_apps::kFine;
+  return verdict.divergence ? am_apps::kInvalid : am_apps::kFine;
 }
 
 }  // namespace am_run

@@ -1,12 +1,14 @@
-// The launcher: checks first, then starts this machine's ranks and stays to see how they end.
+// The launcher: checks the plan, starts this machine's ranks and supervises them until they end.
 #include <iostream>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/host.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/run_folder/held_folder.h"
+#include "am/run_folder/process_begin.h"
 #include "am/run_folder/run_folder.h"
 #include "am/run_folder/step_folders.h"
 #include "am/term/caret.h"
@@ -35,10 +37,11 @@ launch::JobSpec job_spec(const Options& options, const std::filesystem::path& pr
   spec.argv = {program};
   spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
   spec.environment.emplace_back(kJobVariable, job_id);
+  spec.environment.emplace_back(kBeganVariable, format_fixed(run_folder::own_process_began(), 3));
   return spec;
 }
 
-// A restart resumes from what this job has written, else as the plan says.
+// Resumes from the job's newest checkpoint, or as the plan says if the job has written none.
 launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints,
                                      const std::string& job_id) {
   launch::RestartPolicy policy;
@@ -66,7 +69,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   const auto require_fit = [&] { require_memory(options, *job, launch::memory_of_machine()); };
   const auto program = am_apps::torch_program("am-run-rank");
   const bool alone = options.nnodes == 1;
-  if (alone) require_fit();  // before anything is written; other nodes have to be met first
+  if (alone) require_fit();  // before any file is written; otherwise after the nodes met
   const auto run = run_folder::RunFolder::create(run_root(options));
   const auto checkpoints = run_folder::checkpoint_folder(job->plan, run);
   run_folder::HeldFolder held(run.root());
@@ -77,9 +80,9 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     if (!alone) require_fit();
     if (options.node_rank != 0) return;
     locks = take_locks(run, checkpoints, job_id);
-    held = run_folder::HeldFolder(run.root());  // with its lock
+    held = run_folder::HeldFolder(run.root());  // now that it has a lock
   };
-  // Another attempt would write into a folder that is another job's, or nobody's.
+  // False if the folder now belongs to another job or to none: a restart must not write there.
   policy.possible = [&] {
     try {
       held.require();

@@ -1,6 +1,7 @@
-// am-run PLAN: launches the ranks of a plan on this machine. Without libtorch, so that it answers
-// at once; what needs libtorch is am-run-rank's (starter/torch_programs.h). am-run --exec PROGRAM:
-// launches any program. am-run doctor PLAN: judges this machine.
+// am-run PLAN launches the ranks of a plan on this machine; am-run --exec PROGRAM launches any
+// program; am-run doctor PLAN checks this machine; am-run files PLAN writes the file that starts
+// the launchers on a cluster. Does not link libtorch, so that it answers immediately; am-run-rank
+// has the parts that need it (starter/torch_programs.h).
 #include <csignal>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "am/launch/environment/environment.h"
 #include "am/launch/supervise/signal_thread.h"
+#include "cluster_files.h"
 #include "common/output.h"
 #include "job.h"
 #include "job/options.h"
@@ -43,14 +45,17 @@ int run(Options& options, int argc, char** argv) {
 }  // namespace am_run
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // whoever reads our output may go, the job goes on
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is an error with its name
+  std::signal(SIGPIPE, SIG_IGN);  // the output may lose its reader; the job continues
+  std::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE is an error that names the file
   int status = 0;
   if (argc > 1 && std::string_view(argv[1]) == "doctor") {
     const auto options = am_run::parse_doctor_options(argc - 1, argv + 1, status);
     if (!options) return status;
     return am_apps::guarded("am-run doctor", options->output,
                             [&]() -> int { am_apps::become_torch_program("am-run-rank", argv); });
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "files") {
+    return am_run::run_files(argc - 1, argv + 1);
   }
   auto options = am_run::parse_options(argc, argv, &am_apps::library_versions, status);
   if (!options) return status;

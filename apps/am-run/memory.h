@@ -1,4 +1,4 @@
-// Whether the ranks that this machine is to start fit into its memory.
+// Check that the ranks to start on this machine fit into its memory.
 #pragma once
 
 #include "am/launch/doctor/memory_fit.h"
@@ -7,9 +7,9 @@
 
 namespace am_run {
 
-// Throws Error(kPlan) with both numbers when they do not, unless --force. Plans that run on GPUs
-// are the doctor's to judge.
-void require_memory(const Options& options, const am::planner::Job& job,
-                    const am::launch::Space& memory);
+// Throws Error(kPlan) with required and available bytes if the ranks do not fit, unless --force is
+// set. Plans for GPUs are checked by am-run doctor instead.
+void require_memory(const Options& options, const am::job::Job& job,
+                    const am::launch::MemoryInfo& memory);
 
 }  // namespace am_run

@@ -1,7 +1,7 @@
-// am-run --exec PROGRAM: any program on every rank, as torchrun starts it.
+// am-run --exec PROGRAM: runs any program on every rank, as torchrun does.
 //
-// The launcher's own launcher does not matter here: `srun --ntasks-per-node 1 am-run --nnodes ...
-// --exec ...` is one am-run a machine, which starts the ranks.
+// The environment of an outer launcher is ignored: `srun --ntasks-per-node 1 am-run --nnodes ...
+// --exec ...` is one am-run per machine, which starts the ranks.
 #include <iostream>
 
 #include "am/base/error.h"
@@ -23,13 +23,13 @@ int run_program(const Options& options) {
   std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   launch::JobSpec spec = node_spec(options, options.nproc > 0 ? options.nproc : 1, run);
   spec.argv = options.command;
-  // As torchrun does. A plan's ranks choose for themselves (runtime/nccl_environment.h).
+  // torchrun's default. A plan's ranks choose their own (runtime/nccl_environment.h).
   constexpr const char* kErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
   if (!launch::process_environment()(kErrorHandling)) {
     spec.environment.emplace_back(kErrorHandling, "1");
   }
   launch::RestartPolicy policy;
-  policy.any_failure = true;  // what its exit statuses mean is the program's own
+  policy.any_failure = true;  // the program defines its own exit statuses
   return supervise_and_report(options, spec, policy, run, run_folder::HeldFolder(run.root()));
 }
 

@@ -19,7 +19,7 @@ using namespace am;
 
 namespace {
 
-// What a rank published last, of one that died without a word.
+// Returns the state that a rank published last, for a rank that died without an error report.
 std::optional<launch::LastWord> last_word(const launch::StoreServer& store, int64_t rank,
                                           int64_t restart) {
   const auto text = store.get(launch::state_key_in_store(restart, rank));
@@ -28,13 +28,14 @@ std::optional<launch::LastWord> last_word(const launch::StoreServer& store, int6
     const auto state = launch::RankState::from_json(Json::parse(*text));
     return launch::LastWord{state.step, state.whereabouts(), state.time};
   } catch (const std::exception&) {
-    return std::nullopt;  // it only adds to what is known
+    return std::nullopt;  // the report is complete without it
   }
 }
 
 }  // namespace
 
-Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
+Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec,
+                       launch::StoreTrouble trouble) {
   const bool several_nodes = options.nnodes > 1;
   if (!options.rdzv.empty()) {
     std::tie(spec.master_addr, spec.master_port) = host_and_port(options.rdzv);
@@ -44,7 +45,9 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
   if (!several_nodes && options.exec()) return;
   if (options.node_rank == 0) {
     server_ = std::make_shared<launch::StoreServer>(
-        spec.master_port, several_nodes ? launch::Reach::kNetwork : launch::Reach::kThisMachine);
+        spec.master_port,
+        several_nodes ? launch::BindScope::kNetwork : launch::BindScope::kThisMachine,
+        std::move(trouble));
     spec.master_port = server_->port();
   }
   if (server_ && !options.exec()) {
@@ -57,7 +60,7 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
   if (server_) {
     store = std::make_shared<launch::ServedStore>(server_);
   } else {
-    // Machines of one job do not start at the same moment.
+    // The machines of a job do not start at the same moment, so this waits.
     store = std::make_shared<launch::RemoteStore>(
         spec.master_addr, spec.master_port, std::chrono::seconds(options.timeout_seconds),
         [&](const std::string& reason) {
@@ -66,9 +69,10 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
         });
   }
   store_ = std::make_unique<launch::BackgroundStore>(
-      std::move(store), launch::heartbeat_key(spec.run_id, spec.node_rank));
+      std::move(store), launch::heartbeat_key(spec.run_id, spec.node_rank),
+      std::chrono::seconds(10), launch::look_interval(spec.num_nodes));
   spec.store = store_.get();
-  if (options.exec()) spec.master_port = 0;  // --rdzv's is the launchers'; node 0 chooses another
+  if (options.exec()) spec.master_port = 0;  // --rdzv is for launchers; ranks get another port
 }
 
 }  // namespace am_run

@@ -1,10 +1,10 @@
-// Where the ranks of a job, and the launchers of its nodes, meet: a store that a launcher serves.
+// Rendezvous of a job's ranks and of its nodes' launchers, in a store that a launcher serves.
 //
-//   Rendezvous rendezvous(options, spec);       // before the ranks start; lives as long as they do
+//   Rendezvous rendezvous(options, spec);       // before the ranks start; must outlive them
 //
-// A plan's ranks meet in the store of node 0's launcher: on one node at a free port, on several at
-// --rdzv. A program of --exec has its own torch, whose rank 0 serves its store; the launchers of
-// several nodes meet at --rdzv all the same.
+// A plan's ranks use the store of node 0's launcher: on one node at a free port, on several at
+// --rdzv. A program of --exec uses its own torch, whose rank 0 serves the ranks' store; the
+// launchers of several nodes still use --rdzv.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,10 @@ namespace am_run {
 
 class Rendezvous {
  public:
-  // Serves or reaches the store and fills the spec's address, port and store. Throws Error(kPeer):
-  // the port is in use, or node 0's launcher cannot be reached.
-  Rendezvous(const Options& options, am::launch::JobSpec& spec);
+  // Serves the store (node 0) or connects to it, and fills the spec's address, port and store.
+  // `trouble` is passed to the served store. Throws Error(kPeer) if the port is in use or node 0's
+  // launcher cannot be reached.
+  Rendezvous(const Options& options, am::launch::JobSpec& spec, am::launch::StoreTrouble trouble);
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/launch/environment/nccl.h"
+#include "am/launch/environment/open_files.h"
 #include "am/launch/supervise/background_output.h"
 #include "am/run_folder/job_record.h"
 #include "am/term/printable.h"
@@ -21,17 +23,20 @@ namespace {
 
 using namespace am;
 
-// What the launcher and rank 0 say to people. A reader that pauses or goes must not hold up the
-// job: the log has everything.
-class Voice {
+// Messages of the launcher and of rank 0. A reader that pauses or closes the pipe must not stall
+// the job; the log is complete in any case.
+class Console {
  public:
-  explicit Voice(const Options& options) : options_(options) {}
+  explicit Console(const Options& options) : options_(options) {}
 
   void echo(std::string_view bytes) { out_.pass_on(bytes); }
   void event(const launch::JobEvent& event);
   void failure(const launch::JobResult& result);
   void restart(int64_t restart, std::optional<int64_t> step);
-  // What is said last should be read; whoever does not read for so long will not.
+  void trouble(const std::string& message) { out_.write(message + "\n"); }
+  // Prints the goodput of a job that was restarted or that took at least a minute.
+  void goodput(const run_folder::JobTime& time, int64_t restarts);
+  // Gives a slow reader five seconds to read the last messages.
   void finish() { out_.flush(std::chrono::seconds(5)); }
 
  private:
@@ -39,7 +44,7 @@ class Voice {
   launch::BackgroundOutput out_{STDERR_FILENO};
 };
 
-void Voice::event(const launch::JobEvent& event) {
+void Console::event(const launch::JobEvent& event) {
   if (event.kind == launch::JobEventKind::kStopping) {
     out_.write("\nstopping after this step; once more to end at once\n");
   }
@@ -50,19 +55,25 @@ void Voice::event(const launch::JobEvent& event) {
   }
 }
 
-void Voice::failure(const launch::JobResult& result) {
+void Console::failure(const launch::JobResult& result) {
   out_.write(options_.output.err.paint(
       term::Role::kError, term::printable_lines(launch::describe(result), /*paint=*/false)));
 }
 
-void Voice::restart(int64_t restart, std::optional<int64_t> step) {
+void Console::restart(int64_t restart, std::optional<int64_t> step) {
   std::string line = cat("restart ", restart, " of ", options_.max_restarts);
   if (step) line += cat(" from step ", *step);
   if (!step && !options_.exec()) line += " from where the job began: no checkpoint of its own";
   out_.write(line + "\n");
 }
 
-// Nothing of a program's.
+void Console::goodput(const run_folder::JobTime& time, int64_t restarts) {
+  constexpr double kLong = 60.0;
+  if (restarts == 0 && time.total() < kLong) return;
+  out_.write(cat("goodput     ", run_folder::goodput_text(time), "\n"));
+}
+
+// Returns the job's id; empty for a job of --exec.
 std::string job_id(const launch::JobSpec& spec) {
   for (const auto& [name, value] : spec.environment) {
     if (name == kJobVariable) return value;
@@ -74,8 +85,8 @@ run_folder::JobOutcome outcome_of(const run_folder::HeldFolder& held, const std:
   return run_folder::read_outcome(run_folder::RunFolder(held.anywhere()), job);
 }
 
-// A job that was stopped in time has not failed; who started it may want to tell it from one that
-// has finished.
+// A job that was stopped in time has not failed; options.stopped_status lets the caller tell it
+// from one that has finished.
 int exit_status(const Options& options, const launch::JobResult& result,
                 const run_folder::HeldFolder& held, const std::string& job) {
   const bool may_be_stopped = result.exit_status == 0 && options.stopped_status != 0;
@@ -83,16 +94,34 @@ int exit_status(const Options& options, const launch::JobResult& result,
   return outcome_of(held, job).stopped ? options.stopped_status : 0;
 }
 
+// Returns the times of all attempts until now, and writes them to the job's record. Nothing if the
+// job never reached training, or on nodes other than rank 0's.
+std::optional<run_folder::JobTime> close_time(const launch::JobResult& result,
+                                              const run_folder::HeldFolder& held,
+                                              const std::string& job) {
+  const run_folder::RunFolder run(held.anywhere());
+  auto record = run_folder::read_record(run);
+  if (!record || record->job.id != job || record->time.until == 0.0) return std::nullopt;
+  record->time.extend(run_folder::Phase::kStopping);
+  if (result.exit_status != 0) ++record->time.failures;
+  try {
+    run_folder::write_record_in_place(run, *record);
+  } catch (const Error&) {
+    // Ignored: the record is only informational, and the job is over.
+  }
+  return record->time;
+}
+
 void print_result(const Options& options, const launch::JobResult& result, int status,
-                  const run_folder::RunFolder& run, const run_folder::HeldFolder& held,
-                  const std::string& job) {
+                  const run_folder::RunFolder& run, const run_folder::JobOutcome& outcome,
+                  const std::optional<run_folder::JobTime>& time) {
   Json json = {{"ok", result.exit_status == 0}, {"exit_status", status}};
   if (!options.exec()) {
-    const run_folder::JobOutcome outcome = outcome_of(held, job);
     json["steps"] = outcome.steps ? Json(*outcome.steps) : Json();
     json["trained_steps"] = outcome.trained_steps;
     json["loss"] = outcome.loss ? Json(*outcome.loss) : Json();
     json["stopped"] = outcome.stopped;
+    json["time"] = time ? run_folder::to_json(*time) : Json();
   }
   json["restarts"] = result.restarts;
   json["cause"] = launch::cause_json(result);
@@ -117,22 +146,39 @@ launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
 
 int supervise_and_report(const Options& options, launch::JobSpec spec, launch::RestartPolicy policy,
                          const run_folder::RunFolder& run, const run_folder::HeldFolder& held) {
-  const Rendezvous rendezvous(options, spec);
-  Voice voice(options);
+  launch::LauncherFiles files = {.ranks_here = spec.nproc};
+  if (spec.node_rank == 0) {
+    files.ranks_served = options.exec() ? 0 : spec.num_nodes * spec.nproc;
+    files.launchers_served = spec.num_nodes - 1;
+    launch::require_open_files(files);  // before it serves
+  } else {
+    policy.before_start = [files, then = std::move(policy.before_start)] {
+      launch::require_open_files(files);  // the other nodes are told of a failure
+      if (then) then();
+    };
+  }
+  Console console(options);
+  const Rendezvous rendezvous(options, spec,
+                              [&](const std::string& message) { console.trouble(message); });
   launch::JobCallbacks callbacks;
-  callbacks.output = [&](std::string_view bytes) { voice.echo(bytes); };
-  callbacks.event = [&](const launch::JobEvent& event) { voice.event(event); };
+  callbacks.output = [&](std::string_view bytes) { console.echo(bytes); };
+  callbacks.event = [&](const launch::JobEvent& event) { console.event(event); };
   policy.max_restarts = options.max_restarts;
   policy.announce = [&](const launch::JobResult& failed, int64_t restart,
                         std::optional<int64_t> step) {
-    voice.failure(failed);
-    voice.restart(restart, step);
+    console.failure(failed);
+    console.restart(restart, step);
   };
   const auto result = launch::supervise_with_restarts(spec, policy, callbacks);
-  if (result.exit_status != 0) voice.failure(result);
-  voice.finish();
-  const int status = exit_status(options, result, held, job_id(spec));
-  if (options.output.json) print_result(options, result, status, run, held, job_id(spec));
+  if (result.exit_status != 0) console.failure(result);
+  const std::string job = job_id(spec);
+  const auto time = options.exec() ? std::nullopt : close_time(result, held, job);
+  if (time) console.goodput(*time, result.restarts);
+  console.finish();
+  const int status = exit_status(options, result, held, job);
+  if (options.output.json) {
+    print_result(options, result, status, run, outcome_of(held, job), time);
+  }
   return status;
 }
 

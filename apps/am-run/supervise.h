@@ -1,5 +1,5 @@
-// What a launcher of a plan and one of a program have in common: the node's place in the job, what
-// is said on the way, and the report at the end.
+// Parts shared by the launcher of a plan and the launcher of a program: this node's share of the
+// job, output while the job runs, and the final report.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,15 @@
 
 namespace am_run {
 
-// `ranks_per_node` ranks of this node; argv is left to the caller, where they meet to a Rendezvous.
+// Returns the spec of this node's `ranks_per_node` ranks. The caller sets argv; Rendezvous fills in
+// address, port and store.
 am::launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
                               const am::run_folder::RunFolder& run);
 
-// Runs the job to its end, restarts included; rank 0's output, the launcher's words and the block
-// about a failure go to stderr, with --json one object about the job to stdout: what it did is read
-// where the folder of `run` is by then, by `held`. The exit status.
+// Runs the job to its end, including restarts, and returns the exit status. Rank 0's output, the
+// launcher's messages and the failure report go to stderr; with --json, one object about the job
+// goes to stdout. The job's results are read through `held` from wherever the folder of `run` is by
+// then.
 int supervise_and_report(const Options& options, am::launch::JobSpec spec,
                          am::launch::RestartPolicy policy, const am::run_folder::RunFolder& run,
                          const am::run_folder::HeldFolder& held);

@@ -8,27 +8,27 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/planner/cost/step_time.h"
+#include "am/predict/time/step_time.h"
 
 namespace am_calibrate {
 namespace {
 
-using am::planner::Constant;
-using am::planner::ConstantSpec;
-using am::planner::kConstants;
-using am::planner::PipelineOrder;
-using am::planner::spec_of;
-using am::planner::StepTime;
+using am::predict::Constant;
+using am::predict::ConstantSpec;
+using am::predict::kConstants;
+using am::predict::PipelineOrder;
+using am::predict::spec_of;
+using am::predict::StepTime;
 
-constexpr double kSpreadOfRuns = 0.07;  // of log(predicted / measured) that is noise
-constexpr double kBend = 1.5;           // of those; from here errors count by their absolute value
+constexpr double kSpreadOfRuns = 0.07;  // noise in log(predicted / measured)
+constexpr double kBend = 1.5;           // in units of kSpreadOfRuns; larger errors count linearly
 constexpr double kSpreadOfCompute = 0.12;
-constexpr double kSpreadOfHost = 0.7;     // of an implementation, and of a site
-constexpr double kSpreadOfSource = 0.04;  // of all times of one source's cluster
+constexpr double kSpreadOfHost = 0.7;     // for an implementation, and for a site
+constexpr double kSpreadOfSource = 0.04;  // for all times of one source's cluster
 
-// The logarithms of all constants, then two for each implementation, one for each site, and one for
-// each source: its cluster is a little faster or slower than others in all that it does. That part
-// is nobody else's, so it is fitted beside the constants and not kept.
+// The fitted parameters: logarithms of all constants, two for each implementation, one for each
+// site, and one for each source, whose cluster may be a little faster or slower than others
+// throughout. The source's factor is fitted together with the constants, but not kept.
 class Parameters {
  public:
   explicit Parameters(const RunList& runs) {
@@ -46,7 +46,7 @@ class Parameters {
     sources_.assign(sources.begin(), sources.end());
   }
 
-  // Where the logarithm of a run's source stands.
+  // Index of the logarithm for a run's source.
   size_t place_of_source(const MeasuredRun& run) const {
     const auto at = std::lower_bound(sources_.begin(), sources_.end(), source_of(run));
     return first_source() + static_cast<size_t>(at - sources_.begin());
@@ -76,7 +76,7 @@ class Parameters {
     return constants;
   }
 
-  // Distance from the prior in units of its spread.
+  // Returns the distance from the prior in units of its spread.
   double pull(const std::vector<double>& x, size_t i) const {
     if (i < kConstants) {
       const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
@@ -103,7 +103,7 @@ class Parameters {
   std::vector<std::string> sources_;
 };
 
-// A square system, by Cholesky's decomposition; `a` is symmetric and positive, row by row.
+// Solves a square system by Cholesky decomposition; `a` is symmetric positive definite, row-major.
 std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
   const size_t n = b.size();
   for (size_t i = 0; i < n; ++i) {
@@ -124,12 +124,12 @@ std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
   return b;
 }
 
-// A run with its pipeline's schedule, which does not depend on the constants.
+// A run with the order of its pipeline schedule, which does not depend on the constants.
 struct Prepared {
   const MeasuredRun* run;
   std::shared_ptr<const PipelineOrder> order;
   double weight = 1.0;
-  size_t source = 0;  // its place among the parameters
+  size_t source = 0;  // index of its parameter
 
   double log_error(const CostConstants& constants) const {
     const StepTime time = estimate_step_time(run->workload, run->gpu, constants, order.get());
@@ -205,7 +205,7 @@ class ConstantsFit {
     return out;
   }
 
-  // Huber's weight: 1 near zero, falling as 1/|r| beyond the bend.
+  // Returns Huber's weight: 1 near zero, falling as 1/|r| beyond kBend.
   static double bend(double residual) {
     const double size = std::abs(residual);
     return size <= kBend ? 1.0 : kBend / size;
@@ -224,7 +224,7 @@ class ConstantsFit {
     return sum;
   }
 
-  // The normal equations at x, with Huber's weights and the priors.
+  // Builds the normal equations at x, with Huber's weights and the priors.
   void build(const std::vector<double>& x, const std::vector<double>& residuals) {
     constexpr double kDifference = 1e-4;
     const size_t n = x.size();
@@ -262,7 +262,7 @@ class ConstantsFit {
   }
 
   std::vector<double> step(const std::vector<double>& x, double damping) const {
-    constexpr double kLongest = 0.7;  // of one logarithm at a time
+    constexpr double kLongest = 0.7;  // largest change of one logarithm per step
     std::vector<double> damped = normal_;
     for (size_t i = 0; i < x.size(); ++i) damped[i * x.size() + i] *= 1.0 + damping;
     const std::vector<double> change = solve(std::move(damped), gradient_);
@@ -324,7 +324,7 @@ std::vector<double> held_out_errors(const RunList& runs,
   return errors;
 }
 
-// FNV-1a: the same folds everywhere.
+// FNV-1a, so that folds are equal on all platforms.
 std::string fold_of_layout(const MeasuredRun& run) {
   uint32_t hash = 2166136261U;
   for (const char c : run.group) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
@@ -378,7 +378,7 @@ std::string to_toml(const Calibration& calibration) {
                     "; prior ", number(spec.prior), "\n");
   }
   text += "\n# |log(predicted / measured)| of runs that were held out\n[held_out]\n";
-  for (const auto& [name, figure] : am::planner::kHeldOut) {
+  for (const auto& [name, figure] : am::predict::kHeldOut) {
     text += am::cat(name, " = ", number(calibration.*figure), "\n");
   }
   for (const auto& [name, factors] : calibration.constants.implementations) {

@@ -1,5 +1,5 @@
-// am-calibrate: fits the constants of the time model to measured runs, and says how far off
-// held-out runs are. scripts/calibrate runs it; it is not installed.
+// am-calibrate: fits the constants of the time model to measured runs and reports the errors on
+// held-out runs. scripts/calibrate runs it; it is not installed.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <map>
@@ -7,8 +7,8 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/planner/cost/embedded_files.h"
-#include "am/planner/cost/peak_memory.h"
+#include "am/cluster/embedded_files.h"
+#include "am/predict/memory/peak_memory.h"
 #include "am/term/table.h"
 #include "calibrate/fit.h"
 #include "calibrate/measured_memory.h"
@@ -20,8 +20,8 @@ namespace {
 
 struct Options {
   std::string rows;       // empty: the built-in runs
-  std::string output;     // empty: nothing is written
-  bool evaluate = false;  // no fit
+  std::string output;     // empty: no file is written
+  bool evaluate = false;  // do not fit
 };
 
 struct Line {
@@ -36,7 +36,7 @@ struct Section {
 
 std::string percent(double share) { return am::format_fixed(100.0 * share, 1); }
 
-// One line for each value of `part`, in its order, and one for all.
+// Returns one line for each value of `part`, sorted, and one for all runs.
 Section by_part(std::string title, const RunList& runs, const std::vector<double>& errors,
                 const std::function<std::string(const MeasuredRun&)>& part) {
   std::map<std::string, std::vector<double>> parts;
@@ -68,20 +68,21 @@ Section memory_section(const MeasuredRuns& runs) {
     errors.push_back(std::log(predicted_bytes(run) / *run.memory_bytes));
   }
   return by_part("peak memory", list, errors, [](const MeasuredRun& run) {
-    return am::cat(run.workload.implementation->name, ", ", am::planner::name_of(run.metric));
+    return am::cat(run.workload.implementation->name, ", ", am::predict::name_of(run.metric));
   });
 }
 
-// Runs that fitted and are called impossible; runs that ran out of memory and are called fitting.
+// Counts runs that fitted but are predicted not to, and runs that ran out of memory but are
+// predicted to fit.
 std::pair<int, int> wrong_verdicts(const MeasuredRuns& runs) {
   std::pair<int, int> wrong = {0, 0};
   for (const MeasuredRun& run : runs) {
-    const auto peak = am::planner::worst_peak_memory(run.workload);
-    const auto verdict = am::planner::fit_into(*run.workload.implementation, peak.total(), run.gpu);
+    const auto peak = am::predict::worst_peak_memory(run.workload);
+    const auto verdict = am::predict::fit_into(*run.workload.implementation, peak.total(), run.gpu);
     if (run.out_of_memory) {
-      wrong.second += verdict == am::planner::Fit::kFits ? 1 : 0;
+      wrong.second += verdict == am::predict::Fit::kFits ? 1 : 0;
     } else if (run.seconds) {
-      wrong.first += verdict == am::planner::Fit::kTooLarge ? 1 : 0;
+      wrong.first += verdict == am::predict::Fit::kTooLarge ? 1 : 0;
     }
   }
   return wrong;
@@ -100,13 +101,13 @@ std::string to_text(const Section& section, const am::term::Style& style) {
   return table.text(style) + "\n";
 }
 
-// Nothing when a row is wrong; `found` says which.
+// Returns nothing if a row is wrong; `found` gets the errors.
 std::optional<MeasuredRuns> read_runs(const Options& options, am::Diagnostics& found) {
   const bool own = !options.rows.empty();
   const std::string text =
-      own ? am::read_file(options.rows) : std::string(am::planner::measured_file("runs.csv"));
+      own ? am::read_file(options.rows) : std::string(am::cluster::measured_file("runs.csv"));
   auto runs =
-      am::planner::read_measured_runs(text, own ? options.rows : "plans/measured/runs.csv", found);
+      am::predict::read_measured_runs(text, own ? options.rows : "plans/measured/runs.csv", found);
   if (found.ok() && timed(runs).empty() && !options.output.empty()) {
     found.error("csv.syntax", am::Span{.file = options.rows}, "no row has a time to fit to",
                 "columns step_seconds or tokens_per_second_per_gpu; the header of "
@@ -117,9 +118,9 @@ std::optional<MeasuredRuns> read_runs(const Options& options, am::Diagnostics& f
 
 std::vector<Section> fitted_sections(const RunList& runs, const CostConstants& constants) {
   return {by_part("step time, fitted", runs, log_errors(runs, constants), kind_of),
-          by_part("step time, five folds over layouts", runs,
+          by_part("step time, 5-fold cross-validation over layouts", runs,
                   held_out_errors(runs, fold_of_layout, constants), kind_of),
-          by_part("step time, each source left out", runs,
+          by_part("step time, cross-validation leaving one source out", runs,
                   held_out_errors(runs, source_of, constants), source_of)};
 }
 
@@ -130,7 +131,7 @@ int run(const Options& options, const am_apps::Output& output) {
   const RunList list = timed(*runs);
   std::vector<Section> sections;
   if (options.evaluate) {
-    const CostConstants& constants = am::planner::default_calibration().constants;
+    const CostConstants& constants = am::predict::default_calibration().constants;
     sections.push_back(by_part("step time, by the constants as they are", list,
                                log_errors(list, constants), kind_of));
   } else {

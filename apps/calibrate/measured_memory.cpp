@@ -1,23 +1,23 @@
 #include "calibrate/measured_memory.h"
 
-#include "am/planner/cost/peak_memory.h"
+#include "am/predict/memory/peak_memory.h"
 
 namespace am_calibrate {
 namespace {
 
-using am::planner::MemoryMetric;
-using am::planner::PeakMemory;
-using am::planner::Workload;
+using am::predict::MemoryMetric;
+using am::predict::PeakMemory;
+using am::predict::Workload;
 
-// Bytes as a metric reports them.
+// Returns the bytes that a metric reports.
 double measured_as(MemoryMetric metric, const Workload& workload, const PeakMemory& peak) {
   switch (metric) {
     case MemoryMetric::kAllocated:
       return peak.total();
     case MemoryMetric::kReserved:
-      return reserved_bytes(*workload.implementation, peak.total());
+      return am::predict::reserved_bytes(*workload.implementation, peak.total());
     case MemoryMetric::kProcess:
-      return process_bytes(*workload.implementation, peak.total());
+      return am::predict::process_bytes(*workload.implementation, peak.total());
     case MemoryMetric::kModelStates:
       return peak.states() + peak.workspace;
     case MemoryMetric::kHeldActivations:
@@ -30,7 +30,7 @@ double measured_as(MemoryMetric metric, const Workload& workload, const PeakMemo
 
 }  // namespace
 
-double predicted_bytes(const am::planner::MeasuredRun& run) {
+double predicted_bytes(const am::predict::MeasuredRun& run) {
   const auto last = static_cast<int64_t>(run.workload.pp) - 1;
   PeakMemory peak;
   if (run.last_stage) {

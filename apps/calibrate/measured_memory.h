@@ -1,12 +1,12 @@
-// What the memory model says of a measured run: its rank, its metric.
+// Predicted memory of a measured run, for its rank and metric.
 //
 //   predicted_bytes(run) / *run.memory_bytes;
 #pragma once
 
-#include "am/planner/cost/measured_runs.h"
+#include "am/predict/time/measured_runs.h"
 
 namespace am_calibrate {
 
-double predicted_bytes(const am::planner::MeasuredRun& run);
+double predicted_bytes(const am::predict::MeasuredRun& run);
 
 }  // namespace am_calibrate

@@ -30,7 +30,7 @@ void add_flag_names(const CLI::App& app, std::vector<std::string>& names) {
   }
 }
 
-// The innermost command that was named on the line.
+// Returns the innermost command named on the line.
 const CLI::App& active_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : *chosen.back();
@@ -42,8 +42,8 @@ std::string usage_hint(const CLI::App& app, const CLI::App& command) {
   return am::cat("`", name, " --help` shows what it takes");
 }
 
-// A line that is wrong says on stderr what is; with --json anywhere on it stdout has its object
-// too, whose diagnostic is about no file.
+// Context for errors of the command line. They are printed on stderr; if --json appears anywhere on
+// the line, stdout also gets an object whose diagnostic has no file.
 struct WrongLine {
   const CLI::App& app;
   bool json;
@@ -66,7 +66,7 @@ int complain(const WrongLine& line, const std::string& message, const std::strin
   return kUnusable;
 }
 
-// "check has it": the commands that know a flag; empty: none does.
+// Returns the commands that have a flag, as in "check has it"; empty if none does.
 std::string commands_with(const CLI::App& app, const std::string& flag) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -98,7 +98,8 @@ int unknown_command(const WrongLine& line, const std::string& word) {
                           "commands: ", am::join(names, ", ")));
 }
 
-// The first word that is neither a flag nor a flag's value: a tool with commands must know it.
+// Returns the first word that is neither a flag nor a flag's value; in a tool with commands it must
+// be one of them.
 std::optional<std::string> first_word(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -115,7 +116,7 @@ std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
   const WrongLine line{app, asks_for_json(argc, argv)};
   const auto word = first_word(app, argc, argv);
   const bool known = word && std::find(names.begin(), names.end(), *word) != names.end();
-  // What stands before the command may be the value of an option that is not known.
+  // The word may be the value of an unknown option before the command.
   if (word && !known && argc > 2) {
     const auto* const at = std::find(argv + 1, argv + argc, *word);
     if (at > argv + 1 && am::starts_with(at[-1], "-") &&
@@ -127,8 +128,8 @@ std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
   return unknown_command(line, *word);
 }
 
-// The first option on the line that neither the command nor the tool has. CLI11 takes the value of
-// such an option for an argument, and complains about that one.
+// Returns the first option that neither the command nor the tool has. CLI11 treats the value of
+// such an option as an argument and complains about that instead.
 std::optional<std::string> first_unknown(const CLI::App& app, int argc, char** argv) {
   const CLI::App& command = active_command(app);
   for (int i = 1; i < argc; ++i) {

@@ -1,4 +1,5 @@
-// What the tools' command lines have in common: flags, exit statuses, and "did you mean".
+// Shared command-line code of the tools: common flags, exit statuses and "did you mean"
+// suggestions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,20 +24,21 @@ struct CommonFlags {
 
 void add_color(CLI::App& app, CommonFlags& flags);
 void add_json(CLI::App& app, CommonFlags& flags, const std::string& help);
-// `--set section.key=value`, repeatable; it takes one word each time, so that a file may follow.
+// Adds `--set section.key=value`. Repeatable; each takes one word, so a positional file may follow.
 void add_set(CLI::App& app, std::vector<std::string>& texts);
 std::vector<am::config::Override> overrides_of(const std::vector<std::string>& texts);
 
-// `--allow-plugins`, or AM_ALLOW_PLUGINS=1.
+// Adds `--allow-plugins`; AM_ALLOW_PLUGINS=1 has the same effect.
 void add_plugins(CLI::App& app, CommonFlags& flags);
 
-// A check for options: an integer of at least `low`, said in words.
+// Returns an option check that accepts integers of at least `low` and describes the violation in
+// words.
 std::function<std::string(const std::string&)> integer_from(int64_t low);
 
-// Parses. Nothing: go on. Otherwise the exit status: 0 after help or version, 2 after a wrong line,
-// about which a message with the nearest known name stands on stderr, and with --json in the object
-// on stdout. CLI11's own statuses never
-// get out.
+// Parses the command line. Returns nothing if parsing succeeded; otherwise the exit status: 0 after
+// help or version, 2 after a wrong line. For a wrong line it prints a message with the nearest
+// known name to stderr and, with --json, an object to stdout. CLI11's own statuses are never
+// returned.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
 }  // namespace am_apps

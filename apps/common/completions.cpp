@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
 
-// "am-plan" as a part of a shell function's name.
+// Returns "am-plan" as a valid part of a shell function's name.
 std::string identifier(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
-// One line, in single quotes.
+// Quotes one line in single quotes.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
@@ -44,7 +44,7 @@ std::vector<std::string> names_of(const std::vector<CommandDescription>& command
   return names;
 }
 
-// The words that an argument of the command is one of; empty: any.
+// Returns the legal values of the command's argument; empty if any is legal.
 std::vector<std::string> argument_values(const CommandDescription& command) {
   for (const OptionDescription& option : command.options) {
     if (option.is_argument && !option.values.empty()) return option.values;
@@ -60,7 +60,7 @@ bool takes_files(const CommandDescription& command) {
 
 // ---- bash -------------------------------------------------------------------
 
-// What follows an option with a value.
+// Returns the `case` branches that complete an option's value.
 std::string bash_values(const CommandDescription& command, const std::string& indent) {
   std::string out;
   for (const OptionDescription& option : command.options) {
@@ -112,7 +112,7 @@ std::string bash(const CommandDescription& tool) {
 
 // ---- zsh --------------------------------------------------------------------
 
-// Text inside of "[...]" of an option's specification.
+// Escapes text for the "[...]" of an option's specification.
 std::string bracketed(const std::string& text) {
   std::string out;
   for (const char c : text) {

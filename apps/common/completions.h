@@ -1,4 +1,4 @@
-// Completions of a tool's command line, for the shells that people use.
+// Generates shell completions of a tool's command line.
 //
 //   source <(am-plan completions bash)
 #pragma once
@@ -11,11 +11,11 @@
 
 namespace am_apps {
 
-// "bash", "zsh", "fish"
+// Supported shells: "bash", "zsh", "fish".
 std::span<const std::string_view> shell_names();
 
-// A script for one of shell_names() that completes commands, options, values from a list, and
-// files where files are meant.
+// Returns a script for one of shell_names() that completes commands, options, enumerated values,
+// and paths where a file is expected.
 std::string completions(const CommandDescription& tool, std::string_view shell);
 
 }  // namespace am_apps

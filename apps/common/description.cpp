@@ -9,7 +9,7 @@
 namespace am_apps {
 namespace {
 
-// "WHEN:{auto,always,never}": what CLI11 makes of a type's name and its checks.
+// Parses the choices in CLI11's type name, such as "WHEN:{auto,always,never}".
 std::vector<std::string> values_of(const std::string& type) {
   const size_t open = type.find('{');
   const size_t close = type.find('}', open == std::string::npos ? 0 : open);
@@ -17,7 +17,7 @@ std::vector<std::string> values_of(const std::string& type) {
   return am::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-// What options and arguments that take a path are called.
+// Value names of options and arguments that take a path.
 bool names_file(std::string_view value) {
   constexpr std::array<std::string_view, 9> kFiles = {"FILE", "PLAN",   "CSV", "DIR", "CONFIG",
                                                       "ROWS", "TARGET", "A",   "B"};

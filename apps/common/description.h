@@ -1,5 +1,5 @@
-// A command line as data: what shell completions and manual pages are made from. It is read off
-// the parser itself, so that they never say something else than --help.
+// A command line as data, from which shell completions and manual pages are generated. It is read
+// from the parser itself, so it always agrees with --help.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,12 +10,12 @@
 namespace am_apps {
 
 struct OptionDescription {
-  std::vector<std::string> names;  // "--json", "-o"; of an argument its name, "PLAN"
-  bool is_argument = false;        // by position
+  std::vector<std::string> names;  // "--json", "-o"; for an argument its name, "PLAN"
+  bool is_argument = false;        // positional
   bool is_required = false;
   bool is_repeatable = false;
-  std::string value;                // "FILE"; empty: a flag without one
-  std::vector<std::string> values;  // the legal ones, where there is a list
+  std::string value;                // "FILE"; empty for a flag without a value
+  std::vector<std::string> values;  // legal values, if they are enumerated
   bool is_file = false;             // completed as a path
   std::string help;
 };
@@ -23,13 +23,13 @@ struct OptionDescription {
 struct CommandDescription {
   std::string name;
   std::string help;
-  std::string footer;  // the example
+  std::string footer;  // example
   std::vector<OptionDescription> options;
   std::vector<CommandDescription> commands;
-  std::vector<std::pair<std::string, std::string>> words;  // that its prompt takes, with their help
+  std::vector<std::pair<std::string, std::string>> words;  // prompt commands with their help
 };
 
-// The tool and, below it, its commands; options of the tool itself also hold for the commands.
+// Describes the tool and all its commands. Options of the tool itself also apply to the commands.
 CommandDescription describe(const CLI::App& app);
 
 }  // namespace am_apps

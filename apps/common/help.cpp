@@ -14,7 +14,7 @@
 namespace am_apps {
 namespace {
 
-// CLI11's own layout; descriptions are broken inside their column.
+// CLI11's layout, with descriptions wrapped inside their column.
 class FoldedHelp : public CLI::Formatter {
  public:
   explicit FoldedHelp(int width) : width_(width) {}
@@ -49,7 +49,8 @@ class FoldedHelp : public CLI::Formatter {
   }
 
  private:
-  // Choices that would make the left column wider than the terminal stand in the description.
+  // True if the choices make the left column wider than the terminal; they then move to the
+  // description.
   bool is_long(const CLI::Option* option) const {
     const std::string all = Formatter::make_option_opts(option);
     const size_t width = option->get_name(false, true).size() + all.size();

@@ -8,7 +8,7 @@
 namespace am_apps {
 namespace {
 
-// Text as troff prints it: no line is taken for a request, dashes can be copied.
+// Escapes text for troff: no line is read as a request, and dashes stay copyable.
 std::string escaped(const std::string& text) {
   std::string out;
   bool line_begins = true;
@@ -35,7 +35,7 @@ std::string title(std::string name, const std::string& version) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// "\fB--rank\fR \fIR\fR"
+// Returns "\fB--rank\fR \fIR\fR".
 std::string heading(const OptionDescription& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.names) {

@@ -11,13 +11,13 @@
 
 namespace am_apps {
 
-// The tool's own page; `version` stands in the footer.
+// Returns the page of the tool itself, with `version` in the footer.
 std::string man_page(const CommandDescription& tool, const std::string& version);
-// The page of one of its commands: "am-plan-check".
+// Returns the page of one command, "am-plan-check".
 std::string man_page(const CommandDescription& tool, const CommandDescription& command,
                      const std::string& version);
 
-// All of them with their files' names: {"am-plan.1", "..."}, {"am-plan-check.1", "..."}.
+// Returns all pages with their file names: {"am-plan.1", "..."}, {"am-plan-check.1", "..."}.
 std::vector<std::pair<std::string, std::string>> man_pages(const CommandDescription& tool,
                                                            const std::string& version);
 

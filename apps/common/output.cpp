@@ -15,7 +15,7 @@
 namespace am_apps {
 namespace {
 
-// An error without a place in a file, as a diagnostic of the rule "io", "format", ... .
+// Converts an error without a place in a file into a diagnostic of rule "io", "format", and so on.
 am::Diagnostics as_diagnostics(const am::Error& error) {
   am::Diagnostics found;
   found.error(am::to_string(error.kind()), {}, error.what(), error.hint());
@@ -42,7 +42,7 @@ Output Output::of(bool json, am::term::ColorMode color) {
   return output;
 }
 
-// Flushed, so that results and diagnostics keep their order on a terminal.
+// Flushes, so that results and diagnostics keep their order on a terminal.
 void print(const std::string& text) { std::cout << text << std::flush; }
 
 void print_file(const std::string& text) {

@@ -34,7 +34,7 @@ class PrintableBuffer : public std::streambuf {
     waiting_.append(text, static_cast<size_t>(size));
     constexpr size_t kMost = size_t{1} << 16;
     if (waiting_.size() < kMost) return size;
-    // A sequence ends within its line.
+    // Sequences do not cross lines, so complete lines can be written.
     const size_t end = waiting_.rfind('\n');
     if (end == std::string::npos) return size;
     const std::string rest = waiting_.substr(end + 1);
@@ -57,7 +57,7 @@ class PrintableBuffer : public std::streambuf {
   }
 
   std::streambuf* inner_;
-  std::mutex mutex_;  // am-repl's notices come from a thread of their own
+  std::mutex mutex_;  // am-repl prints notices from a separate thread
   std::string waiting_;
   bool paint_ = false;
 };

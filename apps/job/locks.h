@@ -1,4 +1,4 @@
-// The locks of a job of a plan: whoever started it holds its folders, from before the first rank to
+// Folder locks of a plan's job, held by the process that started it from before the first rank to
 // after the last.
 #pragma once
 
@@ -11,12 +11,14 @@
 
 namespace am_run {
 
-// Of a rank's environment: the job's id, from the launcher of ours that started it and holds its
+// Environment variable of a rank with the job's id, set by am-run's launcher, which holds the job's
 // folders.
 inline constexpr const char* kJobVariable = "AM_JOB_ID";
+// Environment variable with the job's start by its launcher's clock: Unix time in seconds.
+inline constexpr const char* kBeganVariable = "AM_JOB_BEGAN";
 
-// The run folder's, and that of a folder for checkpoints which lies elsewhere; made where it is
-// missing. Says on stderr when a job had left one behind. Throws as RunLock::take.
+// Locks the run folder and, if it lies elsewhere, the checkpoint folder, which is created if
+// missing. Notes on stderr a lock that an earlier job left behind. Throws as RunLock::take.
 std::vector<am::run_folder::RunLock> take_locks(const am::run_folder::RunFolder& run,
                                                 const std::filesystem::path& checkpoints,
                                                 const std::string& job);

@@ -18,8 +18,7 @@ namespace am_run {
 namespace {
 
 constexpr const char* kRunDescription =
-    "Launches the training that a plan describes, and trains; or launches any other program.\n"
-    "\n"
+    "Launches the training that a plan describes, and trains; or launches any other program.\n\n"
     "Examples:\n"
     "  am-run plans/quickstart.toml                          start this machine's ranks\n"
     "  am-run plan.toml --steps 20 --set optimizer.lr=3e-4   override the plan\n"
@@ -28,13 +27,15 @@ constexpr const char* kRunDescription =
     "  srun am-run plan.toml                                 under a launcher each process is a "
     "rank\n"
     "  am-run --nproc 8 --exec python train.py --lr 3e-4     any program that torchrun can start\n"
-    "  am-run doctor plan.toml                               is this machine fit for the plan?";
+    "  am-run doctor plan.toml                               is this machine fit for the plan?\n"
+    "  am-run files plan.toml --slurm                        a script for sbatch, or --jobset";
 
 constexpr const char* kExecHelp =
     "Start this program on every rank, with torchrun's variables, in the place of a plan (--nproc: "
     "1 unless given); all that follows is its command line";
 
-// A path on the command line is relative to here; in a plan it would be relative to the plan.
+// A path on the command line is relative to the current folder; in a plan it is relative to the
+// plan.
 std::string resume_value(const std::string& text) {
   if (text == "auto" || text == "none") return text;
   return std::filesystem::absolute(text).lexically_normal().string();
@@ -49,7 +50,7 @@ std::string quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-// --exec ends our own line: what follows belongs to the program.
+// Returns the number of am-run's own arguments; those from --exec on belong to the program.
 int own_arguments(int argc, char** argv) {
   return static_cast<int>(
       std::find_if(argv, argv + argc,
@@ -57,7 +58,7 @@ int own_arguments(int argc, char** argv) {
       argv);
 }
 
-// CLI11's form: empty where it is one.
+// CLI11 validator: returns an empty text for a fault's name.
 std::string is_fault(const std::string& name) {
   if (am::fault::find(name)) return {};
   std::vector<std::string> names;
@@ -90,7 +91,7 @@ std::string is_tcp_address(const std::string& text) {
   }
 }
 
-// What CLI11's own checks cannot say: how the flags for several machines fit together.
+// Checks that CLI11 cannot express: consistency of the flags for several machines.
 std::string rendezvous_problem(const Options& options) {
   if (!options.rdzv.empty() && !is_host_and_port(options.rdzv)) {
     return "--rdzv: expected HOST:PORT, e.g. node0:29500";
@@ -117,7 +118,7 @@ void add_placement(CLI::App& app, Options& options) {
       ->check(am_apps::integer_from(0));
   app.add_option("--rdzv", options.rdzv, "HOST:PORT of machine 0, for several machines");
   app.add_option("--ranks-per-gpu", options.ranks_per_gpu,
-                 "Ranks that may share a GPU over NCCL 2.30 or newer (default: 1)")
+                 "Number of ranks that may share a GPU (default: 1; more need NCCL 2.30 or newer)")
       ->check(am_apps::integer_from(1));
 }
 
@@ -168,10 +169,10 @@ std::optional<Options> parse_options(int argc, char** argv,
       ->check(am_apps::integer_from(1));
   app.add_option("--resume", resume,
                  "auto: the run folder's newest whole checkpoint; none; or a checkpoint")
-      ->take_last();  // a restart's stands behind the user's
+      ->take_last();  // a restart appends its own after the user's
   app.add_option("--max-restarts", options.max_restarts,
-                 "Start all ranks again after a failure, at most so often, from the newest "
-                 "checkpoint of this job (default: 0)")
+                 "Restart all ranks after a failure, at most N times, from the newest checkpoint "
+                 "of this job (default: 0)")
       ->check(am_apps::integer_from(0));
   add_placement(app, options);
   app.add_option("--timeout", options.timeout_seconds,
@@ -180,10 +181,10 @@ std::optional<Options> parse_options(int argc, char** argv,
       ->check(am_apps::integer_from(1));
   auto* no_attach =
       app.add_flag("!--no-attach", options.attach,
-                   "Let nobody attach to the job: no socket in the run folder's control/");
+                   "Do not allow attaching to the job: no socket in the run folder's control/");
   app.add_option("--attach-at", attach_at,
-                 "Let am-repl attach over TCP too, whoever knows RUN/control/token; 0 is any free "
-                 "port, and without HOST it is this machine's own (127.0.0.1)")
+                 "Let am-repl also attach over TCP, with the token in RUN/control/token; port 0 is "
+                 "any free port, HOST is this machine (127.0.0.1) by default")
       ->type_name("[HOST:]PORT")
       ->check(is_tcp_address)
       ->excludes(no_attach);
@@ -194,19 +195,19 @@ std::optional<Options> parse_options(int argc, char** argv,
   app.add_flag("--force", options.force,
                "Start ranks that need more memory than this machine has available");
   auto* dry_run = app.add_flag("--dry-run", options.dry_run,
-                               "Make one rank's step on the meta device, in a pretended world, and "
+                               "Make one rank's step on the meta device, in a fake world, and "
                                "print its memory and its collectives");
   app.add_option("--rank", options.rank, "The rank of --dry-run (default: 0)")
       ->check(am_apps::integer_from(0))
       ->needs(dry_run);
   app.add_flag("--verify-layout", options.verify_layout,
-               "Train a small model under the plan's layout in this process, and hold it against "
+               "Train a small model under the plan's layout in this process, and compare it with "
                "one rank")
       ->excludes(dry_run);
   app.add_option(
          "--fault", options.fault,
-         "Plant a mistake, to see --verify-layout find it, or what else does while the plan "
-         "trains: tp_input_sum, ...")
+         "Inject a bug, to test that --verify-layout, or another check of a training job, finds "
+         "it: tp_input_sum, ...")
       ->check(is_fault)
       ->excludes(dry_run);
   am_apps::add_plugins(app, flags);

@@ -9,7 +9,8 @@ namespace {
 
 using namespace am;
 
-// One process a machine (srun --ntasks-per-node=1, a pod): its options make it the launcher there.
+// True if the outer launcher runs one process per machine (srun --ntasks-per-node=1, a pod), which
+// then launches that machine's ranks.
 bool is_one_of_nodes(const Options& options, const launch::RankEnvironment& here) {
   return here.local_world_size == 1 && options.nnodes == here.world_size;
 }
@@ -21,8 +22,8 @@ void refuse_options(const Options& options, const launch::RankEnvironment& here,
                   "'s variables make this process rank ", here.rank, " of ", here.world_size,
                   ", which starts no ranks"),
               cat("leave these options to ", here.launcher,
-                  "; or start one process a machine, with --nnodes their number, for am-run to "
-                  "start the ranks"));
+                  "; or start one process per machine, with --nnodes set to the number of "
+                  "machines, for am-run to start the ranks"));
 }
 
 void place_node(const launch::NodeEnvironment& node, Options& options, Diagnostics& found) {

@@ -1,5 +1,5 @@
-// Which part of a job this process is: by the options on its command line, then by the variables of
-// the launcher that started it.
+// Role of this process in a job, from its command line and from the environment of the launcher
+// that started it.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,11 @@
 
 namespace am_run {
 
-// The rank that another launcher has made of this process; nothing where the process is to start
-// ranks itself. The variables of one machine (PET_*) fill the placement of `options`, unless the
-// command line gives one. Errors of rule "launch.environment": variables that are wrong, and
-// options that contradict them.
+// Returns the rank that another launcher assigned to this process, or nothing if this process must
+// start ranks itself. PET_* variables describe one machine whose ranks am-run must start: they set
+// --nproc, --nnodes, --node-rank and --rdzv in `options`, unless the command line sets any of
+// these. Invalid variables, and options that contradict them, are errors of rule
+// "launch.environment".
 std::optional<am::launch::RankEnvironment> place_process(
     Options& options, const am::launch::EnvironmentLookup& lookup, am::Diagnostics& found);
 

@@ -4,14 +4,14 @@ namespace am_run {
 
 using namespace am;
 
-std::optional<planner::Job> open_job(const Options& options, int64_t world_size,
-                                     const planner::CudaProbe& why_no_cuda, Diagnostics& found) {
-  return planner::open_job({.file = options.plan,
-                            .overrides = options.overrides,
-                            .world_size = world_size,
-                            .plugins = options.plugins,
-                            .why_no_cuda = options.dry_run ? nullptr : why_no_cuda},
-                           found);
+std::optional<job::Job> open_job(const Options& options, int64_t world_size,
+                                 const layout::CudaProbe& why_no_cuda, Diagnostics& found) {
+  return job::open_job({.file = options.plan,
+                        .overrides = options.overrides,
+                        .world_size = world_size,
+                        .plugins = options.plugins,
+                        .why_no_cuda = options.dry_run ? nullptr : why_no_cuda},
+                       found);
 }
 
 std::filesystem::path run_root(const Options& options) {

@@ -69,7 +69,7 @@ std::optional<int> parse_options(int argc, char** argv,
   auto* from_file = app.add_option("-f,--file", script, "Run the commands of this file, and end")
                         ->type_name("SCRIPT");
   from_file->excludes(inline_commands);
-  am_apps::add_json(app, flags, "One object on stdout: {\"results\": [..]}, an entry a command");
+  am_apps::add_json(app, flags, "One object on stdout: {\"results\": [..]}, one entry per command");
   am_apps::add_set(app, sets);
   app.add_option("--nproc", options.nproc, "Ranks of a plan (default: the plan's)")
       ->check(am_apps::integer_from(1))
@@ -77,14 +77,13 @@ std::optional<int> parse_options(int argc, char** argv,
   app.add_option("--tokenizer", options.tokenizer,
                  "bytes, or a tokenizer.json (default: the plan's or the folder's own)")
       ->type_name("NAME");
-  app.add_option("--token", options.token,
-                 "Of a job at tcp://HOST:PORT: a copy of its control/token")
+  app.add_option("--token", options.token, "Copy of control/token, for a job at tcp://HOST:PORT")
       ->type_name("FILE");
   app.add_flag("--force", options.force,
                "Try what needs more memory than this machine has available");
   app.add_flag("--write", options.write,
-               "Of a running job: allow what changes it (save, set optimizer.lr); without, it is "
-               "only looked at");
+               "Allow commands that change a running job (save, set optimizer.lr); the default is "
+               "read-only");
   app.add_flag_callback(
       kManFlag, [&] { throw CLI::CallForVersion(manual(app), 0); },
       "Print the manual page, with all commands of a session");

@@ -19,23 +19,23 @@ struct Options {
   std::optional<std::string> commands;  // -c
   std::optional<std::string> script;    // -f
   std::string tokenizer;
-  std::string token;  // the file that a job at tcp:// is shown
+  std::string token;  // file with the token of a job at tcp://
   std::vector<am::config::Override> overrides;
   int64_t nproc = 0;
-  bool write = false;  // what changes a job that runs is allowed
-  bool force = false;  // what does not fit into this machine's memory is tried all the same
+  bool write = false;  // allow commands that change a running job
+  bool force = false;  // try commands even if they do not fit into this machine's memory
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;
-  // Of commands, drawn on a terminal; null: there is none.
+  // Progress of commands, shown on a terminal; null: not shown.
   std::shared_ptr<am::inspect::Progress> progress;
 };
 
-// Nothing: go on with `options`. Otherwise the exit status: 0 after help or version, 2 after a
-// wrong line. `libraries`: what --version says of libtorch and NCCL.
+// Returns nothing if parsing succeeded; otherwise the exit status: 0 after help or version, 2 after
+// a wrong line. `libraries`: text about libtorch and NCCL for --version.
 std::optional<int> parse_options(int argc, char** argv,
                                  const std::function<std::string()>& libraries, Options& options);
 
-// These tell of all commands: only am-repl-values knows them.
+// Flags whose output covers all commands, which only am-repl-values knows.
 inline constexpr const char* kManFlag = "--man";
 inline constexpr const char* kSchemaFlag = "--schema";
 

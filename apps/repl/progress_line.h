@@ -1,5 +1,5 @@
-// A line on stderr that says how far a command is, for who waits before a terminal. It comes when a
-// command takes half a second, and goes with it.
+// Progress line on stderr for users at a terminal. It appears when a command takes longer than half
+// a second and disappears when the command ends.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace am_repl {
 
-// While it lives.
+// Shown while the object exists.
 class ProgressLine {
  public:
   ProgressLine(const am::inspect::Progress& progress, std::string command, am::term::Style style);
@@ -27,7 +27,7 @@ class ProgressLine {
 
   const am::inspect::Progress& progress_;
   const std::string command_;
-  const am::term::Style style_;  // of stderr
+  const am::term::Style style_;  // for stderr
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
@@ -38,8 +38,8 @@ class ProgressLine {
 std::string progress_text(const std::string& command, int64_t done, int64_t total, double seconds,
                           const am::term::Style& style);
 
-// An interpreter whose sessions tell `progress`, with such a line for each of its commands. Both
-// outlive it.
+// An interpreter that shows a progress line for each command; its sessions report to `progress`.
+// Both must outlive it.
 class WatchedInterpreter : public am::inspect::Interpreter {
  public:
   WatchedInterpreter(std::unique_ptr<am::inspect::Interpreter> inner,

@@ -1,4 +1,5 @@
-// What both parts of am-repl do around a session: read the script, open the target, report.
+// Session handling shared by am-repl and am-repl-values: reads the script, opens the target,
+// reports.
 #pragma once
 
 #include <functional>
@@ -14,23 +15,23 @@
 
 namespace am_repl {
 
-// -c's text or -f's file; nothing where commands come from standard input. Throws am::Error(kIo)
-// for a file that cannot be read.
+// Returns -c's text or -f's file; nothing if commands come from standard input. Throws
+// am::Error(kIo) if the file cannot be read.
 std::optional<std::string> script_text(const Options& options);
 
-// What the command line says of the session.
+// Returns the session's options from the command line.
 am::inspect::SessionOptions session_options(const Options& options);
 
-// The session behind the user's console. Tells what is worth telling of it at its beginning.
+// Returns a console around the interpreter. Prints the session's note, if any, on stderr.
 std::unique_ptr<am::inspect::Console> console_of(std::unique_ptr<am::inspect::Interpreter> opened,
                                                  const Options& options);
 
-// Runs a script to its end; the exit status. `report` as in reported().
+// Runs a script to its end and returns the exit status. `report` as in reported().
 int run_to_end(am::inspect::Console& console, const Source& script, const Options& options,
                am::Json* report);
 
-// Calls `run` with what --json prints, or with null; an error becomes a part of it, and goes on to
-// the caller, who says it to people.
+// Calls `run` with the object that --json prints, or with null without --json. An error is added to
+// the object and rethrown, so that the caller also prints it as text.
 int reported(const Options& options, const std::function<int(am::Json* report)>& run);
 
 }  // namespace am_repl

@@ -23,7 +23,7 @@ using am::inspect::Outcome;
 
 namespace {
 
-// `place`: "checks.am:3: `show x`: ", or nothing.
+// `place`: "checks.am:3: `show x`: ", or empty.
 void print_error(const am::inspect::CommandError& error, const std::string& place,
                  const am::term::Style& style) {
   std::cerr << style.paint(am::term::Role::kError, "error") << ": "
@@ -94,7 +94,7 @@ int run_script(Interpreter& interpreter, const Source& source, const am_apps::Ou
   while (more) {
     std::string piece;
     more = source(piece);
-    // Line by line, so that an error can name its own.
+    // One line at a time, so that an error can cite its line number.
     for (size_t first = 0; first < piece.size();) {
       const size_t end = std::min(piece.find('\n', first), piece.size() - 1) + 1;
       ++number;

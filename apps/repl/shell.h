@@ -1,4 +1,4 @@
-// Runs the commands of a script and shows what they answer.
+// Runs the commands of a script and prints their outcomes.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,20 @@
 
 namespace am_repl {
 
-// Where a script's text comes from, piece by piece: appends to `text`; false at the end.
+// Source of a script's text: appends the next piece to `text`; returns false at the end.
 using Source = std::function<bool(std::string& text)>;
 Source from_text(std::string text);
-// Throws am::Error(kIo) when it cannot be read.
+// Throws am::Error(kIo) on a read error.
 Source from_file_descriptor(int fd);
 
-// Stops at the first command that fails. Exit status: 0, or 1 after a failed command.
-// `name`: of the file whose lines errors name; empty: they name none. With `results`, entries of
-// INTERFACE's "results" are added to it and nothing is printed.
+// Runs commands up to the first that fails or quits. Returns the exit status: 0, or 1 after a
+// failed command. `name`: file name that errors cite with a line number; errors cite neither if it
+// is empty. With `results`, each outcome's JSON is appended to it and nothing is printed.
 int run_script(am::inspect::Interpreter& interpreter, const Source& source,
                const am_apps::Output& output, am::Json* results, const std::string& name = {});
 
-// Shows what a command answered, or adds it to `results`; `place` says where the command stands,
-// `print` shows its text. False when a script ends there.
+// Prints a command's outcome, or appends it to `results`. `place` prefixes the error message,
+// `print` prints the text of a result. Returns false if the script must end here.
 using Print = std::function<void(const std::string& text)>;
 bool show(const am::inspect::Outcome& outcome, const am_apps::Output& output, am::Json* results,
           const std::string& place = {}, const Print& print = {});

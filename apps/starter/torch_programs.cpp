@@ -27,15 +27,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the build, relative to the folder of the tools as it is laid out in the build folder and when
-// it is installed.
-constexpr std::string_view kPrograms = AM_TORCH_PROGRAMS;     // their folder
-constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // folders, a colon between them
-constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // the same
+// Set by the build, relative to the tools' folder: folders of the build tree and of an
+// installation.
+constexpr std::string_view kPrograms = AM_TORCH_PROGRAMS;     // folder of the programs
+constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // colon-separated, of libtorch
+constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // colon-separated, of the CUDA plugin
 
 fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-// Files of this name in these folders, in their order.
+// Returns the existing files of this name, in the order of the folders.
 std::vector<fs::path> find_in(std::string_view folders, const char* name) {
   std::vector<fs::path> files;
   for (const std::string& folder : split(std::string(folders), ':')) {
@@ -46,10 +46,11 @@ std::vector<fs::path> find_in(std::string_view folders, const char* name) {
   return files;
 }
 
-// Whether ranks surely load the libtorch of the build, told without loading it: none was preloaded,
-// and what the dynamic linker can find is of the same size, to the byte. False: one has to look.
+// Returns whether ranks are certain to load the build's libtorch, without loading it: none is
+// preloaded, and every one that the dynamic linker can find has the same size in bytes. If false,
+// only loading it can tell.
 bool has_compiled_torch() {
-  if (::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version") != nullptr) return false;  // LD_PRELOAD
+  if (::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version") != nullptr) return false;  // preloaded
   const char* given = std::getenv("LD_LIBRARY_PATH");
   std::vector<fs::path> found = find_in(given == nullptr ? "" : given, "libtorch_cpu.so");
   const std::vector<fs::path> own = find_in(kTorchPlaces, "libtorch_cpu.so");
@@ -74,8 +75,8 @@ std::string read_all(int fd) {
 
 constexpr const char* kWhoAnswers = "am-run-rank";
 
-// The line of JSON with which it answers. Throws Error(kRuntime) with its own words when
-// it cannot: libtorch may lack what it needs.
+// Returns am-run-rank's answer, one line of JSON. If it cannot start, for example because libtorch
+// lacks a library, throws Error(kRuntime) with its output.
 Json ask(const char* question) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -91,7 +92,7 @@ Json ask(const char* question) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  // Libraries may have said something before.
+  // Libraries may have printed lines before.
   Json answer = Json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
   if (status == 0 && answer.is_object()) return answer;
   throw Error(ErrorKind::kRuntime, cat(kWhoAnswers, " does not start: ", text));
@@ -112,7 +113,7 @@ fs::path torch_program(const std::string& name) {
   fs::path program = (own_folder() / kPrograms / name).lexically_normal();
   if (::access(program.c_str(), X_OK) == 0) return program;
   throw Error(ErrorKind::kRuntime, cat("cannot run ", program.string(), ": ", std::strerror(errno)),
-              "the tools are installed together with it: build or install automesh anew");
+              "the tools are installed together with it: build or install automesh again");
 }
 
 void become_torch_program(const std::string& name, char** argv) {
@@ -124,7 +125,7 @@ void become_torch_program(const std::string& name, char** argv) {
 
 std::string library_versions() {
   const bool plugin = !find_in(kPluginPlaces, "libautomesh_cuda.so").empty();
-  // Another NCCL than the build's may be loaded.
+  // The NCCL loaded at run time may differ from the build's.
   const bool runs_nccl =
       plugin && (launch::visible_gpus().count > 0 || launch::loaded_nccl_version());
   if (runs_nccl || !has_compiled_torch()) {

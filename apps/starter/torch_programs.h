@@ -1,8 +1,8 @@
-// Programs that have libtorch, started by tools that have none: loading libtorch takes longer than
-// most of what am-run and am-repl say. See decision 12.
+// Starts the programs that link libtorch from tools that do not: loading libtorch takes longer than
+// most answers of am-run and am-repl. See decision 12.
 //
-//   am-run-rank      of am-run: a rank of a plan, a dry run, the doctor
-//   am-repl-values   of am-repl: what reads values
+//   am-run-rank      for am-run: a rank of a plan, a dry run, the doctor
+//   am-repl-values   for am-repl: commands that read values
 #pragma once
 
 #include <filesystem>
@@ -13,21 +13,21 @@
 
 namespace am_apps {
 
-// Where one is. Throws am::Error(kRuntime) when it is not there.
+// Returns the program's path. Throws am::Error(kRuntime) if it is missing.
 std::filesystem::path torch_program(const std::string& name);
 
-// This process goes on as that program, with the same arguments. Throws as torch_program.
+// Replaces this process by the program, with the same arguments. Throws as torch_program.
 [[noreturn]] void become_torch_program(const std::string& name, char** argv);
 
-// Of --version: libtorch's version and NCCL's.
+// Returns the versions of libtorch and NCCL, for --version.
 std::string library_versions();
 
-// Throws am::Error(kRuntime) with both versions when such a program would load another libtorch
-// than the one that this build was compiled with.
+// Throws am::Error(kRuntime) with both versions if such a program would load another libtorch than
+// the one of the build.
 void require_compiled_torch();
 
-// What keeps NCCL from running here; nothing: it can run. Where there is a GPU this asks
-// am-run-rank, once.
+// Returns the reason why NCCL cannot run here, or nothing if it can. If there is a GPU, this asks
+// am-run-rank, once per process.
 std::optional<am::launch::CudaProblem> why_no_cuda();
 
 }  // namespace am_apps

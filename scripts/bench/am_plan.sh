@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# How long am-plan takes to start and answer: each command's best and median of 30 whole processes (the search: of 5), and the
-# memory of the largest. The aims: check under 10 ms, memory and cost under 20 ms, the search under 1 s and 500 MiB. `true` is the
-# floor that starting any process sets.
+# Measures the time in which am-plan starts and answers: best and median of 30 whole processes for
+# each command (5 for the search), and the largest peak memory. The aims: check under 10 ms, memory
+# and cost under 20 ms, the search under 1 s and 500 MiB. `true` shows the time of starting any
+# process, a lower bound.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

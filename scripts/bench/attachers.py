@@ -34,7 +34,7 @@ FAILING = {"ls nothing"}
 
 
 def start(build, folder, name, steps, *arguments):
-    """The job and its run folder, when it can be attached to."""
+    """Runs the job; yields it and, if it can be attached to, its run folder."""
     run = folder / name
     job = subprocess.Popen(
         [build / "bin" / "am-run", ROOT / "plans" / "quickstart.toml", "--run-dir", run, "--set", f"train.max_steps={steps}",
@@ -108,7 +108,7 @@ def idle_clients(build, folder, clients, steps, rounds):
     for place in range(rounds):
         kinds = [("closed", 0, ("--no-attach",)), ("nobody", 0, ()), (f"{clients} idle", clients, ())]
         found = {}
-        for at in range(len(kinds)):  # each first in turn
+        for at in range(len(kinds)):  # rotate, so that each kind is first equally often
             kind, count, arguments = kinds[(place + at) % len(kinds)]
             found[kind] = median_step(build, folder, f"{place} {kind}", steps, count, *arguments)
         for (kind, other), all_ratios in ratios.items():

@@ -36,7 +36,7 @@ PIECE = 16 << 20
 
 
 def parameters():
-    """Names and shapes of the benchmarks' model."""
+    """Returns names and shapes of the benchmarks' model."""
     hidden, inner, vocab = SHAPE["hidden"], SHAPE["intermediate"], SHAPE["vocab"]
     found = {"model.embed_tokens.weight": (vocab, hidden), "lm_head.weight": (vocab, hidden),
              "model.norm.weight": (hidden,)}
@@ -49,7 +49,7 @@ def parameters():
     return found
 
 
-# ---- a rank of PyTorch's -----------------------------------------------------------------------------
+# ---- a PyTorch rank ----------------------------------------------------------------------------------
 
 
 def peer_rank(folder):
@@ -77,7 +77,7 @@ def peer_rank(folder):
     dcp.save(state, checkpoint_id=f"{folder}/peer")
     dist.barrier()
     took = time.perf_counter() - start
-    # One copy of this rank's state, into memory that is there.
+    # Copies this rank's state once, into allocated memory.
     own = [each.to_local() for each in state["model"].values()]
     own += [each.to_local() for states in state["optim"]["state"].values() for each in states.values()]
     target = torch.zeros(sum(each.numel() for each in own))
@@ -98,11 +98,11 @@ def run_peer(folder):
     return json.loads([rank.communicate(timeout=300)[0] for rank in ranks][0])
 
 
-# ---- am-run's -----------------------------------------------------------------------------------------
+# ---- am-run --------------------------------------------------------------------------------------------
 
 
 def seconds(text):
-    """Of am-run's "41 ms" or "1.2 s"."""
+    """Converts am-run's "41 ms" or "1.2 s" to seconds."""
     number, unit = text.split()
     return float(number) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[unit]
 
@@ -128,7 +128,7 @@ def run_ours(build, folder, background):
 
 
 def write_direct(folder, size):
-    """Two processes, as the ranks are."""
+    """Copies in two processes, as the ranks do."""
     start = time.perf_counter()
     children = []
     for number in range(2):

@@ -19,7 +19,7 @@ from jobs import ROOT, busy_programs
 
 
 def run_ranks(command, size, busy=0):
-    """So many ranks of one thread, beside so many busy programs; what rank 0 printed."""
+    """Runs `ranks` ranks of one thread beside `busy` busy programs; returns the output of rank 0."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

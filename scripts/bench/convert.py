@@ -63,7 +63,7 @@ def make(folder, goal):
         filled += size_of(each[1])
     weight_map = {}
     noise = bytearray(os.urandom(1 << 24))
-    noise[1::2] = bytes(each & 0x80 | 0x3C for each in noise[1::2])  # numbers around 0.01 in bfloat16
+    noise[1::2] = bytes(each & 0x80 | 0x3C for each in noise[1::2])  # values near 0.01 in bfloat16
     for number, tensors in enumerate(files):
         name = f"model-{number + 1:05}-of-{len(files):05}.safetensors"
         header, end = {}, 0
@@ -122,7 +122,8 @@ def export(am_repl, source, goal, *options):
 
 
 def command_line(description):
-    """The options of benchmarks on large made-up models, and the am-repl to use."""
+    """Parses the options of benchmarks on large generated models; returns them and the path of
+    am-repl."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", default=str(ROOT / "build"))
     parser.add_argument("--gb", type=float, default=8)

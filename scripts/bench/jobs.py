@@ -1,14 +1,15 @@
-"""What the benchmarks against PyTorch share: a job of two ranks, am-run's or PyTorch's, and its figures.
+"""Shared parts of the benchmarks against PyTorch: jobs of two ranks, with am-run or PyTorch, and
+their figures.
 
-Both sides train the same model from scratch on synthetic tokens: 2 ranks of one thread, Gloo, float32,
-gradient clipping and AdamW. Figures are, of a job,
+Both sides train the same model from scratch on synthetic tokens: 2 ranks of one thread, Gloo,
+float32, gradient clipping and AdamW. Figures of a job:
   tokens/s   of the median step after the third
-  cpu        seconds of processor that a rank takes for such a step, which other programs change least
-  peak       the largest resident set of a rank
-  of it      what the rank added to the same program with its libraries loaded: the job's own memory
-  launch     from the command to the first step (of PyTorch: two processes, without torchrun)
+  cpu        processor seconds of a rank per such step; least affected by other programs
+  peak       largest resident set of a rank
+  of it      the rank's peak minus that of the same program with only its libraries loaded
+  launch     from the command to the first step (for PyTorch: two processes, without torchrun)
   1st step   from the command to the end of the first step
-With --busy N so many programs that do nothing but compute run beside every job, am-run's and PyTorch's alike.
+With --busy N, N programs that only compute run beside every job.
 """
 
 import argparse
@@ -56,7 +57,7 @@ def model_config(shape):
 
 
 def plain_loss(model, tokens):
-    """Of a model whose logits are whole."""
+    """Cross-entropy of a model whose logits are not sharded."""
     import torch
 
     logits = model(input_ids=tokens[:, :-1]).logits
@@ -64,8 +65,9 @@ def plain_loss(model, tokens):
 
 
 def train_peer(make, shape, steps, replicas=2, loss_of=plain_loss, clip=None, passes=None):
-    """A rank of PyTorch's. `make()` gives the sharded model; so many of the two ranks have samples of
-    their own. `passes(model, tokens)`: forward and backward, in the place of those of loss_of; it gives the loss."""
+    """Runs a PyTorch rank. `make()` returns the sharded model; `replicas` of the two ranks have
+    different samples. `passes(model, tokens)` replaces forward and backward of loss_of, and
+    returns the loss."""
     import torch
     import torch.distributed as dist
 
@@ -101,7 +103,7 @@ def train_peer(make, shape, steps, replicas=2, loss_of=plain_loss, clip=None, pa
 
 
 def parameter_groups(model):
-    """DTensors and tensors apart: a fused optimizer takes one kind at a time."""
+    """Separates DTensors from tensors: a fused optimizer group may hold only one kind."""
     from torch.distributed.tensor import DTensor
 
     sharded = [each for each in model.parameters() if isinstance(each, DTensor)]
@@ -110,7 +112,7 @@ def parameter_groups(model):
 
 
 def start_peers(script, arguments):
-    """Two processes of `script`, as ranks of one thread."""
+    """Starts two processes of `script`, as ranks of one thread."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -124,7 +126,8 @@ def start_peers(script, arguments):
 
 
 def run_peer(script, arguments, shape, replicas=2):
-    """Two processes of `script`, which calls train_peer when it is given these arguments."""
+    """Runs two processes of `script`, which calls train_peer when it gets these arguments; returns
+    the figures."""
     begin = time.perf_counter()
     ranks = start_peers(script, arguments)
     times, cpu, found, first = [], [], {}, {}
@@ -145,7 +148,7 @@ def run_peer(script, arguments, shape, replicas=2):
 
 
 def plan_text(shape, folder, steps, strategy, mesh="", replicas=2):
-    """A plan on two ranks; `strategy` and `mesh` are lines of these sections."""
+    """Returns a plan for two ranks; `strategy` and `mesh` are lines of these sections."""
     return f"""
 [model]
 path = "{folder}"
@@ -190,13 +193,13 @@ def children_of(pid):
 
 
 def processor_seconds(pid):
-    """What a rank that `pid` launched has taken so far, on average."""
+    """Returns the mean processor seconds so far of the ranks that `pid` launched."""
     ticks = []
     for child in children_of(pid):
         try:
             name, rest = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)
             fields = rest.split()
-            if "am-run-rank" in name:  # and not the process that guards them
+            if "am-run-rank" in name:  # not the process that guards the ranks
                 ticks.append(int(fields[11]) + int(fields[12]))
         except OSError:
             pass
@@ -211,7 +214,7 @@ def peak_of_loaded(build):
 
 
 class PeakOfChildren(threading.Thread):
-    """The largest resident set that a child process of `pid` has had."""
+    """Samples the largest resident set of any child process of `pid`."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -223,7 +226,7 @@ class PeakOfChildren(threading.Thread):
 
 
 def run_ours(build, shape, steps, strategy, mesh="", replicas=2, shared=True, config=model_config):
-    """A job of am-run; `shared`: collectives through shared memory, not Gloo's."""
+    """Runs a job with am-run; `shared`: collectives through shared memory instead of Gloo."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "config.json").write_text(json.dumps(config(shape)))
         plan = Path(folder, "plan.toml")
@@ -255,7 +258,7 @@ def run_ours(build, shape, steps, strategy, mesh="", replicas=2, shared=True, co
 
 # ---- both ------------------------------------------------------------------------------------------------
 
-# Ends with its parent, whatever kills that.
+# Ends when its parent ends, however that happens.
 BUSY_LOOP = """
 import os
 parent = os.getppid()
@@ -267,7 +270,7 @@ while os.getppid() == parent:
 
 @contextlib.contextmanager
 def busy_programs(count):
-    """So many programs that take all the processor time that they get, until the block ends."""
+    """Runs `count` programs that use all processor time they get, until the block ends."""
     programs = [subprocess.Popen([sys.executable, "-S", "-c", BUSY_LOOP]) for _ in range(count)]
     try:
         yield
@@ -282,7 +285,7 @@ def figures(shape, replicas, times, cpu, peak, loaded, launch, first):
     tokens = replicas * shape["batch"] * shape["seq"]
     return {
         "speed": tokens / statistics.median(times[3:]),
-        "cpu": (cpu[-2] - cpu[2]) / (len(cpu) - 4),  # am-run ends while its last line is read
+        "cpu": (cpu[-2] - cpu[2]) / (len(cpu) - 4),  # without the last sample, taken while am-run exits
         "peak": peak / 2**20,
         "of it": (peak - loaded) / 2**20,
         "launch": launch,
@@ -301,7 +304,7 @@ FORMS = {
 
 
 def shard_by_layer(model):
-    """PyTorch's FSDP2 on two CPUs: a unit a layer, and the rest."""
+    """Applies PyTorch's FSDP2 on two CPUs: one unit per layer, and one for the rest."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -313,7 +316,7 @@ def shard_by_layer(model):
 
 
 def faster(found, names):
-    """Of the named jobs that ran the one with the most tokens a second; None: there was none."""
+    """Returns the fastest of the named jobs that ran; None if none did."""
     return max(
         (name for name in names if name in found),
         default=None,
@@ -322,7 +325,7 @@ def faster(found, names):
 
 
 def argument_parser(description):
-    """What every benchmark of jobs is asked."""
+    """Returns the parser of the options common to all benchmarks of jobs."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", default=ROOT / "build", type=Path)
     parser.add_argument("--shape", choices=sorted(SHAPES))
@@ -334,7 +337,8 @@ def argument_parser(description):
 
 
 def run(description, kinds, peer_rank, compare_shape):
-    """A benchmark whose peers are told apart by one word: peer_rank(kind, shape, steps) is a rank of PyTorch's."""
+    """Runs a benchmark whose peers are named by one word: peer_rank(kind, shape, steps) runs a
+    PyTorch rank."""
     parser = argument_parser(description)
     parser.add_argument("--rank-of", choices=sorted(kinds), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -349,9 +353,10 @@ def compare_shapes(compare_shape, options):
 
 
 def compare(title, jobs, peer_of, options):
-    """Runs the jobs one after the other in every round, so that a slow spell of the machine meets all of
-    them, and prints medians over the rounds; of a job with a peer also those of the ratios to it. `peer_of` gives
-    the peer of a job, or is a function of the figures that gives that. `options`: argument_parser's."""
+    """Runs all jobs in turn in every round, so that a slow phase of the machine affects all of
+    them, and prints medians over the rounds and, for a job with a peer, median ratios to it.
+    `peer_of` maps jobs to peers, or is a function from the figures to such a map. `options`:
+    from argument_parser."""
     jobs = {job: run for job, run in jobs.items() if not options.only or job in options.only}
     found = {job: [] for job in jobs}
     for _ in range(options.rounds):

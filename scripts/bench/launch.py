@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""How long a job takes to begin.
+"""Measures the time to start a job.
 
   scripts/bench/launch.py [BUILD]     (default: build)
 
-From the start of am-run to the first finished collectives of its two ranks: rank 0 prints its "model"
-line after the ranks have joined, met in a barrier and compared their plans. The aim is under 1 s.
-Beside it what one process pays to load libtorch, which is the floor. Then how long the store takes to
-serve many processes that join at once; the aim is 256 in under 15 s.
+The time is from the start of am-run to the first finished collectives of its two ranks: rank 0
+prints its "model" line after the ranks have joined, passed a barrier and compared their plans.
+The aim is under 1 s. For comparison it prints the time of one process to load libtorch, a lower
+bound. It also measures how long the store takes to serve many processes that join together; the
+aim is 256 in under 15 s.
 """
 
 import os

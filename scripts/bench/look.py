@@ -25,7 +25,7 @@ PLACES = ("disk", "cache")
 
 
 def run(command, place):
-    """(seconds, peak bytes) of reading from there."""
+    """Returns (seconds, peak bytes) of a command that reads from there."""
     if place == "disk":
         empty_cache()
     begin = time.perf_counter()

@@ -46,7 +46,7 @@ def parameters():
 
 
 def parts(shape, ranks):
-    """(rank, offset, shape) of rows, as even as fsdp2 cuts them."""
+    """Returns (rank, offset, shape) of each part when rows are split as evenly as fsdp2 does."""
     each = -(-shape[0] // ranks)
     for rank in range(ranks):
         first = min(rank * each, shape[0])
@@ -70,7 +70,7 @@ def make_sparse(folder, ends, label=""):
 
 
 def make_dcp(folder, ranks):
-    """Returns the parts."""
+    """Writes the folder; returns the number of parts."""
     import torch
     from torch.distributed.checkpoint.filesystem import _StorageInfo
     from torch.distributed.checkpoint.metadata import (
@@ -96,7 +96,7 @@ def make_dcp(folder, ranks):
 
 
 def make_ours(folder, ranks):
-    """As am-run's index and marker are (lib/am/run_folder/shard_index.h)."""
+    """Writes index and marker in am-run's format (lib/am/run_folder/shard_index.h)."""
     ends = [4096] * ranks
     count = 0
     tensors = {}
@@ -121,7 +121,8 @@ def make_ours(folder, ranks):
 
 
 def run(command):
-    """(processor seconds, peak bytes); this process is small, whose size a child's peak begins with."""
+    """Returns (processor seconds, peak bytes) of a command. A child's peak starts at this process's
+    size, which is small."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status != 0:
@@ -140,14 +141,14 @@ print(began, time.process_time() - began, file=sys.stderr)
 
 
 def run_python(folder):
-    """Processor seconds with all imports, and of reading and listing alone."""
+    """Returns processor seconds with all imports, and of reading and listing only."""
     done = subprocess.run([sys.executable, "-c", PYTHON, folder], capture_output=True, text=True, check=True)
     imports, alone = (float(word) for word in done.stderr.split()[-2:])
     return imports + alone, alone
 
 
 def make(kind, folder, ranks):
-    """In a process of its own, which may grow."""
+    """Runs in a separate process, whose memory may grow."""
     code = (f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import open_checkpoints as made; "
             f"from pathlib import Path; print(made.make_{kind}(Path({str(folder)!r}), {ranks}))")
     return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How long it takes to open many tensors.
+"""Measures the time to open many tensors.
 
   scripts/bench/open_tensors.py [BUILD]     (default: build)
 
-Processor seconds of `am-repl FOLDER -c info`, the median of five, on sparse files: one file of many tensors, and
-92,160 tensors in 160 files with an index, as a large mixture of experts is stored. Of each figure the start of am-repl,
-with one tensor, is a part. The aim is 92,160 tensors in under a second, and a time that grows as their number does.
+Prints processor seconds of `am-repl FOLDER -c info`, the median of five, on sparse files: one
+file of many tensors, and 92,160 tensors in 160 files with an index, the form of a large mixture
+of experts. Each figure includes the start of am-repl, which is measured with one tensor. The aim
+is 92,160 tensors in under a second, and time proportional to the number of tensors.
 """
 
 import json

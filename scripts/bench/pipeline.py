@@ -15,7 +15,7 @@ SCHEDULES = {"1f1b": "Schedule1F1B", "gpipe": "ScheduleGPipe"}
 
 
 def half_of(config, rank):
-    """A stage: hidden states in and out, tokens into the first, logits out of the last."""
+    """A stage: hidden states in and out; the first takes tokens, the last returns logits."""
     import torch
     from transformers import LlamaForCausalLM
 

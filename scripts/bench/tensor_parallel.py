@@ -23,7 +23,7 @@ PEERS = {
 
 
 def outer_styles(sequence, loss):
-    """Of what is outside of the layers."""
+    """Returns the parallel styles of the modules outside the layers."""
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel
 
@@ -59,7 +59,8 @@ def layer_styles(sequence):
 
 
 def clip(model, max_norm=1.0):
-    """Of parts the sum over ranks, of what every rank has its own; PyTorch's coefficient."""
+    """Clips by the norm over both ranks: sums squares of sharded parameters over ranks and counts
+    replicated ones once; then scales with PyTorch's coefficient."""
     import torch
     import torch.distributed as dist
     from torch.distributed.tensor import DTensor

@@ -1,5 +1,6 @@
-# How our own code is compiled: C++20, warnings as errors, ccache and mold when present.
-# Targets take the options by linking am::compile_options privately; nothing here leaks to users of the installed library.
+# Compile options of the project: C++20, warnings as errors, ccache and mold if present. Targets get
+# the options by linking am::compile_options privately; users of the installed library are not
+# affected.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -9,24 +10,27 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, RelWithDebInfo" FORCE)
 endif()
-# -O2 as distributions build, and no -g: libtorch's templates make debug information the larger part of the build time.
+# -O2 as distributions build, and no -g: debug information of libtorch's templates takes most of the
+# build time.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
-# -fPIC everywhere, executables included: libraries and programs can then share one precompiled header.
+# -fPIC everywhere, executables included, so that libraries and programs can share one precompiled
+# header.
 add_compile_options(-fPIC)
 
 add_library(am_compile_options INTERFACE)
 add_library(am::compile_options ALIAS am_compile_options)
 target_compile_options(am_compile_options INTERFACE
   -Wall -Wextra -Wpedantic
-  -Wno-missing-field-initializers  # Span{.file = file}: fields that a designated initialiser leaves out have defaults
+  -Wno-missing-field-initializers  # Span{.file = file}: fields that a designated initialiser omits have defaults
   -Wnon-virtual-dtor -Woverloaded-virtual -Wvla -Wcast-qual -Wzero-as-null-pointer-constant)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(am_compile_options INTERFACE
     -Wshadow=local -Wsuggest-override -Wduplicated-cond -Wduplicated-branches -Wlogical-op
-    # g++ 12 reports these inside inlined std::string, std::vector and std::optional code (GCC bugs 105329, 105562, 107852).
+    # g++ 12 reports false positives inside inlined std::string, std::vector and std::optional code
+    # (GCC bugs 105329, 105562, 107852).
     -Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
-    # Tells when a precompiled header could not be used, which would otherwise only be slow.
+    # Warns if a precompiled header could not be used, which would only make the build slow.
     -Winvalid-pch)
 endif()
 if(AM_WERROR)
@@ -43,7 +47,8 @@ endif()
 
 find_program(AM_CCACHE ccache)
 if(AM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The sloppiness lets ccache serve files that use a precompiled header, and the precompiled header itself.
+  # This sloppiness lets ccache serve files that use a precompiled header, and the precompiled
+  # header itself.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${AM_CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -54,7 +59,7 @@ endif()
 find_program(AM_MOLD mold)
 if(AM_MOLD)
   include(CheckLinkerFlag)
-  check_linker_flag(CXX -fuse-ld=mold AM_LINKS_WITH_MOLD)  # g++ before 12.1 does not know the name
+  check_linker_flag(CXX -fuse-ld=mold AM_LINKS_WITH_MOLD)  # unknown to g++ before 12.1
   if(AM_LINKS_WITH_MOLD)
     add_link_options(-fuse-ld=mold)
   endif()

@@ -1,20 +1,22 @@
-# libautomesh_cuda.so: NCCL's engine (lib/am/cuda), a plugin that libautomesh loads when a plan asks for a GPU.
+# libautomesh_cuda.so: all code that needs CUDA (lib/am/cuda: a rank's GPU, NCCL groups, kernels that
+# NVRTC compiles), a plugin that libautomesh loads when a plan uses a GPU.
 #
-#   -DAM_WITH_CUDA=AUTO                 built where everything that it needs is found; one status line says so
-#   -DAM_WITH_CUDA=ON|OFF               what is missing is an error; never built
-#   -DAM_NCCL_INCLUDE_DIR=DIR           the folder of nccl.h
-#   -DAM_CUDA_INCLUDE_DIR=DIR           the folder of the toolkit's cuda_runtime_api.h, cublas_v2.h, ...
+#   -DAM_WITH_CUDA=AUTO                 built if all that it needs is found; a status line reports the result
+#   -DAM_WITH_CUDA=ON|OFF               ON: a missing dependency is an error; OFF: never built
+#   -DAM_NCCL_INCLUDE_DIR=DIR           folder of nccl.h
+#   -DAM_CUDA_INCLUDE_DIR=DIR           folder of the toolkit's cuda_runtime_api.h, cublas_v2.h, ...
 #
-# It needs headers and libtorch only: no nvcc, no GPU, no driver. scripts/setup --gpu brings them; the default set-up does
-# not, because cuBLAS's, cuSPARSE's and cuSOLVER's headers come in wheels of a gigabyte. The CUDA libraries are needed by
-# libtorch_cuda.so alone and looked for when the plugin is loaded.
-# Sets AM_CUDA_MISSING (empty: it is built) and AM_NCCL_VERSION.
+# It needs only headers and libtorch: no nvcc, no GPU, no driver. scripts/setup --gpu installs them;
+# the default set-up does not, because the headers of cuBLAS, cuSPARSE and cuSOLVER come in wheels
+# of a gigabyte. The CUDA libraries are needed by libtorch_cuda.so only, and are looked for when the
+# plugin is loaded. Sets AM_CUDA_MISSING (empty if it is built) and AM_NCCL_VERSION.
 
 set(AM_WITH_CUDA AUTO CACHE STRING "Build the NCCL plugin: AUTO, ON or OFF")
 set_property(CACHE AM_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
 
-# The wheels that libtorch was installed with first: their headers are of its own versions. They count only where all that
-# cublas_v2.h includes is there, which is more than libtorch's wheel depends on.
+# First the wheels that libtorch was installed with, whose headers match its versions. They are used
+# only if all headers that cublas_v2.h includes are present, which libtorch's own dependencies do
+# not guarantee.
 set(_am_places "${AM_TORCH_DIR}/../nvidia/cu13" $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda /usr/local /usr)
 list(TRANSFORM _am_places APPEND /include)
 set(AM_CUDA_INCLUDE_DIR "" CACHE PATH "The CUDA toolkit's include folder; empty: looked for")
@@ -28,7 +30,7 @@ endforeach()
 find_path(AM_NCCL_INCLUDE_DIR nccl.h HINTS "${AM_TORCH_DIR}/../nvidia/nccl/include" ${_am_places})
 mark_as_advanced(AM_CUDA_INCLUDE_DIR AM_NCCL_INCLUDE_DIR)
 
-# The first reason why the plugin cannot be built.
+# First reason why the plugin cannot be built.
 set(AM_CUDA_MISSING "")
 macro(_am_cuda_needs what)
   if(NOT AM_CUDA_MISSING AND NOT (${ARGN}))
@@ -48,7 +50,18 @@ if(AM_WITH_CUDA STREQUAL "OFF")
 endif()
 _am_cuda_needs("${AM_TORCH_DIR} is a libtorch without CUDA" EXISTS "${AM_TORCH_DIR}/lib/libtorch_cuda.so")
 _am_cuda_needs("the CUDA toolkit's headers were not found" _am_cuda_include)
+_am_cuda_needs("nvrtc.h was not found" EXISTS "${_am_cuda_include}/nvrtc.h")
 _am_cuda_needs("nccl.h was not found" AM_NCCL_INCLUDE_DIR)
+# The CUDA runtime that libtorch_cuda.so loads.
+file(GLOB _am_cudart "${AM_TORCH_DIR}/../nvidia/cu13/lib/libcudart.so.*" "${AM_TORCH_DIR}/lib/libcudart*.so.*")
+list(APPEND _am_cudart "")
+list(GET _am_cudart 0 _am_cudart)
+if(NOT _am_cudart)
+  find_library(AM_CUDART_LIBRARY cudart HINTS "${_am_cuda_include}/../lib64" "${_am_cuda_include}/../lib")
+  mark_as_advanced(AM_CUDART_LIBRARY)
+  set(_am_cudart "${AM_CUDART_LIBRARY}")
+endif()
+_am_cuda_needs("libcudart.so was not found" _am_cudart)
 
 if(AM_CUDA_MISSING)
   if(AM_WITH_CUDA STREQUAL "ON")
@@ -67,7 +80,8 @@ set_target_properties(automesh_cuda PROPERTIES UNITY_BUILD ${AM_UNITY})
 target_include_directories(automesh_cuda SYSTEM PRIVATE ${_am_cuda_include} ${AM_NCCL_INCLUDE_DIR})
 target_compile_definitions(automesh_cuda PRIVATE USE_C10D_NCCL)
 target_link_libraries(automesh_cuda PRIVATE
-  automesh "${AM_TORCH_DIR}/lib/libtorch_cuda.so" "${AM_TORCH_DIR}/lib/libc10_cuda.so"
+  automesh "${AM_TORCH_DIR}/lib/libtorch_cuda.so" "${AM_TORCH_DIR}/lib/libc10_cuda.so" "${_am_cudart}"
   am::compile_options)
-# Our own undefined symbols are errors of the build; those of libraries that this machine lacks are not.
+# Undefined symbols of the plugin itself are link errors; those of libraries that this machine lacks
+# are not.
 target_link_options(automesh_cuda PRIVATE LINKER:-z,defs LINKER:--allow-shlib-undefined)

@@ -1,9 +1,11 @@
-# What we build on. Each dependency is a target of its own, so that one can see at a link line who uses what.
+# Dependencies of the project. Each is a separate target, so that link lines show which target uses
+# it.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
-# am_header_library(<name> <header> <Debian package>): a library that is only headers, included as system headers.
+# am_header_library(<name> <header> <Debian package>): a header-only library, included as system
+# headers.
 function(am_header_library name header package)
   find_path(AM_${name}_INCLUDE_DIR ${header})
   if(NOT AM_${name}_INCLUDE_DIR)
@@ -19,25 +21,37 @@ am_header_library(tomlplusplus toml++/toml.h libtomlplusplus-dev)
 am_header_library(nlohmann_json nlohmann/json.hpp nlohmann-json3-dev)
 am_header_library(cli11 CLI/CLI.hpp libcli11-dev)
 
-# Other frameworks' YAML. am/exchange/yaml_reader.cpp alone includes it.
+# YAML of other frameworks. Only am/config/yaml_reader.cpp includes it.
 am_header_library(yaml yaml.h libyaml-dev)
 find_library(AM_YAML_LIBRARY yaml REQUIRED)
 mark_as_advanced(AM_YAML_LIBRARY)
-cmake_path(GET AM_YAML_LIBRARY PARENT_PATH AM_YAML_LIBRARY_DIR)  # where an installed automesh looks first
+cmake_path(GET AM_YAML_LIBRARY PARENT_PATH AM_YAML_LIBRARY_DIR)  # first search folder of an installed automesh
 target_link_libraries(am_yaml INTERFACE ${AM_YAML_LIBRARY})
 
-# The proofs of who attaches over TCP. am/control/token.cpp alone includes it.
+# Authentication of connections over TCP. Only am/control/token.cpp includes it.
 am_header_library(sodium sodium.h libsodium-dev)
 find_library(AM_SODIUM_LIBRARY sodium REQUIRED)
 mark_as_advanced(AM_SODIUM_LIBRARY)
 cmake_path(GET AM_SODIUM_LIBRARY PARENT_PATH AM_SODIUM_LIBRARY_DIR)
 target_link_libraries(am_sodium INTERFACE ${AM_SODIUM_LIBRARY})
 
+# Libraries required by tokenizer.json: patterns with \p{L} and look-ahead, and normalization form
+# C. Only am/data/ includes them.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(AM_UNICODE IMPORTED_TARGET libpcre2-8 libutf8proc)
+if(NOT AM_UNICODE_FOUND)
+  message(FATAL_ERROR "PCRE2 or utf8proc was not found. On Debian and Ubuntu: apt-get install libpcre2-dev libutf8proc-dev (or run scripts/setup).")
+endif()
+# utf8proc's -DUTF8PROC_EXPORTS would make automesh's precompiled header differ from its users'.
+set_target_properties(PkgConfig::AM_UNICODE PROPERTIES INTERFACE_COMPILE_OPTIONS "")
+add_library(am::unicode ALIAS PkgConfig::AM_UNICODE)
+
 if(AM_WITH_TORCH)
   include(automesh-libtorch)
   message(STATUS "automesh: libtorch ${AM_TORCH_VERSION} in ${AM_TORCH_DIR}")
 
-  # Where installed programs look for libtorch. The checkout may go, so what lies in it is installed too.
+  # Folders in which installed programs look for libtorch. A libtorch inside the checkout is
+  # installed too, since the checkout may be removed.
   cmake_path(IS_PREFIX CMAKE_SOURCE_DIR "${AM_TORCH_DIR}" NORMALIZE own_libtorch)
   option(AM_INSTALL_LIBTORCH "Install the libraries of libtorch that the tools load" ${own_libtorch})
   if(AM_INSTALL_LIBTORCH)
@@ -47,23 +61,10 @@ if(AM_WITH_TORCH)
     set(AM_INSTALL_TORCH_RPATH ${AM_TORCH_RPATH})
   endif()
 
-  find_package(PkgConfig REQUIRED)
   pkg_check_modules(libedit IMPORTED_TARGET libedit)
   if(NOT libedit_FOUND)
     message(FATAL_ERROR "libedit was not found. On Debian and Ubuntu: apt-get install libedit-dev (or run scripts/setup).")
   endif()
   add_library(am::libedit ALIAS PkgConfig::libedit)
 
-endif()
-
-# The libraries that a tokenizer.json needs: patterns with \p{L} and look-ahead, and normalization form C.
-if(AM_WITH_TORCH OR AM_FUZZ)
-  find_package(PkgConfig REQUIRED)
-  pkg_check_modules(AM_UNICODE IMPORTED_TARGET libpcre2-8 libutf8proc)
-  if(NOT AM_UNICODE_FOUND)
-    message(FATAL_ERROR "PCRE2 or utf8proc was not found. On Debian and Ubuntu: apt-get install libpcre2-dev libutf8proc-dev (or run scripts/setup).")
-  endif()
-  # utf8proc's -DUTF8PROC_EXPORTS would set automesh's precompiled header apart from its users'.
-  set_target_properties(PkgConfig::AM_UNICODE PROPERTIES INTERFACE_COMPILE_OPTIONS "")
-  add_library(am::unicode ALIAS PkgConfig::AM_UNICODE)
 endif()

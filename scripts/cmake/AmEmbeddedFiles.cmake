@@ -1,7 +1,7 @@
-# Builds files of plans/ into the core: clusters, measured runs and the constants fitted to them
-# (am/planner/cost/embedded_files.h).
+# Embeds files of plans/ into the core: clusters, measured runs and the constants fitted to them
+# (am/cluster/embedded_files.h).
 #
-# A source file with one array of bytes as text for each file. Runs when a file changes.
+# Generates one source file with a string array for each file. Runs when a file changes.
 
 file(GLOB AM_EMBEDDED_FILES CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/plans/clusters/*.toml ${CMAKE_CURRENT_SOURCE_DIR}/plans/measured/*)

@@ -10,19 +10,21 @@ set(AM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/automesh)
 install(TARGETS automesh_core EXPORT automesh-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(AM_INSTALL_FOLDERS ${AM_CORE_FOLDERS})
 if(AM_WITH_TORCH)
-  install(TARGETS automesh EXPORT automesh-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS automesh automesh_compat EXPORT automesh-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   am_install_rpath(automesh ${CMAKE_INSTALL_LIBDIR} "\$ORIGIN" ${AM_INSTALL_TORCH_RPATH})
+  am_install_rpath(automesh_compat ${CMAKE_INSTALL_LIBDIR} "\$ORIGIN" ${AM_INSTALL_TORCH_RPATH})
   install(FILES ${CMAKE_CURRENT_LIST_DIR}/automesh-libtorch.cmake DESTINATION ${AM_PACKAGE_DIR})
-  list(APPEND AM_INSTALL_FOLDERS ${AM_TORCH_FOLDERS})
+  list(APPEND AM_INSTALL_FOLDERS ${AM_TORCH_FOLDERS} ${AM_COMPAT_FOLDERS})
   if(AM_INSTALL_LIBTORCH)
-    # With the CUDA libraries that libtorch_cpu.so was linked against; it looks for them beside itself.
+    # Includes the CUDA libraries that libtorch_cpu.so was linked against; it looks for them in its
+    # own folder.
     file(GLOB libtorch_files
       ${AM_TORCH_DIR}/lib/libtorch_cpu.so ${AM_TORCH_DIR}/lib/libc10.so ${AM_TORCH_DIR}/lib/libgomp*.so*
       ${AM_TORCH_DIR}/../nvidia/*/lib/libcudart.so.* ${AM_TORCH_DIR}/../nvidia/*/lib/libcupti.so.*)
     install(FILES ${libtorch_files} DESTINATION ${AM_LIBTORCH_FOLDER})
   endif()
   if(TARGET automesh_cuda)
-    install(TARGETS automesh_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libautomesh looks beside itself
+    install(TARGETS automesh_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libautomesh searches its own folder
     am_install_rpath(automesh_cuda ${CMAKE_INSTALL_LIBDIR} "\$ORIGIN" ${AM_TORCH_RPATH})
   endif()
 endif()
@@ -43,8 +45,8 @@ install(FILES ${CMAKE_BINARY_DIR}/automesh-config.cmake ${CMAKE_BINARY_DIR}/auto
 
 # ---- manual pages and completions ----------------------------------------------------------------------------------------
 #
-# am-plan makes them itself, of the parser that it reads its command line with: man am-plan, and completions where bash,
-# zsh and fish look for them. What runs here cannot be run when the build is for another machine.
+# am-plan generates them from its own command-line parser: man am-plan, and completions where bash,
+# zsh and fish look for them. A cross-compiled am-plan cannot run here, so such builds have none.
 
 if(TARGET am-plan AND NOT CMAKE_CROSSCOMPILING)
   set(AM_PAGES ${CMAKE_BINARY_DIR}/share)
@@ -61,7 +63,7 @@ if(TARGET am-plan AND NOT CMAKE_CROSSCOMPILING)
     DEPENDS am-plan
     VERBATIM)
   add_custom_target(am-plan-pages ALL DEPENDS ${AM_PLAN_PAGES} ${AM_COMPLETION_FILES})
-  if(TARGET am-repl-values)  # which knows all commands of a session
+  if(TARGET am-repl-values)  # it knows all commands of a session
     add_custom_command(
       OUTPUT ${AM_PAGES}/man/am-repl.1
       COMMAND ${CMAKE_COMMAND} -E make_directory ${AM_PAGES}/man

@@ -1,7 +1,9 @@
-# automesh::libtorch from the folder AM_TORCH_DIR: site-packages/torch of a PyPI wheel, or an unzipped libtorch.
+# automesh::libtorch from the folder AM_TORCH_DIR: site-packages/torch of a PyPI wheel, or an
+# unzipped libtorch.
 #
-# We do not use TorchConfig.cmake: the CUDA wheel's insists on a CUDA toolkit, while we link libtorch_cpu and libc10 only.
-# The build and the installed CMake package both include this file. Sets AM_TORCH_VERSION and AM_TORCH_RPATH.
+# TorchConfig.cmake is not used: the CUDA wheel's requires a CUDA toolkit, while automesh links only
+# libtorch_cpu and libc10. The build and the installed CMake package both include this file. Sets
+# AM_TORCH_VERSION and AM_TORCH_RPATH.
 
 if(NOT EXISTS "${AM_TORCH_DIR}/lib/libtorch_cpu.so" OR NOT IS_DIRECTORY "${AM_TORCH_DIR}/include/ATen")
   message(FATAL_ERROR
@@ -10,7 +12,8 @@ if(NOT EXISTS "${AM_TORCH_DIR}/lib/libtorch_cpu.so" OR NOT IS_DIRECTORY "${AM_TO
     "Without libtorch, -DAM_WITH_TORCH=OFF builds am-plan alone.")
 endif()
 
-# The wheel has version.py, an unzipped libtorch has build-version, and both say 2.11.0+cu130 or the like.
+# The wheel has version.py, an unzipped libtorch has build-version; both contain a version such as
+# 2.11.0+cu130.
 set(AM_TORCH_VERSION "unknown")
 if(EXISTS "${AM_TORCH_DIR}/version.py")
   file(STRINGS "${AM_TORCH_DIR}/version.py" _am_line REGEX "^__version__ *=" LIMIT_COUNT 1)
@@ -21,8 +24,9 @@ if(_am_line MATCHES "([0-9]+\\.[0-9]+\\.[0-9]+)")
   set(AM_TORCH_VERSION "${CMAKE_MATCH_1}")
 endif()
 
-# Beside the CUDA wheel lie the wheels that libtorch_cpu.so was linked against (libcudart, libcupti); a CPU-only torch has none.
-# libtorch_cpu.so finds them by its own RPATH where the wheels lie side by side; the folders here also help where they do not.
+# Next to the CUDA wheel are the wheels that libtorch_cpu.so was linked against (libcudart,
+# libcupti); a CPU-only torch has none. libtorch_cpu.so finds them by its own RPATH if the wheels
+# are installed in one folder; the folders here also cover other locations.
 set(AM_TORCH_RPATH "${AM_TORCH_DIR}/lib")
 file(GLOB _am_nvidia_dirs "${AM_TORCH_DIR}/../nvidia/*/lib")
 foreach(_am_dir IN LISTS _am_nvidia_dirs)
@@ -46,7 +50,7 @@ if(NOT TARGET automesh::libtorch)
   target_link_libraries(automesh::libtorch INTERFACE automesh::libtorch_cpu automesh::libc10)
   target_include_directories(automesh::libtorch SYSTEM INTERFACE
     "${AM_TORCH_DIR}/include" "${AM_TORCH_DIR}/include/torch/csrc/api/include" "${AM_GLOO_INCLUDE_DIR}")
-  # c10d's Gloo group: the headers come from gloo's own package, the code lies in libtorch_cpu.so.
+  # c10d's Gloo group: the headers come from the gloo package, the code is in libtorch_cpu.so.
   target_compile_definitions(automesh::libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
   foreach(_am_dir IN LISTS AM_TORCH_RPATH)
     target_link_options(automesh::libtorch INTERFACE "LINKER:-rpath-link,${_am_dir}")

@@ -1,4 +1,4 @@
-// The precompiled header of am_core_tests.
+// Precompiled header of am_core_tests.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
-// The precompiled header of the tests on libtorch.
+// Precompiled header of the tests on libtorch.
 #pragma once
 
 #include "torch_pch.h"
 
-#include <catch2/catch.hpp>  // after libtorch, which has a CHECK of its own
+#include <catch2/catch.hpp>  // after libtorch, which also defines CHECK

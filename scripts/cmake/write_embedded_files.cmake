@@ -1,9 +1,11 @@
-# cmake -DOUT=embedded_files.cpp -DPLANS=plans -P write_embedded_files.cmake: see AmEmbeddedFiles.cmake. Raw string literals
-# end at a length that every compiler takes, and stand one after another.
+# cmake -DOUT=embedded_files.cpp -DPLANS=plans -P write_embedded_files.cmake: see
+# AmEmbeddedFiles.cmake. Raw string literals are cut at a length that every compiler accepts, and
+# concatenated.
 
 set(delimiter "am_file")
 
-# Semicolons and brackets mean something to CMake's lists: the text stays one quoted argument throughout.
+# Semicolons and brackets are special in CMake lists, so the text stays one quoted argument
+# throughout.
 function(literal file out)
   file(READ "${file}" text)
   string(LENGTH "${text}" length)
@@ -20,7 +22,8 @@ function(literal file out)
   set(${out} "${result}" PARENT_SCOPE)
 endfunction()
 
-# Appends an array of the files that match, named by that part of theirs (get_filename_component).
+# Appends an array of the files that match; `part` of the path (get_filename_component) names each
+# file.
 function(append_array array pattern part)
   file(GLOB files ${pattern})
   list(SORT files)
@@ -36,14 +39,14 @@ function(append_array array pattern part)
 endfunction()
 
 set(source "// Written by scripts/cmake/write_embedded_files.cmake from plans/.
-#include \"am/planner/cost/embedded_files.h\"
+#include \"am/cluster/embedded_files.h\"
 
 #include <array>
 
 #include \"am/base/error.h\"
 #include \"am/base/text.h\"
 
-namespace am::planner {
+namespace am::cluster {
 namespace {
 
 using namespace std::string_view_literals;
@@ -64,6 +67,6 @@ std::string_view measured_file(std::string_view name) {
   throw Error(ErrorKind::kInternal, cat(\"no file of plans/measured is called \", name));
 }
 
-}  // namespace am::planner
+}  // namespace am::cluster
 ")
 file(WRITE ${OUT} "${source}")

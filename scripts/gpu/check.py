@@ -1,4 +1,5 @@
-"""The frame of scripts/gpu_check: where the programs are, steps in processes of their own, rows, the table."""
+"""Framework of scripts/gpu_check: paths of programs, steps in separate processes, result rows, the
+table."""
 
 import argparse
 import importlib.util
@@ -20,11 +21,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Failed(Exception):
-    """A command of a step failed; the text says which and why."""
+    """A command of a step failed; the text names it and the reason."""
 
 
 class Check:
-    """The surroundings of a step: programs, a folder, and the rows that it writes."""
+    """Environment of a step: programs, a folder, and the rows that it writes."""
 
     def __init__(self, options, rows_file, folder):
         self.dry = options.dry
@@ -42,31 +43,31 @@ class Check:
             self.env["CUDA_VISIBLE_DEVICES"] = ""
 
     def row(self, name, value, limit="", ok=None):
-        """Writes a row. ok: True, False, or None for a figure that has no bound here."""
+        """Writes a row. ok: True, False, or None for a figure without a bound."""
         with open(self.rows_file, "a") as stream:
             stream.write(json.dumps({"name": name, "value": value, "limit": limit, "ok": ok}) + "\n")
 
     def gate(self, name, value, limit, most=None, least=None):
-        """A row with a number that has to be at most, or at least, a bound; NaN never is."""
+        """Writes a row with a number that must be at most, or at least, a bound; NaN always fails."""
         ok = value <= most if most is not None else value >= least
         self.row(name, f"{value:.4g}", limit or (f"<= {most:g}" if most is not None else f">= {least:g}"), bool(ok))
 
     def attempt(self, name, body, *arguments, **named):
-        """Runs a part of a step; its failure becomes a row and ends no other part."""
+        """Runs a part of a step; its failure becomes a row and does not end other parts."""
         try:
             return body(*arguments, **named)
-        except Exception as error:  # whatever it is, the other parts go on
+        except Exception as error:  # any error: the other parts continue
             self.row(name, str(error)[-600:], "runs", False)
             return None
 
     def all_of(self, parts, workers=4):
-        """Runs (name, function, arguments..) side by side."""
+        """Runs (name, function, arguments..) concurrently."""
         with ThreadPoolExecutor(1 if self.dry else workers) as pool:
             for done in [pool.submit(self.attempt, *part) for part in parts]:
                 done.result()
 
     def command(self, *words, timeout=120, env=None, status=0, cwd=None):
-        """Runs one of our programs (its name first) or any other; returns what it printed."""
+        """Runs an automesh program (its name first) or any other; returns its output."""
         words = [str(word) for word in words]
         if (self.bin / words[0]).exists():
             words[0] = str(self.bin / words[0])
@@ -86,7 +87,8 @@ class Check:
         return file
 
     def train(self, name, plan, *arguments, **options):
-        """Trains a plan (its text) to the end in the folder `name`; returns the metrics of its steps."""
+        """Trains a plan (its text) to the end in the folder `name`; returns the metrics of its
+        steps."""
         file = self.write(f"{name}.toml", plan)
         self.command("am-run", file, "--run-dir", self.folder / name, *arguments, **options)
         return self.metrics(name)
@@ -132,7 +134,8 @@ def find_programs(options):
 
 
 def end_group(process):
-    """Ends a step with all that it started: graceful first, so that launchers end their ranks."""
+    """Ends a step with all processes that it started: first gracefully, so that launchers end their
+    ranks."""
     for what, seconds in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
         try:
             os.killpg(process.pid, what)
@@ -144,7 +147,7 @@ def end_group(process):
 
 
 def run_step(step, options, seconds):
-    """Runs a step in a process of its own; returns its result as it goes into result.jsonl."""
+    """Runs a step in a separate process; returns its result in the form of result.jsonl."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=f"gpu-check-{step.name}-") as folder:
         rows_file = Path(folder) / "rows.jsonl"

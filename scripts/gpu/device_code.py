@@ -1,13 +1,15 @@
 """Cuts a CUDA library down to the machine code of one GPU architecture.
 
-nvcc stores device code in two ELF sections: .nv_fatbin holds what the driver loads, __nv_relfatbin what a linker of device
-code would read again. Each is a row of containers, and a container is a header (magic 0xBA55ED50, version u16, size of the
-header u16, size of the rest u64) followed by entries: kind u16 (1 PTX, 2 machine code), version u16, size of the entry's
+nvcc stores device code in two ELF sections: .nv_fatbin holds the code that the driver loads,
+__nv_relfatbin the code that a device linker would read again. Each is a sequence of containers;
+a container is a header (magic 0xBA55ED50, version u16, size of the header u16, size of the rest
+u64) followed by entries: kind u16 (1 PTX, 2 machine code), version u16, size of the entry's
 header u32, size of its payload u64, and at byte 28 the architecture u32 (90 for sm_90).
 
-A container stays where it is, because the library points to it. The kept entries move together behind its header, the
-header's size says how long they are, and zeros fill the rest, which a compressor turns into nothing. Zeros over the payloads
-alone would not do: the driver would still find the other architectures' entries and fail to uncompress them.
+A container keeps its position, because the library points to it. The kept entries move together
+after its header, the header's size gives their length, and zeros, which compress well, fill the
+rest. Zeroing only the payloads is not enough: the driver would still find the other
+architectures' entries and fail to uncompress them.
 """
 
 import struct
@@ -20,7 +22,7 @@ _ARCHITECTURE_AT = 28
 
 
 def _sections(elf):
-    """Name, offset and size of the sections of a 64-bit little-endian ELF file."""
+    """Returns name, offset and size of the sections of a 64-bit little-endian ELF file."""
     table = struct.unpack_from("<Q", elf, 0x28)[0]
     size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", elf, table + i * size) for i in range(count)]
@@ -48,7 +50,8 @@ def _cut_container(elf, place, keeps):
 
 
 def keep_architecture(library, architecture):
-    """The bytes of `library` with the machine code of `architecture` (90: sm_90) alone, and how many modules that is."""
+    """Returns `library` with only the machine code of `architecture` (90: sm_90), and the number of
+    its modules."""
     elf = bytearray(library)
     modules = 0
     for name, offset, size in list(_sections(elf)):

@@ -1,6 +1,6 @@
-"""The peer of scripts/gpu_check: plain PyTorch on one GPU.
+"""The PyTorch reference of scripts/gpu_check, on one GPU.
 
-    peer.py ceilings                      bytes a second of a copy, operations a second of a product
+    peer.py ceilings                      bytes per second of a copy, operations per second of a matmul
     peer.py train SHAPE WARM TIMED        a Llama or Mixtral of that shape (JSON): layers compiled one at a time, SDPA,
                                           float32 parameters under autocast to bfloat16, fused AdamW, clipping
 
@@ -20,7 +20,7 @@ from torch import nn
 
 
 def timed(body, repeats=10):
-    """Median seconds of a call, by events."""
+    """Returns the median seconds of a call, measured by CUDA events."""
     for _ in range(3):
         body()
     times = []
@@ -84,7 +84,7 @@ class FeedForward(nn.Module):
 
 
 class Experts(nn.Module):
-    """Two of the experts a token, by grouped products over rows sorted by expert."""
+    """Top-2 routed experts, by grouped matmuls over rows sorted by expert."""
 
     def __init__(self, shape):
         super().__init__()

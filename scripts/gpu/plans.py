@@ -1,4 +1,4 @@
-"""Plans that the steps of scripts/gpu_check train, and how their losses are compared."""
+"""Plans that the steps of scripts/gpu_check train, and the comparison of their losses."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Plans and curves are those of the command-line tests, configurations those of the benchmarks.
+# Plans and curves come from the command-line tests, configurations from the benchmarks.
 os.environ["AM_SOURCE_DIR"] = str(ROOT)
 os.environ.setdefault("AM_BIN_DIR", "")
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "scripts" / "bench")]
@@ -18,18 +18,19 @@ BFLOAT16 = 'mp_policy = { param_dtype = "bfloat16", reduce_dtype = "float32" }'
 
 
 def loop_plan(backend, ranks=1, keys="", steps=20, more=""):
-    """The plan of tests/data/loop, whose 20 losses PyTorch computed too."""
+    """Returns the plan of tests/data/loop, for which PyTorch's 20 losses are recorded."""
     text = plan_text(more, f"world_size = {ranks}", steps=steps)
     return curve_support.on_backend(text.replace("[strategy]\n", f"[strategy]\n{keys}\n"), backend)
 
 
 def rounded_family_plan(family, backend):
-    """A family's plan in bfloat16."""
+    """Returns a family's plan in bfloat16."""
     return curve_support.family_plan(family, backend).replace(FULL_PRECISION, BFLOAT16)
 
 
 def sized_plan(check, name, shape, backend, steps, keys="", more="", micro_batches=1):
-    """A plan of a Llama of some size, from nothing, on synthetic tokens; nothing is saved."""
+    """Returns a plan for a Llama of some size, trained from scratch on synthetic tokens; nothing is
+    saved."""
     folder = check.folder / f"{name}-model"
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(model_config(shape)))
@@ -83,7 +84,7 @@ TINY = shape(64, 128, 2, 4, 2, 256, 32)
 
 
 def worst(losses, wanted):
-    """The largest relative difference of two curves; infinite where one is shorter."""
+    """Returns the largest relative difference of two curves; infinite if one is shorter."""
     if len(losses) < len(wanted):
         return float("inf")
     return max(abs(a / b - 1) if a == a else float("inf") for a, b in zip(losses, wanted))

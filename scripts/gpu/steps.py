@@ -1,4 +1,4 @@
-"""The steps of scripts/gpu_check, in their order. A step writes rows through `check` (check.py)."""
+"""The steps of scripts/gpu_check, in order. A step writes rows through `check` (check.py)."""
 
 import contextlib
 import json
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-import plans  # finds the modules of the tests
+import plans  # adds the tests' modules to sys.path
 import curve_support
+import kernel_times
 from plans import SHAPES, TINY, loop_plan, losses_of, shape, sized_plan, worst
 
 HERE = Path(__file__).resolve().parent
@@ -51,7 +52,7 @@ def machine(check):
 
 
 def test_program(check, name, env=None):
-    """A Catch2 program: it passed, ran something, and skipped nothing."""
+    """Checks that a Catch2 program passed, ran at least one test, and skipped none."""
     done = check.command(name, status=None, timeout=300, env=env)
     (check.folder.parent / f"{name}.txt").write_text(done.stdout)
     print(done.stdout)
@@ -80,7 +81,7 @@ def family(check, name):
 
 
 def moved(check, name, first, second):
-    """Ten steps on one kind of device, ten more on the other from its checkpoint."""
+    """Trains ten steps on one kind of device, then ten on the other from its checkpoint."""
     check.train(name, loop_plan(first, steps=10))
     records = check.train(name, loop_plan(second, steps=20))
     check.gate(name, worst(losses_of(records), curve_support.loop_losses()), "1e-4 of PyTorch", most=1e-4)
@@ -97,7 +98,7 @@ def curves(check):
 
 
 def look(check):
-    """The weights that a GPU and a host trained, and what am-repl computes of them."""
+    """Compares am-repl's results on weights trained on a GPU and on the host."""
     for name, backend in (("on-gpu", check.backend), ("on-host", "gloo")):
         check.train(name, loop_plan(backend, steps=5))
     commands = "stats *; logprob '3 + 4 = 7'"
@@ -115,17 +116,17 @@ def look(check):
 
 
 def step_of(line):
-    """The step that a line of am-run's log is about; 0: none."""
+    """Returns the step that a line of am-run's log reports; 0 if none."""
     found = re.match(r"step\s+(\d+)/", line)
     return int(found[1]) if found else 0
 
 
 @contextlib.contextmanager
-def running(check, name, plan, *arguments, steps, stdout=subprocess.DEVNULL):
-    """A job in the background that has finished `steps` steps; ended with the block."""
+def running(check, name, plan, *arguments, steps, stdout=subprocess.DEVNULL, env=None):
+    """Runs a job in the background that has finished `steps` steps; ends it with the block."""
     words = [check.bin / "am-run", check.write(f"{name}.toml", plan), "--run-dir", check.folder / name, *arguments]
     with open(check.folder / f"{name}.log", "w") as log:
-        job = subprocess.Popen([str(word) for word in words], cwd=check.folder, env=check.env, stdout=stdout, stderr=log, text=True)
+        job = subprocess.Popen([str(word) for word in words], cwd=check.folder, env={**check.env, **(env or {})}, stdout=stdout, stderr=log, text=True)
         try:
             end = time.monotonic() + 40
             while job.poll() is None and time.monotonic() < end:
@@ -151,7 +152,7 @@ def checkpoint_files(folder):
 
 
 def attach(check):
-    """A job that somebody looks into is, to the bit, the job that nobody looks into."""
+    """A job that am-repl inspects must equal, bit by bit, a job without visitors."""
     keys = "deterministic = true\n"
     plan = loop_plan(check.backend, steps=100000).replace("[train]\n", f"[train]\n{keys}")
     with running(check, "seen", plan, steps=3) as job:
@@ -203,7 +204,7 @@ def gloo(check):
     check.all_of(parts, workers=3)
 
 
-# NCCL's transports between processes of one GPU, the fastest first.
+# NCCL's transports between processes of one GPU, fastest first.
 TRANSPORTS = {
     "peer to peer": {},
     "shared memory": {"NCCL_P2P_DISABLE": "1"},
@@ -212,7 +213,8 @@ TRANSPORTS = {
 
 
 class Mps:
-    """A private daemon of NVIDIA's multi-process service, where its program is there; ended with the step."""
+    """Runs a private daemon of NVIDIA's multi-process service, if its program is installed; ends it
+    with the step."""
 
     def __init__(self, check):
         self.check = check
@@ -238,7 +240,7 @@ class Mps:
 
 
 def nccl_transport(check, env):
-    """The first transport over which two ranks on the GPU train; None: none did."""
+    """Returns the first transport over which two ranks on the GPU train; None if none does."""
     for name, variables in TRANSPORTS.items():
         try:
             tried = {**env, **variables}
@@ -247,7 +249,7 @@ def nccl_transport(check, env):
             )
             check.row("two ranks over NCCL", f"{name}, {len(records)} steps", "train", True)
             return tried
-        except Exception as error:  # NCCL's own words become the row
+        except Exception as error:  # NCCL's message becomes the row
             check.row(f"two ranks over NCCL, {name}", str(error)[-400:])
     check.row("two ranks over NCCL", "no transport works", "train", False)
     return None
@@ -279,7 +281,7 @@ def saved_while_training(check):
 
 
 def killed(check):
-    """A job whose rank is killed goes on from its last checkpoint, along the same curve."""
+    """A job whose rank is killed must resume from its last checkpoint and follow the same curve."""
     more = "[checkpoint]\nevery = 5\nkeep = 2\n"
     with running(check, "killed", loop_plan(check.backend, steps=100000, more=more), steps=8) as job:
         for rank in ranks_of(check.folder / "killed").values():
@@ -304,7 +306,7 @@ def checkpoints(check):
 
 
 def ranks_of(run):
-    """Process ids of the ranks of a run, by rank."""
+    """Returns the process ids of a run's ranks, by rank."""
     found = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -337,6 +339,8 @@ def memory_of(check, number, name):
         check.row(f"{name}: peak", f"{last['peak_memory_bytes'] / 2**20:.0f} MiB")
         return
     allocated, reserved = last["peak_memory_bytes"], last["peak_reserved_bytes"]
+    check.row(f"{name}: allocated, predicted", f"{allocated / 2**20:.0f}, {predicted['peak_bytes'] / 2**20:.0f} MiB")
+    check.row(f"{name}: reserved, predicted", f"{reserved / 2**20:.0f}, {predicted['reserved_bytes'] / 2**20:.0f} MiB")
     check.gate(f"{name}: allocated over am-plan's", abs(allocated / predicted["peak_bytes"] - 1), "5 %", most=0.05)
     check.gate(f"{name}: reserved over am-plan's", abs(reserved / predicted["reserved_bytes"] - 1), "15 %", most=0.15)
 
@@ -352,20 +356,25 @@ WARM_STEPS, TIMED_STEPS = 3, 8
 
 
 def timed_job(check, name, plan):
-    """Trains a plan; tokens a second of the median step, peak bytes, and seconds from the command to the end of step 1."""
+    """Trains a plan; returns tokens per second of the median step, peak bytes, and seconds from the
+    command to the end of step 1."""
     start = time.monotonic()
-    with running(check, name, plan, steps=1) as job:
+    with running(check, name, plan, steps=1, env={"OMP_NUM_THREADS": str(os.cpu_count())}) as job:
         first = time.monotonic() - start
         if job.wait(200):
             raise RuntimeError((check.folder / f"{name}.log").read_text()[-500:])
     records = check.metrics(name)
+    print(name, f"first step after {first:.2f} s")
+    print((check.folder / f"{name}.log").read_text()[-3000:], json.dumps(records[0]))
+    for file in (check.folder / name).glob("*.json"):
+        print(file.name, file.read_text()[:1500])
     rates = [record["tokens"] / record["step_seconds"] for record in records[WARM_STEPS:]]
     return {"tokens_per_second": statistics.median(rates), "peak_bytes": records[-1]["peak_memory_bytes"], "first_step_seconds": first}
 
 
-def peer_job(check, size):
+def peer_job(check, size, env=None):
     words = [sys.executable, HERE / "peer.py", "train", json.dumps(size), WARM_STEPS, TIMED_STEPS]
-    return json.loads(check.command(*words, timeout=150).stdout.splitlines()[-1])
+    return json.loads(check.command(*words, timeout=150, env=env).stdout.splitlines()[-1])
 
 
 def compare(check, name, size, least):
@@ -387,24 +396,69 @@ def speed(check):
         check.attempt(name, compare, check, name, size, 1.0 if "experts" in size else 0.85)
 
 
+def recorded(check, name, body):
+    """Runs a job with CUPTI's records of its kernels; prints its last steps by kernel. `body(env)` returns a step's seconds."""
+    place = check.folder / f"times-{name}".replace(" ", "-").replace(",", "")
+    seconds = body({"CUDA_INJECTION64_PATH": str(check.bin.parent / "lib" / "kernel_times.so"), "AM_KERNEL_TIMES": str(place)})
+    rows, gaps, busy = kernel_times.last_steps(place.parent.glob(f"{place.name}.*"), 3, seconds)
+    print(f"{name}: {seconds * 1e3:.1f} ms a step\n{kernel_times.text(rows, gaps, busy)}\n")
+    check.row(f"{name}: kernels", f"{sum(row[0] for row in rows):.1f} of {seconds * 1e3:.1f} ms, {sum(row[1] for row in rows):.0f}")
+
+
+def kernels_of(check, name, size):
+    def ours(env):
+        run = f"kernels-{name}".replace(" ", "-").replace(",", "")
+        plan = sized_plan(check, run, size, check.backend, WARM_STEPS + TIMED_STEPS)
+        return statistics.median(record["step_seconds"] for record in check.train(run, plan, env=env)[WARM_STEPS:])
+
+    recorded(check, f"{name}, automesh", ours)
+
+
+def kernels_of_peer(check, name, size):
+    recorded(check, f"{name}, PyTorch", lambda env: size["seq"] / peer_job(check, size, env)["tokens_per_second"])
+
+
+def kernels(check):
+    if check.dry:
+        check.row("kernels", "not on CPUs")
+        return
+    for part in (kernels_of, kernels_of_peer):
+        for name, size in SHAPES.items():
+            check.attempt(name, part, check, name, size)
+
+
+def attention(check):
+    """Rates of masked attention over plain causal attention's."""
+    device = {"AM_OPERATORS_DEVICE": "cpu"} if check.dry else {}
+    lines = check.command("am_gpu_tests", "[rates]", env=device).stdout
+    rates = {name: float(rate) for name, rate in re.findall(r"^rate of (.+): (\S+) TFLOP/s$", lines, re.MULTILINE)}
+    plain = rates.pop("causal")
+    check.row("causal attention", f"{plain:.4g} TFLOP/s")
+    for name, rate in rates.items():
+        check.row(f"{name}", f"{rate:.4g} TFLOP/s")
+        if not check.dry:
+            check.gate(f"{name} over causal", rate / plain, "", least=0.6)
+
+
 def syncs(check, micro_batches):
-    """Host synchronisations of a step, counted by the CUDA runtime's own warnings."""
+    """Returns host synchronisations per step, counted from the CUDA runtime's warnings."""
     counts = []
     for steps in (4, 8):
         name = f"syncs-{micro_batches}-{steps}"
         plan = sized_plan(check, name, TINY, check.backend, steps, micro_batches=micro_batches)
         check.train(name, plan, env={"AM_CUDA_SYNC_DEBUG": "warn"})
         logs = "".join(file.read_text() for file in sorted((check.folder / name / "logs").glob("rank-*")))
+        print(logs)
         counts.append(logs.count("called a synchronizing CUDA operation"))
     return (counts[1] - counts[0]) / 4
 
 
 def waits(check):
-    """Saving, offload and the host's waits."""
+    """Measures saving, offload and the host's waits."""
     most = 0 if check.dry else 1
     for micro_batches in (1, 4):
         check.gate(f"host waits a step, {micro_batches} micro-batches", syncs(check, micro_batches), f"<= {most}", most=most)
-    size = TINY if check.dry else SHAPES["1B"]
+    size = TINY if check.dry else MEMORY_PLANS["0.3B"][0]
     steps = 12
     more = "every = 4\nasync = true\nkeep = 1\n"
     plan = sized_plan(check, "saving", size, check.backend, steps).replace("last = false\n", more)
@@ -417,9 +471,15 @@ def waits(check):
         check.row("a step during a save over the others", f"{ratio:.2f}")
     else:
         check.gate("a step during a save over the others", ratio, "", most=1.15)
+    keys = "offload_policy = { pin_memory = true }"
+    records = check.train("offloaded", sized_plan(check, "offloaded", size, check.backend, steps, keys))
+    usual = statistics.median(others)
+    seconds = statistics.median(record["step_seconds"] for record in records[WARM_STEPS:])
+    check.row("a step with offload", f"{seconds:.3f} s, {usual:.3f} s without")
+    print(json.dumps(records[-1]))
 
 
-# ---- tools that look for mistakes, and planted ones ------------------------------------------------------------------------------
+# ---- checking tools, and injected faults -------------------------------------------------------------------------------------------
 
 
 def sanitizer(check):
@@ -428,15 +488,18 @@ def sanitizer(check):
         return
     plan = check.write("memcheck.toml", loop_plan(check.backend, steps=1))
     words = ["compute-sanitizer", "--tool", "memcheck", "--target-processes", "all", check.bin / "am-run", plan]
-    done = check.command(*words, "--run-dir", check.folder / "memcheck", status=None, timeout=60)
+    # Every tensor in memory of its own, so that each access beyond its end is seen.
+    env = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_ALLOC_CONF": "expandable_segments:False"}
+    done = check.command(*words, "--run-dir", check.folder / "memcheck", status=None, timeout=60, env=env)
     said = done.stdout + done.stderr
+    print(said)
     counted = [line for line in said.splitlines() if "ERROR SUMMARY" in line]
     clean = bool(counted) and all("ERROR SUMMARY: 0 errors" in line for line in counted)
     check.row("memcheck of one step", counted[-1] if counted else said[-300:], "0 errors", clean)
 
 
 def failing(check, name, plan, *arguments, words=(), steps=0, disturb=None):
-    """A job that fails: its cause names rank, step and reason, and it is over soon."""
+    """A job that fails: its cause must name rank, step and reason, and it must end soon."""
     run = name.replace(" ", "-")
     with open(check.folder / f"{run}.json", "w") as said:
         with running(check, run, plan, "--json", *arguments, steps=steps, stdout=said) as job:
@@ -444,6 +507,8 @@ def failing(check, name, plan, *arguments, words=(), steps=0, disturb=None):
             if disturb:
                 disturb(check.folder / run)
             status = job.wait(60)
+            for file in sorted((check.folder / run / "logs").glob("rank-*")):
+                print(file.name, file.read_text()[-6000:])
             seconds = time.monotonic() - start
     cause = json.loads((check.folder / f"{run}.json").read_text())["cause"]
     missing = [word for word in words if word not in json.dumps(cause)]
@@ -462,10 +527,10 @@ def faults(check):
     if check.dry:
         check.row("device assert, out of memory", "not on CPUs")
         return
-    words = ("device-side assert", "step 3", "GPU 0")
+    words = ("device-side assert", '"step": 3', "GPU 0")
     check.attempt("device assert", failing, check, "device assert", pair, "--fault", "unchecked_id", words=words)
     size = shape(4096, 14336, 40, 32, 8, 128256, 8192)
-    words = ("out of memory", "predicted", "reserved", "GPU 0")
+    words = ("out of memory", "predicted", "reserved", "GPU 0", "; in ")  # a unit, or the optimizer
     check.attempt("out of memory", failing, check, "out of memory", sized_plan(check, "oom", size, "nccl", 3), "--force", words=words)
 
 
@@ -479,6 +544,8 @@ STEPS = [
     Step("checkpoints", 45, "saving in the background, kill -9, offload", checkpoints),
     Step("memory", 60, "allocated and reserved bytes against am-plan's", memory),
     Step("speed", 240, "tokens a second, memory and launch against PyTorch compiled, in the same call", speed),
+    Step("kernels", 150, "time of each kernel in a step, and in PyTorch's", kernels),
+    Step("attention", 40, "rates of attention with windows, documents and blocks", attention),
     Step("waits", 60, "host synchronisations of a step; steps while a checkpoint is written", waits),
     Step("sanitizer", 60, "compute-sanitizer's memcheck of one step", sanitizer),
     Step("faults", 90, "a planted device assert, out of memory, kill -9", faults),

@@ -68,7 +68,7 @@ TEST_CASE("what is written is read back, binary and empty too") {
     REQUIRE(map.bytes().size() == text.size());
     CHECK((text.empty() || std::memcmp(map.bytes().data(), text.data(), text.size()) == 0));
   }
-  CHECK(folder.entries() == 1);  // no temporary is left
+  CHECK(folder.entries() == 1);  // no temporary file is left
 }
 
 TEST_CASE("files without a size are read to their end") {
@@ -113,7 +113,7 @@ TEST_CASE("a file has a largest size, which the caller may choose") {
   CHECK(read_file(file, 1000).size() == 1000);
   CHECK_THAT(message_of([&] { read_file(file, 999); }),
              Catch::StartsWith(file.string()) && Catch::Contains("more than"));
-  fs::resize_file(file, kLargestText + 1);  // a hole: nothing is written
+  fs::resize_file(file, kLargestText + 1);  // sparse: no data is written
   CHECK_THAT(message_of([&] { read_file(file); }), Catch::Contains("more than 256.00 MiB"));
   CHECK_THAT(message_of([&] { read_file("/proc/self/status", 10); }), Catch::Contains("more than"));
 }
@@ -191,7 +191,7 @@ TEST_CASE("sync_folder wants a folder") {
 
 namespace {
 
-// A descriptor that is closed, or why there is none.
+// Opens and closes a descriptor; returns the error message, or an empty text.
 std::string opened(const fs::path& path, int flags) {
   return message_of([&] {
     const Descriptor fd(open_own_file(path, flags));
@@ -220,7 +220,7 @@ TEST_CASE("another user's link is named, with its owner, and not followed") {
   const Folder folder;
   std::ofstream(folder / "precious") << "precious";
   fs::create_symlink("precious", folder / "theirs");
-  if (::lchown((folder / "theirs").c_str(), 12345, 12345) != 0) return;  // root alone can
+  if (::lchown((folder / "theirs").c_str(), 12345, 12345) != 0) return;  // only root can
   fs::create_symlink("theirs", folder / "ours");
   for (const char* name : {"theirs", "ours"}) {
     const std::string said = (folder / "theirs").string() + ": a symbolic link of user 12345";

@@ -70,9 +70,9 @@ TEST_CASE("patterns of strangers have a length and a depth") {
   }
   CHECK_THROWS_AS(glob_match(nested(100'000, true), "b"), am::Error);
   CHECK(glob_problem("*" + std::string(16 << 10, 'a')) == "has 16385 characters, more than 16384");
-  // A name is no pattern, however long.
+  // A name is not a pattern, however long.
   CHECK(glob_problem(std::string(100'000, 'a')).empty());
-  // Brackets that nothing closes are looked for once.
+  // Unclosed brackets are searched for only once.
   const std::string open(16 << 10, '[');
   CHECK(glob_match(open, open));
   std::string many;

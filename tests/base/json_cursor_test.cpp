@@ -9,7 +9,7 @@
 namespace am {
 namespace {
 
-// {"a": [numbers], anything else} as "key numbers;".
+// Returns {"a": [numbers], anything else} as "key numbers;".
 std::string read_back(const std::string& text) {
   JsonCursor json(text, "f");
   std::string out;
@@ -50,12 +50,12 @@ TEST_CASE("a cursor reads what was asked for and passes the rest by") {
 }
 
 TEST_CASE("what is no JSON, or something else, is named with its place") {
-  CHECK_THAT(problem_of(""), Catch::StartsWith("f: byte 0: no object"));
-  CHECK_THAT(problem_of("[1]"), Catch::Contains("no object"));
+  CHECK_THAT(problem_of(""), Catch::StartsWith("f: byte 0: not an object"));
+  CHECK_THAT(problem_of("[1]"), Catch::Contains("not an object"));
   CHECK_THAT(problem_of(R"({"a":[1 2]})"), Catch::Contains("byte 8: no comma"));
-  CHECK_THAT(problem_of(R"({"a":[1,]})"), Catch::Contains("no whole number"));
-  CHECK_THAT(problem_of(R"({"a":[-1]})"), Catch::Contains("no whole number"));
-  CHECK_THAT(problem_of(R"({"a":[1.5]})"), Catch::Contains("no whole number"));
+  CHECK_THAT(problem_of(R"({"a":[1,]})"), Catch::Contains("not a whole number"));
+  CHECK_THAT(problem_of(R"({"a":[-1]})"), Catch::Contains("not a whole number"));
+  CHECK_THAT(problem_of(R"({"a":[1.5]})"), Catch::Contains("not a whole number"));
   CHECK_THAT(problem_of(R"({"a":[9223372036854775808]})"), Catch::Contains("beyond 2^63"));
   CHECK_THAT(problem_of(R"({"a" [1]})"), Catch::Contains("no colon"));
   CHECK_THAT(problem_of(R"({"a":[1)"), Catch::Contains("no comma"));
@@ -64,7 +64,7 @@ TEST_CASE("what is no JSON, or something else, is named with its place") {
   CHECK_THAT(problem_of(R"({"b)"), Catch::Contains("text without an end"));
   CHECK_THAT(problem_of(R"({"t":"\u12"})"), Catch::Contains("escape"));
   CHECK_THAT(problem_of("{} {}"), Catch::Contains("more than one value"));
-  // Brackets that open for ever are passed by without a stack.
+  // Endless opening brackets are skipped without recursion.
   CHECK_THAT(problem_of("{\"b\":" + std::string(1'000'000, '[')),
              Catch::Contains("without an end"));
 }

@@ -111,7 +111,7 @@ TEST_CASE("bytes that are not UTF-8 are escapes from which Python makes the byte
   const Json plain = {{"a", {1, 2.5, nullptr}}, {"b\n", "\"\u00e9"}};
   for (const int indent : {-1, 1, 2})
     CHECK(dump_json_bytes(plain, indent) == dump_json(plain, indent));
-  // The layout of lines is the same with such a byte and without.
+  // Line breaks do not depend on whether such a byte is present.
   Json with = plain;
   with["c"] = "\xff";
   Json without = plain;
@@ -131,7 +131,7 @@ TEST_CASE("a file that is no JSON object is named, in words of its own") {
     return std::string();
   };
   CHECK(problem("{\"a\": 1}").empty());
-  CHECK(problem("[1]") == "c.json: holds no JSON object");
+  CHECK(problem("[1]") == "c.json: does not hold a JSON object");
   CHECK_THAT(problem("{\n  x"), Catch::StartsWith("c.json:2:3: not JSON: "));
   for (const char* text : {"", "x", "{\"a\"", "{\"a\": 1e999}", "[", "{]", "\xff"}) {
     CHECK_THAT(problem(text), !Catch::Contains("json.exception"));

@@ -28,7 +28,7 @@ int sum(const MappedFile& file) {
   return total;
 }
 
-// What became of a process of its own that ran `body`.
+// Returns the wait status of a child process that ran `body`.
 template <typename Body>
 int status_of(Body body) {
   const pid_t pid = ::fork();
@@ -41,7 +41,7 @@ int status_of(Body body) {
   return status;
 }
 
-// Of this process's memory, what is a file's.
+// Returns the bytes of this process's memory that map files.
 int64_t mapped_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t size = 0, resident = 0, shared = 0;
@@ -82,7 +82,7 @@ TEST_CASE("maps end while pages are forgotten elsewhere") {
     while (!done) forget_read_pages(size_t{64} << 20);
   });
   for (int i = 0; i < 300; ++i) {
-    std::vector<char> own(kSize, 'x');  // may lie where a map was
+    std::vector<char> own(kSize, 'x');  // may reuse the address of an earlier map
     const MappedFile file(folder / "data");
     CHECK(sum(file) == kSize);
     CHECK(std::all_of(own.begin(), own.end(), [](char c) { return c == 'x'; }));
@@ -104,7 +104,7 @@ TEST_CASE("a mapped file that becomes smaller is an error with its name") {
   CHECK_THROWS_WITH(require_whole(path, file.bytes()), Catch::Contains(path.string()) &&
                                                            Catch::Contains("became smaller") &&
                                                            Catch::Contains("8192 now"));
-  // Another map of the same place knows nothing of it.
+  // A later map at the same address is not affected.
   write_file_atomically(path, std::string(kSize, '\1'));
   MappedFile other(path);
   CHECK(sum(other) == kSize);
@@ -121,7 +121,7 @@ TEST_CASE("many maps are guarded at once, in all threads") {
   for (int i = 0; i < 600; ++i) files.emplace_back(path);
   std::filesystem::resize_file(path, 0);
   std::vector<std::thread> threads;
-  std::atomic<int> total = 0;  // looked at, so that the looks are made
+  std::atomic<int> total = 0;  // used, so that the reads are not optimised away
   for (size_t first = 0; first < 3; ++first) {
     threads.emplace_back([&, first] {
       for (size_t i = first; i < files.size(); i += 3) total += sum(files[i]);
@@ -134,7 +134,7 @@ TEST_CASE("many maps are guarded at once, in all threads") {
 
 TEST_CASE("SIGBUS elsewhere ends the process as before") {
   const int status = status_of([] {
-    ::signal(SIGBUS, SIG_DFL);  // a sanitizer has its own
+    ::signal(SIGBUS, SIG_DFL);  // sanitizers install their own handler
     guard_mapped_files();
     ::raise(SIGBUS);
   });

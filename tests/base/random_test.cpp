@@ -9,7 +9,7 @@
 
 using namespace am;
 
-TEST_CASE("Philox gives the published values") {  // Random123's known-answer tests
+TEST_CASE("Philox gives the published values") {  // known-answer tests of Random123
   using Words = std::array<uint32_t, 4>;
   CHECK(philox4x32(0, 0, 0) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(philox4x32(~0ull, ~0ull, ~0ull) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
@@ -84,7 +84,7 @@ TEST_CASE("normal values have the moments of a normal distribution") {
     fourth += x * x * x * x;
     if (i > 0) neighbours += x * values[i - 1];
   }
-  // Five standard deviations of each estimate.
+  // Bounds are five standard deviations of each estimate.
   const double unit = 5.0 / std::sqrt(static_cast<double>(kCount));
   CHECK(std::abs(mean / kCount) < unit);
   CHECK(std::abs(square / kCount - 1.0) < unit * std::sqrt(2.0));

@@ -14,4 +14,13 @@ TEST_CASE("lists of ranks are short", "[ranks]") {
   CHECK(ranks_text({0, 1, 2}) == "ranks 0-2");
 }
 
+TEST_CASE("ranks at one stride are a range", "[ranks]") {
+  CHECK(rank_range({4, 12, 20}) == RankRange{4, 8, 3});
+  CHECK(rank_range({7}) == RankRange{7, 1, 1});
+  CHECK_FALSE(rank_range({}).has_value());
+  CHECK_FALSE(rank_range({0, 1, 3}).has_value());
+  CHECK_FALSE(rank_range({2, 1, 0}).has_value());
+  CHECK_FALSE(rank_range({5, 5}).has_value());
+}
+
 }  // namespace am

@@ -1,4 +1,4 @@
-// A thread ahead of who reads.
+// A thread that reads ahead of the reader.
 #include "am/base/read_ahead.h"
 
 #include <atomic>

@@ -10,7 +10,7 @@ TEST_CASE("bytes take the unit that keeps the number under 1024") {
   CHECK(format_bytes(1023) == "1023 B");
   CHECK(format_bytes(1024) == "1.00 KiB");
   CHECK(format_bytes(1234) == "1.21 KiB");
-  CHECK(format_bytes(1048575) == "1.00 MiB");  // and not 1024.00 KiB
+  CHECK(format_bytes(1048575) == "1.00 MiB");  // not 1024.00 KiB
   CHECK(format_bytes(int64_t{16} << 30) == "16.00 GiB");
   CHECK(format_bytes(-2048) == "-2.00 KiB");
   CHECK(format_bytes(std::numeric_limits<int64_t>::max()) == "8.00 EiB");

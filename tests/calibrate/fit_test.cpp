@@ -1,4 +1,4 @@
-// The fit of the time model to measured runs, and how far the built-in constants are off.
+// Fits the time model to measured runs, and tests the errors of the built-in constants.
 #include "calibrate/fit.h"
 
 #include <catch2/catch.hpp>
@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "am/base/file.h"
-#include "am/planner/cost/step_time.h"
+#include "am/predict/time/step_time.h"
 #include "calibrate/measured_memory.h"
 
 using namespace am;
-using namespace am::planner;
+using namespace am::predict;
 
 namespace am_calibrate {
 namespace {

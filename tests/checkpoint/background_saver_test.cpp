@@ -1,4 +1,4 @@
-// Checkpoints that are written while the parameters go on changing.
+// Checkpoints written while the parameters keep changing.
 #include "am/checkpoint/background_saver.h"
 
 #include <ATen/ATen.h>
@@ -13,8 +13,9 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
-#include "am/planner/job.h"
-#include "am/planner/memory.h"
+#include "am/frameworks/open_weights.h"
+#include "am/job/job.h"
+#include "am/predict/memory/memory.h"
 #include "am/stored/tensor_source.h"
 #include "am/train/dry_run.h"
 #include "support/plans.h"
@@ -42,7 +43,7 @@ SavedState state_of(const test::RankModel& rank, const config::Plan& plan, int64
 }
 
 void fill(parallel::ParallelModel& model, double value) {
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
     at::Tensor(owned.value).fill_(value);
   });
 }
@@ -71,12 +72,12 @@ TEST_CASE("what is saved is what was there when it was asked for") {
       fill(*rank.model, -1.0);
     }
     saver.finish();
-    saver.finish();  // nothing is under way
+    saver.finish();  // no save is in progress
     RANK_CHECK(!saver.failed());
   });
   CHECK(published == 4);
   for (int step = 1; step <= 4; ++step) {
-    CHECK(all_are(*stored::open_tensor_source(temp.path() / cat("step-", step)), step));
+    CHECK(all_are(*frameworks::open_tensor_source(temp.path() / cat("step-", step)), step));
   }
   CHECK(std::distance(fs::directory_iterator(temp.path()), fs::directory_iterator()) == 4);
 }
@@ -91,7 +92,7 @@ TEST_CASE("a save that nobody waits for is finished with the saver, or is not th
     saver.save(temp.path() / "step-1", state_of(rank, plan, 1));
   });
   if (fs::exists(temp.path() / "step-1")) {
-    CHECK(all_are(*stored::open_tensor_source(temp.path() / "step-1"), 5));
+    CHECK(all_are(*frameworks::open_tensor_source(temp.path() / "step-1"), 5));
   }
 }
 
@@ -121,14 +122,14 @@ TEST_CASE("a full disk is told on every rank, and leaves the old checkpoint alon
     }
     world.group().barrier();
     ::setrlimit(RLIMIT_FSIZE, &before);
-    // And the next one is written again.
+    // The next one is written again.
     saver.save(temp.path() / "step-2", state_of(rank, plan, 2));
     saver.finish();
   });
   std::signal(SIGXFSZ, old);
   CHECK(told == 2);
-  CHECK(all_are(*stored::open_tensor_source(temp.path() / "step-1"), 5));
-  CHECK(all_are(*stored::open_tensor_source(temp.path() / "step-2"), 6));
+  CHECK(all_are(*frameworks::open_tensor_source(temp.path() / "step-1"), 5));
+  CHECK(all_are(*frameworks::open_tensor_source(temp.path() / "step-2"), 6));
   CHECK_FALSE(fs::exists(temp.path() / "step-1.tmp"));
 }
 
@@ -155,14 +156,14 @@ TEST_CASE("am-plan knows the memory for copies") {
       Diagnostics found;
       const config::Plan plan = plan_of("true");
       const auto config = model::load_config(plan.resolve(plan.model.path), found);
-      const planner::Job job = planner::make_job(plan, *config, layout.ranks);
+      const job::Job job = job::make_job(plan, *config, layout.ranks);
       const config::Plan without = plan_of("false");
       const int64_t copies =
           train::dry_run(job, rank).peak.total() -
-          train::dry_run(planner::make_job(without, *config, layout.ranks), rank).peak.total();
+          train::dry_run(job::make_job(without, *config, layout.ranks), rank).peak.total();
       const int64_t predicted =
-          planner::estimate_memory(plan, *config, job.layout, rank).components.total() -
-          planner::estimate_memory(without, *config, job.layout, rank).components.total();
+          predict::estimate_memory(plan, *config, job.layout, rank).components.total() -
+          predict::estimate_memory(without, *config, job.layout, rank).components.total();
       CHECK(copies > 1'000'000);
       CHECK(static_cast<double>(predicted) == Approx(static_cast<double>(copies)).epsilon(0.02));
     }

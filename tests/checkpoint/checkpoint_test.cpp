@@ -1,4 +1,4 @@
-// Weights in, checkpoints across layouts, exports out.
+// Loading weights, checkpoints across layouts, and exports.
 #include "am/checkpoint/checkpoint.h"
 
 #include <ATen/ATen.h>
@@ -14,8 +14,8 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/frameworks/open_weights.h"
 #include "am/run_folder/shard_index.h"
-#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 #include "support/temporary_folder.h"
 
@@ -34,7 +34,7 @@ config::Plan plan_for(const std::string& family, int64_t world, const std::strin
                          strategy == "fsdp2" ? kFullPrecision : ""));
 }
 
-// All parameters of a model that was built and filled on `plan`'s ranks.
+// Returns all parameters of a model built on `plan`'s ranks and filled by `fill`.
 std::map<std::string, at::Tensor> parameters_under(
     const config::Plan& plan, int64_t ranks,
     const std::function<void(parallel::ParallelModel&)>& fill) {
@@ -93,7 +93,7 @@ TEST_CASE("initial values do not depend on the layout") {
 TEST_CASE("Hugging Face weights load into every layout, from one file or several") {
   const config::Plan plan = plan_for("llama", 4, "tp_size = 2\n");
   const std::string folder = GENERATE("hf/llama", "hf/llama-sharded");
-  const auto source = stored::open_tensor_source(test::data_path(folder));
+  const auto source = frameworks::open_tensor_source(test::data_path(folder));
   const auto loaded =
       parameters_under(plan, 4, [&](parallel::ParallelModel& model) { load(model, *source); });
   for (const auto& [name, value] : loaded)
@@ -106,7 +106,7 @@ TEST_CASE("a checkpoint of any layout is read by any other") {
   save_under(plan_for("qwen3", 4, "tp_size = 2\n"), 4, folder);
   CHECK(run_folder::read_checkpoint_info(folder).step == 3);
   CHECK_FALSE(fs::exists(folder.string() + ".tmp"));
-  const auto source = stored::open_tensor_source(folder);
+  const auto source = frameworks::open_tensor_source(folder);
   CHECK(source->format() == "automesh");
   const auto* stored = source->find("model.layers.0.self_attn.q_proj.weight");
   REQUIRE(stored != nullptr);
@@ -115,7 +115,7 @@ TEST_CASE("a checkpoint of any layout is read by any other") {
     const auto loaded =
         parameters_under(plan_for("qwen3", ranks, ""), ranks,
                          [&](parallel::ParallelModel& model) { load(model, *source); });
-    const auto original = stored::open_tensor_source(test::data_path("hf/qwen3"));
+    const auto original = frameworks::open_tensor_source(test::data_path("hf/qwen3"));
     for (const auto& [name, value] : loaded) {
       INFO(name);
       CHECK(at::equal(value, checkpoint::read_all(*original, name)));
@@ -127,7 +127,7 @@ TEST_CASE("replicas are written once, by each rank about as much") {
   const TemporaryFolder temp;
   const fs::path folder = temp.path() / "step-3";
   save_under(plan_for("llama", 2, "", "ddp"), 2, folder);
-  CHECK(stored::open_tensor_source(folder)->find("model.norm.weight")->shards.size() == 1);
+  CHECK(frameworks::open_tensor_source(folder)->find("model.norm.weight")->shards.size() == 1);
   const auto index = run_folder::read_shard_index(folder / run_folder::kIndexFile);
   std::vector<int64_t> bytes(2);
   int64_t largest = 0;
@@ -143,7 +143,7 @@ TEST_CASE("replicas are written once, by each rank about as much") {
 
 TEST_CASE("an export holds the same values, in one file or several") {
   const TemporaryFolder temp;
-  const auto original = stored::open_tensor_source(test::data_path("hf/qwen2"));
+  const auto original = frameworks::open_tensor_source(test::data_path("hf/qwen2"));
   const int64_t limit = GENERATE(int64_t{5'000'000'000}, int64_t{20'000});
   const fs::path live = temp.path() / "live";
   const config::Plan plan = plan_for("qwen2", 2, "");
@@ -155,7 +155,7 @@ TEST_CASE("an export holds the same values, in one file or several") {
   const fs::path rest = temp.path() / "rest";
   export_hf(rest, *original, std::nullopt, limit);
   for (const auto& folder : {live, rest}) {
-    const auto exported = stored::open_tensor_source(folder);
+    const auto exported = frameworks::open_tensor_source(folder);
     CHECK(exported->tensors().size() == original->tensors().size());
     for (const auto& tensor : original->tensors()) {
       CHECK(at::equal(checkpoint::read_all(*exported, tensor.name),
@@ -169,16 +169,16 @@ TEST_CASE("an export holds the same values, in one file or several") {
 
 TEST_CASE("an export in another dtype says so in its config") {
   const TemporaryFolder temp;
-  const auto original = stored::open_tensor_source(test::data_path("hf/llama"));
+  const auto original = frameworks::open_tensor_source(test::data_path("hf/llama"));
   export_hf(temp.path() / "bf16", *original, at::kBFloat16);
-  const auto exported = stored::open_tensor_source(temp.path() / "bf16");
+  const auto exported = frameworks::open_tensor_source(temp.path() / "bf16");
   CHECK(exported->tensors().front().dtype == formats::Dtype::kBFloat16);
   CHECK(read_file(temp.path() / "bf16/config.json").find("bfloat16") != std::string::npos);
 }
 
 TEST_CASE("weights of another model are refused, with what is wrong") {
   const config::Plan plan = plan_for("qwen3", 1, "");
-  const auto source = stored::open_tensor_source(test::data_path("hf/llama"));
+  const auto source = frameworks::open_tensor_source(test::data_path("hf/llama"));
   test::RankModel rank(plan, runtime::World::single());
   CHECK_THROWS_WITH(load(*rank.model, *source), Catch::Contains("q_norm.weight is missing"));
 }
@@ -189,11 +189,11 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
   save_under(plan_for("llama", 2, ""), 2, folder);
   SECTION("a rank's file is missing") {
     fs::remove(folder / "__1_0.distcp");
-    CHECK_THROWS_WITH(stored::open_tensor_source(folder), Catch::Contains("__1_0.distcp"));
+    CHECK_THROWS_WITH(frameworks::open_tensor_source(folder), Catch::Contains("__1_0.distcp"));
   }
   SECTION("a rank's file is truncated") {
     fs::resize_file(folder / "__1_0.distcp", fs::file_size(folder / "__1_0.distcp") - 5);
-    CHECK_THROWS_WITH(stored::open_tensor_source(folder), Catch::Contains("__1_0.distcp"));
+    CHECK_THROWS_WITH(frameworks::open_tensor_source(folder), Catch::Contains("__1_0.distcp"));
   }
   SECTION("a rank's file is another save's") {
     save_under(plan_for("llama", 2, ""), 2, temp.path() / "other/step-3");
@@ -203,14 +203,14 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
     const std::string there =
         run_folder::read_checkpoint_info(temp.path() / "other/step-3").save_id;
     REQUIRE(here != there);
-    CHECK_THROWS_WITH(stored::open_tensor_source(folder), Catch::Contains("__1_0.distcp") &&
-                                                              Catch::Contains(here) &&
-                                                              Catch::Contains(there));
+    CHECK_THROWS_WITH(frameworks::open_tensor_source(folder), Catch::Contains("__1_0.distcp") &&
+                                                                  Catch::Contains(here) &&
+                                                                  Catch::Contains(there));
   }
   SECTION("a rank's file is in the place of another's") {
     fs::copy_file(folder / "__0_0.distcp", folder / "__1_0.distcp",
                   fs::copy_options::overwrite_existing);
-    CHECK_THROWS_WITH(stored::open_tensor_source(folder),
+    CHECK_THROWS_WITH(frameworks::open_tensor_source(folder),
                       Catch::Contains("rank 0") && Catch::Contains("rank 1"));
   }
   SECTION("two ranks claim the same part") {
@@ -219,18 +219,19 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
     auto& boxes = index.tensors.front().boxes;
     boxes.push_back(boxes.front());
     write_file_atomically(file, run_folder::to_json_text(index));
-    CHECK_THROWS_WITH(stored::open_tensor_source(folder), Catch::Contains("overlap"));
+    CHECK_THROWS_WITH(frameworks::open_tensor_source(folder), Catch::Contains("overlap"));
   }
   SECTION("a part is nowhere") {
     const fs::path file = folder / run_folder::kIndexFile;
     auto index = run_folder::read_shard_index(file);
     index.tensors.front().boxes.pop_back();
     write_file_atomically(file, run_folder::to_json_text(index));
-    CHECK_THROWS_AS(stored::open_tensor_source(folder), Error);
+    CHECK_THROWS_AS(frameworks::open_tensor_source(folder), Error);
   }
   SECTION("the index is cut off") {
     fs::resize_file(folder / run_folder::kIndexFile, 200);
-    CHECK_THROWS_WITH(stored::open_tensor_source(folder), Catch::Contains("index.json: byte 200"));
+    CHECK_THROWS_WITH(frameworks::open_tensor_source(folder),
+                      Catch::Contains("index.json: byte 200"));
   }
   SECTION("a bit is another") {
     const std::string name = "model.layers.1.mlp.down_proj.weight";
@@ -243,7 +244,7 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
     std::string bytes = read_file(file);
     bytes[box.position + 5] ^= 4;
     write_file_atomically(file, bytes);
-    const auto source = stored::open_tensor_source(folder);
+    const auto source = frameworks::open_tensor_source(folder);
     CHECK_NOTHROW(checkpoint::read_all(*source, "model.norm.weight"));
     CHECK_THROWS_WITH(checkpoint::read_all(*source, name), Catch::Contains(file.string()) &&
                                                                Catch::Contains(name) &&
@@ -251,11 +252,11 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
   }
   SECTION("an unknown version") {
     std::ofstream(folder / "checkpoint.json") << R"({"format":"automesh-checkpoint","version":99})";
-    CHECK_THROWS_WITH(stored::open_tensor_source(folder), Catch::Contains("version 99"));
+    CHECK_THROWS_WITH(frameworks::open_tensor_source(folder), Catch::Contains("version 99"));
   }
   SECTION("no JSON") {
     std::ofstream(folder / "checkpoint.json") << "{";
-    CHECK_THROWS_AS(stored::open_tensor_source(folder), Error);
+    CHECK_THROWS_AS(frameworks::open_tensor_source(folder), Error);
   }
 }
 

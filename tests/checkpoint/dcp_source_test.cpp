@@ -1,5 +1,5 @@
-// Folders that torch.distributed.checkpoint has saved (scripts/fixtures/make_dcp_fixtures.py), read
-// to the bit.
+// Folders saved by torch.distributed.checkpoint (scripts/fixtures/make_dcp_fixtures.py), read bit
+// by bit.
 #include "am/stored/dcp_source.h"
 
 #include <ATen/ATen.h>
@@ -13,6 +13,7 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
+#include "am/frameworks/open_weights.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
@@ -40,19 +41,19 @@ at::Tensor expected_tensor(const Json& json) {
   return at::tensor(json["elements"].get<std::vector<double>>(), at::kDouble).view(shape).to(dtype);
 }
 
-// Bytes, for not every dtype can be compared.
+// Compares bytes, since not every dtype supports comparison.
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
          (a.numel() == 0 ||
           std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0);
 }
 
-// The name that a TensorSource has for a key of the nested state.
+// Returns the name in a TensorSource for a key of the nested state.
 std::string name_of_key(const std::string& key) {
   return starts_with(key, "model.") ? key.substr(6) : key;
 }
 
-// A copy that a test may spoil.
+// A copy that a test may corrupt.
 struct SpoiltFolder {
   fs::path path = fs::temp_directory_path() / cat("am_dcp_test_", ::getpid());
 
@@ -64,7 +65,7 @@ struct SpoiltFolder {
   SpoiltFolder(const SpoiltFolder&) = delete;
   SpoiltFolder& operator=(const SpoiltFolder&) = delete;
 
-  // Of the same length.
+  // Replaces by text of equal length.
   void replace(const std::string& file, const std::string& old, const std::string& with) const {
     std::string text = read_file(path / file);
     const size_t at = text.find(old);
@@ -92,7 +93,7 @@ TEST_CASE("folders that PyTorch saved are read to the bit") {
   for (const char* name : {"fsdp2", "fsdp4", "grid", "hsdp", "values"}) {
     const fs::path folder = kDcpData / name;
     const Json expected = Json::parse(read_file(folder / "expected.json"));
-    const auto source = stored::open_tensor_source(folder);
+    const auto source = frameworks::open_tensor_source(folder);
     CHECK(source->format() == "dcp");
     size_t read = 0;
     for (const auto& [key, value] : expected.items()) {
@@ -152,18 +153,19 @@ TEST_CASE("what a damaged folder says") {
   {
     const SpoiltFolder folder(kDcpData / "fsdp2");
     folder.replace(".metadata", "__1_0.distcp", "../../passwd");
-    CHECK(folder.problem().find("which is no name of a file in its folder") != std::string::npos);
+    CHECK(folder.problem().find("which is not the name of a file in its folder") !=
+          std::string::npos);
   }
   {
     const SpoiltFolder folder(kDcpData / "fsdp2");
-    // STACK_GLOBAL of another class, by texts of the same length.
+    // STACK_GLOBAL of another class, with names of equal length.
     folder.replace(".metadata", "torch.distributed.checkpoint.filesystem",
                    "subprocess.............................");
     CHECK(folder.problem().find("which is not known") != std::string::npos);
   }
   {
     const SpoiltFolder folder(kDcpData / "fsdp2");
-    // Part of the file's data is of another save.
+    // A data file that names an unknown dtype.
     folder.replace("__0_0.distcp", "FloatStorage", "DoubleStorag");
     CHECK(folder.problem().find("dtype that is not known") != std::string::npos);
   }

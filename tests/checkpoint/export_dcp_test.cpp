@@ -1,4 +1,4 @@
-// Exports to folders of torch.distributed.checkpoint, read back to the bit.
+// Exports to folders of torch.distributed.checkpoint, read back bit by bit.
 #include "am/checkpoint/export_dcp.h"
 
 #include <ATen/ATen.h>
@@ -12,6 +12,8 @@
 #include "am/base/text.h"
 #include "am/checkpoint/filled_tensor.h"
 #include "am/checkpoint/read_tensor.h"
+#include "am/checkpoint/weights.h"
+#include "am/frameworks/open_weights.h"
 #include "support/temporary_folder.h"
 
 namespace am::checkpoint {
@@ -27,10 +29,10 @@ bool bit_equal(const at::Tensor& a, const at::Tensor& b) {
           std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0);
 }
 
-// The folder's weights only: fixtures have more files beside model.safetensors.
+// Opens only the folder's weights: fixtures have other files next to model.safetensors.
 std::unique_ptr<stored::TensorSource> open_model(const std::string& family) {
   const fs::path folder = kModels / family;
-  return stored::open_tensor_source(
+  return frameworks::open_tensor_source(
       fs::exists(folder / "model.safetensors") ? folder / "model.safetensors" : folder);
 }
 
@@ -66,11 +68,11 @@ TEST_CASE("models of every family come back from a dcp folder to the bit") {
   for (const auto& entry : fs::directory_iterator(kModels)) {
     const std::string family = entry.path().filename().string();
     INFO(family);
-    if (!stored::is_tensor_source(entry.path())) continue;  // a config alone
+    if (!frameworks::is_tensor_source(entry.path())) continue;  // a config without weights
     const TemporaryFolder temporary;
     const auto source = open_model(family);
     export_dcp(temporary / "out", *source, {});
-    const auto exported = stored::open_tensor_source(temporary / "out");
+    const auto exported = frameworks::open_tensor_source(temporary / "out");
     CHECK(exported->format() == "dcp");
     check_same_tensors(*exported, *source);
     ++models;
@@ -79,11 +81,11 @@ TEST_CASE("models of every family come back from a dcp folder to the bit") {
 }
 
 TEST_CASE("models come back from a framework's names and rows to the bit") {
-  const std::map<const stored::DialectTable*, std::vector<std::string>> families = {
-      {&stored::torchtitan_table(), {"llama", "mistral", "qwen3", "qwen3_moe", "deepseek_v3"}},
-      {&stored::olmo_table(),
+  const std::map<const frameworks::NameTable*, std::vector<std::string>> families = {
+      {&frameworks::torchtitan_table(), {"llama", "mistral", "qwen3", "qwen3_moe", "deepseek_v3"}},
+      {&frameworks::olmo_table(),
        {"llama", "llama-sharded", "mistral", "qwen2", "qwen3", "olmo2", "gemma3_text"}},
-      {&stored::megatron_table(),
+      {&frameworks::megatron_table(),
        {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen2_moe", "qwen3_moe"}}};
   for (const auto& [table, names] : families) {
     for (const std::string& family : names) {
@@ -91,7 +93,7 @@ TEST_CASE("models come back from a framework's names and rows to the bit") {
       const TemporaryFolder temporary;
       const auto source = open_model(family);
       export_dcp(temporary / "out", *source, {.table = table});
-      const auto exported = stored::open_tensor_source(temporary / "out");
+      const auto exported = frameworks::open_tensor_source(temporary / "out");
       CHECK(exported->format() == table->format);
       check_same_tensors(*exported, *source);
     }
@@ -102,20 +104,20 @@ TEST_CASE("an export converts on its way, and takes an optimizer's state along")
   const TemporaryFolder temporary;
   const auto source = open_model("llama");
   export_dcp(temporary / "half", *source,
-             {.table = &stored::megatron_table(), .dtype = at::kBFloat16});
-  check_same_tensors(*stored::open_tensor_source(temporary / "half"), *source, at::kBFloat16);
+             {.table = &frameworks::megatron_table(), .dtype = at::kBFloat16});
+  check_same_tensors(*frameworks::open_tensor_source(temporary / "half"), *source, at::kBFloat16);
   CHECK_THAT(read_file(temporary / "half" / "config.json"), Catch::Contains("bfloat16"));
 
-  const auto trained = stored::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "fsdp2");
+  const auto trained = frameworks::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "fsdp2");
   export_dcp(temporary / "alone", *trained, {});
-  CHECK(stored::open_tensor_source(temporary / "alone")->optimizer_tensors().empty());
+  CHECK(frameworks::open_tensor_source(temporary / "alone")->optimizer_tensors().empty());
   export_dcp(temporary / "all", *trained, {.optimizer = true});
-  const auto all = stored::open_tensor_source(temporary / "all");
+  const auto all = frameworks::open_tensor_source(temporary / "all");
   check_same_tensors(*all, *trained);
   size_t states = 0;
   for (const stored::StoredTensor& state : trained->optimizer_tensors()) {
     INFO(state.name);
-    if (!starts_with(state.name, "optim.state.")) continue;  // a trainer's own
+    if (!starts_with(state.name, "optim.state.")) continue;  // added by a trainer
     CHECK(bit_equal(checkpoint::read_all(*all, state.name),
                     checkpoint::read_all(*trained, state.name)));
     ++states;
@@ -129,8 +131,9 @@ TEST_CASE("any run of stored rows is filled as the whole is") {
   const auto plain = open_model("llama");
   const auto llama_config = model::load_config(kModels / "llama" / "config.json", found);
   REQUIRE(llama_config);
-  for (const auto* table : {&stored::torchtitan_table(), &stored::megatron_table()}) {
-    for (const FilledTensor& tensor : fill_all(stored::Dialect(*table, *llama_config), *plain)) {
+  for (const auto* table : {&frameworks::torchtitan_table(), &frameworks::megatron_table()}) {
+    for (const FilledTensor& tensor :
+         fill_all(frameworks::NameMap(*table, *llama_config), *plain)) {
       INFO(table->framework << ": " << tensor.name);
       const int64_t rows = tensor.rows();
       const at::Tensor whole = at::empty({rows, tensor.row_numel()});
@@ -148,13 +151,13 @@ TEST_CASE("any run of stored rows is filled as the whole is") {
 }
 
 TEST_CASE("what a framework has no place for is named, and nothing is left") {
-  CHECK_THAT(export_error(*open_model("gpt2"), {.table = &stored::torchtitan_table()}),
+  CHECK_THAT(export_error(*open_model("gpt2"), {.table = &frameworks::torchtitan_table()}),
              Catch::Contains("torchtitan's names for a gpt2 are not known here"));
-  CHECK_THAT(export_error(*open_model("llama-bias"), {.table = &stored::torchtitan_table()}),
+  CHECK_THAT(export_error(*open_model("llama-bias"), {.table = &frameworks::torchtitan_table()}),
              Catch::Contains("has no name for") &&
                  Catch::Contains("model.layers.0.self_attn.q_proj.bias"));
-  const auto no_config = stored::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "fsdp2");
-  CHECK_THAT(export_error(*no_config, {.table = &stored::olmo_table()}),
+  const auto no_config = frameworks::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "fsdp2");
+  CHECK_THAT(export_error(*no_config, {.table = &frameworks::olmo_table()}),
              Catch::Contains("config.json"));
   const auto source = open_model("llama");
   const TemporaryFolder temporary;
@@ -166,6 +169,18 @@ TEST_CASE("what a framework has no place for is named, and nothing is left") {
                   Error);
   CHECK_FALSE(fs::exists(temporary / "out"));
   CHECK_FALSE(fs::exists(temporary / "out.tmp"));
+}
+
+TEST_CASE("torchtitan's checkpoint is exported to Hugging Face's files") {
+  const TemporaryFolder temporary;
+  const fs::path titan = fs::path(AM_TEST_DATA) / "frameworks" / "torchtitan";
+  export_hf(temporary / "hub", *frameworks::open_tensor_source(titan / "step-2"), std::nullopt);
+  const auto exported = frameworks::open_tensor_source(temporary / "hub");
+  const auto expected = frameworks::open_tensor_source(titan / "expected.safetensors");
+  CHECK(exported->tensors().size() == 21);
+  for (const stored::StoredTensor& each : exported->tensors()) {
+    CHECK(bit_equal(read_all(*exported, each.name), read_all(*expected, each.name)));
+  }
 }
 
 }  // namespace am::checkpoint

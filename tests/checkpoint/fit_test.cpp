@@ -1,5 +1,5 @@
-// Weights that are not the model's: codes of quantised ones, tensors it has no place for, files
-// that only PyTorch's pickle reads. Each folder is tests/data/hf/llama with one thing changed.
+// Weights that do not fit the model: codes of quantised weights, unknown tensors, files that only
+// PyTorch's pickle reads. Each folder is tests/data/hf/llama with one change.
 #include "am/stored/fit.h"
 
 #include <ATen/ATen.h>
@@ -16,6 +16,7 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
+#include "am/frameworks/open_weights.h"
 #include "am/tensor/dtype.h"
 #include "support/plans.h"
 #include "support/temporary_folder.h"
@@ -28,7 +29,7 @@ namespace fs = std::filesystem;
 using Tensors = std::map<std::string, at::Tensor>;
 
 Tensors llama() {
-  const auto source = stored::open_tensor_source(test::data_path("hf/llama/model.safetensors"));
+  const auto source = frameworks::open_tensor_source(test::data_path("hf/llama/model.safetensors"));
   Tensors tensors;
   for (const auto& tensor : source->tensors()) {
     tensors[tensor.name] = checkpoint::read_all(*source, tensor.name);
@@ -61,7 +62,7 @@ config::Plan plan_for(const fs::path& folder, const std::string& weights = "auto
           "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\" }\n"));
 }
 
-// What loading the folder's weights into its config's model says; empty where it loads.
+// Returns the error of loading the folder's weights into its config's model; empty if they load.
 std::string refusal(const fs::path& folder) {
   const config::Plan plan = plan_for(folder);
   test::RankModel rank(plan, runtime::World::single());
@@ -115,7 +116,7 @@ TEST_CASE("a config that describes quantised weights is not loaded from") {
   write(temp / "model", llama(), config);
   const std::string said = refusal(temp / "model");
   CHECK(said.find("quantization_config (fp8)") != std::string::npos);
-  // The model itself, from random values, is another matter; and its export is not quantised.
+  // The model itself can start from random values, and its export is not quantised.
   const config::Plan plan = plan_for(temp / "model", "none");
   test::RankModel rank(plan, runtime::World::single());
   load_or_initialize(*rank.model, plan);
@@ -132,19 +133,19 @@ TEST_CASE("tensors at rest are exported as what they are") {
   Tensors tensors = llama();
   SECTION("numbers under an old quantization_config lose it") {
     write(temp / "model", tensors, config);
-    export_hf(temp / "export", *stored::open_tensor_source(temp / "model"), at::kBFloat16);
+    export_hf(temp / "export", *frameworks::open_tensor_source(temp / "model"), at::kBFloat16);
     const Json exported = Json::parse(read_file(temp / "export/config.json"));
     CHECK_FALSE(exported.contains("quantization_config"));
   }
   SECTION("codes are copied with their config, and not converted") {
     tensors.at(kQueryWeight) = tensors.at(kQueryWeight).to(at::kFloat8_e4m3fn);
     write(temp / "model", tensors, config);
-    const auto source = stored::open_tensor_source(temp / "model");
+    const auto source = frameworks::open_tensor_source(temp / "model");
     CHECK_THROWS_WITH(export_hf(temp / "export", *source, at::kBFloat16),
                       Catch::Contains(cat(kQueryWeight, " is F8_E4M3")));
     export_hf(temp / "export", *source, std::nullopt);
     CHECK(Json::parse(read_file(temp / "export/config.json")) == config);
-    CHECK(stored::open_tensor_source(temp / "export")->find(kQueryWeight)->dtype ==
+    CHECK(frameworks::open_tensor_source(temp / "export")->find(kQueryWeight)->dtype ==
           formats::Dtype::kFloat8E4M3Fn);
   }
 }

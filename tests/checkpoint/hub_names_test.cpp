@@ -1,4 +1,4 @@
-// Files that have a model's parameters under other names, or several in one tensor.
+// Files with a model's parameters under other names, or several parameters in one tensor.
 #include "am/stored/hub_names.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ namespace {
 
 using Stored = std::map<std::string, at::Tensor>;
 
-// Tensors in memory, as a file would have them.
+// Tensors in memory behind the interface of a file.
 class MadeUpFile : public stored::TensorSource {
  public:
   explicit MadeUpFile(Stored stored) : stored_(std::move(stored)) {
@@ -75,7 +75,7 @@ Stored random_parameters(const model::Inventory& inventory) {
   return stored;
 }
 
-// What transformers 5 holds in memory: gate above up, an expert after the other.
+// Returns the form of transformers 5 in memory: gate above up, experts one after another.
 Stored stacked(const Stored& hub, const std::array<std::string, 3>& leaves, int64_t experts,
                const std::string& block) {
   Stored stored;
@@ -115,7 +115,7 @@ void check_reads(const stored::TensorSource& file, const model::Inventory& inven
     REQUIRE(named.find(parameter.name) != nullptr);
     CHECK(named.find(parameter.name)->shape == parameter.shape);
     CHECK(at::equal(checkpoint::read_all(named, parameter.name), hub.at(parameter.name)));
-    // A part of it too.
+    // Also reads part of it.
     mesh::Box box = mesh::Box::whole(parameter.shape);
     box.offset[0] = box.shape[0] / 2;
     box.shape[0] -= box.offset[0];
@@ -187,7 +187,7 @@ TEST_CASE("one prefix in front of all of a model's names is taken off") {
       INFO(prefix);
       check_reads(MadeUpFile(with_prefix(hub, prefix)), inventory, hub);
     }
-    // A tensor that is the model's own but for the names keeps its place behind the prefix.
+    // A tensor that belongs to the model but has an unknown name keeps its name after the prefix.
     Stored more = with_prefix(hub, "net.");
     more["net.model.layers.0.self_attn.rotary_emb.inv_freq"] = at::ones({2});
     const MadeUpFile file(more);
@@ -204,8 +204,8 @@ TEST_CASE("names behind two prefixes are two models, and none is chosen") {
   both.merge(with_prefix(hub, "teacher."));
   const MadeUpFile file(both);
   CHECK_THROWS_WITH(stored::HubNames(file, inventory),
-                    Catch::Contains("behind \"student.\" and behind \"teacher.\""));
-  // A copy that lacks a tensor is not the model.
+                    Catch::Contains("after the prefix \"student.\" and after \"teacher.\""));
+  // An incomplete copy is not the model.
   both.erase("teacher.model.norm.weight");
   const MadeUpFile fewer(both);
   CHECK(stored::HubNames(fewer, inventory).find("model.norm.weight") != nullptr);
@@ -228,7 +228,7 @@ TEST_CASE("an adapter's own name and base layers are found") {
   model::ModelConfig config = config_of(with(kSizes, {{"model_type", "llama"}}));
   const model::Inventory plain = model::build_inventory(config);
   const Stored hub = random_parameters(plain);
-  // The whole state of a model that PEFT has wrapped.
+  // The full state of a model wrapped by PEFT.
   Stored wrapped;
   for (const auto& [name, value] : hub) {
     const size_t dot = name.find("q_proj.weight");

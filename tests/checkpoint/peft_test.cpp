@@ -1,5 +1,5 @@
-// Adapters in PEFT's files: read as PEFT wrote them, written so that they read back, refused where
-// they are not the plan's; and exports with adapters merged into the weights.
+// Adapters in PEFT's files: reading PEFT's output, writing and reading back, refusal of adapters
+// that do not fit the plan; and exports with adapters merged into the weights.
 #include "am/checkpoint/peft.h"
 
 #include <ATen/ATen.h>
@@ -14,6 +14,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/frameworks/open_weights.h"
 #include "support/plans.h"
 #include "support/temporary_folder.h"
 
@@ -34,16 +35,16 @@ std::string adapter(const std::string& name) { return test::data_path("lora/" + 
 
 at::Tensor logits_of(parallel::ParallelModel& model, const std::string& name) {
   const at::NoGradGuard no_grad;
-  const auto reference = stored::open_tensor_source(adapter(name) + "/reference.safetensors");
+  const auto reference = frameworks::open_tensor_source(adapter(name) + "/reference.safetensors");
   return model.full_logits(model.forward(checkpoint::read_all(*reference, "input_ids")));
 }
 
 at::Tensor peft_logits(const std::string& name) {
-  return checkpoint::read_all(*stored::open_tensor_source(adapter(name) + "/reference.safetensors"),
-                              "logits");
+  return checkpoint::read_all(
+      *frameworks::open_tensor_source(adapter(name) + "/reference.safetensors"), "logits");
 }
 
-// What loading the adapter into a model with these keys of [lora] says.
+// Returns the error of loading the adapter into a model with these keys of [lora].
 std::string refusal(const fs::path& path, const std::string& lora) {
   test::RankModel rank(test::parse(plan_text("llama", lora)), runtime::World::single());
   try {
@@ -55,7 +56,7 @@ std::string refusal(const fs::path& path, const std::string& lora) {
   return {};
 }
 
-// The adapter of llama with one key of its adapter_config.json changed.
+// Returns llama's adapter with one key of its adapter_config.json changed.
 fs::path changed(const TemporaryFolder& temp, const char* key, const Json& value) {
   const fs::path folder = temp / cat("changed-", key);
   fs::create_directories(folder);
@@ -81,7 +82,8 @@ TEST_CASE("without an adapter's weights the model is what it was") {
   const config::Plan plan = test::parse(plan_text("llama", kLlamaLora));
   test::RankModel rank(plan, runtime::World::single());
   load_or_initialize(*rank.model, plan);
-  const auto plain = stored::open_tensor_source(test::data_path("hf/llama/reference.safetensors"));
+  const auto plain =
+      frameworks::open_tensor_source(test::data_path("hf/llama/reference.safetensors"));
   CHECK(test::relative_difference(logits_of(*rank.model, "llama"),
                                   checkpoint::read_all(*plain, "logits")) < 1e-5);
 }
@@ -135,8 +137,9 @@ TEST_CASE("an export is PEFT's, from any layout") {
       export_hf(folder, *rank.model, std::nullopt);
     });
     INFO(name);
-    const auto theirs = stored::open_tensor_source(adapter("llama") + "/adapter_model.safetensors");
-    const auto ours = stored::open_tensor_source(folder / "adapter_model.safetensors");
+    const auto theirs =
+        frameworks::open_tensor_source(adapter("llama") + "/adapter_model.safetensors");
+    const auto ours = frameworks::open_tensor_source(folder / "adapter_model.safetensors");
     CHECK(!fs::exists(folder / "config.json"));
     REQUIRE(ours->tensors().size() == theirs->tensors().size());
     for (const stored::StoredTensor& stored : theirs->tensors()) {
@@ -180,8 +183,8 @@ TEST_CASE("a merged export gives the adapter's logits without it") {
     const fs::path folder = temp / family;
     runtime::run_ranks(ranks, [&](const runtime::World& world) {
       test::RankModel rank(plan, world);
-      load(*rank.model,
-           *stored::open_tensor_source(test::data_path(cat("hf/", family, "/model.safetensors"))));
+      load(*rank.model, *frameworks::open_tensor_source(
+                            test::data_path(cat("hf/", family, "/model.safetensors"))));
       load_adapter(*rank.model, adapter(family));
       export_hf(folder, *rank.model, std::nullopt, kExportFileBytes, {}, AdapterExport::kMerged);
     });

@@ -1,4 +1,4 @@
-// A rank's data file, written straight and from a copy, and read as one of PyTorch's.
+// A rank's data file, written directly and from a copy, and read as a file of PyTorch.
 #include "am/checkpoint/rank_file.h"
 
 #include <ATen/ATen.h>
@@ -14,7 +14,7 @@
 namespace am::checkpoint {
 namespace {
 
-// A transposed view, two boxes of one tensor, a number, and more than a checksum's piece.
+// A transposed view, two boxes of one tensor, a number, and more than one checksum piece.
 std::vector<SavedBox> some_boxes() {
   at::manual_seed(1);
   const at::Tensor wide = at::randn({6, 4});

@@ -1,4 +1,5 @@
-// Files of torch.save: names, strides and values (tests/data/dcp/plain.pt), and what is refused.
+// Files of torch.save: names, strides and values (tests/data/dcp/plain.pt), and files that are
+// refused.
 #include "am/stored/torch_source.h"
 
 #include <ATen/ATen.h>
@@ -14,6 +15,7 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
+#include "am/frameworks/open_weights.h"
 #include "support/temporary_folder.h"
 
 namespace am::checkpoint {
@@ -21,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file that a test makes.
+// A file created by a test.
 struct TorchFile {
   fs::path path = fs::temp_directory_path() / cat("am_torch_source_", ::getpid(), ".pt");
 
@@ -37,7 +39,7 @@ const fs::path kPlainFile = fs::path(AM_TEST_DATA) / "dcp" / "plain.pt";
 
 TEST_CASE("tensors of a file of torch.save, of today's format and the one before") {
   const std::string name = GENERATE("plain.pt", "legacy.pt");
-  const auto source = stored::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / name);
+  const auto source = frameworks::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / name);
   CHECK(source->format() == (name == "plain.pt" ? "torch" : "torch-legacy"));
   const at::Tensor embedding = at::arange(6, at::kFloat).view({2, 3});
   CHECK(at::equal(checkpoint::read_all(*source, "embed.weight"), embedding));
@@ -53,7 +55,7 @@ TEST_CASE("tensors of a file of torch.save, of today's format and the one before
 }
 
 TEST_CASE("the model of a trainer's file, and the state beside it") {
-  const auto source = stored::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "trainer.pt");
+  const auto source = frameworks::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "trainer.pt");
   std::vector<std::string> names;
   for (const auto& each : source->tensors()) names.push_back(each.name);
   CHECK(names == std::vector<std::string>{"0.bias", "0.weight"});
@@ -69,7 +71,7 @@ namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-// A file that PyTorch loads as a dict of tensors.
+// Writes a file that PyTorch loads as a dict of tensors.
 void save(const fs::path& path, const Tensors& tensors) {
   c10::Dict<std::string, at::Tensor> dict;
   for (const auto& [name, value] : tensors) dict.insert(name, value);
@@ -90,17 +92,17 @@ TEST_CASE("folders of pytorch_model.bin, in one file and in several") {
   const TemporaryFolder temp;
   const at::Tensor a = at::arange(6, at::kFloat), b = at::arange(4, at::kFloat).neg();
   save(temp / "optimizer.pt", {{"exp_avg", a}});
-  CHECK_FALSE(stored::is_tensor_source(temp.path()));
+  CHECK_FALSE(frameworks::is_tensor_source(temp.path()));
   save(temp / "results.pt", {{"a", b}});
-  CHECK(names_of(stored::open_tensor_source(temp.path())->tensors()) == Names{"a"});
+  CHECK(names_of(frameworks::open_tensor_source(temp.path())->tensors()) == Names{"a"});
   save(temp / "more.pt", {{"a", b}});
-  CHECK_THROWS_WITH(stored::open_tensor_source(temp.path()),
+  CHECK_THROWS_WITH(frameworks::open_tensor_source(temp.path()),
                     Catch::Contains("2 files may hold its model: more.pt, results.pt"));
 
   save(temp / "pytorch_model_fsdp.bin", {{"module.a", a}});
   save(temp / "optimizer.bin", {{"state.a.exp_avg", b}});
   {
-    const auto source = stored::open_tensor_source(temp.path());
+    const auto source = frameworks::open_tensor_source(temp.path());
     CHECK(names_of(source->tensors()) == Names{"a"});
     CHECK(names_of(source->optimizer_tensors()) == Names{"optim.state.a.exp_avg"});
     CHECK(at::equal(checkpoint::read_all(*source, "a"), a));
@@ -115,16 +117,17 @@ TEST_CASE("folders of pytorch_model.bin, in one file and in several") {
   };
   const std::string first = "pytorch_model-00001-of-00002.bin";
   write_index({{"a", first}, {"b", "more/pytorch_model-00002-of-00002.bin"}});
-  const auto source = stored::open_tensor_source(temp.path());
+  const auto source = frameworks::open_tensor_source(temp.path());
   CHECK(names_of(source->tensors()) == Names{"a", "b"});
   CHECK(at::equal(checkpoint::read_all(*source, "b"), b));
   CHECK(source->data_files().size() == 2);
   write_index({{"a", first}, {"b", "lost.bin"}});
-  CHECK_THROWS_WITH(stored::open_tensor_source(temp.path()), Catch::Contains("lost.bin"));
-  CHECK(stored::open_tensor_source(temp.path(), stored::Damage::kListed)->damage().size() == 1);
+  CHECK_THROWS_WITH(frameworks::open_tensor_source(temp.path()), Catch::Contains("lost.bin"));
+  CHECK(frameworks::open_tensor_source(temp.path(), stored::OnDamage::kReport)->damage().size() ==
+        1);
 
-  save(temp / "pytorch_model.bin", {{"c", a}});  // in transformers' order
-  CHECK(names_of(stored::open_tensor_source(temp.path())->tensors()) == Names{"c"});
+  save(temp / "pytorch_model.bin", {{"c", a}});  // transformers' order
+  CHECK(names_of(frameworks::open_tensor_source(temp.path())->tensors()) == Names{"c"});
 }
 
 TEST_CASE("epochs of a training are not ranks of a model") {
@@ -132,17 +135,17 @@ TEST_CASE("epochs of a training are not ranks of a model") {
   const at::Tensor a = at::arange(6, at::kFloat);
   save(temp / "model_0.pt", {{"a", a}});
   save(temp / "model_1.pt", {{"a", a + 1}});
-  CHECK_THROWS_WITH(stored::open_tensor_source(temp.path()),
+  CHECK_THROWS_WITH(frameworks::open_tensor_source(temp.path()),
                     Catch::Contains("a differs between model_0.pt and model_1.pt"));
   save(temp / "model_1.pt", {{"a", a}});
-  CHECK(at::equal(checkpoint::read_all(*stored::open_tensor_source(temp.path()), "a"), a));
+  CHECK(at::equal(checkpoint::read_all(*frameworks::open_tensor_source(temp.path()), "a"), a));
 }
 
 TEST_CASE("safetensors of other names do not stand for pytorch_model.bin") {
   const TemporaryFolder temp;
   save(temp / "pytorch_model.bin", {{"a", at::ones({2})}});
   write_file_atomically(temp / "ema.safetensors", "not looked at");
-  CHECK(stored::open_tensor_source(temp.path())->format() == "torch");
+  CHECK(frameworks::open_tensor_source(temp.path())->format() == "torch");
 }
 
 TEST_CASE("files of torch.save that are not read") {
@@ -150,7 +153,7 @@ TEST_CASE("files of torch.save that are not read") {
     std::string tar(512, '\0');
     tar.replace(257, 5, "ustar");
     const TorchFile old(tar);
-    CHECK_THROWS_WITH(stored::open_tensor_source(old.path),
+    CHECK_THROWS_WITH(frameworks::open_tensor_source(old.path),
                       Catch::Contains("a tar of PyTorch before 2017"));
   }
   {
@@ -159,7 +162,7 @@ TEST_CASE("files of torch.save that are not read") {
     REQUIRE(at != std::string::npos);
     bytes.replace(at, 33, "posix.......\nsystem............\n");
     const TorchFile changed(bytes);
-    CHECK_THROWS_AS(stored::open_tensor_source(changed.path), Error);
+    CHECK_THROWS_AS(frameworks::open_tensor_source(changed.path), Error);
   }
   {
     std::string bytes = read_file(kPlainFile);
@@ -167,7 +170,7 @@ TEST_CASE("files of torch.save that are not read") {
     REQUIRE(at != std::string::npos);
     bytes.replace(at, 32, "asyncio.base\n_rebuild_parameter\n", 32);
     const TorchFile changed(bytes);
-    CHECK_THROWS_WITH(stored::open_tensor_source(changed.path),
+    CHECK_THROWS_WITH(frameworks::open_tensor_source(changed.path),
                       Catch::Contains("names asyncio.base._rebuild_parameter, which PyTorch"));
   }
 }
@@ -177,7 +180,7 @@ TEST_CASE("files of the older format that lie") {
   const auto problem = [](const std::string& changed) {
     const TorchFile file(changed);
     try {
-      stored::open_tensor_source(file.path);
+      frameworks::open_tensor_source(file.path);
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -190,7 +193,7 @@ TEST_CASE("files of the older format that lie") {
     REQUIRE(at != std::string::npos);
     return problem(changed.replace(at, old.size(), text));
   };
-  // 6 float32 values behind their number, the last storage but one or the last.
+  // 6 float32 values after their count, in the last or last but one storage.
   const std::string six("\6\0\0\0\0\0\0\0\0\0\0\0\0\0\x80?", 16);
   CHECK(
       with(six, std::string("\7") + six.substr(1)).find("has 7 elements, and its tensors say 6") !=

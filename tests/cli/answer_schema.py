@@ -1,4 +1,4 @@
-"""Holds what am-repl --json prints to the schema that am-repl --schema gives."""
+"""Checks the output of am-repl --json against the schema of am-repl --schema."""
 
 import functools
 import json
@@ -20,7 +20,7 @@ def is_of_type(value, name):
 
 
 def problems(schema, value, root, place="answer"):
-    """What of the value is not as the schema, of the keywords that am-repl's has, says."""
+    """Returns the violations of the schema, for the keywords that am-repl's schema uses."""
     found = []
     for key, rule in schema.items():
         if key == "$ref":
@@ -63,10 +63,10 @@ def answer_schema():
 
 
 def check_answers(text):
-    """The object that --json printed; raises where it is not as the schema says."""
+    """Returns the object that --json printed; raises an error if it violates the schema."""
     value = json.loads(text)
     found = problems(answer_schema(), value, answer_schema())
-    # The nearest of many alternatives is told by the command's own.
+    # Among many alternatives, the schema of the answer's own command gives the best message.
     for i, answer in enumerate(value.get("results", [])):
         own = answer_schema()["$defs"].get(answer.get("command"))
         if found and own and "error" not in answer and "filters" not in answer:

@@ -1,4 +1,4 @@
-"""What the tests of am-repl on running jobs share."""
+"""Helpers shared by the tests of am-repl on running jobs."""
 
 import signal
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 from answer_schema import check_answers
 from run_support import BIN, RunTest, plan_text
 
-LONG = 1000000  # steps of a job that the test ends
+LONG = 1000000  # steps of a job that the test ends itself
 
 
 class AttachCase(RunTest):
@@ -21,7 +21,7 @@ class AttachCase(RunTest):
         return job
 
     def repl(self, target, *commands, status=0, options=()):
-        """The answers to the commands, by am-repl --json."""
+        """Returns the answers to the commands, from am-repl --json."""
         result = subprocess.run(
             [BIN / "am-repl", target, "--json", *options, "-c", "; ".join(commands)],
             capture_output=True, text=True, timeout=60, cwd=self.path)
@@ -29,7 +29,7 @@ class AttachCase(RunTest):
         return check_answers(result.stdout)["results"]
 
     def attach(self, run="run", options=()):
-        """An am-repl that reads commands from a pipe."""
+        """Starts an am-repl that reads commands from a pipe."""
         process = subprocess.Popen(
             [BIN / "am-repl", run, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, bufsize=1, cwd=self.path)
@@ -60,7 +60,7 @@ class AttachCase(RunTest):
         return self.repl(run, "status")[0]
 
     def repl_errors(self, target, command, status=1):
-        """What am-repl says on stderr where it cannot attach."""
+        """Returns am-repl's stderr if it cannot attach."""
         result = subprocess.run([BIN / "am-repl", target, "-c", command], capture_output=True,
                                 text=True, timeout=60, cwd=self.path)
         self.assertEqual(result.returncode, status, result.stdout + result.stderr)

@@ -1,4 +1,5 @@
-"""What the command-line tests share: running a tool, plans in a temporary folder, JSON answers.
+"""Helpers shared by the command-line tests: running a tool, plans in a temporary folder, JSON
+answers.
 
 AM_BIN_DIR is the folder of the binaries, AM_SOURCE_DIR the root of the sources; ctest sets both.
 """
@@ -15,10 +16,10 @@ BIN = Path(os.environ["AM_BIN_DIR"])
 SOURCE = Path(os.environ["AM_SOURCE_DIR"])
 MODELS = SOURCE / "plans" / "models"
 
-# A shell that starts the tests in the background has them ignore SIGINT, and whatever they start would too.
+# A shell that starts the tests in the background makes them, and all their children, ignore SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A terminal that is none: no colour, plain text, the same everywhere.
+# A dumb terminal: no colour and plain text, the same on every machine.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
 
 
@@ -30,7 +31,7 @@ class Result:
 
     @property
     def json(self):
-        """The one JSON object on stdout."""
+        """Returns the JSON object on stdout."""
         value = json.loads(self.out)
         assert isinstance(value, dict), self.out
         return value
@@ -64,11 +65,12 @@ class PlanCase(unittest.TestCase):
         return path
 
     def plan(self, text, model="llama-3.1-8b", name="plan.toml"):
-        """A plan whose [model] section takes the first two lines."""
+        """Writes a plan; its [model] section takes the first two lines."""
         return self.write(name, f'[model]\npath = "{MODELS / model}"\n{text}')
 
     def refused_model(self):
-        """The folder of a config that am-plan plans and am-run refuses: a Falcon with alibi."""
+        """Returns the folder of a config that am-plan plans and am-run refuses: a Falcon with
+        alibi."""
         config = json.loads((MODELS / "falcon-7b" / "config.json").read_text())
         self.write("refused/config.json", json.dumps({**config, "alibi": True}))
         return self.folder / "refused"

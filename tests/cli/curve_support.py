@@ -1,4 +1,5 @@
-"""Plans of every strategy and axis whose losses PyTorch has computed too, on any backend; scripts/gpu_check trains them too."""
+"""Plans of every strategy and axis for which PyTorch's losses are recorded, on any backend;
+scripts/gpu_check trains them too."""
 
 import json
 
@@ -28,7 +29,7 @@ def on_backend(text, backend):
 
 
 def row_plan(name, backend):
-    """A row's plan; its losses are loop_losses()."""
+    """Returns a row's plan; its losses are loop_losses()."""
     ranks, mesh, strategy, keys, more = ROWS[name]
     text = plan_text(more, f"world_size = {ranks}\n{mesh}", strategy)
     text = text.replace("[strategy]\n", f"[strategy]\n{keys}\n")
@@ -38,7 +39,8 @@ def row_plan(name, backend):
 
 
 def zero_bubble_plan(backend):
-    """It takes four layers: a model that PyTorch has not trained; its losses are those of one_rank_plan()."""
+    """Returns a zero-bubble plan. It needs four layers, so its model has no losses from PyTorch;
+    its losses are those of one_rank_plan()."""
     schedule = 'schedule = "interleaved_zero_bubble"\nvirtual_stages = 2\nmicrobatches = 4'
     text = plan_text(f"[pipeline]\n{schedule}", "world_size = 2\npp_size = 2")
     text = text.replace("loop/model", "table_deep").replace("micro_batch_size = 2", "micro_batch_size = 1")
@@ -46,12 +48,12 @@ def zero_bubble_plan(backend):
 
 
 def one_rank_plan():
-    """Zero bubble's model on one rank of the host."""
+    """Returns a plan of zero bubble's model on one rank of the host."""
     return on_backend(plan_text(mesh="world_size = 1").replace("loop/model", "table_deep"), "gloo")
 
 
 def family_plan(family, backend, mesh="world_size = 1"):
-    """A family's small model; its losses are family_losses(family)."""
+    """Returns a plan of a family's small model; its losses are family_losses(family)."""
     text = plan_text(mesh=mesh).replace("loop/model", f"hf/{family}").replace("lr = 1e-2", "lr = 2e-3")
     return on_backend(text, backend)
 
@@ -65,7 +67,7 @@ def family_losses(family):
 
 
 class CurveTest(RunTest):
-    """A plan's losses against a curve, PyTorch's where it has one."""
+    """Compares a plan's losses with a curve, PyTorch's where there is one."""
 
     def follow(self, text, losses, run):
         result = self.am_run(self.write_plan(text), "--run-dir", self.path / run, "--json")

@@ -1,6 +1,6 @@
-"""The tables of lib/docs/distributed.md: each row's declaration stands in the header that its table
-names, each argument of Python's is one of it or is named in the row, and no public declaration of
-those headers is without a row."""
+"""Checks the tables of lib/docs/distributed.md: each row's declaration is in the header that its
+table names, each argument of Python's is an argument of it or is named in the row, and every
+public declaration of those headers has a row."""
 
 import ast
 import re
@@ -9,16 +9,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "lib" / "docs" / "distributed.md"
-# Headers of which every public declaration is in the tables.
+# Headers of which every public declaration must be in the tables.
 WHOLE = sorted(path.relative_to(ROOT / "lib").as_posix() for path in (ROOT / "lib/am/compat").glob("*.h"))
 WHOLE += ["am/parallel/strategy.h", "am/parallel/sync_ctx.h", "am/parallel/unshard.h",
           "am/config/strategy_config.h"]
-# What other tables of this page or of a plan describe by itself.
+# Names that other tables of this page, or the description of plans, cover.
 ELSEWHERE = {"TpPlanSetting", "ActivationCheckpointing", "ShardPlacement"}
 
 
 def tables(page):
-    """(words in backticks of the heading, rows of three cells) of each table that has such rows."""
+    """Returns (words in backticks of the heading, rows of three cells) of each table with such
+    rows."""
     found = []
     for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
         heading, _, text = part.partition("\n")
@@ -31,7 +32,7 @@ def tables(page):
 
 
 def plain(text):
-    """Without comments, line ends and spaces that mean nothing."""
+    """Removes comments, line ends and insignificant spaces."""
     text = re.sub(r"//[^\n]*", "", text)
     text = re.sub(r"\s+", " ", text)
     return re.sub(r"\s*([(),;<>{}&*=])\s*", r"\1", text).strip()
@@ -53,7 +54,7 @@ def fields(body):
 
 
 def declarations(text):
-    """Names of what a header declares outside of classes and function bodies."""
+    """Returns the names that a header declares outside classes and function bodies."""
     text = re.sub(r"//[^\n]*|\"[^\"]*\"", "", text)
     names, depth, statement = [], 0, ""
     text = re.sub(r"namespace [\w:]+ \{", "", text).replace("friend ", "")
@@ -80,7 +81,7 @@ def declarations(text):
 
 
 def arguments(python):
-    """Names of the arguments of a signature; a field's own name; [] of anything else."""
+    """Returns the names of a signature's arguments, or a field's own name; otherwise []."""
     if re.fullmatch(r"\w+: .*|\w+ = .*", python):
         return [python.split(":")[0].split(" =")[0]]
     call = re.fullmatch(r"@?[\w.]+\((.*)\)", python)

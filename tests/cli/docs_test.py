@@ -1,12 +1,13 @@
-"""The documents' blocks do what they say: commands print what is shown, plans pass, programs compile (see tests/docs).
+"""Checks the blocks of the documents: commands print the shown output, plans pass, programs compile
+(see tests/docs).
 
-A document's commands run in one folder, in order; plans/ there is a copy of the repository's, tests/ a link to it. An
-output line `...` stands for any lines. Times, speeds, losses, memory of the process and the digits of rounding are not
-compared. After a wanted change
+A document's commands run in one folder, in order; plans/ there is a copy of the repository's,
+tests/ a link to it. An output line `...` stands for any lines. Times, speeds, losses, memory of
+the process and digits affected by rounding are not compared. After an intended change
 
     AM_RECORD=1 ctest --test-dir build -R docs_test
 
-writes the outputs that differ anew, whole: put `...` where lines do not matter.
+rewrites the outputs that differ, in full: put `...` where lines do not matter.
 """
 
 import os
@@ -28,7 +29,7 @@ from blocks import LANGUAGES, blocks, documents  # noqa: E402
 PROGRAMS = BIN.parent / "docs"
 WIDTH = 80
 
-# What differs between machines and runs, and what stands in its place.
+# Text that differs between machines and runs, and its replacement.
 UNSTEADY = [
     (re.compile(r"\d+:\d\d:\d\d"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? [mu]?s\b"), "TIME"),
@@ -48,7 +49,7 @@ UNSTEADY = [
 ]
 
 
-# What a command shows that is meant to fail.
+# Output of a command that is meant to fail.
 FAILURE = re.compile(r"\berror\b|\bfailed\b|\bdiffer over their ranks$")
 
 
@@ -59,7 +60,8 @@ def steady(line):
 
 
 def matches(shown, printed):
-    """Whether the printed lines are the shown ones, of which `...` stands for any number."""
+    """Returns whether the printed lines match the shown ones, where `...` stands for any number of
+    lines."""
     if not shown:
         return not printed
     if shown[0].strip() == "...":
@@ -68,7 +70,7 @@ def matches(shown, printed):
 
 
 def commands(text):
-    """[command, lines shown] of a console block."""
+    """Returns [command, lines shown] for each command of a console block."""
     found, continues = [], False
     for line in text.splitlines():
         if line.startswith("$ "):
@@ -82,7 +84,7 @@ def commands(text):
 
 
 def end_group(group, seconds=30):
-    """Ends the processes of a session that are left, and waits until they are gone."""
+    """Ends the remaining processes of a session, and waits until they are gone."""
     end = time.monotonic() + seconds
     try:
         os.killpg(group, signal.SIGTERM)
@@ -102,12 +104,12 @@ class Docs(PlanCase):
                        "HOME": str(self.folder), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         done = subprocess.Popen(["bash", "-c", command], cwd=self.folder, env=environment, start_new_session=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.addCleanup(end_group, done.pid)  # what it left in the background
+        self.addCleanup(end_group, done.pid)  # processes left in the background
         printed, _ = done.communicate(timeout=120)
         return done.returncode, printed.replace(str(self.folder), "/home/me").rstrip("\n").splitlines()
 
     def hold_console(self, block):
-        """Compares the block, or returns its text with what is printed today where that differs."""
+        """Compares the block, or returns its text with the current output where that differs."""
         now = []
         for command, shown in commands(block.text):
             status, printed = self.run_command(command)
@@ -122,7 +124,7 @@ class Docs(PlanCase):
         return "\n".join(now) + "\n"
 
     def hold_toml(self, block):
-        """A whole plan passes; of a part, the keys and values are legal."""
+        """A complete plan must pass; in a part, keys and values must be legal."""
         text = block.text
         if not re.search(r"^path = ", text, re.MULTILINE):
             section = '[model]\npath = "plans/models/llama-3.1-8b"\n'
@@ -154,7 +156,7 @@ class Docs(PlanCase):
         elif block.language == "toml" and not wrong:
             self.hold_toml(block)
         elif block.language == "cpp":
-            program = PROGRAMS / block.notes.get("program", "")  # the rest is compiled by am_docs_examples
+            program = PROGRAMS / block.notes.get("program", "")  # am_docs_examples compiles the other blocks
             self.assertTrue(program.exists(), f"{block.place}: {program} is not built")
         else:
             self.assertIn(block.language, ("toml", "json", "python", "cmake", "text"), block.place)

@@ -1,4 +1,4 @@
-"""Texts that would act on a terminal, what may stand on one, and what a tool writes to one."""
+"""Texts that would control a terminal, the characters allowed on one, and a tool's output to one."""
 
 import os
 import pty
@@ -8,16 +8,17 @@ import subprocess
 
 from cli_support import ENVIRONMENT
 
-# A title, a cleared screen, hidden text, one of our own colours, C1's CSI, an override of the direction.
+# A title, a cleared screen, hidden text, one of the tools' own colours, C1's CSI, a change of
+# direction.
 EVIL = "x\x1b]0;pwn\x07\x1b[2J\x1b[8m\x1b[1;31m\u009b31m\u202e\u2066y"
-# In names of files, which hold bytes.
+# In file names, which consist of bytes.
 EVIL_BYTES = EVIL.encode() + b"\x9b2J"
 OURS = re.compile("\x1b\\[(0|1|2|32|34|1;31|1;33|1;36)m")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def on_terminal(arguments, cwd, seconds=60):
-    """What the tool writes to a pseudo-terminal, and its status."""
+    """Returns the tool's output to a pseudo-terminal, and its status."""
     parent, child = pty.openpty()
     process = subprocess.Popen(arguments, cwd=cwd, env={**ENVIRONMENT, "TERM": "xterm"}, stdin=subprocess.DEVNULL,
                                stdout=child, stderr=child)

@@ -1,4 +1,4 @@
-"""scripts/gpu_pack's cut of a CUDA library, on an ELF file that is made up here."""
+"""scripts/gpu_pack's reduction of a CUDA library, on a generated ELF file."""
 
 import os
 import struct
@@ -23,7 +23,7 @@ def container(*entries):
 
 
 def elf(**sections):
-    """A file of these sections, by name with _ for the dot that begins it."""
+    """Returns a file with these sections, by name, with _ for the leading dot."""
     names, texts, content = b"\0", {}, bytes(64)
     for name in [*sections, "shstrtab"]:
         texts[name] = len(names)

@@ -6,7 +6,7 @@ import struct
 
 
 class Talker:
-    """Speaks with a job by its protocol."""
+    """Communicates with a job by its protocol."""
 
     def __init__(self, run, seconds=20):
         self.socket = socket.socket(socket.AF_UNIX)

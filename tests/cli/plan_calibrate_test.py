@@ -1,4 +1,5 @@
-"""scripts/calibrate: the fit of the time model to measured runs, and what am-plan makes of its file."""
+"""scripts/calibrate: the fit of the time model to measured runs, and the use of its file by
+am-plan."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""am-plan check: every violated rule, each at its place, in one run."""
+"""am-plan check: every violated rule, each with its place, in one run."""
 
 import os
 import unittest
@@ -24,7 +24,7 @@ class CheckTest(PlanCase):
         self.assertTrue(judged["runs"])
         self.assertNotIn("unsupported", self.json("show", runs))
         other = self.plan("[mesh]\nworld_size = 8\n", model=self.refused_model())
-        wanted = ["positions as biases of the scores (alibi)"]
+        wanted = ["position biases of attention scores (ALiBi)"]
         judged = self.json("check", other, "--plan-only")["plans"][0]
         self.assertEqual(judged["unsupported"], wanted)
 
@@ -39,15 +39,15 @@ class CheckTest(PlanCase):
         self.assertEqual((judged["ok"], judged["runs"]), (False, False))
         self.assertIn("1 error", self.am_plan("check", plan, status=1).out)
         self.assertEqual(self.diagnostics(plan, "--plan-only", status=0), [])
-        # Who says that torchtitan runs it asks about the layout.
+        # With implementation = "torchtitan", only the layout is checked.
         other = self.plan(text + "[cluster]\nimplementation = \"torchtitan\"\n")
         judged = self.json("check", other)["plans"][0]
         self.assertEqual((judged["ok"], judged["runs"]), (True, False))
         self.assertEqual(judged["unsupported"], ["asynchronous tensor parallelism on GPUs"])
-        # Another framework's rules do not say what am-run runs.
+        # Another framework's rules do not include am-run's limits.
         judged = self.json("check", plan, "--dialect", "torchtitan")["plans"][0]
         self.assertNotIn("runs", judged)
-        # The plan's sizes and times are answered all the same.
+        # The plan's sizes and times are still answered.
         self.am_plan("memory", plan)
         self.am_plan("cost", plan)
         self.assertIn("--plan-only", self.am_plan("explain", "runtime.unsupported").out)
@@ -70,7 +70,7 @@ class CheckTest(PlanCase):
         item = [d for d in self.diagnostics(plan) if d["rule"] == "tp.kv_heads"][0]
         self.assertEqual(item, {
             "rule": "tp.kv_heads", "severity": "error", "file": str(plan), "line": 5, "column": 11,
-            "message": "tp_size = 3 does not divide num_key_value_heads = 8, and is no multiple of it",
+            "message": "tp_size = 3 does not divide num_key_value_heads = 8, and is not a multiple of it",
             "help": "tp_size = 1, 2 or 4"})
 
     def test_people_get_the_line_with_a_caret(self):
@@ -178,7 +178,7 @@ class CheckTest(PlanCase):
 class DialectTest(PlanCase):
     """--dialect NAME: the verdict of another framework."""
 
-    WIDE = "[mesh]\nworld_size = 16\ntp_size = 16\nranks_per_node = 16\n"  # eight key/value heads, which ranks share
+    WIDE = "[mesh]\nworld_size = 16\ntp_size = 16\nranks_per_node = 16\n"  # ranks share the eight key/value heads
 
     def test_each_judges_by_its_own_rules(self):
         plan = self.plan(self.WIDE)
@@ -284,7 +284,7 @@ class BadFilesTest(PlanCase):
             result = self.am_plan(*arguments, status=status)
             self.assertFalse(set("\u202e\u2066\u009b\x1b") & set(result.out + result.err), result)
         message = self.json("model", "\u202enone", status=2)["diagnostics"][0]["message"]
-        self.assertIn("\u202enone", message)  # a program gets the name as it is
+        self.assertIn("\u202enone", message)  # programs get the name unchanged
 
     def test_what_never_ends_is_refused_by_its_kind(self):
         pipe = self.folder / "pipe"

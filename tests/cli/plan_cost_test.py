@@ -55,6 +55,48 @@ class CostTest(PlanCase):
         self.assertLess(seconds(one + wide + 'autocast_dtype = "bfloat16"\n'), 0.5 * seconds(one + wide))
         self.assertGreater(seconds(one + "offload_policy = { pin_memory = true }\n"), 1.2 * off)
 
+    def test_failures_make_a_goodput_and_a_best_interval(self):
+        rates = '[cluster]\ngpu = "h100-sxm"\nhours_between_failures = 5000\nstorage_gb_per_s = 10\n'
+        saves = "[checkpoint]\nevery = 1000\n"
+        plan = self.plan(MESH + rates + saves, model="llama-3.1-70b")
+        answer = self.json("cost", plan)
+        failures = answer["failures"]
+        self.assertAlmostEqual(failures["seconds_between"], 3600 * 5000 / 64)
+        self.assertEqual(failures["checkpoint_every"], 1000)
+        self.assertAlmostEqual(failures["save_seconds"], failures["checkpoint_bytes"] / 10e9, places=6)
+        self.assertTrue(0.5 < answer["goodput"] < failures["best_goodput"] < 1.0)
+        best = failures["best_checkpoint_every"]
+        at = {}
+        for every in (best - 1, best, best + 1):
+            at[every] = self.json("cost", plan, "--set", f"checkpoint.every={every}")["goodput"]
+        self.assertEqual(max(at, key=at.get), best)
+        self.assertAlmostEqual(at[best], failures["best_goodput"])
+        self.assertAlmostEqual(failures["gpu_hours"], 64 * failures["hours"])
+        background = self.json("cost", plan, "--set", "checkpoint.async=true")["failures"]
+        self.assertLess(background["save_seconds"], 0.1 * failures["save_seconds"])
+        self.assertGreater(background["best_goodput"], failures["best_goodput"])
+        text = " ".join(self.am_plan("cost", plan).out.split())
+        self.assertIn("a failure each 3 d 6:07:30", text)
+        self.assertIn("with saves every 1000 steps", text)
+        for without in ("hours_between_failures", "storage_gb_per_s"):
+            said = self.json("cost", plan, "--set", f"cluster.{without}=0")
+            self.assertNotIn("goodput", said)
+            self.assertIn("cluster.failures", self.rules(plan, "--set", f"cluster.{without}=0", status=0))
+
+    def test_search_ranks_by_what_failures_leave(self):
+        common = ["search", "--model", MODELS / "llama-3.1-8b", "--gpus", 64, "--top", 4]
+        rates = ["--hours-between-failures", 2000, "--storage-gb-per-s", 1]
+        answer = self.json(*common, "--goal", "goodput", *rates)
+        times = [layout["step_seconds"] / layout["goodput"] for layout in answer["layouts"]]
+        self.assertEqual(times, sorted(times))
+        first = answer["layouts"][0]
+        self.assertEqual(first["plan"]["cluster"]["hours_between_failures"], 2000)
+        self.assertGreater(first["plan"]["checkpoint"]["every"], 1)
+        self.assertNotIn("goodput", self.json(*common)["layouts"][0])
+        self.assertIn("goodput", self.am_plan(*common, "--goal", "goodput", *rates).out)
+        for alone in (rates, ["--goal", "goodput"], ["--goal", "goodput", *rates[:2]]):
+            self.assertIn("go together", self.am_plan(*common, *alone, status=2).err)
+
     def test_tensor_parallelism_leaves_small_nodes(self):
         plan = self.plan("[mesh]\nworld_size = 64\ntp_size = 8\n[train]\nglobal_batch_size = 64\n",
                          model="llama-3.1-8b")
@@ -148,7 +190,7 @@ class CostTest(PlanCase):
         fast = self.plan(MESH + '[cluster]\ngpu = "a100-sxm"\n', name="fast.toml")
         self.assertGreater(self.json("cost", slow)["step_seconds"],
                            self.json("cost", fast)["step_seconds"])
-        # An architecture decides which efficiencies hold: no other name is taken for one.
+        # An architecture selects the efficiencies, so unknown names are refused.
         text = (self.folder / "mine.toml").read_text()
         for name, rules in (("hopper", []), ("tpu", ["plan.value"]), ("Hoper", ["plan.value"])):
             self.write("mine.toml", text + f'architecture = "{name}"\n')
@@ -205,8 +247,8 @@ class CostTest(PlanCase):
         odd = search("llama-3.1-8b", "--gpus", 8, "--seq-len", 4097)
         self.assertTrue(odd["layouts"])
         cut = [each["plan"] for each in odd["layouts"] if each["plan"]["strategy"].get("sequence_parallel")]
-        self.assertTrue(all(plan["mesh"]["cp_size"] > 1 for plan in cut))  # there it is padded
-        # GPT-2 has 12 heads; so has Qwen2.5-1.5B, and 2 key heads, which more ranks share.
+        self.assertTrue(all(plan["mesh"]["cp_size"] > 1 for plan in cut))  # cp pads the sequence
+        # GPT-2 has 12 heads. Qwen2.5-1.5B also has 12, and 2 key heads, which more ranks share.
         gpt2 = search("gpt2", "--gpus", 8, "--seq-len", 1024, "--top", 1000)
         sizes = {each["plan"]["mesh"]["tp_size"] for each in gpt2["layouts"]}
         self.assertTrue(4 in sizes and 8 not in sizes, sizes)
@@ -226,7 +268,7 @@ class CostTest(PlanCase):
         self.assertTrue(all(each["runs"] for each in answer["layouts"]))
         self.assertTrue(any(each["plan"]["mesh"].get("ep_size", 1) > 1 for each in answer["layouts"]))
         self.assertNotIn("unsupported", self.json("check", plan)["plans"][0])
-        # No layout of a model that it does not compute.
+        # Layouts of a model that am-run cannot run are not runnable.
         arguments = ["search", "--model", self.refused_model(), "--gpus", 8, "--top", 5]
         self.assertFalse(any(each["runs"] for each in self.json(*arguments)["layouts"]))
         self.assertIn("runs none of these 5; --runnable keeps to", self.am_plan(*arguments).out)
@@ -237,7 +279,7 @@ class CostTest(PlanCase):
         answer = self.json("search", "--model", MODELS / "llama-3.1-405b", "--gpus", "1", status=1)
         self.assertEqual(answer["layouts"], [])
         text = self.am_plan("search", "--model", MODELS / "llama-3.1-405b", "--gpus", "1", status=1).out
-        self.assertIn("1024 sequences of 4096 tokens a step", text)
+        self.assertIn("1024 sequences of 4096 tokens per step", text)
         self.assertIn("No layout fits", text)
 
     def test_what_fits_by_formula_alone_is_not_counted_as_fitting(self):

@@ -1,4 +1,4 @@
-"""am-plan diff: what changes from one plan to another."""
+"""am-plan diff: the changes between two plans."""
 
 import unittest
 
@@ -42,7 +42,7 @@ class Diff(PlanCase):
         self.assertEqual(up["b"]["placements"], "dp_shard_cp: Shard(0), tp: Shard(0)")
         listed = {item["name"]: item["local_shape"] for item in self.json("shards", b)["parameters"]}
         self.assertEqual(up["b"]["local_shape"], listed["model.layers.5.mlp.up_proj.weight"])
-        # 4096 rows over 16 ranks, or 4096 over 8: the norms are not cut over tp.
+        # 4096 rows over 16 ranks, or over 8: tp does not shard norms.
         norm = shards["model.layers.*.input_layernorm.weight"]
         self.assertEqual((norm["a"]["local_shape"], norm["b"]["local_shape"]), ([256], [512]))
 

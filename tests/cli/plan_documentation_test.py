@@ -1,4 +1,4 @@
-"""am-plan completions and am-plan man: they say what --help says."""
+"""am-plan completions and am-plan man agree with --help."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ from cli_support import ENVIRONMENT, PlanCase
 
 
 def commands(case):
-    """Names of the commands, from --help."""
+    """Returns the names of the commands, from --help."""
     text = case.am_plan("--help").out.split("Subcommands:")[1].split("Examples:")[0]
     return re.findall(r"^  (\S+)", text, re.MULTILINE)
 

@@ -1,4 +1,5 @@
-"""Nothing that a file, a path or a name says moves a terminal's cursor, changes its colours or reorders its lines."""
+"""Text from files, paths and names must not move a terminal's cursor, change its colours or reorder
+its lines."""
 
 import json
 import os
@@ -29,7 +30,7 @@ class EscapesTest(PlanCase):
                               capture_output=True, timeout=60)
         shown = on_terminal(words, self.folder)
         for where, out in (("stdout", done.stdout), ("stderr", done.stderr), ("terminal", shown)):
-            text = out.decode()  # and it is UTF-8
+            text = out.decode()  # must be valid UTF-8
             if where == "terminal":
                 text = OURS.sub("", text)
             found = CONTROL.search(text)
@@ -72,7 +73,7 @@ class EscapesTest(PlanCase):
             for command in self.each_command(plan, "page.html"):
                 with self.subTest((text, command[0])):
                     self.assert_clean(*command)
-        # As they are in the file, where TOML does not allow them.
+        # Raw characters in the file, which TOML does not allow.
         plan = self.evil_plan(mesh + f"[strategy]\nname = \"{EVIL}\"\n")
         self.assert_clean("check", plan)
         for command in (["check", plan, "--set", f"strategy.name={evil}"], ["check", plan, "--set", EVIL]):
@@ -135,7 +136,7 @@ class EscapesTest(PlanCase):
         plan = self.evil_plan("[mesh]\nworld_size = 4\n", name=b"caf\xe9-\xff\xc3\xa9.toml")
         done = subprocess.run([os.fsencode(BIN / "am-plan"), b"check", plan, b"--json"], capture_output=True,
                               env=ENVIRONMENT)
-        done.stdout.decode()  # UTF-8, whatever the path is
+        done.stdout.decode()  # valid UTF-8, for any path
         answer = json.loads(done.stdout)
         self.assertEqual(os.fsencode(answer["plans"][0]["file"]), plan)
 

@@ -1,4 +1,4 @@
-"""am-plan export and import: other frameworks' files, there and back."""
+"""am-plan export and import: other frameworks' files, in both directions."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from cli_support import MODELS, SOURCE, PlanCase, run_tool
 
 FRAMEWORKS = ["torchtitan", "megatron", "nemo-automodel", "accelerate", "deepspeed"]
 EXAMPLES = sorted((SOURCE / "plans").glob("*.toml"))
-# What is the launcher's or the predictions', and nobody's configuration.
+# Keys for the launcher or for predictions, which frameworks' configurations do not have.
 OUTSIDE = ("mesh.ranks_per_node", "cluster.", "data.", "metrics.", "checkpoint.")
 
 SMALL = "[mesh]\nworld_size = 16\ntp_size = 2\npp_size = 2\n[train]\nglobal_batch_size = 32\n"
@@ -84,7 +84,7 @@ class RoundTrip(PlanCase):
                and not key.startswith(OUTSIDE) for key in lost):
             return
         before = self.json("shards", example)
-        # The default is longer than the smallest model takes.
+        # The default exceeds the smallest model's limit.
         given = [f"--set=train.seq_len={tomllib.loads(example.read_text())['train']['seq_len']}"]
         after = self.json("shards", ours, *(given if "train.seq_len" in lost else []))
         self.assertEqual(after["parameters"], before["parameters"])

@@ -1,4 +1,4 @@
-"""am-plan model and memory: counts to the digit, states to the byte."""
+"""am-plan model and memory: exact counts, and exact bytes of states."""
 
 import csv
 import json
@@ -95,7 +95,7 @@ class ModelTest(PlanCase):
         own = of_rank(11)["model.layers.0.block_sparse_moe.experts.3.w2.weight"]
         self.assertEqual(own["placements"], {"ep_shard": "Shard(0)"})
         self.assertEqual((own["local_shape"], own["local_offset"]), ([2048, 14336], [2048, 0]))
-        # All states are shared by all ranks, with experts or without.
+        # All ranks share all states, with or without expert parallelism.
         states = lambda *options: self.json("memory", plan, *options)["components"]["parameters"]
         self.assertEqual(states(), states("--set", "mesh.ep_size=1"))
 
@@ -132,7 +132,7 @@ class MemoryTest(PlanCase):
         longer = self.json("memory", plan, "--set", "train.seq_len=2048")["components"]
         self.assertEqual(longer["parameters"], base["parameters"])
         self.assertGreater(longer["activations"], 1.9 * base["activations"])
-        long = ("--set", "train.seq_len=16384")  # then the head's backward is the fullest moment
+        long = ("--set", "train.seq_len=16384")  # the peak is then in the head's backward
         whole = self.json("memory", plan, *long)["components"]["logits"]
         cut = self.json("memory", plan, *long, "--set", "mesh.tp_size=8")["components"]["logits"]
         self.assertEqual(whole, 16384 * 128256 * 2)

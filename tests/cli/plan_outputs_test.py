@@ -1,4 +1,4 @@
-"""am-plan writes no file over another one, and none by halves."""
+"""am-plan never overwrites an existing file, and never leaves a partial one."""
 
 import os
 import unittest
@@ -17,7 +17,7 @@ class OutputsTest(PlanCase):
         self.am_plan("export", self.good, "--to", "torchtitan", "-o", self.titan)
 
     def commands(self, file):
-        """Each way to write one file, by its option."""
+        """Returns each way to write one file, by its option."""
         search = ["search", "--model", MODELS / "quickstart", "--gpus", 2, "--top", 1]
         return [["schedule", self.good, option, file] for option in ("--svg", "--trace", "--csv")] + [
             ["report", self.good, "-o", file],

@@ -5,7 +5,7 @@ import json
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from cli_support import PlanCase
+from cli_support import SOURCE, PlanCase
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -14,6 +14,20 @@ def mesh(pp, microbatches=8, more=""):
     return (f"[mesh]\nworld_size = {pp}\npp_size = {pp}\n"
             f"[train]\nglobal_batch_size = {microbatches}\n"
             f"[pipeline]\nmicrobatches = {microbatches}\n{more}")
+
+
+class ReadmePicture(PlanCase):
+    """The picture in README.md."""
+
+    OPTIONS = ("mesh.pp_size=4", "pipeline.microbatches=8", "pipeline.virtual_stages=2", "train.global_batch_size=128",
+               'pipeline.schedule="zbv_zero_bubble"')
+
+    def test_it_is_what_schedule_draws(self):
+        out = self.folder / "timeline.svg"
+        self.am_plan("schedule", SOURCE / "plans" / "llama-3.1-70b-64gpu.toml",
+                      *(word for option in self.OPTIONS for word in ("--set", option)), "--svg", out)
+        picture = SOURCE / "lib" / "docs" / "pictures" / "zero_bubble.svg"
+        self.assertEqual(out.read_text(), picture.read_text())
 
 
 class Order(PlanCase):
@@ -163,7 +177,7 @@ class Files(PlanCase):
         self.assertEqual((item["rule"], item["file"], item["line"], item["column"]),
                          ("schedule.order", str(file), 2, 2))
         result = self.am_plan("schedule", plan, "--from-csv", file, status=1)
-        self.assertIn("bad.csv:2:2: error[schedule.order]: 1B0 stands before 1F0", result.err)
+        self.assertIn("bad.csv:2:2: error[schedule.order]: 1B0 comes before 1F0", result.err)
         self.assertIn("^^^", result.err)
 
     def test_a_csv_of_another_pipeline(self):

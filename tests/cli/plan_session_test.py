@@ -1,7 +1,7 @@
-"""Whole screens of am-plan, at 80 columns: see recorded_sessions.py.
+"""Complete screens of am-plan, at 80 columns: see recorded_sessions.py.
 
-In a session of sessions/plan the lines that begin with "$ " are commands; they run in a folder with the plans that lie
-beside the sessions, and the repository's as plans/.
+In a session of sessions/plan, lines that begin with "$ " are commands. They run in a folder with
+the plans next to the sessions, and the repository's as plans/.
 """
 
 import re
@@ -17,7 +17,7 @@ FOLDER = SOURCE / "tests" / "cli" / "sessions" / "plan"
 SESSIONS = sorted(FOLDER.glob("*.session"))
 WIDTH = 80
 
-# A diagnostic stays in one line, for editors and grep, and so does its help.
+# A diagnostic and its help each stay on one line, for editors and grep.
 DIAGNOSTIC = re.compile(r"\S+:\d+:\d+: (error|warning|note)\[|help: ")
 
 
@@ -50,7 +50,7 @@ class PlanSessions(PlanCase):
 
     def test_every_command_has_a_session(self):
         text = self.am_plan("--help").out.split("Subcommands:")[1].split("Examples:")[0]
-        files = {"schema", "completions", "man"}  # what these print is for programs
+        files = {"schema", "completions", "man"}  # commands whose output is meant for programs
         for command in set(re.findall(r"^  ([a-z]+)", text, re.MULTILINE)) - files:
             called = f"$ am-plan {command} "
             self.assertTrue(any(called in session.read_text() for session in SESSIONS), command)

@@ -1,4 +1,4 @@
-"""am-plan show and shards: groups, pictures, and which part of a parameter each rank holds."""
+"""am-plan show and shards: groups, pictures, and each rank's part of a parameter."""
 
 import unittest
 
@@ -23,8 +23,28 @@ class ShowTest(PlanCase):
         for name in ("tp", "cp", "pp", "dp", "dp_shard_cp", "dp_cp", "ep", "ep_shard"):
             self.assertEqual(sorted(sum(groups[name], [])), list(range(16)), name)
 
+    def test_groups_of_a_large_world_are_runs(self):
+        def ranks(run):
+            return [[run["first"] + run["step"] * group + run["stride"] * rank for rank in range(run["count"])]
+                    for group in range(run["groups"])]
+
+        plan = self.plan("[mesh]\nworld_size = 8192\ntp_size = 8\ncp_size = 4\npp_size = 4\nep_size = 16\n"
+                         "dp_replicate_size = 2\n[train]\nglobal_batch_size = 256\n")
+        doubled = "--set=mesh.world_size=16384"  # doubles dp_shard
+        large = self.json("show", plan, doubled)
+        self.assertEqual(large["groups"]["tp"], [{"first": 0, "stride": 1, "count": 8, "groups": 2048, "step": 8}])
+        self.assertEqual(large["groups"]["pp"], [{"first": 0, "stride": 4096, "count": 4, "groups": 4096, "step": 1}])
+        for name, runs in large["groups"].items():
+            groups = sum(map(ranks, runs), [])
+            self.assertEqual(sorted(sum(groups, [])), list(range(16384)), name)
+            self.assertEqual(groups, sorted(groups), name)
+        small = self.json("show", plan)
+        self.assertEqual(small["groups"]["cp"][9], [33, 41, 49, 57])
+        self.assertEqual(ranks(large["groups"]["cp"][1])[1], [33, 41, 49, 57])
+        self.assertLess(len(self.am_plan("show", plan, "--json", "--set=mesh.world_size=131072").out), 1 << 20)
+
     def test_experts(self):
-        # No model of the known families has experts; the mesh is drawn all the same.
+        # The model has no experts; the mesh is still drawn.
         groups = self.json("show", self.plan("[mesh]\nworld_size = 8\ntp_size = 2\nep_size = 4\n"))["groups"]
         self.assertEqual(groups["ep"], [[0, 1, 2, 3], [4, 5, 6, 7]])
         self.assertEqual(groups["ep_shard"], [[0, 4], [1, 5], [2, 6], [3, 7]])
@@ -54,7 +74,7 @@ dp_cp           2       2      2  sums gradients                {0, 2} {1, 3}
         self.assertEqual({spans()[name] for name in ("tp", "dp", "dp_shard_cp")}, {1})
         self.assertEqual(spans()["pp"], 2)
         self.assertIn("; pp crosses nodes\n", self.am_plan("show", plan).out)
-        # Nodes of 6: some groups of 4 are cut, some are not.
+        # Nodes of 6: some groups of 4 are split over nodes, some are not.
         self.assertEqual(spans("--set", "mesh.ranks_per_node=6")["tp"], 2)
         self.assertNotIn("cross", self.am_plan("show", plan, "--set", "mesh.ranks_per_node=16").out)
 

@@ -1,4 +1,4 @@
-"""am-plan as a tool: help, statuses, colours, speed, and what it links."""
+"""am-plan as a tool: help, statuses, colours, speed, and its libraries."""
 
 import json
 import re
@@ -13,7 +13,7 @@ GOOD = "[mesh]\nworld_size = 4\ntp_size = 2\n"
 
 
 def libraries():
-    """The names of the libraries that am-plan links, without the addresses at which ldd mapped them."""
+    """Returns the names of the libraries that am-plan links, without the addresses that ldd prints."""
     listed = subprocess.run(["ldd", BIN / "am-plan"], capture_output=True, text=True, check=True).stdout
     return [line.split()[0] for line in listed.splitlines()]
 
@@ -82,7 +82,7 @@ class UsageTest(PlanCase):
                 self.assertIn(said, self.am_plan(*arguments, status=2).err)
         owner = self.am_plan("cost", plan, "--dialect", "megatron", status=2).err
         self.assertIn("help: check has it", owner)
-        # A value that begins with a dash is its option's.
+        # A value that begins with a dash still belongs to its option.
         self.assertIn("not an integer", self.am_plan("shards", plan, "--rank", "-1", status=2).err)
 
     def test_colour_only_when_asked_for(self):

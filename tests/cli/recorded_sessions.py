@@ -1,6 +1,7 @@
-"""Recorded sessions: commands and the whole of what they answer, compared line by line.
+"""Recorded sessions: commands and their complete answers, compared line by line.
 
-After a wanted change one command records all of them anew; read what `git diff` shows before it is committed:
+After an intended change, one command records all of them again; read `git diff` before
+committing:
 
     AM_RECORD=1 ctest --test-dir build -R session_test
 """
@@ -11,24 +12,25 @@ import re
 
 RECORD = bool(os.environ.get("AM_RECORD"))
 
-# What differs from one run to the next.
+# Text that differs between runs.
 TIMES = re.compile(r"\bin \d+(\.\d+)? [mu]?s\b")
 
 
 def replay(path, prompt, answer):
-    """The session at `path` with today's answers: `answer(command)` for each line that begins with `prompt`."""
+    """Returns the session at `path` with the current answers: `answer(command)` for each line that
+    begins with `prompt`."""
     lines = []
     for line in path.read_text().splitlines():
         if line.startswith(prompt):
             command = line.removeprefix(prompt)
             lines += [line, *TIMES.sub("in TIME", answer(command)).splitlines()]
         elif line.startswith("#") and (not lines or lines[-1].startswith("#")):
-            lines.append(line)  # the head of the session
+            lines.append(line)  # header of the session
     return "\n".join(lines) + "\n"
 
 
 def hold(case, path, prompt, answer):
-    """Compares the session with today's answers, or records them."""
+    """Compares the session with the current answers, or records them."""
     recorded = path.read_text()
     now = replay(path, prompt, answer)
     if RECORD:

@@ -1,5 +1,5 @@
-"""am-repl on a run folder whose job trains: it attaches, commands run between two steps on all
-ranks, and training goes on as if nobody had come."""
+"""am-repl on a run folder with a running job: it attaches, commands run between two steps on all
+ranks, and training continues as if no client had attached."""
 
 import json
 import os
@@ -18,7 +18,7 @@ LAYER = "model.layers.0.mlp.down_proj.weight"
 
 class AttachTest(AttachCase):
     def disturb(self, run):
-        """Strangers at the door of a job."""
+        """Clients that do not follow the protocol."""
         place = json.loads((self.path / run / "control" / "control.json").read_text())["socket"]
         for words in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 5000, b"AMRPC\0\0\1\xff\xff\xff\xff",
                       b"AMR", b"", b'AMRPC\0\0\1\x0e\0\0\0{"protocol":1}\x09\0\0\0{"id":"a"}',
@@ -46,14 +46,14 @@ class AttachTest(AttachCase):
         for command in ("stats *", f"unshard {LAYER}", "hist model.norm.weight", "mesh", "step 3", "optim",
                         "set tokenizer bytes; grad *norm* --of '1 2 3'; grad *norm*"):
             self.repl("run", command)
-        # At rest, the checkpoint of that step says the same.
+        # The stored checkpoint of that step gives the same answers.
         self.assertTrue(looked[9]["checkpoint"].endswith(f"step-{step}"))
         rest = self.repl(looked[9]["checkpoint"], "stats *", f"print {LAYER}[0:4, :8]",
                          f"print {LAYER}[3:6, :3]", "stats optim.state", "set tokenizer bytes",
                          "logprob '3 + 4 = 7'", "grad --of '3 + 4 = 7'")
         for mine, theirs in ((looked[3], rest[0]), (looked[11], rest[3])):
             for live, stored in zip(mine["stats"], theirs["stats"], strict=True):
-                for key, value in live.items():  # sums over ranks are rounded in another order
+                for key, value in live.items():  # sums over ranks round in another order
                     if key in ("mean", "std", "norm"):
                         self.assertAlmostEqual(value, stored[key], delta=1e-12 * abs(value))
                     else:
@@ -64,8 +64,8 @@ class AttachTest(AttachCase):
         self.check_gradients(looked[14], rest[6], 1e-4)
         self.assertEqual(looked[4]["values"], rest[1]["values"])
         self.assertEqual(looked[6]["values"], rest[2]["values"])
-        # Those of the step itself are what its norm says, before it was clipped, and a plan's own ranks
-        # that train as many steps have them too.
+        # The step's own gradients have the reported norm before clipping, and equal those of a
+        # plan's own ranks after as many steps.
         losses = self.stop(job)
         self.assertGreater(len(losses), step)
         norm = self.metrics("run")[step - 1]["grad_norm"]
@@ -73,7 +73,7 @@ class AttachTest(AttachCase):
         again = self.repl("run.toml", f"step {step}", "grad")
         self.assertEqual(again[0]["loss"], losses[step - 1])
         self.check_gradients(looked[10], again[1], 1e-9)
-        # The same job with nobody there: losses, and what is left at the end, to the bit.
+        # The same job without clients: losses and final files equal bit by bit.
         quiet = self.write_plan(plan_text(steps=LONG, **plan), "quiet.toml")
         self.train(quiet, "quiet", "--steps", len(losses), "--no-attach",
                    "--set", "metrics.every=100000")
@@ -83,7 +83,8 @@ class AttachTest(AttachCase):
                          self.checkpoint_bytes("quiet", len(losses)))
 
     def test_gradients_are_said_to_be_of_what_they_are_of(self):
-        """One view of the job looks again and again, while it trains and others make a text's gradients."""
+        """One client reads gradients repeatedly, while the job trains and other clients compute
+        gradients of a text."""
         job = self.start_job()
         answers = self.repl(
             "run", "set tokenizer bytes", "pause", "grad *norm*", "step 2", "grad *norm*", "grad *norm* --of '1 2 3'",
@@ -125,10 +126,10 @@ class AttachTest(AttachCase):
         held = self.status()
         self.assertIn(f"process {owner.pid}", held["paused"])
         self.assertEqual(held["phase"], "between steps")
-        # Another may look, and may not let go.
+        # Another client may read, but not resume the job.
         answers = self.repl("run", "stats model.norm.weight", "continue", status=1)
         self.assertTrue(answers[0]["ok"])
-        self.assertIn(f"held by am-repl", answers[1]["error"]["message"])
+        self.assertIn(f"paused by am-repl", answers[1]["error"]["message"])
         self.assertEqual(self.status()["step"], held["step"])
         owner.kill()
         self.wait_for(lambda: self.status()["paused"] is None, seconds=20)
@@ -136,7 +137,7 @@ class AttachTest(AttachCase):
         job.send_signal(signal.SIGTERM)
         _, log = job.communicate(timeout=60)
         self.assertIn(f"paused at step {held['step']} by am-repl", log)
-        self.assertIn("whoever held it has left", log)
+        self.assertIn("its owner has left", log)
 
     def test_a_signal_ends_a_pause_with_a_checkpoint(self):
         job = self.start_job()
@@ -145,7 +146,7 @@ class AttachTest(AttachCase):
         step = self.status()["step"]
         self.assertEqual(len(self.stop(job)), step)
         self.assertTrue((self.path / "run" / "checkpoints" / f"step-{step}").is_dir())
-        # The one who was attached is told.
+        # The client that was attached is notified.
         owner.stdin.write("stats *\n")
         owner.stdin.close()
         self.assertEqual(owner.wait(timeout=20), 1)
@@ -156,7 +157,7 @@ class AttachTest(AttachCase):
         answer = self.repl("run", f"step {LONG}", status=1)[0]
         self.assertIn("the job has ended after step 400", answer["error"]["message"])
         self.assertEqual(job.wait(timeout=60), 0)
-        # What is left can be looked at as ever.
+        # The remaining state can still be read.
         self.assertEqual(self.repl("run", "info")[0]["kind"], "checkpoint")
 
     def test_what_changes_the_job_is_asked_for(self):
@@ -176,8 +177,8 @@ class AttachTest(AttachCase):
         self.assertIn("changes the job", refused["error"]["message"])
         for wrong in ("x", "-1", "nan"):
             answer = self.repl("run", f"set optimizer.lr {wrong}", status=1, options=["--write"])[0]
-            self.assertIn("is no learning rate", answer["error"]["message"])
-        # At a rate of 0 nothing moves, on no rank.
+            self.assertIn("is not a learning rate", answer["error"]["message"])
+        # With learning rate 0, no parameter changes on any rank.
         answers = self.repl("run", "pause", "set optimizer.lr 0", "stats *", "step 3", "stats *",
                             "set digits 3", "set optimizer.lr 1e-3", "step 2", "stats *",
                             options=["--write"])
@@ -193,7 +194,7 @@ class AttachTest(AttachCase):
         with Talker(self.path / "run") as talker:
             talker.send(id=1, input="step 2")
             self.assertTrue(talker.reply(1)["json"]["paused"])
-            # A step that is under way: the job is held where it is then.
+            # A step in progress is cancelled: the job pauses where it is then.
             talker.send(id=2, input=f"step {LONG}")
             talker.send(id=3, input="stats *")
             self.assertIn("json", talker.reply(3))
@@ -201,7 +202,7 @@ class AttachTest(AttachCase):
             held = talker.reply(2)["json"]
             self.assertTrue(held["paused"])
             self.assertEqual(self.status()["step"], held["step"])
-            # What is no command is answered, or closes nobody else's connection.
+            # Invalid commands get an error, or close only their own connection.
             talker.send(id=5, input=5)
             talker.send(id=6, input="ls 'open")
             self.assertIn("quote", talker.reply(6)["error"]["message"])
@@ -235,22 +236,22 @@ class AttachTest(AttachCase):
         watched = answers[1]["samples"]
         for command, words in (("watch l3", "there is no `l3`"),
                                ("watch l2 nothing*", "no parameter"),
-                               ("watch loss every x", "no number of steps"),
+                               ("watch loss every x", "not a number of steps"),
                                ("watch loss every", "needs a number"),
                                ("watch loss model.norm.weight", "is a step's"),
                                ("pause; watch loss", "is paused")):
             self.assertIn(words, self.repl("run", command, status=1)[-1]["error"]["message"])
         self.wait_for(lambda: self.status()["paused"] is None)
-        # However long it takes, a job that tells its samples is no silent one.
+        # A job that sends samples is not reported as silent, however long the command takes.
         quiet = subprocess.run([BIN / "am-repl", "run", "-c", "watch step_seconds --times 500"], capture_output=True,
                                text=True, timeout=100, cwd=self.path)
         self.assertEqual(quiet.stderr.count("step_seconds"), 500)
         self.assertNotIn("has not come to the end", quiet.stderr)
-        # Taken back, it answers with what there is; so it does when the job ends.
+        # A cancelled watch answers with its samples so far, and so does one whose job ends.
         with Talker(self.path / "run") as talker:
             talker.send(id=1, input="watch loss --times 10000")
             talker.send(id=2, input="watch lr")
-            self.assertIn("under way", talker.reply(2)["error"]["message"])
+            self.assertIn("still running", talker.reply(2)["error"]["message"])
             talker.send(id=3, input="norms")
             self.assertIn("json", talker.reply(3))
             talker.send(id=4, cancel=1)
@@ -272,19 +273,19 @@ class AttachTest(AttachCase):
         self.assertEqual(len(answers[2]["tripwires"]), 2)
         self.assertEqual(answers[4]["tripwires"], [])
         self.assertIsNone(answers[5]["paused"])
-        for command, words in (("tripwire rms >", "no condition"),
+        for command, words in (("tripwire rms >", "is not a condition"),
                                ("tripwire loss > 1", "one of a tensor's"),
                                ("tripwire nan nothing*", "no parameter")):
             self.assertIn(words, self.repl("run", command, status=1)[-1]["error"]["message"])
         client = self.attach()
         now = self.repl("run", f"norms {LAYER}")[0]["total"]["l2"]
-        # Weights grow or shrink with each step: either is seen.
+        # Weights grow or shrink with each step: one of the two conditions is met.
         self.say(client, f"tripwire l2 != {now:.17g} {LAYER}")
         self.wait_for(lambda: self.status()["paused"] is not None)
         paused = self.status()
         said = client.stderr.readline()
         self.assertIn("attached", said)
-        said = client.stderr.readline()  # without a command
+        said = client.stderr.readline()  # printed without a command
         client.stdin.close()
         client.wait(timeout=30)
         self.assertIn(f"holds of {LAYER}; the job is paused for you", said)
@@ -294,10 +295,10 @@ class AttachTest(AttachCase):
 
     def test_mistakes_are_answered_and_cost_nothing(self):
         job = self.start_job()
-        for command, words in (("stat *", "there is no command"), ("step x", "no number of steps"),
+        for command, words in (("stat *", "there is no command"), ("step x", "not a number of steps"),
                                ("pause now", "does not take"), ("ls nothing*", "no parameter"),
                                ("print model.norm.weight[9999]", "9999"),
-                               ("verify", "at rest"), ("diff nothing", "at rest")):
+                               ("verify", "on disk"), ("diff nothing", "on disk")):
             answer = self.repl("run", command, status=1)[0]
             self.assertIn(words, answer["error"]["message"])
         self.assertEqual(self.repl("run", "step 2")[0]["ok"], True)
@@ -314,7 +315,7 @@ class AttachTest(AttachCase):
         status, stats = self.repl(f"tcp://{told['tcp']}", "status", "stats model.norm.weight", options=options)
         self.assertRegex(status["clients"][0], r"^am-repl [0-9.]+, from 127\.0\.0\.1:\d+$")
         self.assertEqual(stats["stats"][0]["nan"], 0)
-        # What changes a job is asked for here too, and nobody comes in without the token.
+        # Commands that change a job need permission here too, and every client needs the token.
         (refused,) = self.repl(f"tcp://{told['tcp']}", "save", options=options, status=1)
         self.assertIn("changes the job", refused["error"]["message"])
         token.write_text("0" * 64)
@@ -337,7 +338,7 @@ class AttachTest(AttachCase):
         port = told["tcp"].rsplit(":", 1)[1]
         told.update(host="node-7", pid=1, begun=1, boot_id="x", socket="/s", tcp=f"127.0.0.2:{port}")
         control.write_text(json.dumps(told))
-        # One that listens on its own machine's address alone is reached from there.
+        # A job that listens only on its machine's own address can be reached from that machine.
         self.assertIn("its job runs on node-7", self.repl_errors("run", "status", status=2))
         told["tcp"] = f"{socket.gethostname()}:{port}"
         control.write_text(json.dumps(told))

@@ -1,4 +1,5 @@
-"""What a checkpoint, a path or somebody who poses as a job says cannot act on the terminal of am-repl or am-run."""
+"""Text from a checkpoint, a path or a process that poses as a job must not control the terminal of
+am-repl or am-run."""
 
 import contextlib
 import json
@@ -15,7 +16,7 @@ from run_support import BIN, DATA, RunTest, plan_text
 
 
 def safetensors(tensors, metadata=None):
-    """The bytes of a file of float32 zeros."""
+    """Returns the bytes of a file of float32 zeros."""
     header, at = {}, 0
     if metadata:
         header["__metadata__"] = metadata
@@ -27,7 +28,7 @@ def safetensors(tensors, metadata=None):
 
 
 class Impostor:
-    """Listens where a run folder says that its job does, and answers as it likes."""
+    """Listens at the address that a run folder gives for its job, and answers arbitrarily."""
 
     def __init__(self, run, welcome, answers=()):
         control = run / "control"
@@ -122,7 +123,8 @@ class Clean(RunTest):
                         self.assertIn(b"config.json:1:2: not JSON", done.stderr)
 
     def test_paths_of_a_run(self):
-        """A run folder, data and a plan whose names hold control characters; trained, resumed, looked at."""
+        """A run folder, data and a plan whose names contain control characters; trained, resumed,
+        inspected."""
         name = EVIL_BYTES.decode(errors="surrogateescape").replace("/", "")
         data = self.path / f"data{EVIL}.bin"
         data.write_bytes((DATA / "loop" / "tokens.bin").read_bytes())
@@ -170,14 +172,14 @@ class Clean(RunTest):
         good = {"event": "welcome", "title": "t", "note": "", "parameters": [], "modules": []}
         for wrong in ({"title": 1}, {"note": []}, {"parameters": 1}, {"parameters": [1]}, {"modules": {"a": 1}}):
             with self.subTest(wrong):
-                self.assertIn("no job of am-run", self.attached({**good, **wrong}, status=2))
+                self.assertIn("not a job of am-run", self.attached({**good, **wrong}, status=2))
         whole = {"part": 0, "last": True}
         for answer in ({**whole, "reply": {"text": 1}}, {**whole, "reply": {"title": []}}, {**whole, "reply": 3},
                        {**whole, "reply": {"error": {}}}, {**whole, "reply": {"error": {"kind": "x"}}},
                        {"part": "a"}, {**whole, "piece": 3}):
             with self.subTest(answer):
                 text = self.attached(good, {"event": 3, "text": []}, {"event": "dropped", "count": "x"}, answer)
-                self.assertRegex(text, "no job of am-run|cannot be understood")
+                self.assertRegex(text, "not a job of am-run|cannot be understood")
 
 
 if __name__ == "__main__":

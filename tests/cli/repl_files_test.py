@@ -1,4 +1,5 @@
-"""am-repl and files that are not what they seem: mistyped, lying, too large, no files at all, or changed under it."""
+"""am-repl with problematic files: mistyped, inconsistent, too large, not regular files, or changed
+while in use."""
 
 import json
 import os
@@ -17,7 +18,7 @@ HF = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data" / "hf"
 
 
 def safetensors(path, tensors, metadata=None, data=None):
-    """Writes float32 tensors, {name: shape}; their data are zeros that take no space, unless given."""
+    """Writes float32 tensors, {name: shape}, with the given data or with sparse zeros."""
     header, end = {}, 0
     if metadata:
         header["__metadata__"] = metadata
@@ -130,14 +131,14 @@ class TextOrFileTest(FilesCase):
         self.assertEqual(self.repl(self.model, input="loss '" + "x" * (20 << 20)).returncode, 2)
 
     def test_long_input_is_looked_at_once(self):
-        # Quadratic work on 12 MB takes minutes.
+        # Quadratic time on 12 MB would take minutes.
         done = self.repl(self.model, input="# " + "x" * (12 << 20) + "\n" + " " * (12 << 20) + "mesh\n")
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class TokenizerTest(FilesCase):
     def large_vocabulary(self, *others):
-        """A model of 600 tokens without weights."""
+        """Writes a model of 600 tokens without weights."""
         config = json.loads((self.model / "config.json").read_text())
         config["vocab_size"] = 600
         (self.model / "config.json").write_text(json.dumps(config))
@@ -170,8 +171,8 @@ class TokenizerTest(FilesCase):
 
     def test_a_pipe_is_no_tokenizer(self):
         os.mkfifo(self.model / "tokenizer.json")
-        self.refuse(self.model, "-c", "loss 'AB C'", says=("no regular file",))
-        self.refuse(self.model, "-c", "set tokenizer llama/tokenizer.json", says=("no regular file",))
+        self.refuse(self.model, "-c", "loss 'AB C'", says=("not a regular file",))
+        self.refuse(self.model, "-c", "set tokenizer llama/tokenizer.json", says=("not a regular file",))
 
 
 class HomeTest(FilesCase):
@@ -235,7 +236,7 @@ class LyingFoldersTest(FilesCase):
         shutil.copytree(self.model, self.path / "runs" / "model")
         (self.path / "runs" / "notes.txt").write_text("nothing")
         (self.path / "runs" / "bad").mkdir()
-        (self.path / "runs" / "bad" / "loop").symlink_to("loop")  # which cannot be looked at
+        (self.path / "runs" / "bad" / "loop").symlink_to("loop")  # a link that cannot be resolved
         done = self.repl("runs", "-c", "ls")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("in it: runs/model, runs/run-2, runs/run-10\n", done.stderr)
@@ -243,8 +244,8 @@ class LyingFoldersTest(FilesCase):
         self.assertIn("looked for: *.safetensors", done.stderr)
 
     def test_flags_of_a_plan_are_refused_where_there_is_none(self):
-        self.refuse(self.model, "--set", "nonsense", "-c", "mesh", status=2, says=("--set", "no plan"))
-        self.refuse(self.model, "--nproc", "2", "-c", "mesh", status=2, says=("--nproc", "no plan"))
+        self.refuse(self.model, "--set", "nonsense", "-c", "mesh", status=2, says=("--set", "not a plan"))
+        self.refuse(self.model, "--nproc", "2", "-c", "mesh", status=2, says=("--nproc", "not a plan"))
 
     def test_names_reach_the_terminal_without_their_control_characters(self):
         safetensors(self.path / "w.safetensors", {"a\x1b[2Jb": [2]})
@@ -261,7 +262,7 @@ class ShrinkingTest(FilesCase):
             stderr=subprocess.PIPE, text=True)
         process.stdin.write("stats model.norm.weight\n")
         process.stdin.flush()
-        for _ in range(3):  # it has opened the file
+        for _ in range(3):  # until it has opened the file
             process.stdout.readline()
         os.truncate(weights, 4000)
         out, err = process.communicate("stats\n", timeout=30)
@@ -271,7 +272,7 @@ class ShrinkingTest(FilesCase):
 
 
 class FitTest(FilesCase):
-    """A machine that could hold these models has 6 TB of memory."""
+    """Models that need a machine with 6 TB of memory."""
 
     PLAN = """
 [model]
@@ -311,7 +312,7 @@ kind = "synthetic"
         self.assertFalse((self.path / "run").exists())
 
     def forced(self, command):
-        # No memory is at stake: of the address space that these processes may have nothing is left.
+        # Memory is not at risk: the address space of these processes is limited.
         done = subprocess.run(["bash", "-c", f"ulimit -v 8000000; exec {BIN}/{command} --force"],
                               capture_output=True, text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
@@ -328,7 +329,7 @@ kind = "synthetic"
 
 
 class RunFolderTest(FilesCase):
-    """What is said of a job's own files."""
+    """Messages about a job's own files."""
 
     def setUp(self):
         super().setUp()
@@ -357,7 +358,7 @@ kind = "synthetic"
         done = self.repl(self.run_folder, "-c", "show model.norm.weight; memory")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("dp_replicate: Replicate, saved once (by rank 0)", done.stdout)
-        self.assertIn("of replicas only the first is saved", done.stdout)
+        self.assertIn("only the first replica is saved", done.stdout)
         show, memory = self.answer(self.run_folder, "show model.norm.weight; memory")
         self.assertEqual(show["placements"], {"dp_replicate": "Replicate"})
         self.assertTrue(memory["at_rest"])
@@ -382,7 +383,8 @@ kind = "synthetic"
 
 
 class DamagedTest(FilesCase):
-    """What is left of a checkpoint can be looked at; what is lost is said, and exported nowhere."""
+    """The remaining parts of a damaged checkpoint can be read; lost parts are reported, and exports
+    refuse them."""
 
     def setUp(self):
         super().setUp()
@@ -419,7 +421,8 @@ kind = "synthetic"
         return check_answers(info.stdout)["results"][0].get("damage", [])
 
     def check_the_rest(self, target, where, what):
-        """All that is lost has a name, and every other tensor the numbers of the whole checkpoint."""
+        """Checks that all lost tensors are named, and that all others have the values of the
+        complete checkpoint."""
         (damage,) = self.damage(target)
         self.assertEqual(damage["where"], where)
         self.assertIn(what, damage["what"])
@@ -451,7 +454,7 @@ kind = "synthetic"
         file = self.step / "__1_0.distcp"
         with open(file, "r+b") as cut:
             cut.truncate(file.stat().st_size // 5)
-        for name in ("checkpoint.json", None):  # as am-run's, and as PyTorch would see it
+        for name in ("checkpoint.json", None):  # as am-run's checkpoint, then as PyTorch's
             self.check_the_rest(self.step, "__1_0.distcp", "bytes")
             if name:
                 (self.step / name).unlink()
@@ -490,7 +493,7 @@ kind = "synthetic"
         self.refuse(folder, "-c", "export out", says=("is damaged", names[0]))
 
     def test_one_part_of_several_is_no_model(self):
-        """A file of DCP's writer for the hub has a piece of each tensor, and says where it lies."""
+        """A file of DCP's writer for the hub has a piece of each tensor, with its offset."""
         size = [4, 6]
         info = {"w": {"saved_offsets": [4, 0]}}
         safetensors(self.path / "shard-00002-model-00001-of-00001.safetensors", {"w": size},

@@ -1,4 +1,5 @@
-"""`generate --temperature 0` says what transformers' generate() says, of every family (scripts/fixtures/make_greedy.py)."""
+"""`generate --temperature 0` gives the same tokens as transformers' generate(), for every family
+(scripts/fixtures/make_greedy.py)."""
 
 import json
 import subprocess

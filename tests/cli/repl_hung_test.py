@@ -1,5 +1,5 @@
-"""am-repl on a job that hangs: threads of the ranks' own say where each one is and whom they wait
-for, without the training threads."""
+"""am-repl on a hanging job: separate threads of the ranks report where each rank is and which rank
+it waits for, without the training threads."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from run_support import BIN
 
 class HungTest(AttachCase):
     def freeze(self, rank):
-        """Stops the rank's process, until the test ends."""
+        """Stops the rank's process until the test ends."""
         process = self.processes_of("run")[rank]
         os.kill(process, signal.SIGSTOP)
         self.addCleanup(self.thaw, process)
@@ -27,13 +27,13 @@ class HungTest(AttachCase):
     def test_a_stopped_rank_is_named_within_two_seconds(self):
         job = self.start_job()
         step = self.repl("run", "step 1")[0]["step"]
-        self.wait_for(lambda: self.status()["step"] > step + 3)  # it is not held any more
+        self.wait_for(lambda: self.status()["step"] > step + 3)  # the job has resumed
         process = self.freeze(1)
-        time.sleep(1.5)  # a wait that is none yet
+        time.sleep(1.5)  # too short to count as a wait
         begun = time.monotonic()
         ranks = self.repl("run", "ranks")[0]
         seconds = time.monotonic() - begun
-        self.assertLess(seconds, 2.0 + 1.0)  # and the start of am-repl
+        self.assertLess(seconds, 2.0 + 1.0)  # plus the start of am-repl
         self.assertEqual(ranks["missing"], [1])
         self.assertIn("rank 1: its process is stopped", ranks["text"])
         self.assertIn("rank 0 waits for rank 1", ranks["text"])
@@ -41,9 +41,9 @@ class HungTest(AttachCase):
         self.assertEqual(rows[1]["state"], "stopped")
         self.assertEqual(rows[0]["state"], "answers")
         self.assertGreater(rows[0]["seconds"], 1.0)
-        # What the other waits in, with its size, and where in the program.
+        # The collective that the other rank waits in, with its size and its place in the program.
         last = self.repl("run", "collectives 0")[0]["ranks"][0]["collectives"]
-        (waiting,) = [each for each in last if each["waiting"]]  # others may be under way
+        (waiting,) = [each for each in last if each["waiting"]]  # others may be pending
         self.assertEqual(f"{waiting['op']} {waiting['group']} #{waiting['sequence']}",
                          rows[0]["collective"])
         self.assertGreater(waiting["bytes"], 0)
@@ -53,7 +53,7 @@ class HungTest(AttachCase):
         self.assertIn("am::runtime::Pending::wait", frames)
         error = self.repl("run", "stack 1", status=1)[0]["error"]
         self.assertIn("its process is stopped", error["message"])
-        # It goes on as if nothing had been.
+        # The job continues normally.
         os.kill(process, signal.SIGCONT)
         self.assertTrue(self.repl("run", "step 2")[0]["paused"])
         self.assertEqual(self.repl("run", "ranks")[0]["missing"], [])
@@ -64,17 +64,18 @@ class HungTest(AttachCase):
         endless.touch()
         job = self.start_job(env={"LD_PRELOAD": str(BIN.parent / "lib" / "loops.so"), "AM_TEST_LOOP": str(endless)})
         os.kill(self.processes_of("run")[1], signal.SIGSYS)
-        time.sleep(1.5)  # a wait that is none yet
+        time.sleep(1.5)  # too short to count as a wait
+        self.wait_for(lambda: self.repl("run", "ranks")[0]["missing"] == [1])
         begun = time.monotonic()
         ranks = self.repl("run", "ranks")[0]
         stack = self.repl("run", "stack 1")[0]["frames"]
         last = self.repl("run", "collectives")[0]["ranks"]
         seconds = time.monotonic() - begun
-        self.assertLess(seconds, 2.0 + 3.0)  # and three starts of am-repl
+        self.assertLess(seconds, 2.0 + 3.0)  # plus three starts of am-repl
         self.assertEqual(ranks["missing"], [1])
         self.assertIn("rank 0 waits for rank 1", ranks["text"])
         self.assertEqual([row["state"] for row in ranks["ranks"]], ["answers"] * 2)
-        # Above what it does for the job stands what does not end.
+        # The endless function is above the job's own frames.
         self.assertIn("loop_without_an_end", "\n".join(stack[:3]))
         self.assertIn("am::train::Trainer::train_step", "\n".join(stack))
         self.assertTrue(any(each["waiting"] for each in last[0]["collectives"]))

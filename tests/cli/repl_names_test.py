@@ -1,4 +1,4 @@
-"""What am-repl answers from names alone, without libtorch, is what am-repl-values answers, to the byte."""
+"""am-repl's answers from names only, without libtorch, equal those of am-repl-values byte by byte."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ ANSWERED = (
     "mode json", "ls | tail 1", "mode csv", "where *norm*", "", "quit",
 )
 REFUSED = ("ls nothing", "ls --optimizer", "show nothing", "ls --values", "ls | sort nothing", "show", "fits nowhere", "ls --bytes", "mode xml")
-# Of these the whole am-repl is asked, which need not know who asked.
+# These go to am-repl-values, whose messages do not depend on the caller.
 HANDED_ON = ("help ls", "ls; stats nothing", "frobnicate", "show 'open", "ls | stats", "source nothing")
 
 
@@ -67,7 +67,7 @@ class SameAnswers(unittest.TestCase):
             self.assertEqual(*pages)
 
     def test_names_alone_need_no_libtorch(self):
-        """am-repl alone, without the program that it would become."""
+        """am-repl without the program that it would replace itself by."""
         with tempfile.TemporaryDirectory(prefix="am-repl-test-") as name:
             alone = shutil.copy(BIN / "am-repl", name)
             folder = DATA / "hf/llama-sharded"

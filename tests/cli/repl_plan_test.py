@@ -1,4 +1,4 @@
-"""am-repl on a plan: it starts the ranks, holds the sharded model, and says what went wrong with a rank."""
+"""am-repl on a plan: it starts the ranks, holds the sharded model, and reports failures of a rank."""
 
 import json
 import os
@@ -32,7 +32,7 @@ seq_len = 16
 
 
 def children_of(pid):
-    """By rank: they are started in that order."""
+    """Returns the ranks' process ids by rank; ranks are started in order."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -45,7 +45,7 @@ def children_of(pid):
 
 
 def listening_sockets(pids):
-    """Addresses, as /proc/net/tcp writes them, on which any of the processes listens."""
+    """Returns the addresses, in the form of /proc/net/tcp, on which any of the processes listens."""
     inodes = set()
     for pid in pids:
         for link in Path(f"/proc/{pid}/fd").iterdir():
@@ -87,7 +87,7 @@ class PlanTest(unittest.TestCase):
         return check_answers(done.stdout)["results"]
 
     def start(self):
-        """A session whose commands are written one by one."""
+        """Starts a session whose commands are written one by one."""
         process = subprocess.Popen(
             [BIN / "am-repl", self.plan], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
@@ -114,7 +114,7 @@ class PlanTest(unittest.TestCase):
             self.hold_against_checkpoint()
         show, unshard = self.results("-c", "show model.layers.1.mlp.up_proj.weight; unshard model.layers.1")
         self.assertEqual([shard["rank"] for shard in show["shards"]], [2, 3])
-        self.assertEqual([rank["unsharded_bytes"] > 0 for rank in unshard["after"]], [False, False, True, True])  # put together over tp
+        self.assertEqual([rank["unsharded_bytes"] > 0 for rank in unshard["after"]], [False, False, True, True])  # gathered over tp
 
     def hold_against_checkpoint(self):
         commands = "stats; loss 'ABC DEF'; logprob HELLO; generate AB --tokens 5"
@@ -140,7 +140,7 @@ class PlanTest(unittest.TestCase):
     def test_nobody_outside_of_the_machine_can_reach_a_session(self):
         process = self.start()
         addresses = listening_sockets([process.pid, *children_of(process.pid)])
-        self.assertTrue(addresses)  # the store's
+        self.assertTrue(addresses)  # the store's address
         loopback = "0100007F:"
         self.assertEqual([a for a in addresses if not a.startswith(loopback)], [])
 

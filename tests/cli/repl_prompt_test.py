@@ -39,7 +39,7 @@ class PromptTest(TerminalCase):
         terminal.resize(200, 90)
         self.assertNotIn("PAGED", self.run_command(terminal, "ls", "21 parameters"))
         self.end(terminal)
-        for pager in ("", "/no/such/pager"):  # then it is shown all the same
+        for pager in ("", "/no/such/pager"):  # then it is printed directly
             terminal = self.open(env={"PAGER": pager})
             terminal.resize(12, 90)
             self.run_command(terminal, "ls", "21 parameters")
@@ -64,7 +64,7 @@ class PromptTest(TerminalCase):
         self.run_command(terminal, "sho\tmodel.no\t\t", r"\[32\], 32 elements")
         terminal.type("show model.\t")
         self.assertIn("model.embed_tokens.", terminal.expect(r"model\.norm\."))
-        terminal.type("\x15quit\r")  # Ctrl-U empties the line
+        terminal.type("\x15quit\r")  # Ctrl-U clears the line
         self.assertEqual(terminal.wait(), 0)
 
     def test_a_hint_says_what_may_follow_and_goes_with_the_line(self):
@@ -81,7 +81,7 @@ class PromptTest(TerminalCase):
         terminal.type("\r")
         while "model" not in terminal.text:
             self.assertTrue(terminal.read(20), terminal.text)
-        self.assertIn("\x1b[K\r\n", terminal.text.split("model")[0])  # nothing stays at the line's end
+        self.assertIn("\x1b[K\r\n", terminal.text.split("model")[0])  # no hint remains at the line's end
         terminal.expect(re.escape(PROMPT))
         self.end(terminal)
 
@@ -130,7 +130,7 @@ class PromptTest(TerminalCase):
         terminal.expect("interrupted")
         terminal.expect(re.escape(prompt))
         terminal.type("memory\r")
-        self.assertRegex(terminal.expect(re.escape(prompt)), r"6\.06")  # lm_head alone, in bfloat16
+        self.assertRegex(terminal.expect(re.escape(prompt)), r"6\.06")  # lm_head only, in bfloat16
         self.end(terminal)
 
     def test_an_open_quote_goes_on(self):
@@ -143,12 +143,12 @@ class PromptTest(TerminalCase):
     def test_history_lasts(self):
         terminal = self.open()
         self.run_command(terminal, "ls lm_head", "1 parameter,")
-        self.run_command(terminal, " ls norm", "5 parameters,|1 parameter,")  # a leading blank: not kept
+        self.run_command(terminal, " ls norm", "5 parameters,|1 parameter,")  # a leading blank: not added to the history
         self.end(terminal)
         history = Path(self.folder.name) / "am" / "history"
         self.assertEqual(history.stat().st_mode & 0o777, 0o600)
         again = self.open()
-        self.run_command(again, "\x1b[A", r"lm_head\.weight")  # the arrow up
+        self.run_command(again, "\x1b[A", r"lm_head\.weight")  # arrow up
         self.end(again)
 
     def test_two_sessions_keep_each_others_history(self):

@@ -1,4 +1,4 @@
-"""The JSON Schema of am-repl's answers: of every command, on a checkpoint, on ranks and in a job."""
+"""The JSON Schema of am-repl's answers: for every command, on a checkpoint, on ranks and in a job."""
 
 import subprocess
 import unittest

@@ -127,7 +127,7 @@ class BadInputTest(ReplTest):
         empty = self.path / "empty"
         empty.mkdir()
         self.assert_fails(self.repl(empty, "-c", "ls"), 2, "safetensors", "step-N", "plan")
-        # A folder of folders names those that can be opened.
+        # For a folder of folders, the message names those that can be opened.
         self.assert_fails(self.repl(self.path, "-c", "ls"), 2, f"in it: {self.path / 'llama'}")
         (self.path / "file").write_text("hello")
         self.assert_fails(self.repl(self.path / "file", "-c", "ls"), 2, "neither a plan nor weights")
@@ -146,7 +146,7 @@ class BadInputTest(ReplTest):
                         whole.replace(b'"F32"', b'"F33"', 1)):
             weights.write_bytes(content)
             self.assert_fails(self.repl(self.model, "-c", "ls"), 2, "model.safetensors")
-        weights.write_bytes(whole[:-8])  # its names are all there
+        weights.write_bytes(whole[:-8])  # all its names are present
         done = self.repl(self.model, "-c", "ls")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("damaged: model.safetensors: it was cut off: 8 bytes", done.stderr)

@@ -1,8 +1,8 @@
 """Recorded sessions of am-repl: see recorded_sessions.py.
 
-A session of sessions/repl names its target, relative to tests/data, in the first line; lines that begin with "> " are
-commands, and what follows each is its answer, errors included. Each is held twice: through a pipe, a command at a time, and
-typed at a terminal of 80 columns.
+The first line of a session of sessions/repl names its target, relative to tests/data. Lines that
+begin with "> " are commands, each followed by its answer, including errors. Each session runs
+twice: through a pipe, one command per process, and typed at a terminal of 80 columns.
 """
 
 import os
@@ -17,7 +17,7 @@ from repl_terminal import TerminalCase
 SESSIONS = sorted((SOURCE / "tests" / "cli" / "sessions" / "repl").glob("*.session"))
 DATA = SOURCE / "tests" / "data"
 PLAIN = {"LC_ALL": "C", "NO_COLOR": "1", "COLUMNS": "80", "OMP_NUM_THREADS": "1"}
-# After these, a session at a terminal is not the one that a command at a time begins with.
+# These change the session's state, so later commands differ from those in a new session.
 KEPT = re.compile(r"\b(mode|set|let|output|unshard|grad|step)\b")
 
 
@@ -53,7 +53,7 @@ class SessionTest(TerminalCase):
             self.terminal = self.open(target, "[^\n]+> $", {**PLAIN, "PAGER": ""}, DATA)
             self.terminal.resize(60, 80)
         self.terminal.type(command + "\r")
-        self.terminal.expect("\r\n")  # the end of what was typed
+        self.terminal.expect("\r\n")  # the end of the typed line
         text = self.terminal.expect("(?:^|\n)[^\n>]+> $")
         if KEPT.search(command):
             self.end(self.terminal)

@@ -1,4 +1,5 @@
-"""am-repl at a terminal while work is long, or a rank does not answer: who is named, and what Ctrl-C ends."""
+"""am-repl at a terminal during long work, or while a rank does not answer: the rank that is named,
+and the work that Ctrl-C ends."""
 
 import json
 import os
@@ -28,7 +29,7 @@ class StuckTest(TerminalCase):
         return terminal.expect(re.escape("llama plan.toml [dp_shard 2]> "), timeout)
 
     def give_up_stats(self, terminal, rank):
-        """Stops the rank, and gives up a command that waits for it."""
+        """Stops the rank, and cancels a command that waits for it."""
         os.kill(rank, signal.SIGSTOP)
         terminal.type("stats\r")
         terminal.expect(WAITING, timeout=10)
@@ -45,11 +46,11 @@ class StuckTest(TerminalCase):
         terminal.type("\x03")
         terminal.expect(r"given up: rank 1 \(stopped, pid \d+\) has not finished `stats`", timeout=5)
         self.prompt(terminal)
-        # What needs no rank is answered meanwhile.
+        # Commands that need no rank are still answered.
         terminal.type("help stats\r")
         terminal.expect("min, max, mean, std, norm", timeout=2)
         self.prompt(terminal)
-        # It goes on where it was, and the session with it.
+        # The rank continues, and the session with it.
         os.kill(ranks[1], signal.SIGCONT)
         terminal.type("mesh\r")
         terminal.expect("2 ranks")
@@ -60,7 +61,7 @@ class StuckTest(TerminalCase):
         terminal, ranks = self.session()
         os.kill(ranks[1], signal.SIGKILL)
         terminal.expect(r"rank 1 has ended: signal SIGKILL \(Killed\)", timeout=5)
-        terminal.type("help stats\r")  # what needs no rank is still answered
+        terminal.type("help stats\r")  # needs no rank, so it is still answered
         terminal.expect("min, max, mean, std, norm", timeout=5)
         self.prompt(terminal)
         terminal.type("stats\r")
@@ -98,7 +99,7 @@ class StuckTest(TerminalCase):
 
 
 class LongWorkTest(TerminalCase):
-    """Two billion zeros that take no space: each command would need many seconds."""
+    """Two billion sparse zeros: each command would take many seconds."""
 
     def session(self):
         folder = Path(self.folder.name) / "large"
@@ -120,7 +121,7 @@ class LongWorkTest(TerminalCase):
         time.sleep(after)
         began = time.time()
         terminal.type("\x03")
-        terminal.expect("error: interrupted", timeout=20)  # the whole takes longer
+        terminal.expect("error: interrupted", timeout=20)  # the complete command takes longer
         self.assertLess(time.time() - began, 15)
         terminal.expect("weights large> ")
         self.end(terminal)

@@ -32,7 +32,7 @@ class Terminal:
         self.text = ""
 
     def resize(self, rows, columns):
-        """As a window does that is pulled larger or smaller."""
+        """Resizes the terminal, like a window."""
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self, timeout):
@@ -47,10 +47,10 @@ class Terminal:
         return bool(data)
 
     def expect(self, pattern, timeout=20):
-        """Waits for the pattern and drops everything up to its end; returns what stood before it."""
+        """Waits for the pattern and drops everything up to its end; returns the text before it."""
         deadline = time.time() + timeout
         while True:
-            # A carriage return before a column is how the cursor comes back from a hint.
+            # A carriage return and a column move return the cursor after a hint.
             plain = re.sub(r"\r\x1b\[[0-9]+G|\x1b\[[0-9;?]*[A-Za-z@]|\x1b[=>]", "", self.text)
             found = re.search(pattern, plain)
             if found:
@@ -88,7 +88,7 @@ class TerminalCase(unittest.TestCase):
         return terminal
 
     def run_command(self, terminal, text, pattern):
-        """Types a line; its output must hold the pattern, and then the prompt comes back."""
+        """Types a line; its output must match the pattern, followed by the prompt."""
         terminal.type(text + "\r")
         found = terminal.expect(pattern)
         terminal.expect(re.escape(PROMPT))

@@ -1,4 +1,5 @@
-"""Weights as other tools name and arrange them: wrappers, roots, indexes, adapters; exports that are whole."""
+"""Weights with other tools' names and layouts: wrappers, roots, indexes, adapters; and complete
+exports."""
 
 import json
 import re
@@ -14,7 +15,7 @@ TEXT = "loss '12 34 56 12'"  # bytes that are ids of both models
 
 
 def read_safetensors(path):
-    """{name: (dtype, shape, bytes)}"""
+    """Returns {name: (dtype, shape, bytes)}."""
     data = path.read_bytes()
     size = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + size])
@@ -80,7 +81,7 @@ class WeightsTest(RunTest):
         tensors = read_safetensors(LLAMA / "model.safetensors")
         both = {f"{one}.{name}": each for one in ("student", "teacher") for name, each in tensors.items()}
         result = self.ask(self.folder_with("both", both), status=1)
-        self.assertIn('behind "student." and behind "teacher."', result.err)
+        self.assertIn('after the prefix "student." and after "teacher."', result.err)
 
     def test_an_index_may_name_a_tensor_that_nobody_needs(self):
         folder = self.path / "model"
@@ -89,7 +90,7 @@ class WeightsTest(RunTest):
         index = json.loads(file.read_text())
         last = sorted(index["weight_map"].values())[-1]
         index["weight_map"]["mtp.fc.weight"] = last
-        # A shard in a folder of its own is inside the folder too.
+        # A shard in a subfolder is also inside the folder.
         (folder / "more").mkdir()
         (folder / last).rename(folder / "more" / last)
         index["weight_map"] = {name: f"more/{each}" if each == last else each for name, each in index["weight_map"].items()}
@@ -99,7 +100,7 @@ class WeightsTest(RunTest):
         result = self.am_run(plan, "--run-dir", self.path / "run")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr, r"loaded from .* \(model.safetensors.index.json says that mtp.fc.weight is in more/")
-        # A parameter that is missing is an error still.
+        # A missing parameter is still an error.
         tensors = read_safetensors(folder / "more" / last)
         gone = sorted(tensors)[0]
         write_safetensors(folder / "more" / last, {name: each for name, each in tensors.items() if name != gone})
@@ -123,14 +124,14 @@ class WeightsTest(RunTest):
         (source / "chat_template.jinja").write_text("{{ messages }}")
         wanted = {"tokenizer.json", "tokenizer_config.json", "generation_config.json", "special_tokens_map.json",
                   "chat_template.jinja", "config.json"}
-        self.assertNotEqual(self.loss(source), self.loss(LLAMA))  # the merge counts
+        self.assertNotEqual(self.loss(source), self.loss(LLAMA))  # the merge changes the result
         for form in ("hf", "dcp"):
             out = self.path / f"export-{form}"
             self.ask(source, f"export {out} --format {form}")
             self.assertLessEqual(wanted, {each.name for each in out.iterdir()})
             self.assertEqual(self.loss(out), self.loss(source))
-        # A run's, whose tokenizer the plan names.
-        # Nothing of the model's own tokenizer is mixed with it.
+        # An export of a run, whose plan names the tokenizer. Files of the model's own tokenizer are
+        # not added.
         tokenizer = self.path / "tokens" / "tokenizer.json"
         tokenizer.parent.mkdir()
         shutil.copy(source / "tokenizer.json", tokenizer)
@@ -146,7 +147,7 @@ class WeightsTest(RunTest):
 
     @staticmethod
     def byte_vocabulary():
-        """The 256 letters that byte-level BPE writes bytes as, and a merge that has the id of `?`."""
+        """Returns the 256 letters of byte-level BPE for bytes, and a merge with the id of `?`."""
         printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
         letters, more = {}, 0
         for byte in range(256):
@@ -159,7 +160,7 @@ class WeightsTest(RunTest):
         result = self.am_run(plan, "--run-dir", self.path / "run")
         self.assertEqual(result.returncode, 0, result.stderr)
         loss = self.loss(self.path / "run")
-        # The adapters count: B is 0 before the first step.
+        # The adapters change the result: B is 0 before the first step.
         self.assertNotEqual(loss, self.loss(DATA / "loop" / "model"))
         exported = self.path / "merged"
         merged = self.write_plan(plan_text(

@@ -1,4 +1,4 @@
-"""Which backend am-run takes, and what it says where NCCL cannot run.
+"""The backend that am-run selects, and its messages if NCCL cannot run.
 
 A fake driver (tests/plugins/fake_cuda_driver.cpp) shows GPUs to a process that has none.
 """
@@ -69,7 +69,7 @@ class BackendTest(RunTest):
                                 "-DAM_WITH_CUDA=ON")
         elif "cannot be loaded" in result.stderr:
             self.assert_refused(result, "cannot open shared object file", "scripts/setup --gpu")
-        else:  # libtorch with all of CUDA: it sees that the driver is fake
+        else:  # libtorch with all of CUDA detects the fake driver
             self.assertEqual(result.returncode, 1, result.stderr)
             self.assertIn("but it sees 0 GPUs", result.stderr)
 

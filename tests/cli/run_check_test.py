@@ -1,4 +1,4 @@
-"""A plan that am-plan check passes is one that am-run starts: plans drawn out of the schema's own keys."""
+"""am-run starts every plan that am-plan check accepts: plans drawn from the schema's own keys."""
 
 import json
 import random
@@ -9,7 +9,7 @@ from run_support import BIN, DATA, RunTest
 
 FAMILIES = ["llama", "mixtral", "qwen3_moe", "gemma2", "gpt2", "falcon-rw", "deepseek_v3", "gpt_oss",
             "phi3-longrope", "qwen2"]
-# What has a file or a machine behind it, or would make the model large.
+# Keys that depend on files or on the machine, or would make the model large.
 LEFT_OUT = {"name", "tp_plan", "autocast_dtype", "shard_placement", "ignored_params", "path", "weights",
             "target_modules", "split_points", "dir", "resume", "no_decay", "freeze_params", "export"}
 
@@ -20,7 +20,7 @@ class Draw:
         self.sections = schema["properties"]
 
     def value(self, kind):
-        """A value of the kind that a JSON schema gives; None: none that can be drawn."""
+        """Returns a value of the kind in a JSON schema; None if none can be drawn."""
         if "enum" in kind:
             return self.random.choice(kind["enum"])
         if "anyOf" in kind:
@@ -67,7 +67,7 @@ class Draw:
 
 
 class CheckedPlansRun(RunTest):
-    WANTED = 12  # of each verdict
+    WANTED = 12  # for each verdict
 
     def judged(self, plan):
         done = subprocess.run([BIN / "am-plan", "check", plan, "--json"], capture_output=True, text=True)
@@ -110,7 +110,7 @@ class WrongOptions(RunTest):
             self.assertEqual(done.stderr.split("\n")[0], f"{said}")
 
     def test_an_unknown_option_is_named_though_it_has_a_value(self):
-        plan = self.path / "plan.toml"  # it is not looked at
+        plan = self.path / "plan.toml"  # its content does not matter
         unknown = "am-run: error: unknown option --frobnicate"
         self.assert_said(unknown, plan, "--frobnicate=3")
         self.assert_said(unknown, plan, "--frobnicate", "3")

@@ -1,4 +1,4 @@
-"""am-run doctor on this very machine; its judgement is tested in tests/launch/doctor/doctor_test.cpp."""
+"""am-run doctor on this machine. tests/launch/doctor/doctor_test.cpp tests its checks."""
 
 import json
 import socket

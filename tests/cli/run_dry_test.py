@@ -24,12 +24,12 @@ class DryRun(RunTest):
         self.assertEqual(sum(answer["components"].values()), answer["peak_bytes"])
         self.assertEqual(answer["components"]["optimizer"], 2 * answer["components"]["parameters"])
         kinds = {(c["op"], c["group"]): c for c in answer["collectives"]}
-        # 5 units, of which the last layer, the head and the root are gathered once a micro-batch;
+        # 5 units, of which the last layer, the head and the root are gathered once per micro-batch;
         # the embedding's look-up needs no second gather.
         self.assertEqual(kinds["all_gather", "dp_shard_cp"]["count"], 2 * 6)
         self.assertEqual(kinds["reduce_scatter", "dp_shard_cp"]["count"], 5)
         self.assertIn(("all_reduce", "tp"), kinds)
-        # What ranks share about a step: five numbers, and one a rank.
+        # The step's shared numbers: five, plus one per rank.
         world = kinds["all_reduce", "world"]
         self.assertEqual((world["count"], world["bytes"]), (1, 8 * (5 + 4)))
         self.assertNotIn(("all_reduce", "dp_cp"), kinds)

@@ -1,6 +1,7 @@
-"""Faults: whatever dies, stops or is in the way, the job ends soon, names the culprit, leaves nothing.
+"""Faults: whatever process dies, stops or blocks, the job ends soon, names the cause, and leaves
+nothing behind.
 
-Soon is 10 s after the time limit of collectives that is in force; a job that takes longer hangs.
+Soon means 10 s after the timeout of collectives; a job that takes longer hangs.
 """
 
 import os
@@ -32,7 +33,7 @@ class Faults(RunTest):
         self.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0)
 
     def stop(self, pid):
-        """SIGSTOP, and it has taken effect in all threads."""
+        """Sends SIGSTOP and waits until all threads have stopped."""
         os.kill(pid, signal.SIGSTOP)
         states = lambda: [stat.read_text().rsplit(")", 1)[1].split()[0] for stat in self.tasks(pid)]
         self.wait_for(lambda: set(states()) == {"T"})
@@ -41,7 +42,8 @@ class Faults(RunTest):
         return Path(f"/proc/{pid}/task").glob("*/stat")
 
     def assert_ends(self, job, run="run", status=1):
-        """Within the limit, with this status, and nothing is left; what it said."""
+        """Checks that the job ends within the limit, with this status, and leaves no process;
+        returns its output."""
         try:
             _, errors = job.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
@@ -85,7 +87,7 @@ class KilledRank(Faults):
                 run = f"run-{waiting}"
                 job = self.start_job(run=run)
                 self.wait_for_training(run)
-                # Its peer sleeps, so that it waits for it in a collective now or soon.
+                # Its peer is stopped, so that it soon waits for it in a collective.
                 self.stop(self.rank_pid(stopped, run))
                 time.sleep(0.5)
                 os.kill(self.rank_pid(waiting, run), signal.SIGKILL)
@@ -113,7 +115,7 @@ class KilledRank(Faults):
                 self.assertEqual([r["step"] for r in self.metrics(run)], list(range(1, last + 3)))
 
     def kill_while_it_saves(self, pid, checkpoints):
-        """SIGKILL at a moment when an unfinished checkpoint is there, and stays there."""
+        """Sends SIGKILL while an unfinished checkpoint exists, which remains."""
         end = time.monotonic() + 60
         while time.monotonic() < end:
             if not any(checkpoints.glob("step-*.tmp")):
@@ -149,7 +151,7 @@ class StoppedRank(Faults):
 
 
     def test_without_a_launcher(self):
-        # Rank 0 serves the store then: who waits for it cannot even ask.
+        # Rank 0 serves the store, so ranks that wait for it cannot query it either.
         for rank in (0, 1):
             with self.subTest(rank=rank):
                 run = f"run-alone-{rank}"
@@ -192,7 +194,7 @@ class PortInUse(Faults):
 
 
 class FileSizeLimit(Faults):
-    """ulimit -f, which kills by a signal whoever does not ask for an error."""
+    """ulimit -f, which kills a process by a signal unless it ignores SIGXFSZ."""
 
     def run_limited(self, kib):
         plan = self.write_plan(plan_text(steps=2))
@@ -241,7 +243,7 @@ class Launcher(Faults):
                 self.wait_for(lambda: self.processes_of(run) == {}, seconds=5)
 
     def test_a_second_signal_ends_at_once(self):
-        # A program that cannot stop: the first signal alone would wait for it for ever.
+        # A program that cannot stop: after the first signal alone, the launcher would wait forever.
         script = "trap '' TERM INT; touch up-$RANK; while :; do sleep 0.1; done"
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(signal=number.name):
@@ -251,7 +253,7 @@ class Launcher(Faults):
                 job.send_signal(number)
                 self.wait_for_line(job, "once more to end at once")
                 if number == signal.SIGTERM:
-                    time.sleep(1.1)  # within a second it would be the same request
+                    time.sleep(1.1)  # within a second it counts as the same request
                 job.send_signal(number)
                 self.assertIn("the job was killed", self.assert_ends(job))
                 for rank in (0, 1):

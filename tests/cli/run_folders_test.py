@@ -1,4 +1,5 @@
-"""The run folder of a job: lost while the job runs, full, with pipes and other people's links where its files go."""
+"""The run folder of a job: lost during the job, on a full disk, with pipes and other users' links
+in place of its files."""
 
 import json
 import os
@@ -17,7 +18,8 @@ LIMIT = 40  # seconds; a job that takes longer hangs
 
 class FolderTest(RunTest):
     def launch(self, plan, *options, run="run"):
-        """A job in the background, its report in run.json and its words in run.err beside the run folder."""
+        """Starts a job in the background; its report goes to run.json and its messages to run.err
+        next to the run folder."""
         with open(self.path / f"{run}.json", "wb") as out, open(self.path / f"{run}.err", "wb") as err:
             job = subprocess.Popen(
                 [BIN / "am-run", plan, "--run-dir", self.path / run, "--timeout", "10", "--json", *map(str, options)],
@@ -27,7 +29,7 @@ class FolderTest(RunTest):
         return job
 
     def result_of(self, job, run="run"):
-        """The exit status, the report and the words of a job that has to end soon."""
+        """Returns exit status, report and messages of a job that must end soon."""
         try:
             status = job.wait(timeout=LIMIT)
         except subprocess.TimeoutExpired:
@@ -41,9 +43,27 @@ class FolderTest(RunTest):
         metrics = self.path / run / "metrics.jsonl"
         self.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") >= steps)
 
+    def stop_all(self):
+        """Stops all processes of the job, at a moment without a save in progress."""
+        def stopped():
+            self.stopped = list(self.processes_of("run").values())
+            for pid in self.stopped:
+                os.kill(pid, signal.SIGSTOP)
+            states = [(Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] for pid in self.stopped]
+            if set(states) == {"T"} and not any((self.path / "run" / "checkpoints").glob("step-*.*")):
+                return True
+            self.continue_all()
+            return False
+
+        self.wait_for(stopped)
+
+    def continue_all(self):
+        for pid in self.stopped:
+            os.kill(pid, signal.SIGCONT)
+
 
 class LostFolder(FolderTest):
-    """Removed, moved or replaced while the job runs."""
+    """The folder is removed, moved or replaced while the job runs."""
 
     SAVES = {
         "metrics alone": "",
@@ -91,7 +111,7 @@ class LostFolder(FolderTest):
     def test_moved(self):
         report = self.each(lambda run: None, "was moved to ")
         self.assertIn(str(self.path / "moved"), report["cause"]["message"])
-        # How far it came stands in the folder, wherever that is.
+        # The job's progress is recorded in the folder, wherever it is.
         result = json.loads((self.path / "moved" / "result.json").read_text())
         self.assertFalse(result["ended"])
         self.assertEqual(result["steps"], report["steps"])
@@ -102,7 +122,7 @@ class LostFolder(FolderTest):
         self.each(lambda run: shutil.rmtree(self.path / "moved"), "was removed")
 
     def test_emptied(self):
-        # Its files are gone, and the lock that keeps other jobs out with them.
+        # Its files are gone, including the lock that keeps other jobs out.
         job = self.launch(self.endless())
         self.wait_for_steps()
         for path in (self.path / "run").iterdir():
@@ -134,8 +154,10 @@ class LostFolder(FolderTest):
     def test_moved_behind_a_link_it_is_the_folder_still(self):
         job = self.launch(self.endless("[checkpoint]\nevery = 1\nkeep = 2\n"))
         self.wait_for_steps()
+        self.stop_all()  # a save between the two calls would find no folder, and end the job
         os.rename(self.path / "run", self.path / "moved")
         (self.path / "run").symlink_to("moved")
+        self.continue_all()
         steps = len(self.metrics("run"))
         self.wait_for_steps(steps=steps + 5)
         job.send_signal(signal.SIGTERM)
@@ -150,7 +172,8 @@ class LostFolder(FolderTest):
         self.stop_all()
         os.rename(self.path / "run", self.path / "moved")
         second = self.launch(self.write_plan(plan_text(saves, steps=6), "second.toml"), run="run")
-        # Its report has the first one's names: what the first says is read by its exit status alone.
+        # The second report has the same file names as the first, so the first job is checked by its
+        # exit status only.
         self.assertEqual(second.wait(timeout=LIMIT), 0)
         before = self.entries(self.path / "run")
         self.continue_all()
@@ -159,24 +182,6 @@ class LostFolder(FolderTest):
         self.assertEqual([record["step"] for record in self.metrics("run")], list(range(1, 7)))
         steps = sorted(p.name for p in (self.path / "run" / "checkpoints").iterdir())
         self.assertEqual(steps, ["step-2", "step-4", "step-6"])
-
-    def stop_all(self):
-        """All processes of the job stand still, and none of them is in the middle of a save."""
-        def stopped():
-            self.stopped = list(self.processes_of("run").values())
-            for pid in self.stopped:
-                os.kill(pid, signal.SIGSTOP)
-            states = [(Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] for pid in self.stopped]
-            if set(states) == {"T"} and not any((self.path / "run" / "checkpoints").glob("step-*.*")):
-                return True
-            self.continue_all()
-            return False
-
-        self.wait_for(stopped)
-
-    def continue_all(self):
-        for pid in self.stopped:
-            os.kill(pid, signal.SIGCONT)
 
     def test_a_running_job_in_the_old_place_can_still_be_attached_to(self):
         first = self.launch(self.endless())
@@ -256,7 +261,8 @@ class FullDisk(FolderTest):
 
 
 class NoRegularFile(FolderTest):
-    """A pipe, a socket, a device or a folder where a file is expected: named, and nobody waits for it."""
+    """A pipe, a socket, a device or a folder instead of a file: it is named, and no process waits
+    for it."""
 
     def make(self, kind, path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -336,8 +342,8 @@ class NoRegularFile(FolderTest):
                     changed = changed.replace("[model]\n", f'[model]\nweights = "{weights}"\n')
                 plan = self.write_plan(changed)
                 said = self.refused(plan, "--run-dir", self.path / "run")
-                # Folders are looked through for regular files.
-                self.assertRegex(said, rf"{model}[^\n]*(it is a pipe|no weights|no regular file|neither a file|no file)", changed)
+                # Folders are searched for regular files.
+                self.assertRegex(said, rf"{model}[^\n]*(it is a pipe|no weights|not a regular file|neither a file|no file)", changed)
 
     def test_a_plan_from_standard_input_is_a_plan(self):
         text = plan_text(steps=1)
@@ -348,7 +354,8 @@ class NoRegularFile(FolderTest):
 
 @unittest.skipIf(os.geteuid() != 0, "links of other users are made by root alone")
 class Links(FolderTest):
-    """Links in a run folder: those of its user and of root are followed, nobody else's."""
+    """Links in a run folder: those of its user and of root are followed, those of other users are
+    not."""
 
     FILES = ("plan.toml", "result.json", "metrics.jsonl", "lock", ".write-test", "logs/rank-0.log", "logs/rank-1.log")
     FOLDERS = ("logs", "checkpoints", "tensorboard", "export")
@@ -360,7 +367,7 @@ class Links(FolderTest):
         self.plan = self.write_plan(plan_text(self.MORE, steps=2))
 
     def link(self, name, folder, owner):
-        """RUN/name is a link of `owner` to something that is there; what it leads to."""
+        """Makes RUN/name a link, owned by `owner`, to an existing target; returns the target."""
         for left in ("run", "there"):
             shutil.rmtree(self.path / left, ignore_errors=True)
         there = self.path / "there"
@@ -399,14 +406,11 @@ class Links(FolderTest):
         self.wait_for_steps()
         (self.path / "there").mkdir()
         checkpoints = self.path / "run" / "checkpoints"
+        self.stop_all()
         checkpoints.rename(self.path / "run" / "kept")
-        (self.path / "link").symlink_to(self.path / "there")
-        os.lchown(self.path / "link", 12345, 12345)
-        shutil.rmtree(checkpoints, ignore_errors=True)
-        try:
-            (self.path / "link").rename(checkpoints)
-        except OSError:  # a save was quicker
-            self.skipTest("the folder was made anew meanwhile")
+        checkpoints.symlink_to(self.path / "there")
+        os.lchown(checkpoints, 12345, 12345)
+        self.continue_all()
         status, report, said = self.result_of(job)
         self.assertEqual(status, 2, said)
         self.assertIn("checkpoints: a symbolic link of user 12345", report["cause"]["message"])
@@ -422,7 +426,7 @@ class Links(FolderTest):
                     self.assertTrue((self.path / "run" / name).is_symlink())
 
     def test_of_our_own_as_another_user(self):
-        # The user of a shared run folder; root's links count as one's own.
+        # The user of a shared run folder; root's links count as the user's own.
         for owner in (12345, 0):
             with self.subTest(owner=owner):
                 there = self.link("checkpoints", True, owner)

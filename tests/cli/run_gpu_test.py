@@ -1,5 +1,6 @@
-"""Training on this machine's GPUs over NCCL, and of several ranks on one GPU through host memory: the losses of PyTorch,
-as on CPUs. Skipped where there is no GPU, and over NCCL where there are fewer GPUs than ranks."""
+"""Training on this machine's GPUs over NCCL, and of several ranks on one GPU through host memory:
+PyTorch's losses, as on CPUs. Skipped without a GPU, and over NCCL if there are fewer GPUs than
+ranks."""
 
 import ctypes
 import subprocess
@@ -10,7 +11,8 @@ from run_support import BIN, plan_text
 
 
 def count_gpus():
-    """As NVIDIA's driver counts them; raises SkipTest that says why there are none."""
+    """Returns the number of GPUs from NVIDIA's driver; raises SkipTest with the reason if there are
+    none."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:

@@ -1,5 +1,5 @@
-"""Under the launchers that people have: torchrun itself where it is installed, the others by the
-variables that they set for each process."""
+"""Other launchers: torchrun itself if it is installed, the others by the variables that they set
+for each process."""
 
 import importlib.util
 import os
@@ -15,11 +15,11 @@ from run_support import BIN, SOURCE, RunTest, free_port, plan_text
 
 
 def torchrun():
-    """How to start torchrun; nothing where it is not installed."""
+    """Returns the command that starts torchrun; None if it is not installed."""
     given = os.environ.get("AM_TORCHRUN")
     if given:
         return given.split()
-    # That of the virtual environment in which the tests run stands beside its Python.
+    # In a virtual environment, torchrun is next to the Python that runs the tests.
     found = shutil.which("torchrun", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
     if found:
         return [found]
@@ -28,7 +28,7 @@ def torchrun():
     return None
 
 
-# No variable of a launcher, whatever started the tests.
+# No launcher variables of the process that started the tests.
 PREFIXES = ("SLURM_", "OMPI_", "PMIX_", "PMI_", "MPI_", "PALS_", "PET_", "FLUX_", "TORCHELASTIC_")
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES) and k not in NAMES}
@@ -61,7 +61,7 @@ class LauncherTest(RunTest):
 
 class Variables(LauncherTest):
     def assert_trains(self, variables):
-        """One process for each set of variables: together they train the plan."""
+        """Checks that processes, one for each set of variables, train the plan together."""
         ranks = [self.start_process(self.command(), env) for env in variables]
         for rank in ranks:
             _, errors = rank.communicate(timeout=90)
@@ -69,7 +69,7 @@ class Variables(LauncherTest):
         self.assert_trained()
 
     def slurm(self, ranks):
-        """The variables of each rank under srun."""
+        """Returns the variables of each rank under srun."""
         job = {
             "SLURM_JOB_ID": str(100000 + os.getpid()), "SLURM_STEP_ID": "0", "SLURM_NTASKS": str(ranks),
             "SLURM_STEP_NUM_TASKS": str(ranks), "SLURM_NNODES": "1", "SLURM_STEP_NUM_NODES": "1",
@@ -82,7 +82,7 @@ class Variables(LauncherTest):
         self.assert_trains(self.slurm(2))
 
     def threads_of(self, cpus_per_task):
-        """How many threads a rank under srun has while it trains."""
+        """Returns the number of threads of a rank under srun during training."""
         self.plan, self.options = self.write_plan(plan_text(steps=1000000)), []
         run = f"run-{cpus_per_task}"
         command = ["env", "--unset=OMP_NUM_THREADS", *self.command(run)]
@@ -105,7 +105,7 @@ class Variables(LauncherTest):
         ranks = [self.start_process(self.command(), env) for env in self.slurm(4)]
         said = [rank.communicate(timeout=60)[1] for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [1] * 4, said)
-        # The plan with its place by rank 0, and one line of an error for all of them.
+        # The plan's error with its place from rank 0, and a single error line for all ranks.
         self.assertEqual("".join(said).count("error[mesh."), 1, said)
         self.assertEqual("".join(said).count("the plan is not valid"), 1, said)
         self.assertEqual(said[1:], [""] * 3)
@@ -132,7 +132,7 @@ class Variables(LauncherTest):
         self.assert_trains([{**job, "PMI_RANK": r, "MPI_LOCALRANKID": r} for r in "01"])
 
     def test_kubernetes_pytorch_job(self):
-        # One process a pod, no local variables; the master's own address is its localhost.
+        # One process per pod, without local variables; the master's own address is its localhost.
         job = {"WORLD_SIZE": "2", "MASTER_PORT": str(free_port()), "PYTHONUNBUFFERED": "1"}
         self.assert_trains(
             [{**job, "RANK": "0", "MASTER_ADDR": "localhost"},
@@ -181,7 +181,7 @@ class Variables(LauncherTest):
                 self.assertIn(option, errors)
 
     def wait_in_vain(self, options, env):
-        """What a process says that never reaches the job's store."""
+        """Returns the messages of a process that cannot reach the job's store."""
         process = self.start_process(self.command(timeout=5) + options, env)
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1, errors)
@@ -216,7 +216,7 @@ class Variables(LauncherTest):
         self.assert_trained()
 
     def test_slurm_starts_one_am_run_a_node_which_starts_the_ranks(self):
-        # srun --ntasks-per-node 1 am-run --exec: am-run is the launcher, though it is a task.
+        # srun --ntasks-per-node 1 am-run --exec: am-run is the launcher, although it is a task.
         job = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "1", "SLURM_PROCID": "0",
                "SLURM_LOCALID": "0"}
         inner = " ".join(self.command())
@@ -253,7 +253,8 @@ class Torchrun(LauncherTest):
         self.assert_trained()
 
     def test_restarts_a_job_whose_rank_died(self):
-        # The last rank dies of its first attempt, after a checkpoint; the second goes on from it.
+        # The last rank dies in its first attempt, after a checkpoint; the second attempt resumes
+        # from it.
         self.plan = self.write_plan(plan_text("[checkpoint]\nevery = 50\n", steps=300))
         self.options = []
         job = self.start_torchrun("--standalone", "--max-restarts", "1")

@@ -1,5 +1,5 @@
-"""am-run's launcher and am-repl have no libtorch and answer at once; a libtorch of another version than the build's is refused at
-the start, not met as a crash later."""
+"""am-run's launcher and am-repl do not load libtorch and answer immediately; a libtorch of another
+version than the build's is refused at the start, instead of crashing later."""
 
 import os
 import re
@@ -43,11 +43,14 @@ class AnotherLibtorch(RunTest):
 class WithoutLibtorch(RunTest):
     def test_the_tools_load_none(self):
         for tool in ("am-run", "am-repl"):
-            loaded = subprocess.run(["ldd", BIN / tool], capture_output=True, text=True, check=True).stdout
-            self.assertNotRegex(loaded, "torch|c10|automesh", tool)
+            lines = subprocess.run(["ldd", BIN / tool], capture_output=True, text=True, check=True).stdout.splitlines()
+            loaded = [line.split()[0] for line in lines]  # without addresses, in which any digits may stand
+            self.assertIn("libc.so.6", loaded)
+            self.assertNotRegex(" ".join(loaded), "torch|c10|automesh", tool)
 
     def fastest_seconds(self, status, *command):
-        """Of three calls, on the processor: other tests may have it meanwhile."""
+        """Returns processor seconds, the best of three calls, since other tests may use the
+        processor."""
         seconds = []
         for _ in range(3):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)

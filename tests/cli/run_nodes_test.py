@@ -14,7 +14,7 @@ LIMIT = TIMEOUT + 10
 
 class NodesTest(RunTest):
     def start_nodes(self, *arguments, more=()):
-        """Both launchers, of one rank each unless the arguments say more."""
+        """Starts both launchers, with one rank each unless the arguments say otherwise."""
         rdzv = f"127.0.0.1:{free_port()}"
         return [
             self.start("--nnodes", 2, "--node-rank", node, "--rdzv", rdzv, *more,
@@ -32,7 +32,8 @@ class NodesTest(RunTest):
         self.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0)
 
     def ends(self, jobs, status, limit=LIMIT):
-        """What each launcher said; all end within the limit, with this status, and leave nothing."""
+        """Returns each launcher's messages; all must end within the limit, with this status, and
+        leave nothing behind."""
         said = []
         for node, job in enumerate(jobs):
             try:
@@ -117,7 +118,7 @@ class Faults(NodesTest):
         self.assertEqual([r["step"] for r in self.metrics("run")], list(range(1, 401)))
 
     def start_program(self, script, *options, first=""):
-        """Two nodes of one rank, both of which have run `first` and begun the script."""
+        """Starts two nodes of one rank; returns when both have run `first` and begun the script."""
         jobs = self.start_nodes(*options, "--exec", "sh", "-c", first + "touch up-$RANK; " + script)
         for rank in (0, 1):
             begun = self.path / f"up-{rank}"
@@ -130,7 +131,7 @@ class Faults(NodesTest):
         jobs[0].send_signal(signal.SIGSTOP)
         jobs[1].send_signal(signal.SIGTERM)
         self.wait_for_line(jobs[1], "once more to end at once")
-        time.sleep(1.1)  # within a second it would be the same request
+        time.sleep(1.1)  # within a second it counts as the same request
         jobs[1].send_signal(signal.SIGTERM)
         _, errors = jobs[1].communicate(timeout=LIMIT)
         self.assertEqual(jobs[1].returncode, 1, errors)

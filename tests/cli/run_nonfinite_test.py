@@ -1,4 +1,4 @@
-"""A job whose numbers are not finite: it fails, once, and what it had saved stays."""
+"""A job with non-finite numbers: it fails once, and its saved checkpoints remain."""
 
 import unittest
 

@@ -1,4 +1,5 @@
-"""Plugins of plans: loaded where the command line or the environment allows it, never from a run's own plan."""
+"""Plugins of plans: loaded if the command line or the environment allows it, never from a run's own
+plan."""
 
 import json
 import os

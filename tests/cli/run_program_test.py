@@ -1,7 +1,8 @@
-"""am-run --exec: any program on every rank, as torchrun starts it; and --max-restarts."""
+"""am-run --exec: any program on every rank, as torchrun does; and --max-restarts."""
 
 import json
 import os
+import resource
 import signal
 import unittest
 
@@ -21,7 +22,7 @@ class Program(RunTest):
         names += "TORCHELASTIC_MAX_RESTARTS TORCHELASTIC_RUN_ID TORCHELASTIC_USE_AGENT_STORE "
         names += "TORCH_NCCL_ASYNC_ERROR_HANDLING"
         script = f'for n in {names}; do eval "echo $n=\\$$n"; done; test -n "$MASTER_PORT" -a -n "$OMP_NUM_THREADS"'
-        env = {"RANK": "7", "WORLD_SIZE": "9"}  # left over from a launcher above us
+        env = {"RANK": "7", "WORLD_SIZE": "9"}  # left by an outer launcher
         result = self.sh(script, "--nproc", "2", "--max-restarts", "3", env=env)
         self.assertEqual(result.returncode, 0, result.stderr)
         for rank in (0, 1):
@@ -58,6 +59,20 @@ class Program(RunTest):
         self.assertEqual((said["ok"], said["exit_status"], said["restarts"]), (False, 3, 0))
         self.assertEqual((said["cause"]["rank"], said["cause"]["exit_status"]), (1, 3))
         self.assertTrue(said["cause"]["log"].endswith("run/logs/rank-1.log"))
+
+    def test_descriptors_for_the_ranks_are_there_or_the_job_is_refused(self):
+        def limit(soft, hard):
+            return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+        # 64, and 3 per rank.
+        result = self.sh("ulimit -Sn", "--nproc", "4", preexec_fn=limit(60, 76))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([self.log(rank) for rank in (0, 3)], ["60\n"] * 2)
+        result = self.sh("exit 7", "--nproc", "4", preexec_fn=limit(60, 75))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("needs 76 open files", result.stderr)
+        self.assertIn("may have 75; no rank was started", result.stderr)
+        self.assertIn("ulimit -Hn 76", result.stderr)
 
     def test_a_signal_is_status_1(self):
         result = self.sh("kill -SEGV $$")
@@ -112,7 +127,7 @@ class Program(RunTest):
 
 
 class Restarts(RunTest):
-    """Of a plan: from the newest checkpoint that the job itself has written."""
+    """Restarts of a plan resume from the newest checkpoint that the job itself has written."""
 
     MORE = "[checkpoint]\nevery = 100\n"
     STEPS = 400

@@ -1,19 +1,21 @@
-"""Jobs that share a folder, go back, or meet another run's checkpoint; kills while checkpoints go."""
+"""Jobs that share a folder, go back to an older step, or find another run's checkpoint; kills while
+checkpoints are deleted."""
 
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
 import unittest
 
-from run_support import BIN, DATA, RunTest, free_port, plan_text
+from run_support import BIN, DATA, RunTest, free_port, plan_text, why_not
 
 
 class SharedFolder(RunTest):
     def said(self, *arguments):
-        """The exit status, the JSON object and the words of a job."""
+        """Returns exit status, JSON object and messages of a job."""
         result = self.am_run(*arguments, "--json")
         return result.returncode, json.loads(result.stdout), result.stderr
 
@@ -39,7 +41,7 @@ class SharedFolder(RunTest):
         status, said, words = self.said(self.write_plan(other), "--run-dir", "run")
         self.assertEqual(status, 1)
         self.assertIn("train.seq_len: 16 there, 8 here", words)
-        self.assertIn("--resume none starts anew", words)
+        self.assertIn("--resume none starts a new run", words)
         self.assertIn("train.seq_len", said["cause"]["message"])
         self.assertEqual((self.path / "run" / "metrics.jsonl").read_text(), before)
         self.assertEqual((self.path / "run" / "plan.toml").read_text(), resolved)
@@ -55,7 +57,7 @@ class SharedFolder(RunTest):
         self.assertEqual(second.returncode, 1, second.stderr)
         self.assertIn(f"another job writes there: process {first.pid} on ", second.stderr)
         self.assertIn("--run-dir", second.stderr)
-        # Under another launcher rank 0 says it.
+        # Under another launcher, rank 0 prints it.
         env = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
         alone = self.write_plan(plan_text(mesh="world_size = 1", steps=5), "alone.toml")
@@ -67,7 +69,7 @@ class SharedFolder(RunTest):
         self.wait_for(lambda: not self.processes_of("run"))
         fourth = self.am_run(plan, "--run-dir", "run", "--steps", 1, "--resume", "none")
         self.assertEqual(fourth.returncode, 0, fourth.stderr)
-        self.assertIn(f"was left behind by process {first.pid} on ", fourth.stderr)
+        self.assertIn(f"was left by process {first.pid} on ", fourth.stderr)
         self.assertEqual((self.path / "run" / "lock").read_text(), "")
 
     def test_two_run_folders_with_one_checkpoint_folder(self):
@@ -124,7 +126,7 @@ class GoingBack(RunTest):
 class OtherRanks(RunTest):
     def test_the_batch_and_the_datas_place_are_the_checkpoints(self):
         text = plan_text(mesh="world_size = 1", steps=6).replace("global_batch_size = 8\n", "")
-        self.assertIn("batch       2 sequences a step", self.train(self.write_plan(text), "run").stderr)
+        self.assertIn("batch       2 sequences per step", self.train(self.write_plan(text), "run").stderr)
         self.train(self.write_plan(text), "straight", "--steps", "12")
         rest = text.replace("world_size = 1", "world_size = 2").replace("micro_batch_size = 2",
                                                                         "micro_batch_size = 1")
@@ -138,6 +140,23 @@ class OtherRanks(RunTest):
         self.assertEqual(json.loads((checkpoint / "checkpoint.json").read_text())["samples"], 24)
         for plan in (checkpoint / "plan.toml", self.path / "run" / "plan.toml"):
             self.assertIn("global_batch_size = 2\n", plan.read_text())
+
+    def test_a_rank_opens_the_files_of_its_own_boxes(self):
+        trace = self.path / "trace"
+        command = ["strace", "-f", "-qq", "-e", "trace=open,openat,openat2", "-o", trace]
+        if reason := why_not(*command, "true"):
+            self.skipTest(f"strace does not work here: {reason}")
+        plan = self.write_plan(plan_text(mesh="world_size = 4", steps=2))
+        self.train(plan, "run")
+        resumed = subprocess.run(
+            [*command, BIN / "am-run", plan, "--run-dir", "run", "--steps", "3"],
+            capture_output=True, text=True, cwd=self.path, timeout=200,
+        )
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        self.assertIn("step-2, step 2", resumed.stderr)
+        opens = re.findall(r'open\w*\([^"]*"[^"]*/step-2/(__\d_0\.distcp)"', trace.read_text())
+        # Rank 0 checks each file once, for all; each rank reads its own. If each checked all, it would be 20.
+        self.assertEqual(sorted(opens), sorted([f"__{rank}_0.distcp" for rank in range(4)] * 2))
 
 
 class KilledWhileDropping(RunTest):
@@ -164,7 +183,7 @@ class KilledWhileDropping(RunTest):
         for _ in range(self.TRIES):
             job = self.start(plan, "--run-dir", self.path / "run")
             folder = self.path / "run" / "checkpoints"
-            # One of them is dropped soon: a later one will do.
+            # An old one may be deleted soon, so this waits for later ones.
             self.wait_for(lambda: folder.exists() and max(self.step_numbers(folder), default=0) >= newest + 3)
             time.sleep(rng.uniform(0.0, 0.2))
             job.kill()
@@ -177,7 +196,7 @@ class KilledWhileDropping(RunTest):
             steps = self.whole_steps()
             newest = steps[-1]
             self.assertGreaterEqual(newest, announced[-1])
-            self.assertIn(len(steps), (2, 3))  # killed after a save and before the drop
+            self.assertIn(len(steps), (2, 3))  # killed between a save and the deletion of the oldest
         self.train(plan, self.path / "run", "--steps", newest + 1)
         left = sorted(p.name for p in (self.path / "run" / "checkpoints").iterdir())
         self.assertEqual(left, sorted([f"step-{newest}", f"step-{newest + 1}"]))

@@ -1,4 +1,4 @@
-"""Signals and readers: what reaches a job from outside never harms what it computes or saves."""
+"""Signals and readers: external events never affect the computed or saved values."""
 
 import fcntl
 import json
@@ -16,7 +16,8 @@ EVERY_STEP = "[metrics]\nevery = 1\n[checkpoint]\nkeep = 2\n"
 
 
 def blocked(task, number):
-    """Whether a thread (a folder below /proc/PID/task) blocks the signal; None: it has gone."""
+    """Returns whether a thread (a folder below /proc/PID/task) blocks the signal; None if it has
+    ended."""
     try:
         status = (task / "status").read_text()
     except OSError:
@@ -68,7 +69,7 @@ class Signals(RunTest):
                 self.train_on(last, ranks)
 
     def train_on(self, step, ranks):
-        """What was saved is whole: a few steps more from it."""
+        """Trains a few more steps, to check that the checkpoint is complete."""
         plan = self.path / "plan.toml"
         self.train(plan, self.path / "run", "--steps", step + 2)
         self.assertEqual(self.metrics("run")[-1]["step"], step + 2)
@@ -118,7 +119,7 @@ class Signals(RunTest):
 
 
 class Readers(RunTest):
-    """Of the job's output."""
+    """Readers of the job's output."""
 
     def start_job(self, steps, reader):
         plan = self.write_plan(plan_text(EVERY_STEP, steps=steps))
@@ -147,7 +148,8 @@ class Readers(RunTest):
         job = self.start_job(1000000, write)
         os.close(write)
         metrics = self.path / "run" / "metrics.jsonl"
-        # The 64 KiB of the pipe between rank and launcher are some 600 lines; then the rank would wait.
+        # The 64 KiB pipe between rank and launcher holds about 600 lines; then the rank would
+        # block.
         self.wait_for(lambda: metrics.exists() and self.last_step() > 1000)
         job.send_signal(signal.SIGTERM)
         self.assertEqual(job.wait(timeout=20), 0)

@@ -1,4 +1,5 @@
-"""Every strategy and axis as am-run's processes on the host: the losses of PyTorch. run_gpu_test.py has the same on GPUs."""
+"""Every strategy and axis in am-run processes on the host: PyTorch's losses. run_gpu_test.py does
+the same on GPUs."""
 
 from curve_support import CurveTest
 

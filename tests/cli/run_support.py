@@ -1,4 +1,5 @@
-"""What the tests of am-run share: a plan that PyTorch has trained too, jobs, and their processes."""
+"""Helpers shared by the tests of am-run: a plan with PyTorch's recorded losses, jobs, and their
+processes."""
 
 import json
 import os
@@ -19,7 +20,7 @@ FULL_PRECISION = (
 
 
 def plan_text(more="", mesh="world_size = 2", strategy="fsdp2", steps=20, data="loop/tokens.bin"):
-    """The plan of tests/data/loop: 20 steps whose losses PyTorch has computed too."""
+    """Returns the plan of tests/data/loop: 20 steps whose losses PyTorch has computed too."""
     policy = FULL_PRECISION if strategy == "fsdp2" else ""
     return f"""
 [model]
@@ -56,14 +57,15 @@ class RunTest(unittest.TestCase):
         return file
 
     def json_of(self, *arguments, status=0):
-        """What am-run says with --json, of a run that ends so."""
+        """Returns the output of am-run --json for a run that ends with this status."""
         result = self.am_run(*arguments, "--json")
         self.assertEqual(result.returncode, status, result.stderr)
         return json.loads(result.stdout)
 
-    def am_run(self, *arguments, timeout=300, env=None):
+    def am_run(self, *arguments, timeout=300, env=None, preexec_fn=None):
         return subprocess.run(
             [BIN / "am-run", *map(str, arguments)],
+            preexec_fn=preexec_fn,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -81,7 +83,8 @@ class RunTest(unittest.TestCase):
         return [json.loads(line) for line in lines]
 
     def checkpoint_bytes(self, run, step):
-        """The ranks' files by name, but for the random id of the save, which is in each of them once."""
+        """Returns the ranks' files by name, without the random id of the save, which occurs once in
+        each of them."""
         folder = self.path / run / "checkpoints" / f"step-{step}"
         save = json.loads((folder / "checkpoint.json").read_text())["save"].encode()
         files = {file.name: file.read_bytes() for file in sorted(folder.glob("__*.distcp"))}
@@ -89,7 +92,8 @@ class RunTest(unittest.TestCase):
         return {name: content.replace(save, b"SAVE") for name, content in files.items()}
 
     def start(self, *arguments, env=None):
-        """A job in the background, its stderr a pipe; ended at the test's end whatever happens."""
+        """Starts a job in the background with its stderr as a pipe; it is always ended after the
+        test."""
         job = subprocess.Popen(
             [BIN / "am-run", *map(str, arguments)],
             stdout=subprocess.DEVNULL,
@@ -114,9 +118,10 @@ class RunTest(unittest.TestCase):
             time.sleep(0.02)
 
     def processes_of(self, run):
-        """Process ids by what they are: {"launcher": pid, "guard": pid, 0: pid, 1: pid}.
+        """Returns process ids by role: {"launcher": pid, "guard": pid, 0: pid, 1: pid}.
 
-        Found by the run folder on their command lines; a rank is one that has the variable RANK.
+        Processes are found by the run folder on their command lines; a rank is one that has the
+        variable RANK.
         """
         found = {}
         for process in Path("/proc").glob("[0-9]*"):
@@ -134,7 +139,8 @@ class RunTest(unittest.TestCase):
 
 
 def why_not(*command):
-    """Why this command, which tries what a test needs, cannot be run here; empty when it can."""
+    """Returns the reason why this command, which tests a requirement, cannot run here; empty if it
+    can."""
     try:
         tried = subprocess.run(command, capture_output=True, text=True)
         return "" if tried.returncode == 0 else tried.stderr.strip()
@@ -143,7 +149,7 @@ def why_not(*command):
 
 
 def require_mount_namespaces():
-    """Skips the tests of a class on a machine that makes no mount namespaces."""
+    """Skips the tests of a class on a machine that does not allow mount namespaces."""
     reason = why_not("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt")
     if reason:
         raise unittest.SkipTest(f"no mount namespaces: {reason}")

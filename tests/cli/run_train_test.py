@@ -119,7 +119,7 @@ class Resuming(RunTest):
                 self.assertEqual(wanted, got)
 
     def kill_after_step_3(self, plan, run):
-        """SIGKILL to the launcher in the middle of a long run, once step-3 is there."""
+        """Sends SIGKILL to the launcher in the middle of a long run, when step-3 exists."""
         job = subprocess.Popen(
             [BIN / "am-run", plan, "--run-dir", self.path / run, "--steps", "100000"],
             stderr=subprocess.DEVNULL,
@@ -128,7 +128,7 @@ class Resuming(RunTest):
         job.kill()
         job.wait()
         self.wait_for(lambda: not self.processes_of(run))
-        # What the killed job saved later is not part of the experiment.
+        # Remove later checkpoints of the killed job.
         for folder in (self.path / run / "checkpoints").iterdir():
             if folder.name != "step-3":
                 subprocess.run(["rm", "-r", folder], check=True)
@@ -165,7 +165,7 @@ class Resuming(RunTest):
         said = self.train(self.write_plan(plan_text(more, steps=2)), "run", *freeze).stderr
         self.assertRegex(said, r"model       .* parameters, .* of them trained, ")
         self.assertEqual(changed(2), set(before) - frozen)
-        # AdamW's state of what was frozen is not there: another run takes the weights over.
+        # AdamW has no state for frozen parameters, so only another run can use the weights.
         thawed = self.write_plan(plan_text(more, steps=4))
         result = self.am_run(thawed, "--run-dir", "run")
         self.assertEqual(result.returncode, 1, result.stderr)

@@ -1,4 +1,5 @@
-"""am-run on two machines that do not share all they should: a mount namespace is a machine with disks of its own."""
+"""am-run on two machines that share too few folders: a mount namespace simulates a machine with
+separate disks."""
 
 import os
 import shutil
@@ -15,7 +16,7 @@ class TwoDisksTest(RunTest):
         require_mount_namespaces()
 
     def start_rank(self, rank, port, arguments, own=()):
-        """A rank of torchrun's kind; `own`: (folder, what is there on this rank's machine)."""
+        """Starts a rank as torchrun does; `own`: (folder, its content on this rank's machine)."""
         mounts = "".join(f"mount --bind '{there}' '{folder}' && " for folder, there in own)
         command = ["unshare", "-m", "sh", "-c", mounts + 'exec "$@"', "sh", str(BIN / "am-run"),
                    *map(str, arguments), "--timeout", "30"]
@@ -27,7 +28,7 @@ class TwoDisksTest(RunTest):
         return job
 
     def run_ranks(self, arguments, own_of_rank_1):
-        """The exit status and the words of each rank."""
+        """Returns the exit status and the messages of each rank."""
         port = free_port()
         jobs = [self.start_rank(0, port, arguments), self.start_rank(1, port, arguments, own_of_rank_1)]
         ended = [(job.communicate(timeout=120)[1], job.returncode) for job in jobs]
@@ -49,7 +50,7 @@ class TwoDisksTest(RunTest):
     def test_a_checkpoint_that_one_machine_alone_has(self):
         plan = self.write_plan(plan_text(steps=2))
         self.train(plan, "run")
-        # The run folder is shared and the folder below it is not.
+        # The run folder is shared, but the folder below it is not.
         other = self.new_folder("other")
         statuses, said = self.run_ranks([plan, "--run-dir", "run", "--steps", "4"],
                                         [(self.path / "run/checkpoints", other)])

@@ -1,7 +1,8 @@
-"""am-run on two machines: two network namespaces with a cable between them, as two hosts see each other.
+"""am-run on two machines: two network namespaces connected by a virtual cable, like two hosts.
 
-What a loopback test cannot show: that the ranks' sockets take the interface that reaches the other machine. In a
-namespace 127.0.0.1 is this machine alone, and the host's name leads nowhere useful.
+Checks that loopback tests cannot make: the ranks' sockets must use the interface that reaches
+the other machine. In a namespace, 127.0.0.1 is only this machine, and the host's name does not
+lead to the other one.
 """
 
 import json
@@ -30,7 +31,7 @@ class TwoMachinesTest(RunTest):
 
     def setUp(self):
         super().setUp()
-        # A namespace lives as long as a process in it, and takes its end of the cable with it.
+        # A namespace exists as long as a process in it, together with its end of the cable.
         self.machines = [self.new_namespace() for _ in ADDRESSES]
         first, second = self.machines
         self.must("ip", "link", "add", INTERFACE, "netns", first,
@@ -105,7 +106,7 @@ class TwoMachinesTest(RunTest):
         self.assertIn('GLOO_SOCKET_IFNAME: no device for interface "nowhere0"', said)
 
     def test_a_name_server_that_does_not_answer_is_named(self):
-        # Whoever asks it waits for 10 s and more, which is nobody's time limit.
+        # The resolver waits 10 s or more, which is not one of am-run's time limits.
         (self.path / "resolv.conf").write_text("nameserver 127.0.0.1\n")
         server = "import socket, time; s = socket.socket(2, 2); s.bind(('127.0.0.1', 53)); time.sleep(120)"
         plan = self.write_plan(plan_text(steps=3))

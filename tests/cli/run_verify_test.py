@@ -1,4 +1,4 @@
-"""am-run --verify-layout: a small model under the plan's layout against one rank."""
+"""am-run --verify-layout: compares a small model under the plan's layout with one rank."""
 
 import unittest
 

@@ -1,5 +1,5 @@
-// OLMo-core's distributed.utils in jobs of 1 to 5 ranks: ordinary and edge inputs, against what
-// OLMo-core gives or the mended behaviour that distributed_utils.h names.
+// OLMo-core's distributed.utils in jobs of 1 to 5 ranks: ordinary and edge inputs, compared with
+// OLMo-core's results, or with the corrected behaviour documented in distributed_utils.h.
 #include "am/compat/distributed_utils.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kMostRanks = 5;
 
-// The even ranks as a group of their own; nothing on the others.
+// Returns a group of the even ranks; nothing on the others.
 std::optional<runtime::Group> even_ranks(const Distributed& dist) {
   const runtime::World& world = dist.world();
   if (world.rank() % 2 != 0) return std::nullopt;
@@ -109,7 +109,7 @@ TEST_CASE("nodes: local ranks, file systems, and the number of nodes", "[parity]
       RANK_CHECK(get_fs_local_rank(dist) == 7);
       dist.variables().set("FS_LOCAL_RANK", "");
       RANK_CHECK(get_fs_local_rank(dist) == here.local_rank);
-      // From LOCAL_WORLD_SIZE; a last, smaller node counts (mended).
+      // From LOCAL_WORLD_SIZE; a smaller last node counts (OLMo-core's error, fixed).
       if (here.local_world_size == nodes.front()) {
         RANK_CHECK(get_num_nodes(dist) == static_cast<int64_t>(nodes.size()));
       }
@@ -141,19 +141,19 @@ TEST_CASE("values are synchronised from a rank of the job, exactly", "[parity]")
       const int64_t last = size - 1;
       RANK_CHECK(synchronize_value(dist, rank + 10, last) == last + 10);
       RANK_CHECK(synchronize_value(dist, int64_t{1} << 62) == int64_t{1} << 62);
-      // Doubles were rounded to float32 (mended).
+      // Doubles keep their precision; OLMo-core rounds them to float32 (fixed).
       RANK_CHECK(synchronize_value(dist, rank == 0 ? 0.1 : 5.0) == 0.1);
       RANK_CHECK(synchronize_value(dist, rank == last, last));
       RANK_CHECK(!synchronize_flag(dist, rank > 0));
       const at::Tensor mine = at::full({2, 3}, static_cast<float>(rank));
       RANK_CHECK(at::equal(synchronize_value(dist, mine, last), at::full({2, 3}, float(last))));
-      RANK_CHECK(at::equal(mine, at::full({2, 3}, static_cast<float>(rank))));  // untouched
+      RANK_CHECK(at::equal(mine, at::full({2, 3}, static_cast<float>(rank))));  // unchanged
       RANK_CHECK(synchronize_value(dist, at::empty({0})).numel() == 0);
       const at::Tensor turned = at::arange(6).view({2, 3}).t() + rank;  // not contiguous
       RANK_CHECK(at::equal(synchronize_value(dist, turned), at::arange(6).view({2, 3}).t()));
       RANK_CHECK(throws_usage([&] { synchronize_value(dist, 1, size); }));
       if (const auto even = even_ranks(dist); even && size > 2) {
-        RANK_CHECK(synchronize_value(dist, rank, 2, &*even) == 2);  // a rank of the job
+        RANK_CHECK(synchronize_value(dist, rank, 2, &*even) == 2);  // rank in the job
         RANK_CHECK(throws_usage([&] { synchronize_value(dist, 1, 1, &*even); }));
       }
     });
@@ -220,7 +220,7 @@ TEST_CASE("tensors of any shapes are gathered", "[parity]") {
   for (int64_t size = 1; size <= kMostRanks; ++size) {
     run_job({size}, [&](Distributed& dist) {
       const int64_t rank = get_rank(dist);
-      // Even, uneven with an empty one, and of different numbers of dims.
+      // Even, uneven with an empty one, and with different numbers of dims.
       const auto even = all_gather(dist, at::full({2, 2}, rank));
       const auto uneven = all_gather(dist, at::arange(rank * 3).view({rank, 3}));
       const auto dims = all_gather(dist, rank == 0 ? at::scalar_tensor(5.0) : at::ones({1, rank}));
@@ -279,7 +279,7 @@ TEST_CASE("n at a time: the rounds are OLMo-core's", "[parity]") {
   CHECK(rounds_of_n_at_a_time(64, 8) == 8);
   CHECK(rounds_of_n_at_a_time(5, 9) == 1);
   CHECK_THROWS_WITH(rounds_of_n_at_a_time(5, 0), Catch::Contains("n = 0"));
-  // Outside a job the options say which rank this is.
+  // Outside a job, the options set the rank.
   NAtATimeOptions options;
   options.n = 3;
   options.world_size = 8;

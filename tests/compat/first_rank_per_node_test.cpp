@@ -1,4 +1,5 @@
-// One rank of each node first: on one node, on two and three, on one process without any variables.
+// The first rank of each node runs before the others: on one node, on two and three, and in a
+// process without any launcher variables.
 #include "am/compat/first_rank_per_node.h"
 
 #include <atomic>
@@ -24,7 +25,7 @@ namespace {
 const std::vector<std::vector<int64_t>> kPlaces = {{1},    {2},    {3},       {5},      {1, 1},
                                                    {2, 2}, {3, 2}, {2, 2, 2}, {1, 2, 1}};
 
-// Who ran the body, and whether as first, in the order of running.
+// Records which nodes ran the body, as first rank or not, in order.
 struct Runs {
   std::mutex mutex;
   std::vector<std::pair<int64_t, bool>> order;  // node, first
@@ -39,7 +40,7 @@ void check_order(const Runs& runs, const std::vector<int64_t>& nodes) {
   int64_t ranks = 0;
   for (const int64_t size : nodes) ranks += size;
   REQUIRE(static_cast<int64_t>(runs.order.size()) == ranks);
-  // The first ranks of all nodes, each node's once, before anybody else.
+  // The first ranks of all nodes, once per node, precede all other ranks.
   std::set<int64_t> seen;
   for (size_t i = 0; i < runs.order.size(); ++i) {
     CHECK(runs.order[i].second == (i < nodes.size()));
@@ -65,7 +66,7 @@ TEST_CASE("the first rank of every node goes first", "[parity]") {
 }
 
 TEST_CASE("over a group its members alone take part", "[parity]") {
-  // Ranks 0 and 1 on node 0, 2 and 3 on node 1; the odd ones call, and one rank alone.
+  // Ranks 0 and 1 on node 0, 2 and 3 on node 1; only the odd ranks call, then a single rank.
   Runs odd;
   std::atomic<int64_t> alone = 0;
   run_job({2, 2}, [&](Distributed& dist) {
@@ -84,7 +85,7 @@ TEST_CASE("over a group its members alone take part", "[parity]") {
   });
   check_order(odd, {1, 1});
   CHECK(alone == 1);
-  // All members on one node: the lowest of them goes first.
+  // All members are on one node: the lowest of them goes first.
   Runs late;
   run_job({4}, [&](Distributed& dist) {
     if (get_rank(dist) == 0) return;
@@ -183,7 +184,7 @@ TEST_CASE("an exception that passes through a scope is told too", "[parity]") {
       RANK_CHECK(get_rank(dist) == 2);
     }
   });
-  CHECK(told == 2);  // ranks 1 and 3; rank 0's scope cannot throw, and logs
+  CHECK(told == 2);  // ranks 1 and 3; rank 0's scope cannot throw, so it logs
 }
 
 TEST_CASE("a failure of another rank is its own affair", "[parity]") {

@@ -59,7 +59,7 @@ TEST_CASE("init_distributed makes a job of one process without a launcher", "[pa
     CHECK((dist.variables().get("MASTER_PORT") == "4242") == given_port);
     CHECK(logs.count(LogLevel::kInfo, "no launcher") == (given.empty() ? 1 : 0));
     CHECK(logs.count(LogLevel::kInfo, "global rank 0 = local rank 0") == 1);
-    init_distributed(dist, {.backend = "gloo"});  // joined already
+    init_distributed(dist, {.backend = "gloo"});  // already joined
     CHECK_THROWS_WITH(init_distributed(dist, {.backend = "cpu:gloo,cuda:nccl"}),
                       Catch::Contains("joined with backend \"gloo\""));
   }
@@ -82,7 +82,8 @@ TEST_CASE("init_distributed keeps what is set, and says what that is", "[parity]
                    logs.of(0));
   init_distributed(dist, {.backend = "gloo", .shared_filesystem = true});
   CHECK(dist.variables().get("TORCH_DIST_INIT_BARRIER") == "0");
-  // The warning used to show the value that was wanted (mended).
+  // The warning shows the current value and the wanted one (OLMo-core showed only the wanted;
+  // fixed).
   CHECK(logs.count(LogLevel::kWarning, "OLMO_SHARED_FS=0 is set and stays; 1 was wanted") == 1);
   Distributed own(variables({}));
   init_distributed(own, {.backend = "gloo", .shared_filesystem = false});
@@ -93,7 +94,7 @@ TEST_CASE("init_distributed knows hosts by name", "[parity]") {
   Distributed dist(variables({{"BEAKER_NODE_HOSTNAME", "jupiter-cs-12.example"}}));
   init_distributed(dist, {.backend = "gloo"});
   CHECK(dist.variables().get("NCCL_IB_HCA") == "^=mlx5_bond_0");
-  CHECK_FALSE(dist.variables().get("NCCL_SOCKET_IFNAME"));  // several nodes only
+  CHECK_FALSE(dist.variables().get("NCCL_SOCKET_IFNAME"));  // only set with several nodes
   Distributed other(variables({{"BEAKER_NODE_HOSTNAME", "augusta-1"}, {"NCCL_BUFFSIZE", "1"}}));
   init_distributed(other, {.backend = "gloo", .timeout = std::chrono::seconds(7)});
   CHECK(other.variables().get("NCCL_FASTRAK_PLUGIN_ACCEPT_TIMEOUT_MS") == "7000");
@@ -121,7 +122,7 @@ TEST_CASE("initialize_distributed reports the job", "[parity]") {
           RANK_CHECK(info.backend == "gloo" && info.world_size == size);
           RANK_CHECK(info.rank == get_rank_safe(dist) && info.is_main == (info.rank == 0));
           RANK_CHECK(info.device == c10::Device(c10::kCPU));
-          // One minute, and every group's.
+          // One minute, for every group.
           RANK_CHECK(dist.world().timeout() == std::chrono::minutes(1));
           if (size > 1) {
             RANK_CHECK(dist.world().group().communicator()->id->timeout == std::chrono::minutes(1));
@@ -138,7 +139,7 @@ TEST_CASE("initialize_distributed reports the job", "[parity]") {
 TEST_CASE("initialize_distributed needs no address for one process", "[parity]") {
   Distributed dist(variables({}));
   const DistInfo info = initialize_distributed(dist, "nccl");
-  CHECK(info.backend == "nccl");  // as asked for
+  CHECK(info.backend == "nccl");  // the requested backend
   CHECK(info.world_size == 1);
 }
 
@@ -194,7 +195,7 @@ TEST_CASE("destroy_global_state runs hooks first, once, and gives SIGINT back", 
     destroy_global_state(dist);
     CHECK(order == std::vector<std::string>{"quiet", "1"});
     CHECK_FALSE(is_distributed(dist));
-    CHECK(sigint_handler() == on_sigint);  // it became the default action (mended)
+    CHECK(sigint_handler() == on_sigint);  // OLMo-core resets it to the default action (fixed)
     CHECK(logs.count(LogLevel::kWarning, "the expert-parallel buffer failed: no such buffer") == 1);
     destroy_global_state(dist);
     CHECK(order.size() == 2);
@@ -206,7 +207,7 @@ TEST_CASE("destroy_global_state runs hooks first, once, and gives SIGINT back", 
 }
 
 TEST_CASE("destroy_global_state at exit", "[parity]") {
-  // A job on the stack of a thread that calls exit: the buffer's hook still runs.
+  // The job is on the stack of a thread that calls exit: the buffer's hook still runs.
   const pid_t child = ::fork();
   if (child == 0) {
     Distributed dist(variables({}));

@@ -1,5 +1,5 @@
-// A whole job in one process: ranks in threads, placed on nodes, each with environment variables of
-// its own.
+// Runs a whole job in one process: ranks in threads, placed on nodes, each with separate
+// environment variables.
 //
 //   run_job({2, 1}, [](Distributed& dist) { ... });      // two ranks on node 0, one on node 1
 #pragma once
@@ -20,7 +20,7 @@ namespace am::compat::job {
 
 using Variables = std::map<std::string, std::string>;
 
-// torchrun's variables for rank `local_rank` of node `node`.
+// Returns torchrun's variables for rank `local_rank` of node `node`.
 inline Variables rank_variables(const std::vector<int64_t>& ranks_of_nodes, size_t node,
                                 int64_t local_rank) {
   const auto first = ranks_of_nodes.begin();
@@ -33,7 +33,7 @@ inline Variables rank_variables(const std::vector<int64_t>& ranks_of_nodes, size
           {"MASTER_ADDR", "127.0.0.1"},        {"MASTER_PORT", "29500"}};
 }
 
-// What the ranks of a job have logged.
+// Collects the log output of a job's ranks.
 class Logs {
  public:
   Log of(int64_t rank) {
@@ -61,7 +61,7 @@ class Logs {
   std::vector<Line> lines_;
 };
 
-// Ranks that have not joined yet.
+// Runs `body` on ranks that have not joined the job.
 inline void run_unjoined(const std::vector<int64_t>& ranks_of_nodes,
                          const std::function<void(Distributed&)>& body, Logs* logs = nullptr) {
   std::vector<std::pair<size_t, int64_t>> places;
@@ -78,7 +78,7 @@ inline void run_unjoined(const std::vector<int64_t>& ranks_of_nodes,
   });
 }
 
-// Ranks that have joined by Gloo.
+// Runs `body` on ranks that have joined the job over Gloo.
 inline void run_job(const std::vector<int64_t>& ranks_of_nodes,
                     const std::function<void(Distributed&)>& body, Logs* logs = nullptr) {
   const auto joined = [&](Distributed& dist) {

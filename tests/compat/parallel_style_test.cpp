@@ -1,4 +1,5 @@
-// Styles against PyTorch's objects, and plans against those of transformers (tests/data/tp).
+// Styles compared with PyTorch's objects, and plans compared with those of transformers
+// (tests/data/tp).
 #include "am/compat/parallel_style.h"
 
 #include <catch2/catch.hpp>
@@ -26,7 +27,7 @@ Json read(const std::string& name) {
   return Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/tp/", name)));
 }
 
-// Small random configs of a family, as tests/data/families has them.
+// Returns small random configs of a family from tests/data/families.
 std::vector<ModelConfig> configs_of(const std::string& family) {
   std::vector<ModelConfig> configs;
   const Json file =
@@ -50,7 +51,7 @@ bool has_module(const ModelConfig& config, const std::string& pattern) {
   return false;
 }
 
-// What the plan of transformers says of the modules of this config that automesh may cut.
+// Returns transformers' plan for the modules of this config that automesh can shard.
 Plan wanted_plan(const Json& entry, const ModelConfig& config) {
   Plan plan = {{"model.embed_tokens", TpStyle::kRowwiseRep}};
   for (const auto& [pattern, style] : entry["base"].items()) {

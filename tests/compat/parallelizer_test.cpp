@@ -1,4 +1,4 @@
-// The entry points of AutoModel's names: what they make is what a plan makes, to the bit.
+// Entry points with AutoModel's names: their models equal a plan's models bit by bit.
 #include "am/compat/parallelizer.h"
 
 #include <ATen/ATen.h>
@@ -40,7 +40,7 @@ config::Plan plan_of(const std::string& layout) {
 using Make = std::function<std::unique_ptr<parallel::ParallelModel>(const model::ModelConfig&,
                                                                     const runtime::DeviceMesh&)>;
 
-// On every rank, the model that `make` makes steps as the plan's does.
+// Checks on every rank that the model from `make` steps like the plan's model.
 void check_same(const MeshSizes& sizes, const std::string& layout, const Make& make) {
   const config::Plan plan = plan_of(layout);
   const model::ModelConfig config = config_of("llama");
@@ -53,10 +53,10 @@ void check_same(const MeshSizes& sizes, const std::string& layout, const Make& m
   });
 }
 
-// On one rank of a mesh that is only pretended; the error and its help.
+// Returns error and help on one rank of a simulated mesh.
 std::pair<std::string, std::string> error_of(const MeshSizes& sizes, const Make& make,
                                              const std::string& family = "llama") {
-  const runtime::World world = runtime::World::pretended(0, sizes.world_size());
+  const runtime::World world = runtime::World::fake(0, sizes.world_size());
   const runtime::DeviceMesh mesh(world, MeshLayout(sizes), c10::Device(c10::kMeta));
   try {
     make(config_of(family), mesh);
@@ -137,7 +137,7 @@ TEST_CASE("what a model or a mesh does not allow is said before anything is made
   const auto ddp = [](const auto& config, const runtime::DeviceMesh& mesh) {
     return ddp_strategy_parallelize(config, mesh);
   };
-  // All rules at once.
+  // All rules are checked together.
   const auto [heads, help] = error_of({.tp = 7}, fsdp2);
   CHECK_THAT(heads, Catch::Contains("tp.heads: ") && Catch::Contains("\ntp.kv_heads: "));
   CHECK_THAT(help, Catch::Contains("tp_size = "));

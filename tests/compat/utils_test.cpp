@@ -48,7 +48,7 @@ TEST_CASE("a barrier with a timeout is true when all come", "[parity]") {
     run_job({size}, [&](Distributed& dist) {
       RANK_CHECK(barrier_with_timeout(dist, std::chrono::seconds(30)));
       RANK_CHECK(barrier_with_timeout(dist, std::chrono::seconds(30)));
-      if (size > 2 && get_rank(dist) < 2) {  // its own ranks only (mended)
+      if (size > 2 && get_rank(dist) < 2) {  // only the group's own ranks (fixed)
         const runtime::Group pair = dist.world().make_group("pair", {0, 1});
         RANK_CHECK(barrier_with_timeout(dist, std::chrono::seconds(30), &pair));
       }
@@ -73,7 +73,7 @@ TEST_CASE("a barrier with a timeout is false when one stays away, and names it",
 TEST_CASE("after a barrier that timed out the rank waits in nothing") {
   run_job({2}, [](Distributed& dist) {
     if (get_rank(dist) == 1) {
-      create_gloo_group(dist);  // comes that far
+      create_gloo_group(dist);  // reached without error
       return std::this_thread::sleep_for(std::chrono::milliseconds(600));
     }
     RANK_CHECK(!barrier_with_timeout(dist, std::chrono::milliseconds(300)));
@@ -135,7 +135,7 @@ TEST_CASE("losses and their denominators are summed, not divided", "[parity]") {
   CHECK(alone.loss.item<float>() == 3.5F);
   CHECK(alone.denominator.item<int64_t>() == 7);
   CHECK(reduce_loss(losses, 7, /*per_token_loss=*/false).denominator.item<int64_t>() == 2);
-  // Defined for nothing, and beyond 2^31 (mended).
+  // Defined for no labels, and beyond 2^31 (fixed).
   CHECK(reduce_loss({}, 0).loss.item<float>() == 0.0F);
   CHECK(reduce_loss({}, 5, false).denominator.item<int64_t>() == 0);
   const int64_t many = int64_t{3} << 31;

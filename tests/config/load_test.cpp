@@ -21,7 +21,7 @@ Plan good(const std::string& text) {
   return *plan;
 }
 
-// The only error of a plan that has a model and this text.
+// Returns the only error of a plan that consists of a model and this text.
 Diagnostic only_error(const std::string& text) {
   Diagnostics found;
   CHECK_FALSE(parse("model.path = \"m\"\n" + text, found));
@@ -90,7 +90,7 @@ path = ["a.bin", "b.bin"]
   CHECK(plan.data.path == std::vector<std::string>{"a.bin", "b.bin"});
   const auto& fsdp2 = std::get<FSDP2Config>(plan.strategy);
   CHECK(fsdp2.mp_policy.param_dtype == "float32");
-  CHECK(fsdp2.mp_policy.reduce_dtype == "float32");  // not written: the default stays
+  CHECK(fsdp2.mp_policy.reduce_dtype == "float32");  // omitted: keeps the default
   CHECK_FALSE(fsdp2.mp_policy.output_dtype);
   CHECK_FALSE(fsdp2.mp_policy.cast_forward_inputs);
   REQUIRE(fsdp2.offload_policy);
@@ -105,7 +105,7 @@ TEST_CASE("the spans of what was written are kept") {
   const Plan plan = good(kModel + "[mesh]\ntp_size = 2\n[pipeline]\nsplit_points = [4, 18]\n");
   CHECK(place(plan.span("mesh.tp_size")) == "dir/p.toml:4:11+1");
   CHECK(plan.span("mesh.tp_size").source == "tp_size = 2");
-  CHECK(place(plan.span("mesh.cp_size")) == "dir/p.toml:3:2+4");  // its section's header
+  CHECK(place(plan.span("mesh.cp_size")) == "dir/p.toml:3:2+4");  // the header of its section
   CHECK(place(plan.span("pipeline.split_points.1")) == "dir/p.toml:6:20+2");
   CHECK(plan.span("data.path").line == 0);
   CHECK(plan.span("data.path").file == "dir/p.toml");
@@ -135,7 +135,7 @@ TEST_CASE("text that nests without end is an error and no crash") {
 }
 
 TEST_CASE("letters in a value that is none") {
-  // A quote in the middle of a value begins no string.
+  // A quote in the middle of a value does not begin a string.
   const am::Diagnostic error = only_error("every = 22++'\xEF\xBB\x9F'\n");
   CHECK(error.rule == "plan.syntax");
   CHECK(error.span.column == 14);
@@ -150,7 +150,7 @@ TEST_CASE("headers that the TOML library asserts about") {
     INFO(line);
     const am::Diagnostic error = only_error(am::cat("[mesh]\nworld_size = 2\n", line));
     CHECK(error.rule == "plan.syntax");
-    CHECK(error.span.line == 4);  // after the path of the model
+    CHECK(error.span.line == 4);  // after the line with the model's path
   }
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("all violations are reported in one run, in the file's order") {
 TEST_CASE("what was found before stays in front") {
   Diagnostics found;
   found.error("x", {"z.toml", 9, 9, 1, ""}, "earlier");
-  CHECK(parse(kModel, found));  // this plan is fine
+  CHECK(parse(kModel, found));  // a valid plan
   CHECK(found.items().size() == 1);
   CHECK(found.items()[0].message == "earlier");
 }

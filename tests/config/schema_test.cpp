@@ -37,7 +37,7 @@ TEST_CASE("each strategy allows its own keys in the schema") {
   for (const Json& condition : conditions) {
     const std::string name = condition["if"]["properties"]["name"]["const"];
     CHECK(condition["then"]["propertyNames"]["enum"] == Json(section_keys("strategy", name)));
-    CHECK(condition["if"].contains("required") == (name != "fsdp2"));  // the default may be absent
+    CHECK(condition["if"].contains("required") == (name != "fsdp2"));  // absent means the default
   }
 }
 

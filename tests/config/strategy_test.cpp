@@ -108,7 +108,7 @@ TEST_CASE("tp_plan takes text or a table, whose order is kept") {
       strategy_of<FSDP2Config>("tp_plan = { \"z.*\" = \"colwise\", a = \"rowwise\" }")
           .tp_plan.table;
   CHECK(table == Table{{"z.*", "colwise"}, {"a", "rowwise"}});
-  // TOML nests a dotted key that is not quoted; it is one pattern all the same.
+  // TOML nests an unquoted dotted key; it is still read as one pattern.
   CHECK(
       strategy_of<FSDP2Config>("tp_plan = { model.norm = \"sequence_parallel\" }").tp_plan.table ==
       Table{{"model.norm", "sequence_parallel"}});

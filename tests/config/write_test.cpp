@@ -20,7 +20,7 @@ Plan load(const std::string& text) {
   return *plan;
 }
 
-// Every key of every section with a value that is not its default.
+// Every key of every section with a non-default value.
 const std::string kFsdp2 = R"(
 [model]
 path = "/m"
@@ -120,6 +120,7 @@ every = 5
 keep = 2
 last = false
 async = true
+metadata_parts = 7
 resume = "/ck/step-5"
 export = "hf"
 [metrics]
@@ -133,6 +134,9 @@ gpu = "b200"
 nodes = 8
 implementation = "nemo"
 calibration = "/mine.toml"
+hours_between_failures = 50700.0
+restart_minutes = 2.5
+storage_gb_per_s = 100.0
 )";
 
 const std::string kMegatron = R"(
@@ -190,9 +194,10 @@ TEST_CASE("a plan with every key set is the same plan after writing and reading"
       }
     }
   }
-  // The texts above really differ from the defaults in all keys, so that none can be forgotten.
+  // Checks that the texts above differ from the defaults in all keys, so that no key can be
+  // forgotten.
   for (const FieldSpec& field : fields()) {
-    if (field.name() == "strategy.name") continue;  // its own default
+    if (field.name() == "strategy.name") continue;  // a strategy's name is its default
     INFO(field.name());
     CHECK(changed.count(cat(field.strategy, "/", field.name())) == 1);
   }

@@ -32,7 +32,7 @@ TEST_CASE("what begins with another byte is no frame, at that byte") {
         std::string_view("SSH-2.0"), std::string_view("AMRPC\0\0\2", 8)}) {
     FrameReader reader(100, FrameReader::Begins::kWithMagic);
     CHECK_FALSE(reader.add(wrong));
-    CHECK_FALSE(reader.add(kMagic));  // for good
+    CHECK_FALSE(reader.add(kMagic));  // permanently
   }
   FrameReader reader(100, FrameReader::Begins::kWithMagic);
   CHECK(reader.add("AMR"));
@@ -82,10 +82,11 @@ TEST_CASE("a reply that is too long for a frame comes in parts") {
 }
 
 TEST_CASE("a reply beyond all measure is an error that says so") {
-  const Json reply = {{"text", std::string(kLargestReply, 'x')}};
-  const auto frames = reply_frames(1, reply);
+  const Json reply = {{"text", std::string(9 << 20, 'x')}};
+  const auto frames = reply_frames(1, reply, 1 << 20);
   REQUIRE(frames.size() == 1);
-  CHECK(frames[0].find("at most 268435456") != std::string::npos);
+  CHECK(frames[0].find("at most 1048576") != std::string::npos);
+  CHECK(reply_frames(1, reply).size() > 1);
 }
 
 TEST_CASE("parts that are missing, empty or no parts are errors") {

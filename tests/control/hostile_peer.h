@@ -1,4 +1,4 @@
-// A server in a folder of its own, and raw connections to it that may send anything.
+// A server in a temporary folder, and raw connections to it that may send any bytes.
 #pragma once
 
 #include <fcntl.h>
@@ -64,7 +64,7 @@ class Raw {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // How many of the bytes were taken before the peer closed.
+  // Returns the number of bytes sent before the peer closed.
   size_t send(std::string_view bytes) const {
     size_t sent = 0;
     while (sent < bytes.size()) {
@@ -74,7 +74,7 @@ class Raw {
     }
     return sent;
   }
-  // Whether the peer closes within the time; what it says until then is kept.
+  // Returns whether the peer closes within the time; bytes received until then are stored.
   bool is_closed(std::chrono::milliseconds patience) {
     const auto end = std::chrono::steady_clock::now() + patience;
     char bytes[4096];

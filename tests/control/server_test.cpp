@@ -54,7 +54,7 @@ std::string ask(Client& client, const std::string& input) {
   }
 }
 
-// A sanitizer keeps what was freed, for a while.
+// A sanitizer delays the release of freed memory.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kMemoryTells = false;
 #else
@@ -135,7 +135,7 @@ TEST_CASE("what is seen to at once never waits for a step") {
     return true;
   };
   Job job(std::move(options));
-  server = &job.server;  // nobody is there yet
+  server = &job.server;  // no client is connected yet
   const auto client = job.attach();
   client->send({{"input", "waits"}});
   CHECK(ask(*client, "status") == "now");
@@ -157,13 +157,13 @@ TEST_CASE("garbage, HTTP, lengths of 4 GiB and broken JSON close their own conne
     INFO(bytes.substr(0, 20));
     Raw raw(job);
     raw.send(bytes);
-    CHECK(raw.is_closed(1s));  // before the time of a handshake is over
+    CHECK(raw.is_closed(1s));  // before the handshake times out
     if (bytes.compare(0, 8, kMagic) != 0) CHECK(raw.said().empty());
   }
   CHECK(ask(*client, "still there") == "still there");
 }
 
-// A peer at a socket of its own that welcomes a client, and answers its request with frames.
+// A peer with its own socket that welcomes a client and answers its request with frames.
 class Impostor {
  public:
   explicit Impostor(std::function<std::vector<Json>(int64_t)> frames)
@@ -176,9 +176,11 @@ class Impostor {
     ::close(socket_);
   }
 
-  // What the client throws when it waits for an answer; empty: it got one.
+  static constexpr size_t kLargest = size_t{8} << 20;  // bytes of a reply that the client accepts
+
+  // Returns the error of the client when it waits for an answer; empty if it gets one.
   std::string problem_of_asking() {
-    client_ = std::make_unique<Client>(place_.address(), Json::object(), 5s);
+    client_ = std::make_unique<Client>(place_.address(), Json::object(), 5s, kLargest);
     client_->send({{"input", "ls"}});
     try {
       while (const auto message = client_->receive(60s)) {
@@ -222,13 +224,13 @@ TEST_CASE("answers that nobody asked for are not kept") {
     Impostor impostor([&](int64_t i) {
       return std::vector<Json>{{{"id", i + 2}, {"part", 0}, {"last", false}, {"piece", piece}}};
     });
-    CHECK_THAT(impostor.problem_of_asking(), Catch::Contains("no job of am-run"));
+    CHECK_THAT(impostor.problem_of_asking(), Catch::Contains("not a job of am-run"));
   }
   SECTION("two replies at a time") {
     Impostor impostor([&](int64_t i) {
       return std::vector<Json>{{{"id", i % 2}, {"part", 0}, {"last", false}, {"piece", piece}}};
     });
-    CHECK_THAT(impostor.problem_of_asking(), Catch::Contains("no job of am-run"));
+    CHECK_THAT(impostor.problem_of_asking(), Catch::Contains("not a job of am-run"));
   }
   SECTION("one without an end") {
     Impostor impostor([&](int64_t i) {
@@ -236,7 +238,7 @@ TEST_CASE("answers that nobody asked for are not kept") {
     });
     CHECK_THAT(impostor.problem_of_asking(), Catch::Contains("too long"));
   }
-  if (kMemoryTells) CHECK(resident_bytes() - before < int64_t{900} << 20);
+  if (kMemoryTells) CHECK(resident_bytes() - before < int64_t{64} << 20);
 }
 
 TEST_CASE("a length that is announced takes no memory") {
@@ -245,7 +247,7 @@ TEST_CASE("a length that is announced takes no memory") {
   std::vector<Raw> all;
   for (int i = 0; i < 40; ++i) {
     all.emplace_back(job);
-    // One MiB is announced, which is allowed; two bytes come.
+    // Announces one MiB, which is allowed, but sends two bytes.
     all.back().send(cat(hello_bytes(), std::string("\x00\x00\x10\x00{\"", 6)));
   }
   std::this_thread::sleep_for(100ms);
@@ -266,7 +268,7 @@ TEST_CASE("who connects by the hundred and says nothing keeps nobody out") {
   }
   const auto client = job.attach();
   CHECK(ask(*client, "let in") == "let in");
-  CHECK(open_descriptors() - before < 300 + 8 + 8);  // ours, and the few that may be half open
+  CHECK(open_descriptors() - before < 300 + 8 + 8);  // own ones, and a few half-open
   for (Raw& raw : silent) CHECK(raw.is_closed(2s));
   CHECK(ask(*client, "still there") == "still there");
   CHECK(job.server.clients().size() == 1);
@@ -312,7 +314,7 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
   });
   std::this_thread::sleep_for(200ms);
   if (kMemoryTells) CHECK(resident_bytes() - before < 16 << 20);
-  // What is queued is little, and others have their turn within it.
+  // The queue is short, and other clients are served in between.
   other->send({{"input", "mine"}});
   int64_t turns = 0;
   for (bool mine = false; !mine; ++turns) {
@@ -323,7 +325,7 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
   CHECK(turns <= 2 * 16 + 2);
   {
     const Echo echo(job.server);
-    // The flood reads no answer: it is left once its output is full, or served to its end.
+    // The flood reads no answers: it is dropped once its output is full, or served to its end.
     CHECK(ask(*other, "again") == "again");
     flood.join();
   }
@@ -375,9 +377,12 @@ TEST_CASE("a job without descriptors goes on listening") {
   Job job;
   const Echo echo(job.server);
   const auto client = job.attach();
+  // UBSan's vptr check opens a pipe at a type's first use, and reports a valid object as invalid
+  // without a free descriptor.
+  CHECK(ask(*client, "before") == "before");
   rlimit before = {};
   ::getrlimit(RLIMIT_NOFILE, &before);
-  Raw late(job);  // connected by the kernel, and not accepted
+  Raw late(job);  // connected by the kernel, but not accepted
   std::this_thread::sleep_for(50ms);
   rlimit none = before;
   none.rlim_cur = 8;  // all of these are in use

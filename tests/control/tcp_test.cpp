@@ -28,7 +28,7 @@ TEST_CASE("addresses of TCP") {
   for (const char* text :
        {"", "x", "node7:", ":7000", "node7:65536", "node7:-1", "::1:7000", "1 "}) {
     INFO(text);
-    CHECK_THROWS_WITH(parse_tcp(text), Catch::Contains("is no address"));
+    CHECK_THROWS_WITH(parse_tcp(text), Catch::Contains("is not an address"));
   }
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("a token is read from a file that is its owner's alone") {
   CHECK_THROWS_WITH(Token::read(scratch.path / "none"), Catch::Contains("No such file"));
 }
 
-// A job that listens over TCP too, and answers every request with "yes".
+// A job that also listens over TCP, and answers every request with "yes".
 struct TcpJob {
   Scratch folder;
   run_folder::RunFolder run{folder.path};
@@ -98,7 +98,7 @@ struct TcpJob {
     all.token = place.token();
     return all;
   }
-  // As one of another machine sees it.
+  // Returns the address as seen from another machine.
   JobAddress remote() const {
     JobAddress address = place.address();
     address.socket.clear();
@@ -133,7 +133,7 @@ TEST_CASE("who knows the token attaches over TCP, and who does not is refused") 
   CHECK(job.answers_at(job.remote()));
 }
 
-// Bytes to the job's port; what it says until it closes, or says no more.
+// Sends bytes to the job's port; returns its output until it closes or falls silent.
 std::string heard(const TcpAddress& address, std::string_view bytes) {
   const int fd = connect_tcp(address, 5s);
   REQUIRE(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
@@ -164,7 +164,7 @@ TEST_CASE("strangers over TCP learn nothing and keep nobody out") {
   const std::string challenge = heard(at, hello(asked));
   CHECK_THAT(challenge, Catch::Contains("challenge"));
   CHECK(challenge.find("welcome") == std::string::npos);
-  // Neither a request in the place of a proof, nor the job's own proof, nor none.
+  // A request instead of a proof, the job's own proof, or an empty one are refused.
   for (const Json& instead : {Json{{"id", 1}, {"input", "ls"}}, Json{{"proof", ""}},
                               Json{{"proof", std::string(64, '0')}}, Json{{"proof", 3}}}) {
     const std::string said =
@@ -175,7 +175,7 @@ TEST_CASE("strangers over TCP learn nothing and keep nobody out") {
     CHECK(said.find("yes") == std::string::npos);
   }
   CHECK(job.server.clients().empty());
-  // Those who connect and say nothing make room for each other, and not for who is here.
+  // Silent connections displace each other, but not local clients.
   std::vector<int> silent;
   for (int i = 0; i < 40; ++i) silent.push_back(connect_tcp(at, 5s));
   CHECK(job.answers_at(job.place.address()));

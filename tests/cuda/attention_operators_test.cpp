@@ -1,7 +1,11 @@
-// Attention in all its forms.
+// Attention in all its variants.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdio>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -32,21 +36,21 @@ using test::without_gradients;
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-// Every score of every query, with Look::document_BT on the host.
-at::Tensor attention_in_full(const Tensors& in, const nn::Look& look) {
+// Every score of every query, with AttentionParams::document_BT on the host.
+at::Tensor attention_in_full(const Tensors& in, const nn::AttentionParams& params) {
   const int64_t repeats = in[0].size(1) / in[1].size(1);
   const int64_t queries = in[0].size(2), keys = in[1].size(2);
   const at::Tensor k = in[1].repeat_interleave(repeats, 1);
   const at::Tensor v = in[2].repeat_interleave(repeats, 1);
-  at::Tensor scores = at::matmul(in[0], k.transpose(2, 3)) * look.scale;
-  if (look.softcap) scores = (scores / *look.softcap).tanh() * *look.softcap;
+  at::Tensor scores = at::matmul(in[0], k.transpose(2, 3)) * params.scale;
+  if (params.softcap) scores = (scores / *params.softcap).tanh() * *params.softcap;
   const at::Tensor query = at::arange(keys - queries, keys).unsqueeze(1);  // the last positions
   const at::Tensor key = at::arange(keys).unsqueeze(0);
   at::Tensor hidden = key.gt(query);
-  if (look.window > 0) hidden = hidden.logical_or(key.le(query - look.window));
-  if (look.document_BT.defined()) {
-    const at::Tensor own = look.document_BT.narrow(1, keys - queries, queries);
-    const at::Tensor other = look.document_BT.narrow(1, 0, keys);
+  if (params.window > 0) hidden = hidden.logical_or(key.le(query - params.window));
+  if (params.document_BT.defined()) {
+    const at::Tensor own = params.document_BT.narrow(1, keys - queries, queries);
+    const at::Tensor other = params.document_BT.narrow(1, 0, keys);
     hidden = hidden.logical_or(own.unsqueeze(2).ne(other.unsqueeze(1)).unsqueeze(1));
   }
   scores = scores.masked_fill(hidden, kHidden);
@@ -70,43 +74,43 @@ Tensors heads_of(const HeadShape& shape, bool sinks = false) {
   return all;
 }
 
-// Documents begin at random.
-nn::Look packed(nn::Look look, const HeadShape& shape) {
+// Documents begin at random positions.
+nn::AttentionParams packed(nn::AttentionParams params, const HeadShape& shape) {
   const at::Tensor positions_BT = at::rand({shape.batch, shape.keys}).ge(0.03).to(at::kLong);
-  look.document_BT = nn::documents(positions_BT);
-  look.document_starts =
+  params.document_BT = nn::documents(positions_BT);
+  params.document_starts =
       std::make_shared<const std::vector<int64_t>>(nn::document_starts(positions_BT));
-  return look;
+  return params;
 }
 
-nn::Look on_device(nn::Look look) {
-  if (look.document_BT.defined()) look.document_BT = look.document_BT.to(operators_device());
-  return look;
+nn::AttentionParams on_device(nn::AttentionParams params) {
+  if (params.document_BT.defined()) params.document_BT = params.document_BT.to(operators_device());
+  return params;
 }
 
 std::optional<at::Tensor> sinks_of(const Tensors& in) {
   return in.size() > 3 ? std::optional(in[3]) : std::nullopt;
 }
 
-void check_attention(const std::string& name, const HeadShape& shape, const nn::Look& look,
-                     bool sinks = false) {
+void check_attention(const std::string& name, const HeadShape& shape,
+                     const nn::AttentionParams& params, bool sinks = false) {
   check_operator(
       name,
       [=](const Tensors& in) {
-        return nn::attention({in[0], in[1], in[2]}, on_device(look), sinks_of(in));
+        return nn::attention({in[0], in[1], in[2]}, on_device(params), sinks_of(in));
       },
-      [=](const Tensors& in) { return attention_in_full(in, look); }, heads_of(shape, sinks));
+      [=](const Tensors& in) { return attention_in_full(in, params); }, heads_of(shape, sinks));
 }
 
-// As context parallelism has it: queries and keys in runs, a block of each at a time.
-Outcome in_blocks(const Tensors& inputs, const Pull& pull, const nn::Look& whole_look,
+// As in context parallelism: queries and keys in runs, one block of each at a time.
+Outcome in_blocks(const Tensors& inputs, const Pull& pull, const nn::AttentionParams& whole_params,
                   int64_t run) {
   const at::NoGradGuard no_grad;
-  const nn::Look look = on_device(whole_look);
+  const nn::AttentionParams params = on_device(whole_params);
   const at::Tensor& q = inputs[0];
   const int64_t batch = q.size(0), heads = q.size(1), length = q.size(2);
   const auto part = [&](const at::Tensor& x, int64_t i) { return x.narrow(2, i * run, run); };
-  const auto block = [&](int64_t i, int64_t j) -> nn::Heads {
+  const auto block = [&](int64_t i, int64_t j) -> nn::Qkv {
     return {part(q, i), part(inputs[1], j), part(inputs[2], j)};
   };
   const auto float_like = q.options().dtype(at::kFloat);
@@ -122,7 +126,7 @@ Outcome in_blocks(const Tensors& inputs, const Pull& pull, const nn::Look& whole
   visit([&](int64_t i, int64_t j, const nn::Firsts& firsts) {
     const nn::Attended one = {poisoned({batch, run, heads, inputs[2].size(3)}, at::kFloat),
                               poisoned({batch, heads, run}, at::kFloat)};
-    attend(block(i, j), look, firsts, one);
+    attend(block(i, j), params, firsts, one);
     parallel::cp::merge({all.out_BtHV.narrow(1, i * run, run), part(all.lse_BHt, i)}, one);
   });
   Outcome made = {all.out_BtHV.transpose(1, 2).to(q.scalar_type()), {}};
@@ -133,12 +137,34 @@ Outcome in_blocks(const Tensors& inputs, const Pull& pull, const nn::Look& whole
   }
   visit([&](int64_t i, int64_t j, const nn::Firsts& firsts) {
     attend_backward(
-        block(i, j), look, firsts,
+        block(i, j), params, firsts,
         {part(entering, i), part(all.lse_BHt, i), part(along, i),
          all.out_BtHV.narrow(1, i * run, run)},
         {part(made.gradients[0], i), part(made.gradients[1], j), part(made.gradients[2], j)});
   });
   return made;
+}
+
+// Median seconds of a forward and backward pass on the device.
+double seconds_of(const std::function<Outcome()>& pass) {
+  std::vector<double> seconds;
+  for (int i = 0; i < 7; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    pass().gradients.at(0).flatten()[0].item<double>();  // waits for the device
+    if (i >= 2) {
+      seconds.push_back(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+  }
+  std::ranges::sort(seconds);
+  return seconds.at(seconds.size() / 2);
+}
+
+// Prints the rate of a pass: two products forward and five backward per visible pair of positions.
+void print_rate(const char* name, double pairs, const HeadShape& shape,
+                const std::function<Outcome()>& pass) {
+  const double operations = 14.0 * pairs * static_cast<double>(shape.heads * shape.width);
+  std::printf("rate of %s: %.4f TFLOP/s\n", name, operations / seconds_of(pass) / 1e12);
 }
 
 }  // namespace
@@ -150,6 +176,8 @@ TEST_CASE("attention") {
   check_attention("attention", alone, {.scale = scale});
   check_attention("attention, grouped queries", shape, {.scale = scale});
   check_attention("attention, window", shape, {.scale = scale, .window = 70});
+  check_attention("attention, a window that divides the length",
+                  {.batch = 2, .queries = 3072, .keys = 3072}, {.scale = scale, .window = 1024});
   check_attention("attention, documents", shape, packed({.scale = scale}, shape));
   check_attention("attention, documents and window", shape,
                   packed({.scale = scale, .window = 20}, shape));
@@ -168,16 +196,16 @@ TEST_CASE("attention of the last queries") {
     for (const int64_t window : {0, 70}) {
       for (const bool sinks : {false, true}) {
         const HeadShape shape = {.queries = queries};
-        const nn::Look look = {.scale = 0.125, .window = window};
+        const nn::AttentionParams params = {.scale = 0.125, .window = window};
         check_operator(
             cat("cached: ", queries, " queries", window > 0 ? ", window" : "",
                 sinks ? ", sinks" : ""),
             without_gradients([=](const Tensors& in) {
-              return nn::attended({in[0], in[1], in[2]}, look, {.query = shape.keys - queries},
+              return nn::attended({in[0], in[1], in[2]}, params, {.query = shape.keys - queries},
                                   sinks_of(in))
                   .out_BtHV.transpose(1, 2);
             }),
-            without_gradients([=](const Tensors& in) { return attention_in_full(in, look); }),
+            without_gradients([=](const Tensors& in) { return attention_in_full(in, params); }),
             heads_of(shape, sinks));
       }
     }
@@ -186,19 +214,66 @@ TEST_CASE("attention of the last queries") {
 
 TEST_CASE("attention in blocks of ranks") {
   const HeadShape shape;
-  for (const auto& [name, look] :
-       {std::pair{"blocks", nn::Look{.scale = 0.125}},
-        {"blocks, window", nn::Look{.scale = 0.125, .window = 90}},
+  for (const auto& [name, params] :
+       {std::pair{"blocks", nn::AttentionParams{.scale = 0.125}},
+        {"blocks, window", nn::AttentionParams{.scale = 0.125, .window = 90}},
         {"blocks, documents", packed({.scale = 0.125}, shape)},
         {"blocks, documents and window", packed({.scale = 0.125, .window = 90}, shape)}}) {
     check_operator(
         name,
-        [look = look](const Tensors& inputs, const Pull& pull) {
-          return in_blocks(inputs, pull, look, /*run=*/75);
+        [params = params](const Tensors& inputs, const Pull& pull) {
+          return in_blocks(inputs, pull, params, /*run=*/75);
         },
-        by_autograd([look = look](const Tensors& in) { return attention_in_full(in, look); }),
+        by_autograd([params = params](const Tensors& in) { return attention_in_full(in, params); }),
         heads_of(shape));
   }
+}
+
+// Not run by default: scripts/gpu_check compares these rates.
+TEST_CASE("rates of attention", "[.rates]") {
+  const bool on_host = operators_device().is_cpu();
+  const int64_t length = on_host ? 256 : 16384, window = length / 4, document = length / 8;
+  const HeadShape shape = {.batch = 1,
+                           .heads = on_host ? 4 : 32,
+                           .key_heads = on_host ? 2 : 8,
+                           .queries = length,
+                           .keys = length,
+                           .width = 128,
+                           .values = 128};
+  Tensors inputs;
+  for (const at::Tensor& each : heads_of(shape)) {
+    inputs.push_back(each.to(operators_device(), at::kBFloat16));
+  }
+  at::Tensor entering;
+  const Pull pull = [&](const at::Tensor& value) {
+    if (!entering.defined()) entering = at::randn_like(value);
+    return entering;
+  };
+  const nn::AttentionParams plain = {.scale = 0.125};
+  nn::AttentionParams windowed = plain;
+  windowed.window = window;
+  at::Tensor positions_BT = at::arange(length).remainder(document).unsqueeze(0);
+  nn::AttentionParams packed = plain;
+  packed.document_BT = nn::documents(positions_BT);
+  packed.document_starts =
+      std::make_shared<const std::vector<int64_t>>(nn::document_starts(positions_BT));
+  const auto in_full = [&](const nn::AttentionParams& params) {
+    return [&inputs, &pull, params = on_device(params)] {
+      return by_autograd([params](const Tensors& in) {
+        return nn::attention({in[0], in[1], in[2]}, params);
+      })(inputs, pull);
+    };
+  };
+  const auto causal = [](int64_t positions) {
+    return static_cast<double>(positions) * static_cast<double>(positions + 1) / 2;
+  };
+  print_rate("causal", causal(length), shape, in_full(plain));
+  print_rate("a window of a quarter",
+             causal(window) + static_cast<double>((length - window) * window), shape,
+             in_full(windowed));
+  print_rate("eight documents", 8 * causal(document), shape, in_full(packed));
+  print_rate("four blocks of ranks", causal(length), shape,
+             [&] { return in_blocks(inputs, pull, plain, length / 4); });
 }
 
 }  // namespace am

@@ -1,4 +1,4 @@
-// Products of experts.
+// Matmuls of experts.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -35,18 +35,18 @@ nn::Linear linear_of(const std::string& name, const at::Tensor& weight,
 
 constexpr int64_t kExperts = 6, kTaken = 2;
 
-// x_BTD, the router's weight, and of each expert gate, up and down.
+// Inputs: x_BTD, the router's weight, and gate, up and down of each expert.
 Operator experts_of_layer() {
   return [](const Tensors& in) {
     nn::ExpertFeedForward layer;
-    layer.router = {linear_of("gate", in[1]), {.experts = kExperts, .taken = kTaken}};
+    layer.router = {linear_of("gate", in[1]), {.experts = kExperts, .top_k = kTaken}};
     layer.router.spec.normalise = true;
     for (int64_t e = 0; e < kExperts; ++e) {
       const at::Tensor* of = &in[static_cast<size_t>(2 + 3 * e)];
       layer.experts.push_back(
           {linear_of("g", of[0]), linear_of("u", of[1]), linear_of("d", of[2])});
     }
-    nn::Products products;
+    nn::RecomputeTape products;
     return layer.finish(layer.product(in[0], /*keeps_gate=*/true, /*leaves=*/true, products),
                         in[0].size(1));
   };
@@ -88,8 +88,8 @@ TEST_CASE("experts") {
       },
       {random_input({50, 48}), random_input({50, 48}), random_input({64, 48}, 0.1),
        random_input({50})});
-  // Rows of three experts, of which one has none. No row comes near the limit, where rounding
-  // decides whether there is a gradient.
+  // Rows of three experts, one of which has none. No row is near the limit, where rounding decides
+  // whether there is a gradient.
   const std::vector<int64_t> counts = {30, 0, 20};
   const fused::Clamp clamp = {1.702, 7.0};
   const auto of_stack = [=](const Tensors& in, const auto& products) {

@@ -1,4 +1,4 @@
-// Operators of nn/fused, but for attention and experts.
+// Operators of nn/fused, except attention and experts.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -80,7 +80,7 @@ TEST_CASE("norms") {
         },
         norm_in_full(kind), inputs);
   }
-  // Few rows: on the host ATen adds up the gradients of weight and bias in bfloat16.
+  // Few rows: on the host ATen sums the gradients of weight and bias in bfloat16.
   check_operator(
       "layer norm", [](const Tensors& in) { return fused::layer_norm(in[0], in[1], in[2], kEps); },
       [](const Tensors& in) {
@@ -167,7 +167,7 @@ TEST_CASE("linear layers") {
                  {random_input({64, 128})});
 }
 
-TEST_CASE("rotation, look-up, soft-cap") {
+TEST_CASE("rotation, params-up, soft-cap") {
   const at::Tensor angle = random_input({50, 32});
   const at::Tensor cos = at::cat({angle.cos(), angle.cos()}, -1);
   const at::Tensor sin = at::cat({angle.sin(), angle.sin()}, -1);
@@ -184,7 +184,7 @@ TEST_CASE("rotation, look-up, soft-cap") {
         {random_input({2, 50, 4, width}).transpose(1, 2), cos, sin});
   }
   check_operator(
-      "look-up", [](const Tensors& in) { return fused::look_up(in[0], in[1], 3); },
+      "params-up", [](const Tensors& in) { return fused::look_up(in[0], in[1], 3); },
       [](const Tensors& in) { return at::embedding(in[0], in[1], 3); },
       {random_input({40, 64}), at::randint(40, {2, 60}, at::kLong)});
   check_operator(
@@ -195,15 +195,18 @@ TEST_CASE("rotation, look-up, soft-cap") {
 TEST_CASE("cross-entropy") {
   const at::Tensor labels = at::randint(1000, {90}, at::kLong);
   labels[7] = -100;
-  check_operator(
-      "cross-entropy",
-      [](const Tensors& in) {
-        return fused::cross_entropy_sum(in[0] * 1.0, in[1], {}).to(in[0].scalar_type());
-      },
-      [](const Tensors& in) {
-        return at::cross_entropy_loss(in[0], in[1], {}, at::Reduction::Sum, -100);
-      },
-      {random_input({90, 1000}, 3.0), labels});
+  for (const auto& [name, width] :
+       {std::pair{"cross-entropy", 1000}, {"cross-entropy, odd width", 3001}}) {
+    check_operator(
+        name,
+        [](const Tensors& in) {
+          return fused::cross_entropy_sum(in[0] * 1.0, in[1], {}).to(in[0].scalar_type());
+        },
+        [](const Tensors& in) {
+          return at::cross_entropy_loss(in[0], in[1], {}, at::Reduction::Sum, -100);
+        },
+        {random_input({90, width}, 3.0), labels});
+  }
   // A slice of the vocabulary.
   const fused::LabelRange range = {.first = 400};
   check_operator("cross-entropy's gradient of a slice", without_gradients([=](const Tensors& in) {

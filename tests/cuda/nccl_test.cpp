@@ -1,7 +1,7 @@
-// The NCCL engine on the GPUs of this machine: a communicator of one rank on one GPU, and as many
-// ranks as there are GPUs, in threads of this process; and cuda:gloo on one of them. Exits with 77,
-// which ctest takes as skipped, where there is no GPU, and where all that was asked for needs more
-// GPUs than there are ("[several]"); it says why.
+// The NCCL engine on this machine's GPUs: a communicator of one rank on one GPU, and as many ranks
+// as there are GPUs, in threads of this process; and cuda:gloo on one of them. Exits with 77, which
+// ctest reports as skipped, if there is no GPU or if all requested tests need more GPUs than there
+// are ("[several]"); it prints the reason.
 #define CATCH_CONFIG_RUNNER
 #include <ATen/ATen.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(60);
 
-// A real communicator of one rank. (World makes none: a group of one needs none.)
+// A real communicator of one rank. (World creates none: a group of one needs none.)
 struct OneRank {
   explicit OneRank(const GroupOptions& options) {
     engine = load_cuda_plugin().make_nccl_engine({});
@@ -153,14 +153,14 @@ TEST_CASE("ranks share a GPU where their messages go through host memory") {
 }
 
 TEST_CASE("a collective of GPU tensors through host memory") {
-  // One rank: several are processes, which run_gpu_test.py starts.
+  // One rank: jobs of several processes are started by run_gpu_test.py.
   const launch::RankEnvironment here;
   const auto engine =
       make_staged_engine(make_gloo_engine(here), load_cuda_plugin().share_gpu(here));
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const auto group = engine->connect(store, {"one", {0}, kTimeout}, 0, {.timeout = kTimeout});
   at::Tensor value = at::zeros({1 << 20}, at::TensorOptions().device(engine->device()));
-  for (int i = 0; i < 10; ++i) value.add_(1.0F);  // under way as the collective begins
+  for (int i = 0; i < 10; ++i) value.add_(1.0F);  // pending when the collective begins
   std::vector<at::Tensor> tensors = {value};
   group->allreduce(tensors, {})->wait();
   CHECK(value.sum().item<float>() == Approx(10.0 * (1 << 20)));

@@ -21,7 +21,7 @@ namespace {
 
 double allowed(at::ScalarType dtype) { return dtype == at::kFloat ? 1e-5 : 1e-2; }
 
-// Fills freed memory with NaN, of which the next tensors are made.
+// Fills freed memory, which the next tensors reuse, with NaN.
 void poison_memory() {
   Tensors all;
   for (int64_t numel = 64; numel <= (1 << 20); numel *= 4) {
@@ -97,7 +97,7 @@ void check_operator(const std::string& name, const Outcomes& ours, const Outcome
     std::printf("%-46s %s ", name.c_str(), narrow);
     for (const double error : errors) {
       std::printf(" %.1e", error);
-      fine = fine && error < allowed(dtype);  // NaN is not
+      fine = fine && error < allowed(dtype);  // false for NaN
     }
     std::printf("%s\n", fine ? "" : "   TOO MUCH");
     INFO(name << " " << narrow);

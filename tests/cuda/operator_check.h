@@ -1,13 +1,13 @@
-// The table of am_gpu_tests: operators on a device against plain formulas in float64 on the host,
-// values and all gradients, in float32 and bfloat16.
+// The table of am_gpu_tests: operators on a device compared with plain formulas in float64 on the
+// host, values and all gradients, in float32 and bfloat16.
 //
-//   am_gpu_tests                            on the first GPU; exits with 77 where there is none
+//   am_gpu_tests                            on the first GPU; exit status 77 if there is none
 //   AM_OPERATORS_DEVICE=cpu am_gpu_tests    the same table on the host
 //   AM_OPERATORS_SEED=42 am_gpu_tests       inputs of an earlier run, which printed its seed
 //
 // Inputs are random in each run, and rounded to the dtype before both sides read them. Before each
-// operator runs, NaN is written into memory that it will be given. An error is ||out - wanted|| /
-// ||wanted||, at most 1e-5 in float32 and 1e-2 in bfloat16; NaN never passes.
+// operator runs, NaN is written into memory that the allocator will reuse for it. The error is
+// ||out - wanted|| / ||wanted||, at most 1e-5 in float32 and 1e-2 in bfloat16; NaN always fails.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -20,31 +20,31 @@
 
 namespace am::test {
 
-// Where our side computes.
+// Device on which the tested operators run.
 at::Device& operators_device();
 
-// NaN of these sizes on the device.
+// Returns a tensor of NaN of these sizes on the device.
 at::Tensor poisoned(at::IntArrayRef sizes, at::ScalarType dtype);
 
-// Normally distributed inputs: float64, on the host.
+// Returns normally distributed inputs: float64, on the host.
 at::Tensor random_input(at::IntArrayRef sizes, double scale = 1.0);
 
-// The gradient that enters behind a value: on both sides one tensor, each on its device.
+// Returns the gradient with respect to a value: the same tensor on both sides, each on its device.
 using Pull = std::function<at::Tensor(const at::Tensor& value)>;
 using Outcomes = std::function<Outcome(const Tensors& inputs, const Pull& pull)>;
 
 Outcomes by_autograd(const Operator& operation);
 Outcomes without_gradients(const Operator& operation);
 
-// A line of the table for each dtype, and a CHECK of its errors. `inputs`: of the host, float64 or
-// integers.
+// Prints a line of the table for each dtype, and CHECKs its errors. `inputs`: on the host, float64
+// or integers.
 void check_operator(const std::string& name, const Outcomes& ours, const Outcomes& wanted,
                     const Tensors& inputs);
-// Gradients are autograd's.
+// Compares with gradients from autograd on both sides.
 void check_operator(const std::string& name, const Operator& ours, const Operator& wanted,
                     const Tensors& inputs);
 
-// nn::fused::clamped as a formula.
+// nn::fused::clamped as a plain formula.
 at::Tensor clamped_in_full(const at::Tensor& pairs, const nn::fused::Clamp& clamp);
 
 }  // namespace am::test

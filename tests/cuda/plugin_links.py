@@ -1,6 +1,6 @@
 """Every symbol that the CUDA plugin needs is defined in a library that it is linked to.
 
-    plugin_links.py PLUGIN FOLDER...      the folders to look for libraries in, besides the system's
+    plugin_links.py PLUGIN FOLDER...      the folders to params for libraries in, besides the system's
 
 Libraries that this machine lacks (cuBLAS, NCCL, ...) are needed by libtorch_cuda.so, not by the plugin: the test fails
 when one becomes the plugin's own. Needs binutils; runs without a GPU.
@@ -28,7 +28,7 @@ def find(name, folders):
     for folder in folders:
         if (folder / name).exists():
             return folder / name
-    # The system's: as the compiler finds them.
+    # From the system, by the compiler's search.
     path = subprocess.run(["c++", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
     return pathlib.Path(path) if "/" in path else None
 

@@ -19,7 +19,7 @@ namespace {
 
 const std::filesystem::path kFolder = std::filesystem::path(AM_TEST_DATA) / "tokenizers";
 
-// A tokenizer.json of three tokens, for changing one thing.
+// Returns a tokenizer.json of three tokens, for changing one property.
 Json small_json() {
   return Json::parse(R"({
     "added_tokens": [], "normalizer": null,
@@ -57,7 +57,7 @@ TEST_CASE("ids equal Hugging Face's, and decode to the text") {
     INFO(kind << " " << text);
     const auto ids = tokenizer->encode(text);
     CHECK(ids == cases["ids"][kind][i].get<std::vector<int64_t>>());
-    // <|strip|> takes the spaces around it away; NFC changes the text for good.
+    // <|strip|> removes surrounding spaces, and NFC changes the text irreversibly.
     if (text.find("<|strip|>") != std::string::npos) continue;
     CHECK(tokenizer->decode(ids) == (kind == "qwen2" ? normalize_nfc(text) : text));
   }
@@ -83,7 +83,7 @@ TEST_CASE("bytes that are no UTF-8 count as U+FFFD") {
 
 TEST_CASE("options of the model and the pre-tokenizer") {
   Json json = small_json();
-  CHECK(encode(json, "ab a?") == std::vector<int64_t>{2, 4});  // no id for ?
+  CHECK(encode(json, "ab a?") == std::vector<int64_t>{2, 4});  // ? has no id
   json["model"]["merges"] = Json::parse(R"([["a", "b"], ["Ġ", "a"]])");
   CHECK(encode(json, "ab a") == std::vector<int64_t>{2, 4});
   json["pre_tokenizer"]["add_prefix_space"] = true;
@@ -116,11 +116,11 @@ TEST_CASE("tokenizers that are not read say why") {
   CHECK_THAT(error_of("{}"), Catch::Contains("not a tokenizer.json"));
   CHECK_THAT(message_with("/model/type", "Unigram"), Catch::Contains("type Unigram, not BPE"));
   CHECK_THAT(message_with("/model/type", "WordPiece"), Catch::Contains("type WordPiece, not BPE"));
-  CHECK_THAT(message_with("/model/vocab", 3), Catch::EndsWith("the vocabulary is no object"));
+  CHECK_THAT(message_with("/model/vocab", 3), Catch::EndsWith("the vocabulary is not an object"));
   CHECK_THAT(message_with("/model/dropout", 0.1), Catch::Contains("\"dropout\""));
   CHECK_THAT(message_with("/model/end_of_word_suffix", "</w>"),
              Catch::Contains("\"end_of_word_suffix\""));
-  CHECK_THAT(message_with("/model/merges/0", "a"), Catch::Contains("\"a\" is no pair"));
+  CHECK_THAT(message_with("/model/merges/0", "a"), Catch::Contains("\"a\" is not a pair"));
   CHECK_THAT(message_with("/model/merges/0", "b a"), Catch::Contains("is not in the vocabulary"));
   CHECK_THAT(message_with("/model/vocab/a", 4000000000), Catch::Contains("4000000000"));
   CHECK_THAT(message_with("/normalizer", {{"type", "Lowercase"}}), Catch::Contains("Lowercase"));
@@ -147,8 +147,8 @@ TEST_CASE("long words merge as short ones do") {
   for (int round = 0; round < 50; ++round) {
     std::vector<uint32_t> word(33 + random() % 200);
     for (uint32_t& id : word) id = random() % 4;
-    // Padding with an id of no rule leaves the merges as they are, and makes both ways comparable:
-    // each half of a word that is cut at such an id is merged for itself.
+    // Padding with an id that no merge rule uses leaves the merges unchanged and makes both paths
+    // comparable: each half of a word split at such an id is merged separately.
     std::vector<uint32_t> whole;
     std::vector<uint32_t> parts;
     for (size_t at = 0; at < word.size(); at += 30) {

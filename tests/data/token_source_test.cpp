@@ -44,7 +44,7 @@ std::vector<int64_t> all_tokens(const DataSpec& spec) {
   return tokens_of(*source, 0, source->size());
 }
 
-// The error's kind and text when the source is opened and read through.
+// Returns the error's kind and text when the source is opened and read completely.
 std::pair<ErrorKind, std::string> failure(const DataSpec& spec) {
   try {
     all_tokens(spec);
@@ -55,7 +55,7 @@ std::pair<ErrorKind, std::string> failure(const DataSpec& spec) {
   return {};
 }
 
-// Megatron's index for sequences of these lengths.
+// Returns Megatron's index for sequences of these lengths.
 std::string megatron_index(uint8_t type, int64_t width, const std::vector<int32_t>& lengths) {
   std::vector<int64_t> offsets;
   int64_t offset = 0;
@@ -130,7 +130,7 @@ TEST_CASE("a token beyond the vocabulary is named when it is read") {
 
 TEST_CASE("Megatron's pair, by any of its names") {
   const TemporaryFolder folder;
-  write_bytes(folder / "m.bin", bytes_of<int32_t>({1, 2, 3, 4, 5, 99}));  // one beyond the index
+  write_bytes(folder / "m.bin", bytes_of<int32_t>({1, 2, 3, 4, 5, 99}));  // one past the index
   write_bytes(folder / "m.idx", megatron_index(4, 4, {2, 3}));
   for (const char* name : {"m", "m.bin", "m.idx", "*.bin"}) {
     CHECK(all_tokens(spec_of("megatron", {folder / name})) == std::vector<int64_t>{1, 2, 3, 4, 5});
@@ -182,7 +182,7 @@ TEST_CASE("data that cannot be used is a clear error") {
              Catch::EndsWith("the file is empty"));
   const auto odd = failure(spec_of("tokens", {folder / "odd.bin"}));
   CHECK(odd.first == ErrorKind::kFormat);
-  CHECK_THAT(odd.second, Catch::Contains("3 bytes are no whole number of tokens of 2 bytes"));
+  CHECK_THAT(odd.second, Catch::Contains("3 bytes are not a whole number of tokens of 2 bytes"));
   CHECK_THAT(failure(spec_of("text", {})).second, Catch::Contains("needs data.path"));
   CHECK_THAT(failure(spec_of("parquet", {"x"})).second,
              Catch::Contains("\"parquet\" is not known"));
@@ -207,7 +207,7 @@ TEST_CASE("synthetic tokens are a function of seed and position, within the voca
           std::vector<int64_t>(all.begin() + 100, all.begin() + 300));
     spec.seed = 1;
     if (vocab > 2) CHECK(tokens_of(*open_token_source(spec), 0, 5000) != all);
-    // Large vocabularies are used from end to end.
+    // Large vocabularies are used over their full range.
     if (vocab > 2) CHECK(*std::max_element(all.begin(), all.end()) > vocab * 9 / 10 - 2);
   }
 }
@@ -237,7 +237,7 @@ TEST_CASE("a batch holds inputs and labels one further") {
   CHECK(batch.seq_len == 4);
   CHECK(batch.inputs == std::vector<int64_t>{20, 21, 22, 23, 24, 25, 26, 27});
   CHECK(batch.labels == std::vector<int64_t>{21, 22, 23, 24, 25, 26, 27, 28});
-  // Place 10 wraps round to sample 0.
+  // Position 10 wraps around to sample 0.
   CHECK(reader.read_batch(10, 1).inputs == std::vector<int64_t>{0, 1, 2, 3});
   BatchLayout layout;
   layout.micro_batch_size = 1;
@@ -286,7 +286,7 @@ TEST_CASE("a line of a .jsonl without a text is an error that names it") {
   CHECK(failure_of("{\"text\": \"a\"}\n{\"messages\": []}\n").find("a.jsonl:2: the line has no") !=
         std::string::npos);
   CHECK(failure_of("{\"text\": 3}\n").find("a.jsonl:1:") != std::string::npos);
-  CHECK(failure_of("plain\n").find("a.jsonl:1: the line is no JSON") != std::string::npos);
+  CHECK(failure_of("plain\n").find("a.jsonl:1: the line is not JSON") != std::string::npos);
 }
 
 TEST_CASE("files of another format are not read as text") {
@@ -324,7 +324,7 @@ TEST_CASE("token files with a header, or with wider integers, are refused") {
   DataSpec right = spec_of("tokens", {folder / "wide.bin"});
   right.token_dtype = "uint32";
   CHECK(all_tokens(right).back() == 70);
-  // Short signatures prove nothing among integers: 0x8b1f is a token.
+  // Short signatures are not conclusive among integers: 0x8b1f is a valid token.
   write_bytes(folder / "narrow.bin", bytes_of(std::vector<uint16_t>{0x8b1f, 0x0008, 1, 2}));
   CHECK(all_tokens(spec_of("tokens", {folder / "narrow.bin"})).front() == 0x8b1f);
   write_bytes(folder / "zeros.bin", bytes_of(std::vector<uint16_t>(64)));

@@ -1,12 +1,12 @@
 """The fenced blocks of README.md and lib/docs/*.md, for the tests that run and compile them.
 
-Every block names its language. A comment in the line before it says what is particular about it:
+Every block names its language. A comment in the line before it adds properties:
 
     <!-- file: plan.toml -->        the block is this file, in the folder in which the document's commands run
-    <!-- file: bad.toml, wrong -->  the same, of a plan that does not pass
+    <!-- file: bad.toml, wrong -->  the same, for a plan that does not pass
     <!-- program: train -->         C++ with a main(); commands call it as ./train
-    <!-- given: const X& x -->      C++ without one: the body of a function with these parameters
-    <!-- not run: the reason -->    what cannot run here
+    <!-- given: const X& x -->      C++ without main(): the body of a function with these parameters
+    <!-- not run: the reason -->    the block cannot run here
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Writes the C++ of the documents, and the examples of public headers, as source files for CMake.
+"""Writes the C++ of the documents as source files for CMake. header_examples.py does so for headers.
 
-programs.py SOURCE OUT prints `NAME is_program` for each file. A block with a main() is a program. Any other is the body
-of a function, below the #include lines that it begins with.
+programs.py SOURCE OUT prints `NAME is_program` for each file. A block with a main() is a
+program. Any other is the body of a function, below the #include lines that it begins with.
 """
 
 import sys
@@ -9,28 +9,7 @@ from pathlib import Path
 
 from blocks import blocks, documents
 
-# The examples in the comments that public headers begin with: what their names stand for.
-LAYOUT = ("const config::Plan& plan, const model::ModelConfig& config, const planner::Layout& layout, "
-          "const runtime::DeviceMesh& mesh")
-HEADERS = {
-    "mesh/layout.h": "",
-    "model/spec.h": "const ModelConfig& config",
-    "parallel/parallel_model.h": LAYOUT + ", const at::Tensor& ids, const at::Tensor& labels, "
-                                          "parallel::MicroBatches& batches, double labels_in_global_batch",
-    "train/trainer.h": "const planner::Job& job, const runtime::World& world, "
-                       "const run_folder::RunFolder& run, const launch::StopSignal& stop",
-    "stored/tensor_source.h": "",
-    "inspect/session.h": "std::unique_ptr<stored::TensorSource> source, const term::Style& style",
-    "inspect/command.h": "Session& session",
-}
-ALSO = {
-    "stored/tensor_source.h": ["span", "vector"],
-    "parallel/parallel_model.h": ["am/checkpoint/weights.h"],
-    "inspect/session.h": ["am/inspect/command.h", "am/inspect/stored_holdings.h"],
-    "inspect/command.h": ["iostream"],
-}
-
-PARTS = ("runtime", "parallel", "planner", "checkpoint", "stored", "config", "mesh", "model", "train", "launch")
+PARTS = ("runtime", "parallel", "layout", "rules", "predict", "job", "frameworks", "checkpoint", "stored", "config", "mesh", "model", "train", "launch")
 
 
 def snippet(block):
@@ -44,21 +23,8 @@ def snippet(block):
         f'#line {block.line + 1 + len(includes)} "{block.document}"', *body, "}", ""])
 
 
-def header_example(source, header):
-    """The lines of code in the comment before #pragma once, in the header's own namespace."""
-    path = source / "lib" / "am" / header
-    code = []
-    for line in path.read_text().split("#pragma once")[0].splitlines():
-        if line.startswith("//   "):
-            code.append(line.removeprefix("//   ").replace("{ .. }", "{}"))
-    assert code, f"{header} has no example: take it from the table"
-    includes = [f"#include <{name}>" for name in [f"am/{header}", *ALSO.get(header, [])]]
-    return "\n".join([*includes, f"namespace am::{Path(header).parts[0]} {{", f"void example({HEADERS[header]});",
-                      f"void example({HEADERS[header]}) {{", f'#line 1 "{path}: example"', *code, "}", "}", ""])
-
-
 def write(path, text):
-    if not path.exists() or path.read_text() != text:  # unchanged: nothing to compile
+    if not path.exists() or path.read_text() != text:  # unchanged files are not compiled again
         path.write_text(text)
 
 
@@ -74,10 +40,6 @@ def main():
             text = f'#line {block.line + 1} "{block.document}"\n{block.text}' if program else snippet(block)
             write(out / f"{name}.cpp", text)
             print(name, 1 if program else 0)
-    for header in HEADERS:
-        name = "header_" + Path(header).stem
-        write(out / f"{name}.cpp", header_example(source, header))
-        print(name, 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Pickles by hand: what each opcode builds, and what is refused where.
+// Handwritten pickles: the value that each opcode builds, and errors with their place.
 #include "am/formats/pickle.h"
 
 #include <catch2/catch.hpp>
@@ -18,13 +18,13 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-// Values view the text, which is kept.
+// Keeps the text, which the values view.
 Pickle unpickled(const std::string& text) {
   static std::deque<std::string> kept;
   return Pickle::read(bytes_of(kept.emplace_back(text)), "p");
 }
 
-// What is wrong with it, with the byte.
+// Returns the error of a pickle, with its byte offset.
 std::string pickle_problem(const std::string& text) {
   try {
     unpickled(text);
@@ -74,7 +74,7 @@ TEST_CASE("a pickle's texts and containers") {
   CHECK(unpickled(").").root().is(PickleKind::kTuple));
   CHECK(unpickled("\x8f(K\x01K\x02\x90.").root().items().size() == 2);
 
-  // The last value of a key counts; a list that is filled after it was remembered is one list.
+  // The last value of a key counts; a list that is filled after it was memoized is one list.
   const Pickle dict = unpickled(
       "}(U\x01"
       "aK\x01U\x01"
@@ -99,7 +99,7 @@ TEST_CASE("globals are tags, and nothing is called") {
   CHECK(made.globals()[0].position == 0);
 
   const Pickle stacked = unpickled("\x8c\x05posix\x8c\x06system\x93)R0N.");
-  REQUIRE(stacked.globals().size() == 1);  // though its result is thrown away
+  REQUIRE(stacked.globals().size() == 1);  // although its result is discarded
   CHECK(stacked.globals()[0].module == "posix");
   CHECK(stacked.globals()[0].alarming);
 
@@ -146,19 +146,19 @@ TEST_CASE("what is no pickle is refused with its place") {
         "byte 2: it ends with 1 values and 1 open marks instead of one value");
   CHECK(pickle_problem("N.x") == "byte 1: 1 bytes follow its end");
   CHECK(pickle_problem("(0"
-                       "0.") == "byte 2: it takes a value where none is");
-  CHECK(pickle_problem("N(\x85.") == "byte 2: it takes a value where none is");
+                       "0.") == "byte 2: it uses a value from an empty stack");
+  CHECK(pickle_problem("N(\x85.") == "byte 2: it uses a value from an empty stack");
   CHECK(pickle_problem("e.") == "byte 0: it closes a mark where none is open");
   CHECK(pickle_problem("N(K\x01"
-                       "e.") == "byte 4: it adds to what takes no items");
+                       "e.") == "byte 4: it adds items to a value that is not a container");
   CHECK(pickle_problem("}(K\x01u.") == "byte 4: a key without a value");
   CHECK(pickle_problem("}K\x01"
-                       "a.") == "byte 3: it adds to what takes no items");
+                       "a.") == "byte 3: it adds items to a value that is not a container");
   CHECK(pickle_problem("h\x00."s) == "byte 0: nothing is remembered as 0");
   CHECK(pickle_problem("Nr\xff\xff\xff\xff.") == "byte 1: it remembers a value under 4294967295");
-  CHECK(pickle_problem("N)R.") == "byte 2: it calls what is no global");
-  CHECK(pickle_problem("cos\nsystem\nNR.") == "byte 12: arguments that are no tuple");
-  CHECK(pickle_problem("cos\nsystem\n}b.") == "byte 12: it gives a state to what is no object");
+  CHECK(pickle_problem("N)R.") == "byte 2: a call of a value that is not a global");
+  CHECK(pickle_problem("cos\nsystem\nNR.") == "byte 12: arguments that are not a tuple");
+  CHECK(pickle_problem("cos\nsystem\n}b.") == "byte 12: a state for a value that is not an object");
   CHECK(pickle_problem("\x95\xff\xff\xff\xff\xff\xff\xff\xff.") ==
         "byte 0: a frame that is longer than the rest");
   CHECK(pickle_problem("\x8d\xff\xff\xff\xff\xff\xff\xff\x7f.") ==

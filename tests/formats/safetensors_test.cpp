@@ -18,7 +18,7 @@ fs::path scratch_file() {
   return fs::temp_directory_path() / cat("am_safetensors_test_", ::getpid());
 }
 
-// A file with this header and so many bytes of data.
+// Returns a file with this header and `data_size` bytes of data.
 std::string file_bytes(const std::string& header, size_t data_size) {
   std::string bytes;
   for (int i = 0; i < 8; ++i) bytes += static_cast<char>(header.size() >> (8 * i) & 0xFF);
@@ -31,7 +31,7 @@ SafetensorsFile open_bytes(const std::string& bytes) {
   return SafetensorsFile::open(path);
 }
 
-// The message, behind the file's name.
+// Returns the message without the file's name.
 std::string problem(const std::string& bytes) {
   try {
     open_bytes(bytes);
@@ -79,7 +79,7 @@ TEST_CASE("what is written is read back") {
   CHECK(std::memcmp(file.data(*a).data(), "zz", 2) == 0);
   CHECK(file.data(*file.find("none")).empty());
   CHECK(file.find("c") == nullptr);
-  // The data begin at a multiple of 8 in the file.
+  // The data begins at a multiple of 8 in the file.
   CHECK((file.data(file.entries()[0]).data() - file.file()->bytes().data()) % 8 == 0);
   fs::remove(path);
 }
@@ -123,10 +123,10 @@ TEST_CASE("headers that lie are told apart, each by one clear message") {
   CHECK(problem(file_bytes("{}      ", 0).substr(0, 12)) ==
         "truncated: the header takes 8 bytes, the file holds 4 after the length");
   CHECK(problem(file_bytes("{]", 0)).find("the header is not JSON") == 0);
-  CHECK(problem(file_bytes("[1]", 0)) == "the header is no JSON object");
+  CHECK(problem(file_bytes("[1]", 0)) == "the header is not a JSON object");
   CHECK(problem(file_bytes("{\"__metadata__\":{\"a\":1}}", 0)).find("__metadata__") == 0);
   CHECK(problem(file_bytes("{\"__metadata__\":3}", 0)).find("__metadata__") == 0);
-  CHECK(problem(file_bytes("{\"a\":3}", 0)) == "tensor \"a\": its entry is no JSON object");
+  CHECK(problem(file_bytes("{\"a\":3}", 0)) == "tensor \"a\": its entry is not a JSON object");
   CHECK(problem(file_bytes("{\"a\":{\"dtype\":\"F32\",\"shape\":[]}}", 4)) ==
         "tensor \"a\": its entry has no \"data_offsets\"");
 
@@ -138,11 +138,11 @@ TEST_CASE("headers that lie are told apart, each by one clear message") {
   for (const char* narrow : {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"}) {
     CHECK(one(narrow, "[8]", "[0,8]", 8) == "accepted");
   }
-  CHECK(one("F32", "2", "[0,8]", 8) == "tensor \"a\": its shape is no array");
+  CHECK(one("F32", "2", "[0,8]", 8) == "tensor \"a\": its shape is not an array");
   CHECK(one("F32", "[-2]", "[0,8]", 8).find("shape holds -2") != std::string::npos);
   CHECK(one("F32", "[2.0]", "[0,8]", 8).find("shape holds 2.0") != std::string::npos);
   CHECK(one("F32", "[[2]]", "[0,8]", 8).find("shape holds an array") != std::string::npos);
-  CHECK(one("F32", "[2]", "[0]", 8) == "tensor \"a\": data_offsets is no pair");
+  CHECK(one("F32", "[2]", "[0]", 8) == "tensor \"a\": data_offsets is not a pair");
   CHECK(one("F32", "[2]", "[8,0]", 8).find("ends before it begins") != std::string::npos);
   CHECK(one("F32", "[3]", "[0,8]", 8).find("F32 of shape [3] takes 12") != std::string::npos);
   CHECK(one("F32", "[4611686018427387904,4]", "[0,0]", 0).find("more than 2^64 bytes") !=
@@ -150,8 +150,8 @@ TEST_CASE("headers that lie are told apart, each by one clear message") {
   CHECK(one("F32", "[2]", "[0,8]", 7).find("truncated: its data ends at byte 8") !=
         std::string::npos);
   CHECK(one("F32", "[2]", "[4,12]", 12).find("4 bytes before its data") != std::string::npos);
-  CHECK(one("F32", "[2]", "[0,8]", 9) == "1 bytes behind the last tensor belong to no tensor");
-  CHECK(one("F32", "[2]", "[0,18446744073709551616]", 8).find("no whole number") !=
+  CHECK(one("F32", "[2]", "[0,8]", 9) == "1 bytes after the last tensor belong to no tensor");
+  CHECK(one("F32", "[2]", "[0,18446744073709551616]", 8).find("not a whole number") !=
         std::string::npos);
 }
 
@@ -172,19 +172,19 @@ TEST_CASE("fields that stand twice or hold another kind of value are refused") {
   CHECK(entry_of(whole + R"(,"more":{"any":[1,"x",null]})") == "accepted");
   CHECK(entry_of(whole + R"(,"dtype":"U8")") == "tensor \"a\": its entry has \"dtype\" twice");
   CHECK(entry_of(whole + R"(,"shape":[4])") == "tensor \"a\": its entry has \"shape\" twice");
-  CHECK(entry_of(R"("dtype":4)") == "tensor \"a\": its dtype is no text");
-  CHECK(entry_of(R"("dtype":["F32"])") == "tensor \"a\": its dtype is no text");
-  CHECK(entry_of(R"("shape":{"0":1})") == "tensor \"a\": its shape is no array");
-  CHECK(entry_of(R"("data_offsets":{"0":1})") == "tensor \"a\": data_offsets is no pair");
-  CHECK(entry_of(R"("data_offsets":[0,4,8])") == "tensor \"a\": data_offsets is no pair");
+  CHECK(entry_of(R"("dtype":4)") == "tensor \"a\": its dtype is not text");
+  CHECK(entry_of(R"("dtype":["F32"])") == "tensor \"a\": its dtype is not text");
+  CHECK(entry_of(R"("shape":{"0":1})") == "tensor \"a\": its shape is not an array");
+  CHECK(entry_of(R"("data_offsets":{"0":1})") == "tensor \"a\": data_offsets is not a pair");
+  CHECK(entry_of(R"("data_offsets":[0,4,8])") == "tensor \"a\": data_offsets is not a pair");
   CHECK(entry_of(R"("data_offsets":[0,"4"])").find("data_offsets holds \"4\"") !=
         std::string::npos);
   CHECK(entry_of(R"("shape":[true])").find("shape holds true") != std::string::npos);
   CHECK(problem(file_bytes(R"({"__metadata__":{"a":"b"},"__metadata__":{}})", 0)) ==
         "tensor \"__metadata__\": the header names it twice");
   CHECK(problem(file_bytes(R"({"__metadata__":{"a":{}}})", 0)) ==
-        "__metadata__: the value of \"a\" is no text");
-  CHECK(problem(file_bytes("3", 0)) == "the header is no JSON object");
+        "__metadata__: the value of \"a\" is not text");
+  CHECK(problem(file_bytes("3", 0)) == "the header is not a JSON object");
 }
 
 TEST_CASE("a tensor of more dims than any operator takes is refused") {
@@ -202,7 +202,7 @@ TEST_CASE("a header of brackets alone neither crashes nor takes long") {
   CHECK(problem(file_bytes(std::string(1 << 20, '['), 0)) ==
         "the header nests deeper than its format does");
   CHECK(problem(file_bytes(cat("{\"a\":", std::string(1 << 20, '[')), 0)) ==
-        "tensor \"a\": its entry is no JSON object");
+        "tensor \"a\": its entry is not a JSON object");
   CHECK(problem(file_bytes(cat("{\"a\":{\"b\":", std::string(1 << 20, '[')), 0)) ==
         "the header nests deeper than its format does");
 }

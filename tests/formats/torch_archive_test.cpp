@@ -1,4 +1,5 @@
-// What torch.save writes (scripts/fixtures/make_dcp_fixtures.py: plain.pt), and archives that lie.
+// Output of torch.save (scripts/fixtures/make_dcp_fixtures.py: plain.pt), and inconsistent
+// archives.
 #include "am/formats/torch_archive.h"
 
 #include <catch2/catch.hpp>
@@ -35,7 +36,7 @@ std::string archive_problem(const std::string& text) {
   return "none";
 }
 
-// A record with a local header, as an archive's only one or one of several.
+// A record with a local header, as an archive's only record or one of several.
 struct MadeRecord {
   std::string name;
   std::string data;
@@ -47,10 +48,10 @@ void put(std::string& out, uint64_t value, size_t bytes) {
 }
 
 struct Lie {
-  std::string local_name = {};  // of the first record
-  uint16_t method = 0;          // of the first record, in the directory
+  std::string local_name = {};  // in the first record
+  uint16_t method = 0;          // in the first record's directory entry
   uint64_t offset_shift = 0;    // of the second record's local header
-  uint64_t size_more = 0;       // of the first record, in the directory
+  uint64_t size_more = 0;       // in the first record's directory entry
   uint16_t entries_more = 0;
   std::string tail = {};
 };

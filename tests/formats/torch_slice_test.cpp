@@ -1,5 +1,5 @@
-// Archives and `.metadata` that are written here, read by the readers of PyTorch's own
-// (scripts/fixtures/check_checkpoints.py has PyTorch itself read them).
+// Archives and `.metadata` written here, read by the readers for PyTorch's own files
+// (scripts/fixtures/check_checkpoints.py reads them with PyTorch itself).
 #include "am/formats/torch_slice.h"
 
 #include <catch2/catch.hpp>
@@ -45,7 +45,7 @@ TEST_CASE("a pickle holds what was written into it") {
   writer.boolean(false);
   writer.none();
   writer.close_list_items();
-  // The same text and global again, and 300 others, so that what is remembered has long numbers.
+  // A repeated text and global, and 300 others, so that memo indices need several bytes.
   for (int i = 0; i < 300; ++i) {
     writer.text(cat("key", i));
     writer.text("numbers");

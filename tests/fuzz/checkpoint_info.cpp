@@ -1,4 +1,4 @@
-// Any bytes as a checkpoint.json; what is accepted is kept as it was read.
+// Input: checkpoint.json; accepted input is unchanged after writing and reading it again.
 #include "am/run_folder/checkpoint_info.h"
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string kept = to_json_text(parse_checkpoint_info(text, "fuzz"));
     if (to_json_text(parse_checkpoint_info(kept, "kept")) != kept) std::abort();
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

@@ -1,12 +1,12 @@
-// Any text as a file of a GPU, and as a calibration.
-#include "am/planner/cost/constants.h"
-#include "am/planner/cost/hardware.h"
+// Input: the file of a GPU, and a calibration.
+#include "am/cluster/hardware.h"
+#include "am/predict/time/constants.h"
 #include "target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const am::fuzz::MemoryFile file(data, size);
   am::Diagnostics found;
-  am::planner::find_gpu(file.path(), "/", {}, found);
-  am::planner::load_calibration(file.path(), {}, found);
+  am::cluster::find_gpu(file.path(), "/", {}, found);
+  am::predict::load_calibration(file.path(), {}, found);
   return 0;
 }

@@ -1,4 +1,4 @@
-// Any bytes as what arrives at a job's control socket, or comes back from one.
+// Input: bytes received by a job's control socket, or by its client.
 #include "am/control/frame.h"
 #include "target.h"
 
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FrameReader from_job(kLargestFromJob);
   ReplyReader replies;
   for (FrameReader* reader : {&to_job, &from_job}) {
-    // In two pieces, as a stream may come.
+    // In two pieces, as a stream may arrive.
     const size_t half = size / 2;
     if (!reader->add(am::fuzz::text_of(data, half))) continue;
     if (!reader->add(am::fuzz::text_of(data + half, size - half))) continue;
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       try {
         replies.add(*message);
       } catch (const am::Error&) {
-        // Refused, with a reason.
+        // Refused with a reason.
       }
     }
   }

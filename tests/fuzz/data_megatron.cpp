@@ -1,5 +1,4 @@
-// Any bytes as the .idx of Megatron's data. The first byte is the length of the .bin beside it,
-// which comes next.
+// Input: the .idx of Megatron's data. The first byte is the length of the .bin, which follows.
 #include <algorithm>
 #include <array>
 
@@ -24,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       tokens->read(at, std::span(ids).first(count));
     }
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes as text to train on: documents a line (.jsonl) where the first byte is odd, else
-// whatever the content says.
+// Input: text to train on. With an odd first byte one document per line (.jsonl), otherwise the
+// format is detected.
 #include <array>
 
 #include "am/data/token_source.h"
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     tokens->read(tokens->size() - 1, last);
     if (last[0] != 256) std::abort();
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

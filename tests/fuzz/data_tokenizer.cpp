@@ -1,5 +1,5 @@
-// Any text as a tokenizer.json; with one that is accepted, text becomes ids below the vocabulary's
-// size, and ids become text.
+// Input: tokenizer.json. With an accepted one, text is encoded to ids below the vocabulary's size,
+// and ids are decoded to text.
 #include <cstdlib>
 #include <string>
 
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       static_cast<void>(tokenizer->decode(ids));
     }
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

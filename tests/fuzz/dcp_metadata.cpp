@@ -1,4 +1,4 @@
-// Any bytes as the `.metadata` of a distributed checkpoint.
+// Input: the `.metadata` of a distributed checkpoint.
 #include "am/formats/dcp_metadata.h"
 
 #include "target.h"
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     am::formats::read_dcp_metadata(file.path());
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

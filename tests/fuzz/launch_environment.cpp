@@ -1,5 +1,4 @@
-// Any lines NAME=VALUE as a launcher's environment; a place that is found in it is one of the
-// job's.
+// Input: a launcher's environment as lines NAME=VALUE. A rank found in it must be one of the job's.
 #include <cstdlib>
 #include <map>
 #include <string>

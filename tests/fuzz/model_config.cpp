@@ -1,4 +1,4 @@
-// Any text as a config.json: read, its parameters named and counted where it passes.
+// Input: config.json; if valid, its parameters are named and counted.
 #include "am/model/config.h"
 #include "am/model/flops.h"
 #include "am/model/inventory.h"

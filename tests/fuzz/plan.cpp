@@ -1,9 +1,9 @@
-// Any text as a plan: read, judged by every rule, sized up and timed where it passes.
+// Input: a plan, checked by every rule; if valid, its memory and time are computed.
 #include "am/config/plan.h"
 
-#include "am/planner/cost/prediction.h"
-#include "am/planner/memory.h"
-#include "am/planner/rules.h"
+#include "am/predict/memory/memory.h"
+#include "am/predict/time/prediction.h"
+#include "am/rules/check.h"
 #include "small_model.h"
 #include "target.h"
 
@@ -14,9 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       am::config::parse_draft(am::fuzz::text_of(data, size), "/nonexistent/plan.toml", {}, found);
   if (!plan) return 0;
   am::Diagnostics ruled;
-  const auto checked = am::planner::check_model(*plan, model, ruled);
+  const auto checked = am::rules::check_model(*plan, model, ruled);
   if (!found.ok() || !ruled.ok() || !checked.layout) return 0;
-  am::planner::estimate_memory(*plan, model, *checked.layout, 0);
-  am::planner::predict(*plan, model, *checked.layout, 0, ruled);
+  am::predict::estimate_memory(*plan, model, *checked.layout, 0);
+  am::predict::predict_step(*plan, model, *checked.layout, 0, ruled);
   return 0;
 }

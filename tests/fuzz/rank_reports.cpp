@@ -1,8 +1,9 @@
-// Any text as what ranks and machines report of themselves: an error file, a state, a machine's
-// report; the first byte says which.
+// Input: reports of ranks and machines: an error file, a state, a machine's report, or a verdict,
+// as the first byte selects.
 #include "am/launch/cause/rank_error.h"
 #include "am/launch/cause/rank_state.h"
 #include "am/launch/nodes/node_report.h"
+#include "am/launch/nodes/verdict.h"
 #include "target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -10,17 +11,22 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view text = am::fuzz::text_of(data + 1, size - 1);
   try {
-    if (data[0] % 3 == 0) {
+    if (data[0] % 4 == 0) {
       const am::fuzz::MemoryFile file(data + 1, size - 1);
       if (const auto error = read_error_file(file.path())) am::dump_json(to_json(*error));
-    } else if (data[0] % 3 == 1) {
+    } else if (data[0] % 4 == 1) {
       const RankState state = RankState::from_json(am::Json::parse(text, nullptr, false));
       static_cast<void>(state.whereabouts());
-    } else if (const auto report = node_report_from(text)) {
-      static_cast<void>(to_text(*report));
+    } else if (data[0] % 4 == 2) {
+      if (const auto report = node_report_from(text)) static_cast<void>(to_text(*report));
+    } else if (const auto verdict = verdict_from(text, 8)) {
+      JobResult result;
+      result.exit_status = 1;
+      add(*verdict, result);
+      static_cast<void>(describe(result) + to_text(*verdict));
     }
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// Runs a target without libFuzzer: every seed, and mutations of them that are the same each time.
+// Runs a target without libFuzzer, on every seed and on reproducible mutations of them.
 //
 //   fuzz_NAME FOLDER [MUTATIONS]
 //
@@ -40,22 +40,22 @@ class Mutator {
     for (size_t i = 0; i < times; ++i) {
       const size_t at = below(bytes.size() + 1);
       switch (below(6)) {
-        case 0:  // another byte
+        case 0:  // replace a byte
           if (at < bytes.size()) bytes[at] = static_cast<char>(below(256));
           break;
-        case 1:  // a part less
+        case 1:  // remove a part
           bytes.erase(at, below(16));
           break;
-        case 2:  // an end
+        case 2:  // truncate
           bytes.resize(at);
           break;
         case 3:
           bytes.insert(at, kTokens[below(kTokens.size())]);
           break;
-        case 4:  // a number in a number's place
+        case 4:  // replace a number
           replace_number(bytes, at);
           break;
-        case 5:  // a part of another seed
+        case 5:  // insert a part of another seed
           bytes.insert(at, other.substr(below(other.size() + 1), below(64)));
           break;
       }

@@ -1,4 +1,4 @@
-// Any bytes as a run folder's metrics.jsonl (an even first byte) or result.json.
+// Input: a run folder's metrics.jsonl (even first byte) or result.json.
 #include "am/observe/metrics.h"
 #include "am/run_folder/job_record.h"
 #include "support/temporary_folder.h"
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       am::run_folder::read_record(run);
     }
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// Any text as a pipeline's schedule: read, validated, and run where it passes.
+// Input: a pipeline schedule; if valid, it is simulated.
 #include "am/pipeline/csv.h"
 #include "am/pipeline/timeline.h"
 #include "target.h"

@@ -1,4 +1,4 @@
-// Any bytes as a checkpoint's index.json; what is accepted is kept as it was read.
+// Input: a checkpoint's index.json; accepted input is unchanged after writing and reading it again.
 #include "am/run_folder/shard_index.h"
 
 #include <cstdlib>
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string kept = to_json_text(parse_shard_index(am::fuzz::text_of(data, size), "fuzz"));
     if (to_json_text(parse_shard_index(kept, "kept")) != kept) std::abort();
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes as what clients send to the store where ranks meet. Each piece is a length, whose
-// lowest two bits are the client, and that many bytes of its connection.
+// Input: messages of clients to the store where ranks meet. Each piece is a length, whose lowest
+// two bits select the client, followed by that many bytes on its connection.
 #include <array>
 
 #include "am/launch/nodes/store_table.h"

@@ -1,10 +1,10 @@
-// A fuzz target: bytes in, no crash, no hang, no large allocation, whatever they are.
+// A fuzz target: any bytes must cause no crash, no hang and no large allocation.
 //
 //   build/bin/fuzz_plan tests/fuzz/seeds/plan      the seeds and mutations of them, as ctest runs it
 //   scripts/fuzz plan 600                          libFuzzer, 600 seconds (needs clang++)
 //
-// Targets of readers in lib/am/data are named data_*: that folder needs no libtorch, its library
-// does.
+// Targets of readers in lib/am/data are named data_*: these sources need no libtorch, although
+// their library does.
 #pragma once
 
 #include <sys/mman.h>
@@ -31,7 +31,7 @@ class MemoryFile {
  public:
   MemoryFile() : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {}
   MemoryFile(const uint8_t* data, size_t size) : MemoryFile() { write(data, size); }
-  // Under a name too, for readers that look at names.
+  // Also gives the file a name, for readers that depend on the name.
   explicit MemoryFile(const std::filesystem::path& name) : MemoryFile() {
     std::filesystem::create_symlink(path(), name);
   }
@@ -39,7 +39,7 @@ class MemoryFile {
   MemoryFile& operator=(const MemoryFile&) = delete;
   ~MemoryFile() { ::close(fd_); }
 
-  // The bytes in the place of those before.
+  // Replaces the file's content.
   void write(const uint8_t* data, size_t size) const {
     if (::ftruncate(fd_, 0) != 0) return;
     for (size_t at = 0; at < size;) {

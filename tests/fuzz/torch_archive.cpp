@@ -1,5 +1,5 @@
-// Any bytes as what torch.save writes, DTensors too; what it says of its tensors is believed no
-// further than the bytes go.
+// Input: a file of torch.save, which may hold DTensors; declared sizes must be checked against the
+// available bytes.
 #include "am/formats/torch_archive.h"
 
 #include "am/stored/dtensor.h"
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       static_cast<void>(last);
     }
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

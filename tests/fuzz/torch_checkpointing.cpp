@@ -1,11 +1,11 @@
-// Any bytes as torch_checkpointing's metadata.pkl; parts of what is accepted lie inside their
-// tensors.
+// Input: torch_checkpointing's metadata.pkl; accepted parts must lie inside their tensors.
 #include <cstdlib>
 
-#include "am/stored/dialects/torch_checkpointing_metadata.h"
+#include "am/frameworks/torch_checkpointing/metadata.h"
 #include "target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace am::frameworks;
   using namespace am::stored;
   try {
     const auto metadata =
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     }
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

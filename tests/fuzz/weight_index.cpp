@@ -1,4 +1,4 @@
-// Any text as a model.safetensors.index.json.
+// Input: model.safetensors.index.json.
 #include "am/stored/weight_index.h"
 
 #include "target.h"
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     am::stored::read_weight_index(file.path());
   } catch (const am::Error&) {
-    // Refused, with a reason.
+    // Refused with a reason.
   }
   return 0;
 }

@@ -1,21 +1,21 @@
 // Uses automesh::core, which needs no libtorch: the groups of a mesh, and a plan from a plugin.
 #include <am/config/plan.h>
+#include <am/layout/layout.h>
 #include <am/mesh/layout.h>
-#include <am/planner/layout.h>
 
 #include <iostream>
 #include <string>
 
 namespace {
 
-// The rules of the plan that tp_plan.c gives.
+// Returns the number of rules in the plan of tp_plan.c.
 size_t rules_of_plugin() {
   am::Diagnostics found;
   auto plan = am::config::parse_plan(
       "[model]\npath = \"nowhere\"\n[strategy]\ntp_plan = \"" CONSUMER_PLAN "\"\n", "plan.toml", {},
       found);
   plan->plugins = am::config::Plugins::kAllowed;
-  const auto rules = am::planner::select_tp_plan(*plan, {}, found);
+  const auto rules = am::layout::select_tp_plan(*plan, {}, found);
   return found.ok() && rules ? rules->rules.size() : 0;
 }
 

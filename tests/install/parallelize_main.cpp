@@ -1,11 +1,11 @@
-// Uses automesh::automesh: trains a step of a small model under FSDP2, and under a strategy of its
-// own, on two ranks of this process.
+// Uses automesh::automesh: trains a step of a small model under FSDP2, and under a custom strategy,
+// on two ranks of this process.
 #include <ATen/ATen.h>
 #include <am/checkpoint/weights.h>
 #include <am/compat/parallelizer.h>
 #include <am/parallel/strategy.h>
 #include <am/parallel/unshard.h>
-#include <am/planner/rules.h>
+#include <am/rules/check.h>
 
 #include <cmath>
 #include <iostream>
@@ -19,14 +19,14 @@ using namespace am;
 constexpr const char* kConfig = R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 16,
   "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4})";
 
-// The mean loss of a fixed batch, after a backward pass.
+// Returns the mean loss of a fixed batch, after a backward pass.
 double step(parallel::ParallelModel& model) {
   checkpoint::initialize(model, /*seed=*/0);
   const at::Tensor ids = at::arange(16, at::TensorOptions(at::kLong)).view({1, 16});
   const at::Tensor loss = model.loss_sum(model.forward(ids), ids + 1) / 16;
   loss.backward();
   model.data_parallel().finish_backward();
-  const auto whole = parallel::unshard_fsdp2_model(model);  // every parameter, until here ends
+  const auto whole = parallel::unshard_fsdp2_model(model);  // gathered until the end of the scope
   return loss.item<double>();
 }
 
@@ -60,7 +60,7 @@ int main() {
     config::Plan plan;
     plan.mesh.world_size = 2;
     Diagnostics wrong;
-    const auto layout = planner::build_layout(plan, *config, mesh.layout().sizes(), wrong);
+    const auto layout = layout::build_layout(plan, *config, mesh.layout().sizes(), wrong);
     const auto own = parallel::ParallelModel::build(plan, *config, *layout, mesh, "never_freed");
 
     const double a = step(*fsdp2);

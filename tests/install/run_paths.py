@@ -1,4 +1,4 @@
-"""Checks where binaries look for shared libraries, and that the current directory is none of these places.
+"""Checks the library search paths of binaries, which must not include the current directory.
 
     run_paths.py FOLDER...      every ELF file below: no empty and no relative entry in RPATH or RUNPATH
     run_paths.py --hostile FOLDER...
@@ -17,7 +17,7 @@ def dynamic_section(file):
 
 
 def bad_entries(file):
-    """The entries that depend on the current directory."""
+    """Returns the entries that depend on the current directory."""
     lists = re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", dynamic_section(file))
     return [entry for text in lists for entry in text.split(":") if not entry.startswith(("/", "$ORIGIN"))]
 
@@ -43,7 +43,7 @@ def check_entries(folders):
     return 1 if bad else 0
 
 
-# The library's constructor leaves a file where it was loaded.
+# The library's constructor writes a file in the folder from which it was loaded.
 HOSTILE = r"""
 #include <fcntl.h>
 __attribute__((constructor)) static void loaded(void) { open("was-loaded", O_CREAT | O_WRONLY, 0600); }
@@ -62,7 +62,8 @@ def check_hostile(folders):
             (folder / library).hardlink_to(folder / "hostile.so")
         for program in programs:
             ended = subprocess.run([program.resolve(), "--help"], cwd=folder, capture_output=True, timeout=60)
-            # A hostile copy lacks the symbols of the real library: most programs end before its constructor runs.
+            # A hostile copy lacks the real library's symbols, so most programs end before its
+            # constructor runs.
             if ended.returncode != 0 or (folder / "was-loaded").exists():
                 print(f"{program}: loads a library from the current directory: {ended.stderr}", file=sys.stderr)
                 return 1

@@ -1,4 +1,4 @@
-// Uses automesh::automesh: two ranks in this process add up a tensor.
+// Uses automesh::automesh: two ranks in this process sum a tensor.
 #include <ATen/ATen.h>
 #include <am/runtime/device_mesh.h>
 

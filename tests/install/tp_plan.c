@@ -1,5 +1,5 @@
 /* A tensor-parallel plan in plain C, as a plan's tp_plan = "libmine.so:feed_forward" names it. */
-#include <am/planner/tp_plan_abi.h>
+#include <am/layout/tp_plan_abi.h>
 
 AM_TP_PLAN(feed_forward) {
   return "\"model.layers.*.mlp.{gate,up}_proj\" = \"colwise\"\n"

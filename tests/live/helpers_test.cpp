@@ -1,19 +1,22 @@
-#include "am/live/helpers.h"
+#include <ATen/ATen.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
 #include <thread>
 
+#include "am/base/text.h"
+#include "am/live/rank_agents.h"
 #include "am/live/stack_probe.h"
 #include "am/runtime/recent_collectives.h"
+#include "support/stand_in_device.h"
 
 namespace am::live {
 namespace {
 
 using namespace std::chrono_literals;
 
-// Not inlined, and with a name that a stack shows.
+// Not inlined, so that its name appears in a stack.
 __attribute__((noinline)) void loop_until(const std::atomic<bool>& done) {
   while (!done) std::this_thread::yield();
 }
@@ -32,6 +35,51 @@ TEST_CASE("a thread in an endless loop writes its stack down") {
   thread.join();
 }
 
+TEST_CASE("autograd's thread of a device writes its stack down") {
+  std::atomic<bool> done = false;
+  std::promise<StackProbe*> ready;
+  std::thread thread([&] {
+    const c10::Device device = test::stand_in_device();
+    StackProbe probe(device);
+    const at::Tensor leaf = at::ones({2}, device).requires_grad_(true);
+    leaf.register_hook([&](const at::Tensor&) {
+      ready.set_value(&probe);
+      loop_until(done);
+    });
+    leaf.sum().backward();
+  });
+  StackProbe& probe = *ready.get_future().get();
+  const std::string backward = join(probe.take_of_device(2s), "\n");
+  CHECK_THAT(backward, Catch::Contains("Engine::evaluate_function"));
+  const std::string waiting = join(probe.take(2s), "\n");
+  CHECK_THAT(waiting, Catch::Contains("Engine::execute") && !Catch::Contains("evaluate_function"));
+  done = true;
+  thread.join();
+}
+
+TEST_CASE("a phase is over when the device has come to its end") {
+  const c10::Device device = test::stand_in_device(6);
+  Status status(device);
+  CHECK(status.phase() == std::string("starting"));
+  const at::Tensor one = at::ones({2}, device);
+  status.phase_over("optimizer");
+  status.phase_over("forward");
+  CHECK(status.phase() == std::string("starting"));
+  const at::Tensor two = one + one;
+  status.phase_over("backward");
+  CHECK(status.phase() == std::string("starting"));
+  CHECK(two.sum().item<double>() == 4.0);  // the host waits
+  CHECK(status.phase() == std::string("optimizer"));
+  const at::Tensor three = two + one;
+  status.phase_over("optimizer");
+  CHECK(status.phase() == std::string("optimizer"));
+  status.set_phase("between steps");
+  CHECK(status.phase() == std::string("between steps"));
+  Status of_host(c10::Device(c10::kCPU));
+  of_host.phase_over("forward");
+  CHECK(of_host.phase() == std::string("backward"));
+}
+
 TEST_CASE("a second probe in a process has nothing to say") {
   StackProbe first;
   StackProbe second;
@@ -41,10 +89,11 @@ TEST_CASE("a second probe in a process has nothing to say") {
 
 TEST_CASE("a lone rank answers for itself") {
   const auto world = runtime::World::single();
-  const auto self = std::make_shared<RankSelf>(world);
-  Helpers helpers(world, self);
+  const auto self = std::make_shared<RankStatus>(world);
+  RankAgents helpers(world, self);
   std::promise<Answers> got;
-  REQUIRE(helpers.ask("collectives", {}, [&](const Answers& answers) { got.set_value(answers); }));
+  REQUIRE(helpers.ask({{"what", "collectives"}}, {},
+                      [&](const Answers& answers) { got.set_value(answers); }));
   auto future = got.get_future();
   REQUIRE(future.wait_for(5s) == std::future_status::ready);
   const Answers answers = future.get();
@@ -52,7 +101,7 @@ TEST_CASE("a lone rank answers for itself") {
   CHECK(answers.said.at(0).at("memory_bytes").get<int64_t>() > 0);
   CHECK(answers.said.at(0).at("collectives").empty());
   helpers.close();
-  REQUIRE(helpers.ask("ranks", {}, [](const Answers&) { FAIL("used after close()"); }));
+  REQUIRE(helpers.ask({{"what", "ranks"}}, {}, [](const Answers&) { FAIL("used after close()"); }));
 }
 
 TEST_CASE("the last collectives are remembered, the newest first") {

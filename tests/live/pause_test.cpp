@@ -15,14 +15,14 @@ TEST_CASE("a pause ends when its owner leaves, is silent, or asks nothing for lo
   const auto start = Pause::Clock::now();
   Pause pause({.silent = 30s, .idle = 5min});
   CHECK_FALSE(pause.active());
-  CHECK_FALSE(pause.why_over(start + 24h, start, false));  // nobody holds it
+  CHECK_FALSE(pause.why_over(start + 24h, start, false));  // no client holds the job
   pause.begin(7, "ann", start);
   CHECK(pause.active());
   CHECK(pause.owner() == 7);
   CHECK_FALSE(pause.why_over(start + 29s, start, true));
   CHECK(pause.why_over(start + 29s, start, false)->find("left") != std::string::npos);
   CHECK(pause.why_over(start + 30s, start, true)->find("no sign of life") != std::string::npos);
-  // Signs of life are no commands.
+  // Keep-alive messages are not commands.
   CHECK_FALSE(pause.why_over(start + 299s, start + 298s, true));
   CHECK(pause.why_over(start + 300s, start + 299s, true)->find("no command") != std::string::npos);
   pause.used(start + 200s);

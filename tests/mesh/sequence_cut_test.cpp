@@ -1,4 +1,5 @@
-// Which positions ranks have, and whose keys they need, against the mask position by position.
+// The positions of ranks, and the ranks whose keys they need, compared with the mask position by
+// position.
 #include "am/mesh/sequence_cut.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ std::vector<int64_t> positions(const SequenceCut& cut, int64_t index) {
   return all;
 }
 
-// Steps that some query of some rank needs, by every pair of positions.
+// Returns the steps that some query of some rank needs, from every pair of positions.
 std::vector<int64_t> steps_by_positions(const SequenceCut& cut, int64_t window) {
   std::set<int64_t> steps = {0};
   for (int64_t rank = 0; rank < cut.ranks; ++rank) {

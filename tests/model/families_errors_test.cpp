@@ -82,7 +82,7 @@ TEST_CASE("wrong values have a place and legal values") {
 }
 
 TEST_CASE("models that cannot be listed or counted are refused, not attempted") {
-  // 10 000 layers of 16 384 experts: half a billion names.
+  // 10,000 layers of 16,384 experts: half a billion names.
   const auto names = problems(
       changed("mixtral-8x7b-v0.1", {{"num_hidden_layers", 10000}, {"num_local_experts", 16384}}));
   REQUIRE(names.size() == 1);
@@ -104,7 +104,7 @@ TEST_CASE("every integer key of every family refuses what is no size") {
                            "deepseek-v2-lite", "deepseek-v3", "gpt-oss-20b", "gpt2", "falcon-7b"}) {
     const Json json = model_json(name);
     for (const auto& [key, value] : json.items()) {
-      // Keys of the loss, the router's scores and the tokenizer do not change what is planned.
+      // Keys of the loss, the router's scores and the tokenizer do not affect the plan.
       const bool planned = key.find("size") != std::string::npos || key.find("num_") == 0 ||
                            key.find("_dim") != std::string::npos ||
                            key.find("_rank") != std::string::npos || key.find("n_") == 0;
@@ -123,7 +123,7 @@ TEST_CASE("every integer key of every family refuses what is no size") {
 }
 
 TEST_CASE("the text part of a multimodal config is planned, and the rest is named") {
-  // As google/gemma-3-4b-pt writes it: sizes of the class are left out.
+  // As in google/gemma-3-4b-pt: sizes that equal the class's defaults are omitted.
   const Json json = {{"model_type", "gemma3"},
                      {"text_config",
                       {{"model_type", "gemma3_text"},

@@ -1,5 +1,5 @@
-// Every family against what transformers saves: names and shapes, windows, and totals; then its
-// tensor-parallel plan, and what is wrong in a config.
+// Every family compared with transformers' saved models: names and shapes, windows, and totals;
+// then its tensor-parallel plan, and errors in configs.
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -31,7 +31,7 @@ Json fixture(std::string_view family) {
   return Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/families/", family, ".json")));
 }
 
-// The file's description of one case, written out: see scripts/fixtures/make_family_inventories.py.
+// Expands the file's description of one case: see scripts/fixtures/make_family_inventories.py.
 void add_entries(const Json& entries, const Json& names, const std::string& prefix, int experts,
                  Shapes& out) {
   for (const Json& entry : entries) {
@@ -75,7 +75,7 @@ TEST_CASE("names, shapes, windows and totals of random models are those that tra
       const ModelConfig config = config_of(sample["config"]);
       const Inventory inventory = build_inventory(config);
       CHECK(our_shapes(inventory) == saved_shapes(file, sample));
-      CHECK(inventory.parameters.size() == our_shapes(inventory).size());  // no name twice
+      CHECK(inventory.parameters.size() == our_shapes(inventory).size());  // no duplicate names
       CHECK(inventory.total() == sample["total"].get<int64_t>());
       for (size_t layer = 0; layer < sample["windows"].size(); ++layer) {
         const Json& window = sample["windows"][layer];
@@ -86,8 +86,8 @@ TEST_CASE("names, shapes, windows and totals of random models are those that tra
   }
 }
 
-// Weights of two or more dims in one layer that a token meets: all but the experts it does not
-// take.
+// Weights of two or more dims in one layer that a token uses: all but the experts it is not routed
+// to.
 double active_matrices(const ModelConfig& config, const Inventory& inventory, int layer) {
   double total = 0.0;
   for (const auto& parameter : inventory.parameters) {

@@ -1,5 +1,5 @@
-// The families' own tensor-parallel plans, and what a plan of one's own must not say about experts,
-// fused projections and norms over all heads.
+// The families' own tensor-parallel plans, and errors of a custom plan about experts, fused
+// projections and norms over all heads.
 #include <catch2/catch.hpp>
 
 #include "am/base/json.h"
@@ -26,7 +26,7 @@ ModelConfig short_model(const std::string& name) {
   return config;
 }
 
-// A model with its plan resolved; no diagnostics are expected.
+// A model with its resolved plan; no diagnostics are expected.
 struct Planned {
   ModelConfig config;
   Inventory inventory;
@@ -68,7 +68,7 @@ TEST_CASE("every family's own plan resolves without a complaint, with SP and wit
       const Planned planned(name, sequence_parallel);
       const std::string embedding = am::cat(planned.inventory.names.embedding, ".weight");
       CHECK(planned.cut(embedding) == 0);
-      // The loss is vocabulary-parallel; a tied head is the embedding.
+      // The loss is vocabulary-parallel; a tied head is the embedding itself.
       if (!planned.config.tie_word_embeddings) CHECK(planned.cut("lm_head.weight") == 0);
     }
   }
@@ -87,7 +87,7 @@ TEST_CASE("experts and routers stay whole, and work on tokens that are dealt out
     }
     CHECK(mixtral.at("model.layers.0.input_layernorm.weight").grad_sum_over_tp ==
           sequence_parallel);
-    // Shared experts pass every token, as a dense feed-forward does.
+    // Shared experts process every token, like a dense feed-forward.
     const Planned shared("qwen2-57b-a14b", sequence_parallel);
     CHECK(shared.cut("model.layers.0.mlp.shared_expert.gate_proj.weight") == 0);
     CHECK(shared.cut("model.layers.0.mlp.shared_expert.down_proj.weight") == 1);
@@ -185,7 +185,7 @@ TEST_CASE("norms over all heads together are cut as the heads are") {
   CHECK(olmo.cut("model.layers.0.self_attn.q_norm.weight") == 0);
   CHECK_FALSE(olmo.at("model.layers.0.self_attn.q_norm.weight").grad_sum_over_tp);
   CHECK(olmo.at("model.layers.0.self_attn.k_norm.weight").slices.size() == 1);
-  // A plan may gather the heads before them.
+  // A plan may gather the heads before the norms.
   TpPlan gathered = family_tp_plan(olmo.config, false);
   for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
     gathered.rules.push_back({am::cat("model.layers.*.self_attn.", name), TpStyle::kColwiseRep});
@@ -263,7 +263,8 @@ TEST_CASE("plans that cut experts or the slices of a fused projection are refuse
 }
 
 TEST_CASE("under sequence parallelism what reads the hidden state gathers the tokens") {
-  // Attention over a rank's own part of the sequence, and sums of products of different tokens.
+  // Attention over only a rank's own part of the sequence, and sums of products of different
+  // tokens.
   const ModelConfig config = short_model("llama-3.1-8b");
   TpPlan plan = family_tp_plan(config, true);
   const auto drop = [&](const char* leaf) {

@@ -1,4 +1,4 @@
-// Configs of every family: the odd ones of tests/data/families and those of plans/models.
+// Configs of every family: the random ones of tests/data/families and those of plans/models.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ inline model::ModelConfig config_of(const std::string& text) {
 
 inline model::ModelConfig config_of(const Json& json) { return config_of(json.dump(1)); }
 
-// 20 random ones a family.
+// Returns the family's 20 random configs.
 inline std::vector<model::ModelConfig> family_cases(std::string_view model_type) {
   const std::string file = cat(AM_TEST_DATA, "/families/", model_type, ".json");
   std::vector<model::ModelConfig> configs;

@@ -1,4 +1,5 @@
-// Operations per token by each convention: against its own formula, and against published figures.
+// Operations per token by each convention, compared with its own formula and with published
+// figures.
 #include "am/model/flops.h"
 
 #include <catch2/catch.hpp>
@@ -12,12 +13,13 @@ using am::model::ModelConfig;
 using am::test::model_of;
 
 TEST_CASE("NVIDIA's and Megatron-Bridge's published operations per token") {
-  // Model operations behind published pairs of tokens and TFLOP a second, in 1e9 a token.
+  // Model operations computed from published pairs of tokens and TFLOP per second, in 1e9 per
+  // token.
   CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-8b"), 8192) ==
         Approx(57.9e9).epsilon(2e-3));
   CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-70b"), 8192) ==
         Approx(481e9).epsilon(2e-3));
-  // The published pair is a per cent above the formula.
+  // The published pair is one per cent above the formula.
   CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-405b"), 8192) ==
         Approx(2649e9).epsilon(1e-2));
   CHECK(am::model::megatron_bridge_flops_per_token(model_of("llama-3.1-70b"), 8192) ==
@@ -31,13 +33,13 @@ TEST_CASE("torchtitan's figure of 2024 counts the table, its code of today does 
   CHECK(am::model::palm_flops_per_token(llama, 8192) == Approx(61.06e9).epsilon(1e-3));
   CHECK(am::model::torchtitan_flops_per_token(llama, 8192) ==
         Approx(6.0 * (8030261248.0 - 128256.0 * 4096) + 12.0 * 32 * 4096 * 8192));
-  // A tied table is left out as well.
+  // A tied table is also omitted.
   CHECK(am::model::torchtitan_flops_per_token(model_of("llama-3.2-1b"), 4096) ==
         Approx(6.0 * (1235814400.0 - 128256.0 * 2048) + 12.0 * 16 * 2048 * 4096));
 }
 
 TEST_CASE("Megatron's formulas hold for the decoder that they were written for") {
-  // GPT-2's shape: four widths in the MLP, as many key/value heads as query heads.
+  // GPT-2's shape: an MLP of four times the width, and as many key/value heads as query heads.
   const ModelConfig gpt2 = model_of("gpt2");
   const double h = 768.0;
   const double L = 12.0;
@@ -63,7 +65,7 @@ TEST_CASE("a token of a mixture passes its own experts only") {
   CHECK(am::model::active_parameters(mixtral) == 12879925248);
   CHECK(am::model::train_flops_per_token(mixtral, 1) ==
         Approx(6.0 * (12879925248.0 - 32000.0 * 4096) + 12.0 * 32 * 4096));
-  // Latent attention: queries and keys of 192, values of 128.
+  // Latent attention: queries and keys of width 192, values of width 128.
   const ModelConfig deepseek = model_of("deepseek-v3");
   CHECK(am::model::train_flops_per_token(deepseek, 4096) -
             am::model::train_flops_per_token(deepseek, 1) ==

@@ -1,4 +1,4 @@
-// Who sums which gradient over tp, against what each rank works on.
+// Gradients to be summed over tp, compared with the tokens and heads that each rank works on.
 #include "am/model/gradient_sum.h"
 
 #include <catch2/catch.hpp>
@@ -27,7 +27,8 @@ constexpr int64_t kTp = 2;
 constexpr int64_t kTokens = 4;
 constexpr int64_t kHeads = 2;
 
-// The (token, head) pairs that a rank applies a parameter to. What does not act on heads has one.
+// The (token, head) pairs to which a rank applies a parameter. A parameter that does not act on
+// heads has one head.
 using Work = std::set<std::pair<int64_t, int64_t>>;
 
 struct Ranges {
@@ -45,8 +46,8 @@ Work work(const Ranges& ranges) {
   return pairs;
 }
 
-// A step over one layer under a plan, as one rank runs it: which tokens and heads reach which
-// module. Nothing here knows gradients.
+// A step over one layer under a plan on one rank: the tokens and heads that reach each module.
+// Gradients are not modelled.
 class RankWalk {
  public:
   RankWalk(const Inventory& inventory, const ResolvedTpPlan& plan, bool sequence_parallel,
@@ -71,7 +72,7 @@ class RankWalk {
       case Role::kExpertDown:
         return work({am::mesh::chunk(kTokens, kTp, rank_), {0, kHeads}});
       default:
-        // A bias behind a sum over tp is added to what goes on between modules.
+        // A bias after a sum over tp is added to the hidden state between modules.
         return work(style == TpStyle::kColwise || style == TpStyle::kColwiseRep ? Ranges()
                                                                                 : between_);
     }
@@ -86,7 +87,7 @@ class RankWalk {
     return std::nullopt;
   }
 
-  // What a projection gives: its tokens are gathered before it, its heads where they are asked for.
+  // Output of a projection: tokens are gathered before it; heads are sharded for colwise.
   Ranges after(int layer, Role role) const {
     const auto style = style_of(layer, role);
     Ranges ranges = style.has_value() ? Ranges() : between_;
@@ -133,7 +134,7 @@ TEST_CASE("gradients are summed over tp where ranks work on different tokens or 
   }
 }
 
-// Latent attention that a plan of one's own cuts: its narrow vectors are made of a rank's tokens.
+// Latent attention under a custom plan: its low-rank vectors are computed from a rank's tokens.
 TEST_CASE("under sequence parallelism latent attention's whole projections sum their gradients") {
   for (ModelConfig config : family_cases("deepseek_v3")) {
     TpPlan plan = family_tp_plan(config, false);
@@ -153,7 +154,7 @@ TEST_CASE("under sequence parallelism latent attention's whole projections sum t
       add(role, TpStyle::kSequenceParallel);
     }
     plan.rules.push_back({"model.norm", TpStyle::kSequenceParallel});
-    // Of the dense first layers only; a config may have none.
+    // The dense first layers only; a config may have none.
     check_plan(config, plan);
   }
 }

@@ -13,7 +13,7 @@ using am::model::LayerProfile;
 using am::model::ModelConfig;
 using am::test::model_of;
 
-// Weights of two or more dims in one layer: what a dense layer multiplies with.
+// Weights of two or more dims in one layer: the matmuls of a dense layer.
 double matrices(const ModelConfig& config, int layer) {
   double total = 0.0;
   for (const auto& parameter : am::model::build_inventory(config).parameters) {

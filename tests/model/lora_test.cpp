@@ -1,4 +1,4 @@
-// Adapters in a model's description: which modules have one, what it is called, how tp cuts it.
+// Adapters in a model's description: modules with an adapter, names, and tp sharding.
 #include "am/model/lora.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ Inventory adapted(const std::string& name, std::vector<std::string> targets, int
       with_lora(describe(test::model_of(name)), {rank, 1.0, std::move(targets)}));
 }
 
-// Modules with an adapter, layers' numbers replaced by `*`.
+// Returns modules with an adapter, with layer numbers replaced by `*`.
 std::set<std::string> modules_of(const Inventory& inventory) {
   std::set<std::string> modules;
   for (const ParameterSpec& parameter : inventory.parameters) {
@@ -49,7 +49,7 @@ TEST_CASE("an adapter's two matrices follow their module's parameters") {
   CHECK(at[3].leaf() == "lora_B.weight");
   CHECK(at[4].name == "model.layers.3.self_attn.k_proj.weight");
   CHECK(inventory.total() == plain.total() + 24 * 2 * 8 * 896);
-  // A layer's unit has its adapters.
+  // A layer's unit includes its adapters.
   for (const Unit& unit : shard_units(inventory)) {
     if (unit.layer != 3) continue;
     CHECK(unit.parameters.size() == shard_units(plain)[4].parameters.size() + 2);
@@ -115,7 +115,7 @@ TEST_CASE("a target without a module that can have an adapter is named, with the
                    {"nothing", ""}});
   CHECK(legal_targets(spec) ==
         std::vector<std::string>{"q_proj", "k_proj", "v_proj", "o_proj", "lm_head"});
-  // A head that is the embedding.
+  // A head tied to the embedding.
   const auto tied =
       find_bad_targets(describe(test::model_of("llama-3.2-1b")), {4, 1.0, {"lm_head"}});
   REQUIRE(tied.size() == 1);
@@ -156,7 +156,8 @@ TEST_CASE("tp cuts A as W's columns and B as W's rows; what stays whole sums its
       CHECK(b.grad_sum_over_tp);
     }
   }
-  // A module that the plan leaves whole: its work is equal on all ranks, unless tokens are cut.
+  // A module that the plan does not shard: its work is equal on all ranks, unless tokens are
+  // sharded.
   TpPlan plan = family_tp_plan(config, false);
   std::erase_if(plan.rules, [](const TpRule& rule) { return rule.pattern == "lm_head"; });
   Diagnostics found;

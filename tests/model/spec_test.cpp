@@ -1,4 +1,4 @@
-// What holds for the description of every family's layers, whatever the config.
+// Properties of the description of every family's layers that hold for all configs.
 #include "am/model/spec.h"
 
 #include <catch2/catch.hpp>
@@ -43,7 +43,7 @@ struct Sum {
   bool operator==(const Sum&) const = default;
 };
 
-// Of the parameters of one layer, or of what is outside of the layers (-1).
+// Sums the parameters of one layer, or those outside the layers (-1).
 Sum listed(const Inventory& inventory, int layer) {
   Sum sum;
   for (const auto& parameter : inventory.parameters) {
@@ -135,7 +135,7 @@ TEST_CASE("slices cover a fused matrix, and grains divide what they are of") {
   }
 }
 
-// The residual stream is read and written through every way in and out.
+// Every projection that reads or writes the residual stream has its width.
 TEST_CASE("what reads the hidden state is as long as it, and so is what writes it") {
   for (const ModelConfig& config : all_cases()) {
     INFO(config.text);
@@ -156,7 +156,7 @@ TEST_CASE("what reads the hidden state is as long as it, and so is what writes i
   }
 }
 
-// Against the configurations and modelling code of transformers 5.23.
+// Compared with the configurations and modelling code of transformers 5.23.
 TEST_CASE("families say what their layers compute beside Llama's") {
   const DecoderSpec gemma2 = describe(model_of("gemma-2-2b"));
   CHECK(gemma2.embedding_scale == std::sqrt(2304.0));
@@ -176,14 +176,14 @@ TEST_CASE("families say what their layers compute beside Llama's") {
   CHECK(gemma3.layer(0).attention.rope == 1);
   CHECK(gemma3.layer(5).attention.rope == 0);
   CHECK_FALSE(gemma3.layer(0).attention.softcap.has_value());
-  // Its class has the key and computes no such cap.
+  // Its class has the key, but does not apply such a cap.
   const ModelConfig capped = am::test::changed_config(
       "gemma3_text", "\"attn_logit_softcapping\": null", "\"attn_logit_softcapping\": 50.0");
   CHECK_FALSE(describe(capped, 0).attention.softcap.has_value());
 
   const LayerSpec phi = describe(model_of("phi-2"), 0);
   CHECK(phi.attention.rotated == 32);
-  // Other classes have that key too, and rotate whole heads.
+  // Other classes also have that key, but rotate whole heads.
   const ModelConfig llama =
       am::test::changed_config("llama", "\"rope_type\": \"llama3\"",
                                "\"rope_type\": \"llama3\", \"partial_rotary_factor\": 0.5");
@@ -211,7 +211,7 @@ TEST_CASE("routers") {
   const RouterSpec v3 = router("deepseek-v3", 3);
   CHECK(v3.score == RouterSpec::Score::kSigmoid);
   CHECK(v3.groups == 8);
-  CHECK(v3.taken_groups == 4);
+  CHECK(v3.topk_groups == 4);
   CHECK(v3.scale == 2.5);
   CHECK(v3.normalise);
   CHECK(v3.group_by_two_best);

@@ -1,5 +1,5 @@
-// Every causal model of transformers whose config has Llama's sizes and another type: its total is
-// exact, or it is refused. scripts/fixtures/check_unknown_families.py writes the configs.
+// Every causal model of transformers whose config has Llama's sizes but another type: its total is
+// exact, or the config is refused. scripts/fixtures/check_unknown_families.py writes the configs.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>

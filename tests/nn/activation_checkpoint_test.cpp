@@ -1,4 +1,5 @@
-// A checkpointed decoder in one process: same gradients to the bit, and fewer bytes until backward.
+// A checkpointed decoder in one process: gradients equal bit by bit, and fewer bytes until
+// backward.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -81,7 +82,7 @@ TEST_CASE("a checkpointed decoder gives the same gradients from fewer bytes") {
 TEST_CASE("a segment's backward runs once") {
   const at::Tensor x = at::ones({3}).set_requires_grad(true);
   int runs = 0;
-  const auto square = [&runs](const nn::Tensors& in, nn::Products&) -> nn::Tensors {
+  const auto square = [&runs](const nn::Tensors& in, nn::RecomputeTape&) -> nn::Tensors {
     ++runs;
     return {in[0] * in[0]};
   };

@@ -1,5 +1,5 @@
-// A text that grows, computed from its new tokens and the cache of the others, has the logits of
-// the whole text.
+// Logits of a growing text, computed from its new tokens and the cache of the others, equal those
+// of the whole text.
 #include "am/nn/key_value_cache.h"
 
 #include <ATen/ATen.h>
@@ -10,18 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "am/frameworks/open_weights.h"
 #include "am/nn/fused/device.h"
-#include "am/stored/tensor_source.h"
 #include "am/values/stored_view.h"
 
 namespace am::nn {
 namespace {
 
-// A fixture of transformers', on one rank.
+// A fixture of transformers on one rank.
 struct Model {
   explicit Model(const std::string& family)
-      : view(stored::open_tensor_source(std::string(AM_TEST_DATA) + "/hf/" + family +
-                                        "/model.safetensors")) {}
+      : view(frameworks::open_tensor_source(std::string(AM_TEST_DATA) + "/hf/" + family +
+                                            "/model.safetensors")) {}
 
   Decoder& decoder() { return view.runnable({}).stages().begin()->second->decoder(); }
 
@@ -34,9 +34,9 @@ at::Tensor ids_up_to(const at::Tensor& ids_BT, int64_t length) {
 
 TEST_CASE("logits behind a cache of keys are those of the whole sequence", "[nn]") {
   const at::NoGradGuard no_grad;
-  std::optional<fused::PassForGpu> gpu;  // flash attention where it takes the heads
+  std::optional<fused::PassForGpu> gpu;  // flash attention if it supports the heads
   if (GENERATE(false, true)) gpu.emplace();
-  // Windows, sinks, soft caps, narrow keys, learned and longer positions, experts, biases.
+  // Windows, sinks, soft caps, low-rank keys, learned and long positions, experts, biases.
   for (const std::string family :
        {"llama", "mistral", "gemma2", "gemma3_text", "gpt_oss", "deepseek_v3", "gpt2", "falcon",
         "phi", "phi3-longrope", "qwen3-yarn", "mixtral", "smollm3"}) {
@@ -51,7 +51,7 @@ TEST_CASE("logits behind a cache of keys are those of the whole sequence", "[nn]
       int64_t kept = 0;
       for (int64_t length : {5L, 6L, 7L, 15L, 16L, 17L, 33L, longest}) {
         if (length <= kept) continue;
-        if (!decoder.turns_alike(length, longest)) continue;  // its whole sequence is another one
+        if (!decoder.turns_alike(length, longest)) continue;  // other angles at full length
         cache.keep(kept);
         const at::Tensor logits_BtV = decoder(ids_up_to(ids_BT, length));
         INFO(length);
@@ -61,7 +61,7 @@ TEST_CASE("logits behind a cache of keys are those of the whole sequence", "[nn]
       }
       CHECK(kept == longest);
     }
-    CHECK(at::equal(decoder(ids_BT), whole_BTV));  // the decoder is as it was
+    CHECK(at::equal(decoder(ids_BT), whole_BTV));  // the decoder is unchanged
   }
 }
 

@@ -1,4 +1,4 @@
-// Rotary frequencies; the families' use of them is compared with transformers in
+// Rotary frequencies. Their use by the families is compared with transformers in
 // parallel/transformers_test.cpp.
 #include "am/nn/rope.h"
 

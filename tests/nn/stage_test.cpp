@@ -1,5 +1,5 @@
-// A decoder cut into pipeline stages, joined by hand in one process: the logits and the gradients
-// of the whole one, to the bit.
+// A decoder split into pipeline stages, joined by hand in one process: logits and gradients equal
+// those of the whole decoder bit by bit.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -11,10 +11,10 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/layout/layout.h"
+#include "am/layout/stage_layout.h"
 #include "am/model/config.h"
 #include "am/nn/decoder.h"
-#include "am/planner/layout.h"
-#include "am/planner/stage_layout.h"
 #include "support/plans.h"
 
 namespace am {
@@ -24,7 +24,7 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 
 struct StagedModel {
   model::ModelConfig config;
-  planner::Layout layout;
+  layout::Layout layout;
 };
 
 StagedModel staged_model(const std::string& family, int64_t pp) {
@@ -35,7 +35,7 @@ StagedModel staged_model(const std::string& family, int64_t pp) {
       test::parse(cat("[model]\npath = \"hf/", family,
                       "\"\n[train]\nseq_len = 16\n[mesh]\nworld_size = 1\n[strategy]\nname = "
                       "\"fsdp2\"\n"));
-  auto layout = planner::build_layout(plan, *config, {.pp = pp}, found);
+  auto layout = layout::build_layout(plan, *config, {.pp = pp}, found);
   REQUIRE(layout.has_value());
   return {*config, *std::move(layout)};
 }
@@ -53,7 +53,7 @@ void give_values(nn::Decoder& decoder, const NamedTensors& values) {
   }
 }
 
-// A parameter that two stages have has the sum of theirs.
+// A parameter on two stages gets the sum of their gradients.
 void add_gradients(const nn::Decoder& decoder, NamedTensors& sums) {
   for (const auto& parameter : decoder.parameters()) {
     const at::Tensor& gradient = parameter->value.grad();
@@ -103,9 +103,9 @@ JoinedPass run_stages(const StagedModel& model, const StageBatch& batch,
   std::vector<at::Tensor> inputs, outputs;
   JoinedPass outcome;
   for (int s = 0; s < static_cast<int>(model.layout.stage_owners.size()); ++s) {
-    const planner::Layout layout = planner::stage_layout(model.layout, s);
+    const layout::Layout layout = layout::stage_layout(model.layout, s);
     stages.push_back(std::make_unique<nn::Decoder>(model.config, layout.inventory,
-                                                   planner::stage_range(model.layout, s)));
+                                                   layout::stage_range(model.layout, s)));
     nn::Decoder& decoder = *stages.back();
     REQUIRE(decoder.parameters().size() == layout.parameters.size());
     give_values(decoder, values);
@@ -125,8 +125,8 @@ JoinedPass run_stages(const StagedModel& model, const StageBatch& batch,
 }  // namespace
 
 // Tied: llama-shaped gemmas, gpt2 (with learned positions); windows of two kinds: gemma3_text;
-// experts: qwen3_moe, gpt_oss, deepseek_v3 behind dense layers; a fused matrix: phi3; a biased
-// head: phi, phi-tied.
+// experts: qwen3_moe, gpt_oss, deepseek_v3 after dense layers; a fused matrix: phi3; a biased head:
+// phi, phi-tied.
 TEST_CASE("two stages give the whole decoder's logits and gradients to the bit") {
   const std::string family = GENERATE("llama", "gemma2", "gemma3_text", "gpt2", "phi3", "phi",
                                       "phi-tied", "qwen3_moe", "gpt_oss", "deepseek_v3", "falcon");
@@ -151,18 +151,18 @@ TEST_CASE("a stage takes packed documents from its own positions") {
 TEST_CASE("a stage's layout has its own parameters and units, and says which layers they are") {
   const StagedModel model = staged_model("gpt2", 2);
   const auto layers = static_cast<int64_t>(model.config.num_hidden_layers);
-  const planner::StageRange first = planner::stage_range(model.layout, 0);
-  const planner::StageRange last = planner::stage_range(model.layout, 1);
+  const layout::StageRange first = layout::stage_range(model.layout, 0);
+  const layout::StageRange last = layout::stage_range(model.layout, 1);
   CHECK((first.first == 0 && first.embedding && !first.head));
   CHECK((last.first == first.end && last.end == layers && !last.embedding && last.head));
 
-  const planner::Layout head = planner::stage_layout(model.layout, 1);
-  const planner::Layout start = planner::stage_layout(model.layout, 0);
-  // The tied table is on both.
+  const layout::Layout head = layout::stage_layout(model.layout, 1);
+  const layout::Layout start = layout::stage_layout(model.layout, 0);
+  // The tied table is on both stages.
   CHECK(start.parameters.size() + head.parameters.size() == model.layout.parameters.size() + 1);
   CHECK(head.inventory.find("transformer.wte.weight") != nullptr);
   CHECK(head.inventory.find("transformer.wpe.weight") == nullptr);
-  for (const planner::Layout* each : {&start, &head}) {
+  for (const layout::Layout* each : {&start, &head}) {
     CHECK(each->tp.parameters.size() == each->parameters.size());
     for (size_t u = 0; u < each->units.size(); ++u) {
       CHECK_FALSE(each->units[u].parameters.empty());

@@ -1,4 +1,5 @@
-// Backward in two halves: inputs first, weights later, the bits of both at once.
+// Backward in two halves: input gradients first, weight gradients later, bit by bit equal to a
+// single backward.
 #include "am/nn/weight_pass.h"
 
 #include <ATen/ATen.h>
@@ -33,7 +34,7 @@ struct HalvesSetting {
   at::ScalarType dtype = at::kFloat;
 };
 
-// A family's decoder with values that are the same every time.
+// A family's decoder with reproducible values.
 class HalvedModel {
  public:
   HalvedModel(const std::string& family, const HalvesSetting& setting) {
@@ -57,7 +58,8 @@ class HalvedModel {
     const at::Tensor ids = (ids_BT + m).remainder(config_->vocab_size);
     return (*decoder_)(ids).to(at::kFloat).square().sum();
   }
-  // Of a matrix or a table: what a pass postpones. What a head's group norm has is made with I.
+  // Whether the pass defers the gradient: those of matrices and tables. A gradient of a head's
+  // group norm is computed in the input half.
   bool postponed(size_t i) const {
     const model::ParameterSpec& spec = inventory_.parameters[i];
     return !spec.bias && spec.shape.size() > 1;
@@ -114,9 +116,9 @@ void check_in_halves(const std::string& family, const HalvesSetting& setting, bo
     INFO(model.name(i));
     CHECK(of_inputs[i].defined() == (wanted[i].defined() && !model.postponed(i)));
   }
-  CHECK(pass->owed() > 0);
+  CHECK(pass->deferred() > 0);
   pass->settle();
-  CHECK(pass->owed() == 0);
+  CHECK(pass->deferred() == 0);
   check_same_bits(model, model.gradients(), wanted);
 }
 
@@ -129,7 +131,7 @@ TEST_CASE("inputs first and weights later give the bits of both at once", "[weig
   const auto mode = GENERATE(ActivationCheckpointing::kOff, ActivationCheckpointing::kFull,
                              ActivationCheckpointing::kSelective, ActivationCheckpointing::kMlp);
   INFO(family << ", checkpointing " << static_cast<int>(mode));
-  // Elsewhere at::linear has a node of its own, whose product has its sides the other way round.
+  // Without oneDNN, at::linear has its own autograd node, which swaps the sides of the product.
   check_in_halves(family, {.checkpointing = mode}, nn::fused::multiplies_with_onednn());
 }
 
@@ -141,7 +143,7 @@ TEST_CASE("under autocast, and in float64, too", "[weight_pass]") {
   check_in_halves(family, {.checkpointing = mode, .dtype = at::kDouble}, false);
 }
 
-// Backward of a pass that postpones nothing is backward.
+// The backward of a pass that defers nothing is an ordinary backward.
 TEST_CASE("a pass in force changes nothing by itself", "[weight_pass]") {
   const std::string family = GENERATE("llama", "qwen3_moe");
   HalvedModel model(family, {});
@@ -154,8 +156,8 @@ TEST_CASE("a pass in force changes nothing by itself", "[weight_pass]") {
   }
 }
 
-// Of each layer the inputs of the products and their outputs' gradients, of the embedding and the
-// head likewise.
+// Saved for each layer: the inputs of the products and the gradients of their outputs; likewise for
+// the embedding and the head.
 TEST_CASE("between the halves the operands of the owed products are kept, and no longer",
           "[weight_pass]") {
   const auto mode = GENERATE(ActivationCheckpointing::kOff, ActivationCheckpointing::kFull);
@@ -184,7 +186,7 @@ TEST_CASE("between the halves the operands of the owed products are kept, and no
   const int64_t hk = config.num_attention_heads * config.head_dim;
   const int64_t gk = config.num_key_value_heads * config.head_dim;
   const int64_t of_layer = 4 * d + 2 * hk + 2 * gk + 3 * f;
-  const int64_t of_ends = d + config.vocab_size + d;  // the head's two sides, the table's gradient
+  const int64_t of_ends = d + config.vocab_size + d;  // head's operands, table's gradient
   const int64_t n = kPassRows * kPassLength;
   const int64_t wanted = 4 * n * (config.num_hidden_layers * of_layer + of_ends);
   const int64_t kept = live.count() - bytes_of_gradients();
@@ -208,10 +210,10 @@ TEST_CASE("passes of several micro-batches are settled one by one, in any order"
     loss.backward();
   }
   for (size_t m : {1U, 0U, 2U}) {
-    const size_t owed_by_last = passes[2]->owed();
+    const size_t owed_by_last = passes[2]->deferred();
     passes[m]->settle();
-    CHECK(passes[m]->owed() == 0);
-    if (m != 2) CHECK(passes[2]->owed() == owed_by_last);
+    CHECK(passes[m]->deferred() == 0);
+    if (m != 2) CHECK(passes[2]->deferred() == owed_by_last);
   }
   HalvedModel again("llama", {});
   for (int m = 0; m < 3; ++m) {

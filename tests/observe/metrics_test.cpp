@@ -99,6 +99,7 @@ TEST_CASE("what is written reads back to the last bit") {
     sink.write(bad);
     StepMetrics validated = sample(3);
     validated.validation_loss = 1.0 / 3.0;
+    validated.goodput = 2.0 / 3.0;
     sink.write(validated);
     validated.validation_loss = std::numeric_limits<double>::infinity();
     sink.write(validated);
@@ -109,6 +110,8 @@ TEST_CASE("what is written reads back to the last bit") {
   CHECK(read[0] == sample(1));
   CHECK_FALSE(read[0].validation_loss);
   CHECK(read[2].validation_loss == 1.0 / 3.0);
+  CHECK(read[2].goodput == 2.0 / 3.0);
+  CHECK_FALSE(read[0].goodput);
   CHECK(std::isnan(read[3].validation_loss.value()));
   CHECK(std::isnan(read[1].loss));
   CHECK_FALSE(read[1].mfu);
@@ -131,7 +134,7 @@ TEST_CASE("a resumed run leaves one clean sequence") {
     JsonlSink sink(path, 0);
     for (int64_t step = 1; step <= 5; ++step) sink.write(sample(step));
   }
-  std::ofstream(path, std::ios::app) << R"({"step": 6, "lo)";  // the crash
+  std::ofstream(path, std::ios::app) << R"({"step": 6, "lo)";  // a crash in the middle of a line
   {
     JsonlSink sink(path, 3);
     sink.write(sample(4));

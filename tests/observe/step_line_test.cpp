@@ -77,7 +77,7 @@ TEST_CASE("the time left: first step out, bias corrected, newest counts most") {
   CHECK(*left.step_seconds() == Approx(2.0));
   CHECK(*left.seconds(10) == Approx(20.0));
   left.add(4.0);
-  // Weights 0.95 and 1, over their sum.
+  // Weights 0.95 and 1, divided by their sum.
   CHECK(*left.step_seconds() == Approx((0.95 * 2.0 + 4.0) / 1.95));
   for (int i = 0; i < 400; ++i) left.add(4.0);
   CHECK(*left.step_seconds() == Approx(4.0));

@@ -14,8 +14,7 @@ using namespace am::observe;
 
 namespace {
 
-// A reader that knows nothing of the writer: protobuf's fields by number, length-delimited ones
-// nested.
+// An independent reader of protobuf: fields by number, with nested length-delimited ones.
 struct Message {
   std::map<uint64_t, std::vector<std::string>> fields;  // raw bytes; varints as 8 bytes
 };

@@ -1,4 +1,4 @@
-// The scale's course is torch.amp.GradScaler's.
+// The scale follows torch.amp.GradScaler.
 #include "am/optim/grad_scaler.h"
 
 #include <catch2/catch.hpp>

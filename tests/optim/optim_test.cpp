@@ -1,5 +1,5 @@
-// Schedules, clipping and AdamW by hand-computed values; the whole loop against PyTorch is in
-// train/loop_test.cpp.
+// Schedules, clipping and AdamW compared with hand-computed values. train/loop_test.cpp compares
+// the whole loop with PyTorch.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -72,8 +72,8 @@ TEST_CASE("the norm counts every shard once, over all ranks") {
   runtime::run_ranks(2, [](const runtime::World& world) {
     const runtime::Group group = world.make_group("all", {0, 1});
     const std::vector<GradientShard> shards = {
-        {at::full({2}, 3.0F), true},               // a piece per rank: 4 * 9
-        {at::full({1}, 8.0F), world.rank() == 0},  // a replica on both: 64
+        {at::full({2}, 3.0F), true},               // a different piece on each rank: 4 * 9
+        {at::full({1}, 8.0F), world.rank() == 0},  // a replica on both ranks: 64
         {at::Tensor(), true}};
     RANK_CHECK(std::abs(global_norm(shards, group) - 10.0) < 1e-9);
   });

@@ -1,6 +1,6 @@
-// Four steps of every optimizer against PyTorch's on the same gradients (tests/data/optimizers,
-// made by scripts/fixtures/make_optimizer_fixtures.py): values and states, with groups that do not
-// decay.
+// Four steps of every optimizer compared with PyTorch's on the same gradients
+// (tests/data/optimizers, made by scripts/fixtures/make_optimizer_fixtures.py): values and states,
+// with parameter groups without weight decay.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -24,13 +24,13 @@ at::Tensor flat_of(const Json& values) {
   return at::tensor(values.get<std::vector<double>>(), at::kDouble).to(at::kFloat);
 }
 
-// The parameters of the fixtures in one flat tensor, as a group of parameters has them.
+// The fixtures' parameters in one flat tensor, as in a parameter group.
 struct Parameters {
   explicit Parameters(const Json& steps, const Json& no_decay) {
     std::vector<at::Tensor> values;
     int64_t offset = 0;
     for (const auto& [name, shape] : steps["shapes"].items()) {
-      planner::ParameterLayout layout;
+      layout::ParameterLayout layout;
       layout.name = name;
       layout.shape = shape.get<Shape>();
       layout.decays = std::find(no_decay.begin(), no_decay.end(), name) == no_decay.end();
@@ -43,8 +43,8 @@ struct Parameters {
     flat = at::cat(values);
   }
 
-  std::vector<planner::ParameterLayout> layouts;
-  std::vector<FlatRange> ranges;  // parallel to them
+  std::vector<layout::ParameterLayout> layouts;
+  std::vector<FlatRange> ranges;  // one per parameter
   at::Tensor flat;
 };
 
@@ -60,7 +60,7 @@ std::unique_ptr<Optimizer> make(const config::OptimizerSection& section,
   std::vector<ParameterRun> runs;
   MatrixUnit unit{{}, &mesh.group("dp_shard_cp")};
   for (size_t i = 0; i < parameters.layouts.size(); ++i) {
-    const planner::ParameterLayout& layout = parameters.layouts[i];
+    const layout::ParameterLayout& layout = parameters.layouts[i];
     if (muon && layout.orthogonalized) {
       unit.matrices.push_back({&layout, parameters.ranges[i]});
     } else {
@@ -102,7 +102,7 @@ TEST_CASE("every optimizer steps as PyTorch's does") {
         optimizer->step({at::cat(gradients)}, each["lr"].get<double>());
       }
       for (size_t i = 0; i < parameters.layouts.size(); ++i) {
-        const planner::ParameterLayout& layout = parameters.layouts[i];
+        const layout::ParameterLayout& layout = parameters.layouts[i];
         const Json& after = each["after"][layout.name];
         INFO(layout.name);
         CHECK(near(parameters.ranges[i].of(parameters.flat), after["value"]));
@@ -131,7 +131,7 @@ TEST_CASE("an orthogonal factor has singular values about 1, and the same singul
   const auto [u, s, v_t] = at::linalg_svd(matrix, /*full_matrices=*/false);
   const at::Tensor inside = u.t().mm(factor).mm(v_t.t());
   CHECK((inside - inside.diagonal().diag_embed()).abs().max().item<double>() < 0.1);
-  // A factor of the transposed matrix is the transposed factor.
+  // The factor of the transposed matrix is the transposed factor.
   const at::Tensor transposed = orthogonal_factor(matrix.t().contiguous());
   CHECK(at::allclose(transposed.t().to(at::kFloat), factor, 0.0, 2e-2));
 }

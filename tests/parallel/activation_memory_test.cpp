@@ -1,11 +1,11 @@
-// What a forward pass leaves alive is what the planner says that it saves.
+// Bytes alive after a forward pass equal the planner's saved bytes.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
 #include <mutex>
 
 #include "am/base/text.h"
-#include "am/planner/layer_activations.h"
+#include "am/predict/memory/layer_activations.h"
 #include "support/live_bytes.h"
 #include "support/plans.h"
 
@@ -18,12 +18,12 @@ int64_t unsharded_bytes(parallel::ParallelModel& model) {
   return bytes;
 }
 
-// Alive after a forward pass besides the logits and gathered parameters.
+// Returns the bytes alive after a forward pass, without logits and gathered parameters.
 int64_t measure(const config::Plan& plan, const runtime::World& world) {
   test::RankModel rank(plan, world);
   const at::Tensor ids = at::zeros({plan.train.micro_batch_size, plan.train.seq_len}, at::kLong);
   {
-    const at::NoGradGuard no_grad;  // makes the rotation, which stays
+    const at::NoGradGuard no_grad;  // creates the RoPE tables, which stay
     rank.model->forward(ids);
   }
   for (auto& group : rank.model->data_parallel().groups()) group->reshard();
@@ -33,27 +33,27 @@ int64_t measure(const config::Plan& plan, const runtime::World& world) {
          unsharded_bytes(*rank.model);
 }
 
-double predict(const config::Plan& plan, int64_t ranks) {
+double predicted_bytes(const config::Plan& plan, int64_t ranks) {
   const bool adapters = plan.lora.rank > 0;
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  const auto sizes = planner::resolve_mesh(plan, ranks, found);
-  const auto layout = planner::build_layout(plan, *config, *sizes, found);
-  const auto context = planner::activation_context(plan, *layout);
-  double bytes = planner::final_norm_activations(context, *config, /*head_trains=*/!adapters);
+  const auto sizes = layout::resolve_mesh(plan, ranks, found);
+  const auto layout = layout::build_layout(plan, *config, *sizes, found);
+  const auto context = predict::activation_context(plan, *layout);
+  double bytes = predict::final_norm_activations(context, *config, /*head_trains=*/!adapters);
   for (const auto& unit : layout->units) {
     if (unit.layer < 0) continue;
     const bool first_trained = adapters && unit.layer == 0;
-    bytes += planner::LayerActivations(context, *layout, 0, unit, first_trained).kept();
+    bytes += predict::LayerActivations(context, *layout, 0, unit, first_trained).kept();
   }
   const auto words = static_cast<double>(config->vocab_size / sizes->tp);
-  bytes += planner::capped_logits_bytes(context, *config, words);
-  if (context.cuts_vocabulary) bytes += planner::cut_look_up_bytes(context);
+  bytes += predict::capped_logits_bytes(context, *config, words);
+  if (context.cuts_vocabulary) bytes += predict::cut_look_up_bytes(context);
   const double head = static_cast<double>(config->vocab_size * config->hidden_size);
-  return bytes + planner::cast_weights_bytes(context, head);
+  return bytes + predict::cast_weights_bytes(context, head);
 }
 
-// Of "float32", "bfloat16" and "autocast", as keys of [strategy].
+// Returns keys of [strategy] for "float32", "bfloat16" and "autocast".
 std::string precision_keys(const std::string& precision) {
   const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";
   return cat("mp_policy = { param_dtype = \"", params, "\", reduce_dtype = \"", params,
@@ -78,7 +78,7 @@ TEST_CASE("activations are predicted as they are kept") {
   int64_t measured = 0;
   runtime::run_ranks(1, [&](const runtime::World& world) { measured = measure(plan, world); });
   INFO(family << ", " << precision << ", checkpointing " << mode);
-  CHECK(static_cast<double>(measured) == Approx(predict(plan, 1)).epsilon(0.02));
+  CHECK(static_cast<double>(measured) == Approx(predicted_bytes(plan, 1)).epsilon(0.02));
 }
 
 TEST_CASE("what a tp rank keeps until backward is predicted") {
@@ -97,7 +97,7 @@ TEST_CASE("what a tp rank keeps until backward is predicted") {
     if (world.rank() == 0) measured = mine;
   });
   INFO(family << ", sequence parallel " << parallel << ", checkpointing " << mode);
-  CHECK(static_cast<double>(measured) == Approx(predict(plan, 2)).epsilon(0.02));
+  CHECK(static_cast<double>(measured) == Approx(predicted_bytes(plan, 2)).epsilon(0.02));
 }
 
 TEST_CASE("activations beside adapters are predicted as they are kept") {
@@ -125,7 +125,7 @@ TEST_CASE("activations beside adapters are predicted as they are kept") {
   int64_t measured = 0;
   runtime::run_ranks(1, [&](const runtime::World& world) { measured = measure(plan, world); });
   INFO(family << ", " << targets << ", " << precision << ", checkpointing " << mode);
-  CHECK(static_cast<double>(measured) == Approx(predict(plan, 1)).epsilon(0.02));
+  CHECK(static_cast<double>(measured) == Approx(predicted_bytes(plan, 1)).epsilon(0.02));
 }
 
 }  // namespace am

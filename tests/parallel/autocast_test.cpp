@@ -1,4 +1,4 @@
-// The forward under autocast against transformers' under torch.autocast on the same weights
+// The forward under autocast compared with transformers' under torch.autocast on the same weights
 // (autocast.safetensors, made by scripts/fixtures/make_fixtures.py).
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
@@ -8,7 +8,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
-#include "am/stored/tensor_source.h"
+#include "am/frameworks/open_weights.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
 
@@ -36,10 +36,10 @@ Pass pass(const std::string& family, const std::string& strategy) {
   Pass result;
   runtime::run_ranks(1, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(*rank.model, *stored::open_tensor_source(
+    checkpoint::load(*rank.model, *frameworks::open_tensor_source(
                                       test::data_path(cat("hf/", family, "/model.safetensors"))));
-    const auto reference =
-        stored::open_tensor_source(test::data_path(cat("hf/", family, "/reference.safetensors")));
+    const auto reference = frameworks::open_tensor_source(
+        test::data_path(cat("hf/", family, "/reference.safetensors")));
     const at::Tensor labels = checkpoint::read_all(*reference, "labels");
     const at::Tensor logits = rank.model->forward(checkpoint::read_all(*reference, "input_ids"));
     const at::Tensor loss = rank.model->loss_sum(logits, labels) /
@@ -52,7 +52,7 @@ Pass pass(const std::string& family, const std::string& strategy) {
     result.logits = logits.detach();
     result.loss = loss.detach().view({1});
     rank.model->for_each_owned(
-        [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+        [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
           result.gradients.emplace_back(owned.name, group.view_in(group.flat_grad(), i).clone());
         });
   });
@@ -67,7 +67,7 @@ TEST_CASE("the forward under autocast equals torch.autocast's") {
   const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   INFO(family << ", " << strategy << ", checkpointing " << mode);
   const auto wanted =
-      stored::open_tensor_source(test::data_path(cat("hf/", family, "/autocast.safetensors")));
+      frameworks::open_tensor_source(test::data_path(cat("hf/", family, "/autocast.safetensors")));
   const Pass got =
       pass(family,
            cat(strategy, "autocast_dtype = \"bfloat16\"\nactivation_checkpointing = ", mode, "\n"));
@@ -79,7 +79,7 @@ TEST_CASE("the forward under autocast equals torch.autocast's") {
     CHECK(test::relative_difference(gradient, checkpoint::read_all(*wanted, "grad." + name)) <
           kTolerance);
   }
-  // Each logit was a bfloat16 number, which no float32 forward gives.
+  // Each logit is a bfloat16 value, unlike those of a float32 forward.
   CHECK(at::equal(got.logits, got.logits.to(at::kBFloat16).to(at::kFloat)));
   const Pass plain = pass(family, strategy);
   CHECK_FALSE(at::equal(plain.logits, plain.logits.to(at::kBFloat16).to(at::kFloat)));

@@ -1,4 +1,4 @@
-// Activation checkpointing changes what is kept, and no bit of what is computed.
+// Activation checkpointing changes the saved bytes but no bit of the results.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
-#include "am/stored/tensor_source.h"
+#include "am/frameworks/open_weights.h"
 #include "support/plans.h"
 #include "support/train_curve.h"
 
@@ -59,10 +59,10 @@ Gradients first_gradients(const std::string& family, const test::LayoutCase& lay
   std::mutex mutex;
   runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(*rank.model, *stored::open_tensor_source(
+    checkpoint::load(*rank.model, *frameworks::open_tensor_source(
                                       test::data_path(cat("hf/", family, "/model.safetensors"))));
-    const auto reference =
-        stored::open_tensor_source(test::data_path(cat("hf/", family, "/reference.safetensors")));
+    const auto reference = frameworks::open_tensor_source(
+        test::data_path(cat("hf/", family, "/reference.safetensors")));
     const at::Tensor logits = rank.model->forward(checkpoint::read_all(*reference, "input_ids"));
     rank.model->loss_sum(logits, checkpoint::read_all(*reference, "labels")).backward();
     rank.model->data_parallel().finish_backward();

@@ -1,5 +1,5 @@
-// Attention of sequences that lie on several ranks, by each method, against one rank's: values and
-// the gradients of queries, keys, values and sinks.
+// Attention of sequences sharded over several ranks, by each method, compared with one rank: values
+// and the gradients of queries, keys, values and sinks.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -8,6 +8,7 @@
 
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
+#include "am/frameworks/open_weights.h"
 #include "am/nn/attention/attention.h"
 #include "am/nn/fused/device.h"
 #include "am/nn/rope.h"
@@ -16,7 +17,6 @@
 #include "am/parallel/cp/ulysses.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
-#include "am/stored/tensor_source.h"
 #include "support/operators.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -32,21 +32,21 @@ struct AttentionCase {
   std::optional<double> softcap = {};
   int64_t window = 0;
   bool sinks = false;
-  std::vector<int64_t> documents = {};  // where they begin, in the first row; the second is whole
+  std::vector<int64_t> documents = {};  // starts in row 0; row 1 is one document
   at::ScalarType dtype = at::kDouble;
   double scale = 0.4;
-  bool gpu = false;  // by flash attention, as on GPUs (support/flash_stand_in.cpp)
+  bool gpu = false;  // uses flash attention, as on GPUs (support/flash_stand_in.cpp)
 };
 
-nn::Look look_of(const AttentionCase& one, int64_t length) {
-  nn::Look look = {.scale = one.scale, .softcap = one.softcap, .window = one.window};
-  if (one.documents.empty()) return look;
+nn::AttentionParams look_of(const AttentionCase& one, int64_t length) {
+  nn::AttentionParams params = {.scale = one.scale, .softcap = one.softcap, .window = one.window};
+  if (one.documents.empty()) return params;
   const at::Tensor begins = at::zeros({2, length}, at::kLong);
   for (const int64_t first : one.documents) begins[0][first].fill_(1);
-  look.document_BT = begins.cumsum(1);
-  look.document_starts =
+  params.document_BT = begins.cumsum(1);
+  params.document_starts =
       std::make_shared<const std::vector<int64_t>>(nn::document_starts(1 - begins));
-  return look;
+  return params;
 }
 
 Tensors inputs_of(const AttentionCase& one) {
@@ -64,7 +64,7 @@ std::optional<at::Tensor> sinks_in(const Tensors& in) {
   return in.size() == 4 ? std::optional(in[3]) : std::nullopt;
 }
 
-// A rank's positions; those that stand for nothing, behind the others, are of `padding`.
+// Returns a rank's positions; padding positions, after the others, have the value `padding`.
 at::Tensor own(const at::Tensor& x_BHTX, const mesh::SequenceCut& cut, int64_t index,
                double padding = 1.0) {
   std::vector<int64_t> behind = x_BHTX.sizes().vec();
@@ -86,8 +86,8 @@ void put(const at::Tensor& part, const mesh::SequenceCut& cut, int64_t index,
   }
 }
 
-using Method = at::Tensor (*)(const nn::Heads&, const nn::Look&, const std::optional<at::Tensor>&,
-                              const cp::SequenceGroup&);
+using Method = at::Tensor (*)(const nn::Qkv&, const nn::AttentionParams&,
+                              const std::optional<at::Tensor>&, const cp::SequenceGroup&);
 struct NamedMethod {
   const char* name;
   Method run;
@@ -99,19 +99,19 @@ const NamedMethod kMethods[] = {
     {"ulysses", &cp::ulysses_attention, mesh::SequenceOrder::kContiguous},
 };
 
-// By this rank's part; `one` on the ranks of `group`.
+// Computes this rank's part; returns the assembled result `one` on the ranks of `group`.
 test::Outcome on_rank(const AttentionCase& one, const NamedMethod& method,
                       const cp::SequenceGroup& group, const mesh::SequenceCut& cut,
                       const Tensors& inputs, const at::Tensor& entering) {
   Tensors mine;
   for (size_t i = 0; i < 3; ++i) mine.push_back(own(inputs[i], cut, group.index()));
   if (one.sinks) mine.push_back(inputs[3]);
-  // Of padding nothing comes back.
+  // Padding receives no gradient.
   const at::Tensor real = own(at::ones_like(entering), cut, group.index(), 0.0);
   const at::Tensor of_mine = own(entering, cut, group.index()) * real;
-  const nn::Look look = look_of(one, cut.padded);
+  const nn::AttentionParams params = look_of(one, cut.padded);
   const auto attended = [&](const Tensors& in) {
-    return method.run({in[0], in[1], in[2]}, look, sinks_in(in), group);
+    return method.run({in[0], in[1], in[2]}, params, sinks_in(in), group);
   };
   const test::Outcome got = test::run(attended, mine, of_mine);
   const at::NoGradGuard no_grad;
@@ -120,7 +120,7 @@ test::Outcome on_rank(const AttentionCase& one, const NamedMethod& method,
   return got;
 }
 
-// By each method, of all ranks, put together; sinks summed.
+// Returns the result of each method, assembled from all ranks, with sinks summed.
 std::vector<test::Outcome> over_ranks(const AttentionCase& one, int64_t ranks,
                                       const Tensors& inputs, const at::Tensor& entering) {
   std::vector<test::Outcome> wholes;
@@ -155,13 +155,13 @@ void compare(const AttentionCase& one, int64_t ranks) {
                                   .cos()
                                   .view({2, one.heads, one.length, one.value_width})
                                   .to(one.dtype);
-  const nn::Look look = look_of(one, one.length);
+  const nn::AttentionParams params = look_of(one, one.length);
   const Tensors inputs = inputs_of(one);
   Tensors exact;
   for (const at::Tensor& each : inputs) exact.push_back(each.to(at::kDouble));
   const test::Outcome wanted = test::run(
       [&](const Tensors& in) {
-        return nn::attention({in[0], in[1], in[2]}, look, sinks_in(in));
+        return nn::attention({in[0], in[1], in[2]}, params, sinks_in(in));
       },
       exact, entering.to(at::kDouble));
   const double allowed = one.dtype == at::kDouble ? 1e-12 : one.dtype == at::kFloat ? 3e-6 : 3e-2;
@@ -225,9 +225,9 @@ TEST_CASE("attention over ranks is one rank's") {
   }
 }
 
-// tests/data/context, made by scripts/fixtures/make_context_fixtures.py.
+// Data in tests/data/context, made by scripts/fixtures/make_context_fixtures.py.
 TEST_CASE("attention over ranks is PyTorch's ring attention") {
-  const auto made = stored::open_tensor_source(test::data_path("context/ring.safetensors"));
+  const auto made = frameworks::open_tensor_source(test::data_path("context/ring.safetensors"));
   const Tensors inputs = {checkpoint::read_all(*made, "q"), checkpoint::read_all(*made, "k"),
                           checkpoint::read_all(*made, "v")};
   const AttentionCase one = {
@@ -262,16 +262,16 @@ TEST_CASE("parts of the keys are merged, also where there was nothing to see") {
 TEST_CASE("queries that see none of the keys at hand have nothing, and no gradient") {
   const at::Tensor q = at::randn({1, 2, 5, 4}), k = at::randn({1, 1, 6, 4}),
                    v = at::randn({1, 1, 6, 4});
-  const nn::Look look = {.scale = 0.5, .window = 4};
+  const nn::AttentionParams params = {.scale = 0.5, .window = 4};
   const at::Tensor out = at::full({1, 5, 2, 4}, 7.0), lse = at::full({1, 2, 5}, 7.0);
-  // Positions 8 to 12 and 0 to 5: of them 8 sees 5, the others see none.
-  nn::attend({q, k, v}, look, {.query = 8, .key = 0}, {out, lse});
+  // Queries 8 to 12 and keys 0 to 5: query 8 attends to key 5, the others to none.
+  nn::attend({q, k, v}, params, {.query = 8, .key = 0}, {out, lse});
   CHECK(out.narrow(1, 1, 4).eq(0).all().item<bool>());
   CHECK(lse.narrow(2, 1, 4).isneginf().all().item<bool>());
   CHECK(lse.narrow(2, 0, 1).isfinite().all().item<bool>());
   CHECK(at::allclose(out.select(1, 0), v.select(2, 5).expand({1, 2, 4})));
   const nn::HeadGradients sums = {at::zeros_like(q), at::zeros_like(k), at::zeros_like(v)};
-  nn::attend_backward({q, k, v}, look, {.query = 8, .key = 0},
+  nn::attend_backward({q, k, v}, params, {.query = 8, .key = 0},
                       {at::ones({1, 2, 5, 4}), lse, at::zeros({1, 2, 5})}, sums);
   CHECK(sums.q_BHtK.narrow(2, 1, 4).eq(0).all().item<bool>());
   CHECK(sums.k_BGsK.isfinite().all().item<bool>());

@@ -1,5 +1,5 @@
-// Models whose sequences lie on several ranks, against one rank: the loss, and each parameter's
-// gradient.
+// Models with sequences sharded over several ranks, compared with one rank: the loss, and each
+// parameter's gradient.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -12,7 +12,7 @@ namespace {
 struct ContextCase {
   std::string family = "llama";
   int64_t world = 2;
-  std::string mesh = {}, strategy = {};  // lines beside cp_size and fsdp2
+  std::string mesh = {}, strategy = {};  // lines in addition to cp_size and fsdp2
   int64_t cp = 2;
   int64_t length = 24;
   bool packed = false;

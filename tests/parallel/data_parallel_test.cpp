@@ -1,5 +1,5 @@
-// What DataParallel offers programs beyond the hooks: gathering modules by hand, factors of the
-// reduction, reductions that outlast a backward pass, parameters that a step does not use.
+// DataParallel's functions for programs besides the hooks: gathering modules by hand, factors of
+// the reduction, reductions that outlast a backward pass, parameters that a step does not use.
 #include "am/parallel/data_parallel.h"
 
 #include <ATen/ATen.h>
@@ -32,7 +32,7 @@ void backward(parallel::ParallelModel& model) {
   model.data_parallel().finish_backward();
 }
 
-// One tensor of all that a rank has.
+// Returns all gradients of a rank in one tensor.
 at::Tensor gradients(parallel::ParallelModel& model) {
   std::vector<at::Tensor> all;
   for (const auto& group : model.data_parallel().groups()) all.push_back(group->flat_grad());
@@ -84,7 +84,7 @@ TEST_CASE("resharding drops what is being gathered: the next pass sees new value
     checkpoint::load_or_initialize(*rank.model, plan);
     auto& data_parallel = rank.model->data_parallel();
     const at::NoGradGuard no_grad;
-    auto handle = data_parallel.unshard("", /*async_op=*/true);  // nobody waits
+    auto handle = data_parallel.unshard("", /*async_op=*/true);  // never waited for
     data_parallel.reshard("");
     for (const auto& group : data_parallel.groups()) group->trained().mul_(2.0);
     const at::Tensor logits = rank.model->forward(ids()).clone();
@@ -122,7 +122,7 @@ TEST_CASE("float16 reductions divide before they overflow") {
     auto& reducer = group.gradients();
     const Shape whole = {67, 34};
     reducer.set_divide_factor(4.0);
-    reducer.take(0, at::full(whole, 60000.0F));  // two of them are beyond float16's 65504
+    reducer.take(0, at::full(whole, 60000.0F));  // the sum of two exceeds float16's 65504
     reducer.begin_reduce();
     reducer.finish_reduce();
     RANK_CHECK(group.view_in(reducer.flat(), 0).eq(30000.0F).all().item<bool>());

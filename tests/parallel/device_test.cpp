@@ -1,5 +1,5 @@
-// Every tensor of a model's forward and backward pass is made on the mesh's device: on the meta
-// device, one that is made on the host by mistake meets another device and ATen says so.
+// Every tensor of a model's forward and backward pass is on the mesh's device. With the meta
+// device, a tensor created on the host by mistake makes ATen throw.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -23,8 +23,8 @@ TEST_CASE("a model lives on its mesh's device, and only there") {
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
   REQUIRE(config);
-  const auto sizes = planner::resolve_mesh(plan, 1, found);
-  const auto layout = planner::build_layout(plan, *config, *sizes, found);
+  const auto sizes = layout::resolve_mesh(plan, 1, found);
+  const auto layout = layout::build_layout(plan, *config, *sizes, found);
   REQUIRE(layout);
 
   const runtime::DeviceMesh mesh(runtime::World::single(), layout->mesh, c10::Device(c10::kMeta));

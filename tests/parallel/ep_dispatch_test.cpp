@@ -1,5 +1,5 @@
-// Tokens that go to the ranks of their experts and back are what they are where one rank has all of
-// them: values and gradients to the bit.
+// Tokens routed to other ranks' experts and back compared with one rank that has all experts:
+// values and gradients equal bit by bit.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -19,15 +19,15 @@ constexpr int64_t kEpExperts = 8, kEpTaken = 3, kEpWidth = 5;
 
 struct DispatchCase {
   std::string name;
-  std::vector<int64_t> tokens;  // of each rank
-  bool to_one = false;          // all of them take the same experts
-  bool empty_rank = false;      // nobody takes those of the last rank
+  std::vector<int64_t> tokens;  // on each rank
+  bool to_one = false;          // all tokens are routed to the same experts
+  bool empty_rank = false;      // no token is routed to the last rank's experts
   at::ScalarType dtype = at::kFloat;
 };
 
 struct Moved {
   at::Tensor out_ND, of_x_ND, of_weights_Nk;
-  std::vector<int64_t> rows;  // of each expert here
+  std::vector<int64_t> rows;  // for each expert of this rank
 };
 
 at::Tensor ids_of(const DispatchCase& one, int64_t tokens, int64_t ranks) {
@@ -36,7 +36,7 @@ at::Tensor ids_of(const DispatchCase& one, int64_t tokens, int64_t ranks) {
   return std::get<1>(at::rand({tokens, experts}).topk(kEpTaken, -1));
 }
 
-// Each expert does something of its own to each row.
+// Applies a different function for each expert.
 Moved move(const nn::TokenDispatcher& dispatcher, const at::Tensor& x_ND, const at::Tensor& ids_Nk,
            const at::Tensor& weights_Nk, bool unread = false) {
   Moved moved;

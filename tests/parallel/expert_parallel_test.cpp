@@ -1,5 +1,5 @@
-// Models whose experts lie on several ranks, against one rank: losses, each parameter's gradient,
-// how many tokens took each expert, and how evenly.
+// Models with experts on several ranks, compared with one rank: losses, each parameter's gradient,
+// tokens routed to each expert, and their balance.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -44,10 +44,10 @@ TEST_CASE("experts over ranks of any axes give one rank's gradients") {
                          .world = 4,
                          .mesh = "tp_size = 2\nep_size = 2\n",
                          .strategy = "activation_checkpointing = \"selective\"\n"},
-      // More ranks than tokens of a sequence's piece: some have none.
+      // More ranks than tokens in a piece of the sequence: some have none.
       test::GradientCase{
           .family = "mixtral", .world = 4, .mesh = "tp_size = 4\nep_size = 2\n", .length = 5},
-      // A padded sequence: what stands for nothing passes experts, and nobody counts it.
+      // A padded sequence: padding passes through experts, but is not counted.
       test::GradientCase{.family = "deepseek_v3",
                          .world = 4,
                          .mesh = "tp_size = 2\ncp_size = 2\nep_size = 4\n",

@@ -1,5 +1,5 @@
-// The one loop over micro-batches: what it gives is what the loop by hand gives, to the bit; and
-// when gradients travel where a pipeline decides it.
+// The shared loop over micro-batches gives the same bits as a loop by hand; and the time of
+// gradient reductions if a pipeline decides it.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -8,8 +8,8 @@
 
 #include "am/base/text.h"
 #include "am/checkpoint/weights.h"
+#include "am/frameworks/open_weights.h"
 #include "am/parallel/sync_ctx.h"
-#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
 
@@ -54,7 +54,7 @@ const std::vector<std::string>& strategies() {
 }
 
 void load_llama(ParallelModel& model) {
-  const auto source = stored::open_tensor_source(test::data_path("hf/llama/model.safetensors"));
+  const auto source = frameworks::open_tensor_source(test::data_path("hf/llama/model.safetensors"));
   checkpoint::load(model, *source);
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("a pass that is not the last one keeps its gradients for the one that 
   }
 }
 
-// What a pipeline's RESHARD and REDUCE_GRAD do: nothing is gathered twice or reduced by backward.
+// As for a pipeline's RESHARD and REDUCE_GRAD: nothing is gathered twice or reduced by backward.
 TEST_CASE("gradients are reduced when they are asked to be, and units stay until then") {
   for (const std::string& strategy : strategies()) {
     if (strategy.find("defer_fsdp_grad_sync") != std::string::npos) continue;
@@ -156,7 +156,7 @@ TEST_CASE("gradients are reduced when they are asked to be, and units stay until
       load_llama(*rank.model);
       DataParallel& data_parallel = rank.model->data_parallel();
       RowsOfRank batches(rank.mesh, 0, 3);
-      // One reduction for all micro-batches, which is what Megatron-FSDP at level 3 does not do.
+      // One reduction for all micro-batches, which Megatron-FSDP at level 3 does not support.
       data_parallel.zero_grad();
       std::vector<std::string> messages;
       const auto run = [&] {
@@ -191,20 +191,21 @@ TEST_CASE("gradients are reduced when they are asked to be, and units stay until
       for (const std::string& op : messages) RANK_CHECK(op != "all_gather");
       world.context()->on_collective = nullptr;
       RANK_CHECK(equal_all(flat_gradients(*rank.model), wanted));
-      // But the embedding, which backward does not read: forward freed it.
+      // Except for the embedding, which backward does not read and forward freed.
       for (const auto& group : data_parallel.groups()) {
         RANK_CHECK(group->is_unsharded() || group->name() == "model.embed_tokens");
       }
       data_parallel.set_reshard_after_backward(true);
       data_parallel.reshard("");
-      // A second time there is nothing to send.
+      // A second call has nothing to send.
       data_parallel.reduce_gradients();
       RANK_CHECK(equal_all(flat_gradients(*rank.model), wanted));
     });
   }
 }
 
-// Deferring by the options is the same sum: bits of a step that reduces at its end.
+// Deferring by the options computes the same sum, bit by bit, as a reduction at the end of the
+// step.
 TEST_CASE("reduce_gradients gives the bits of a deferred reduction") {
   for (const std::string& strategy : {strategies()[0], strategies()[1], strategies()[3]}) {
     const config::Plan plan = plan_with(2, strategy);

@@ -1,5 +1,5 @@
-// Shards, gradients and optimizer states of one step against PyTorch's fully_shard on the same
-// weights and samples (tests/data/fsdp, made by scripts/fixtures/make_fsdp_fixtures.py).
+// Shards, gradients and optimizer states of one step compared with PyTorch's fully_shard on the
+// same weights and samples (tests/data/fsdp, made by scripts/fixtures/make_fsdp_fixtures.py).
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/frameworks/open_weights.h"
 #include "am/optim/elementwise.h"
 #include "am/optim/from_plan.h"
-#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 
 namespace am {
 namespace {
 
-// Sum, 2-norm, first and last element.
+// Returns sum, 2-norm, first and last element.
 std::vector<double> facts(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.detach().to(at::kDouble).reshape({-1});
   if (flat.numel() == 0) return {0.0, 0.0, 0.0, 0.0};
@@ -31,22 +31,22 @@ std::vector<double> facts(const at::Tensor& tensor) {
 struct Found {
   std::string name;
   Shape shape;
-  std::vector<double> value, grad, exp_avg, exp_avg_sq;  // a frozen parameter has a value alone
+  std::vector<double> value, grad, exp_avg, exp_avg_sq;  // a frozen parameter has only a value
 };
 
-// One step of a rank.
+// Runs one step on a rank.
 std::vector<Found> step(const config::Plan& plan, const std::string& family,
                         const runtime::World& world) {
   test::RankModel rank(plan, world);
   parallel::ParallelModel& model = *rank.model;
   const std::string folder = test::data_path(cat("hf/", family));
-  checkpoint::load(model, *stored::open_tensor_source(folder + "/model.safetensors"));
-  const auto reference = stored::open_tensor_source(folder + "/reference.safetensors");
+  checkpoint::load(model, *frameworks::open_tensor_source(folder + "/model.safetensors"));
+  const auto reference = frameworks::open_tensor_source(folder + "/reference.safetensors");
   const at::Tensor ids = (checkpoint::read_all(*reference, "input_ids") + world.rank())
                              .remainder(rank.config.vocab_size);
   const at::Tensor labels = checkpoint::read_all(*reference, "labels");
   const auto counted = labels.ne(parallel::kIgnoreIndex).sum().item<double>();
-  // The average that fully_shard takes over the ranks.
+  // fully_shard averages over the ranks.
   model.data_parallel().set_gradient_divide_factor(static_cast<double>(world.size()));
   (model.loss_sum(model.forward(ids), labels) / counted).backward();
   model.data_parallel().finish_backward();
@@ -89,8 +89,8 @@ double largest_norm(const Json& parameters, const char* what) {
   return largest;
 }
 
-// To 1e-5 of the shard's norm, or of a hundredth of the rank's largest: the gradient of a key's
-// bias is zero, and what is there of it is rounding.
+// Tolerance 1e-5 relative to the shard's norm, or to a hundredth of the rank's largest: the
+// gradient of a key's bias is zero apart from rounding.
 void check_facts(const std::vector<double>& got, const Json& mine, const std::string& name,
                  const char* what) {
   INFO(name << " " << what);
@@ -103,7 +103,7 @@ void check_facts(const std::vector<double>& got, const Json& mine, const std::st
   }
 }
 
-// `options` end the plan, in its [strategy].
+// `options` is appended to the plan's [strategy].
 void compare(const std::string& family, const std::string& mesh, int64_t ranks,
              const std::string& sizes, const std::string& options = {},
              const std::string& frozen = "[]") {

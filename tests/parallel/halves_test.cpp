@@ -1,5 +1,5 @@
-// Backward in two halves under data and tensor parallelism: the units may be freed in between, and
-// the gradients that are reduced in the end have the bits of one backward.
+// Backward in two halves under data and tensor parallelism: units may be freed in between, and the
+// reduced gradients equal those of a single backward bit by bit.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -10,8 +10,8 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/frameworks/open_weights.h"
 #include "am/nn/weight_pass.h"
-#include "am/stored/tensor_source.h"
 #include "support/model_step.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -24,8 +24,8 @@ constexpr int kHalvedPasses = 3;
 test::StepResult step_in_passes(parallel::ParallelModel& model, const std::string& family,
                                 bool in_halves) {
   const std::string folder = test::data_path(cat("hf/", family));
-  checkpoint::load(model, *stored::open_tensor_source(folder + "/model.safetensors"));
-  const auto reference = stored::open_tensor_source(folder + "/reference.safetensors");
+  checkpoint::load(model, *frameworks::open_tensor_source(folder + "/model.safetensors"));
+  const auto reference = frameworks::open_tensor_source(folder + "/reference.safetensors");
   const at::Tensor ids = checkpoint::read_all(*reference, "input_ids"),
                    labels = checkpoint::read_all(*reference, "labels");
   parallel::DataParallel& data_parallel = model.data_parallel();
@@ -46,7 +46,7 @@ test::StepResult step_in_passes(parallel::ParallelModel& model, const std::strin
       loss.backward();
     }
     data_parallel.finish_backward();
-    RANK_CHECK((passes.back()->owed() > 0) == in_halves);
+    RANK_CHECK((passes.back()->deferred() > 0) == in_halves);
     // One pass late, as in a schedule.
     if (m > 0) passes[static_cast<size_t>(m) - 1]->settle();
   }

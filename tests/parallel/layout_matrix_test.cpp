@@ -1,5 +1,5 @@
-// Layouts of several axes train as one rank does, send what the formulas say and hold the memory
-// that was predicted. scripts/layout_matrix prints the same as a table.
+// Layouts of several axes train like one rank, send the messages of the formulas and hold the
+// predicted memory. scripts/layout_matrix prints these results as a table.
 #include <catch2/catch.hpp>
 #include <cmath>
 

@@ -1,6 +1,6 @@
-// Adapters against PEFT's on the same weights (tests/data/lora, made by
+// Adapters compared with PEFT's on the same weights (tests/data/lora, made by
 // scripts/fixtures/make_adapters.py): logits, loss and the gradient of each A and B, on one rank
-// and under layouts that cut everything; and what a new adapter begins with.
+// and under layouts that shard all dims; and the initial values of a new adapter.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@
 #include "am/checkpoint/peft.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
-#include "am/stored/tensor_source.h"
+#include "am/frameworks/open_weights.h"
 #include "support/plans.h"
 
 namespace am {
@@ -23,7 +23,7 @@ using test::kFullPrecision;
 constexpr double kLoraTolerance = 1e-5;
 
 struct AdapterCase {
-  std::string name;  // of tests/data/lora
+  std::string name;  // folder in tests/data/lora
   std::string family;
   int64_t rank;
   std::string targets;
@@ -70,24 +70,23 @@ std::vector<test::LayoutCase> adapter_layouts() {
 using NamedGradients = std::map<std::string, at::Tensor>;
 
 struct ComputedAdapters {
-  NamedGradients gradients;  // whole, of what trains
+  NamedGradients gradients;  // full gradients of trainable parameters
   at::Tensor logits, loss;
-  int64_t frozen_gradients = 0;  // elements of gradients beyond those
+  int64_t frozen_gradients = 0;  // gradient elements of frozen parameters
 };
 
-// Every data-parallel rank computes the whole batch here, so gradients come out dp times too large.
+// Every data-parallel rank computes the whole batch here, so gradients are dp times too large.
 ComputedAdapters compute_adapters(const AdapterCase& one, const test::LayoutCase& layout,
                                   double dropout = 0.0, int64_t step = 0) {
   const config::Plan plan = test::parse(adapter_plan(one, layout.toml, dropout));
-  const auto reference =
-      stored::open_tensor_source(test::data_path(cat("lora/", one.name, "/reference.safetensors")));
+  const auto reference = frameworks::open_tensor_source(
+      test::data_path(cat("lora/", one.name, "/reference.safetensors")));
   ComputedAdapters computed;
   std::mutex mutex;
   runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(
-        *rank.model,
-        *stored::open_tensor_source(test::data_path(cat("hf/", one.family, "/model.safetensors"))));
+    checkpoint::load(*rank.model, *frameworks::open_tensor_source(test::data_path(
+                                      cat("hf/", one.family, "/model.safetensors"))));
     checkpoint::load_adapter(*rank.model, test::data_path(cat("lora/", one.name)));
     const at::Tensor labels = checkpoint::read_all(*reference, "labels");
     rank.model->begin_dropout(/*seed=*/7, step, /*first_sequence=*/0);
@@ -103,7 +102,7 @@ ComputedAdapters compute_adapters(const AdapterCase& one, const test::LayoutCase
       gradient_numel += group->flat_grad().defined() ? group->flat_grad().numel() : 0;
     }
     rank.model->for_each_owned(
-        [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+        [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
           if (!owned.trainable) return;
           const at::Tensor local = group.view_in(group.flat_grad(), i);
           owned_numel += local.numel();
@@ -125,7 +124,7 @@ ComputedAdapters compute_adapters(const AdapterCase& one, const test::LayoutCase
 
 TEST_CASE("adapters give PEFT's logits, loss and gradients") {
   for (const AdapterCase& one : adapter_cases()) {
-    const auto reference = stored::open_tensor_source(
+    const auto reference = frameworks::open_tensor_source(
         test::data_path(cat("lora/", one.name, "/reference.safetensors")));
     for (const test::LayoutCase& layout : adapter_layouts()) {
       if (!test::runs(adapter_plan(one, layout.toml), layout.ranks)) continue;
@@ -225,7 +224,7 @@ TEST_CASE("in bfloat16 an adapter's gradients stay near") {
   }
 }
 
-// By name and global index, whatever a rank has of it.
+// By name and global index, independent of the rank's shard.
 TEST_CASE("a new adapter adds nothing, and begins alike on every layout") {
   std::map<std::string, at::Tensor> first;
   for (const test::LayoutCase& layout : adapter_layouts()) {

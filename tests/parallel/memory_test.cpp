@@ -1,6 +1,5 @@
-// The planner's parameter, gradient and optimizer bytes are what the runtime allocates, to the
-// byte.
-#include "am/planner/memory.h"
+// The planner's parameter, gradient and optimizer bytes equal the runtime's allocations exactly.
+#include "am/predict/memory/memory.h"
 
 #include <ATen/ATen.h>
 
@@ -83,11 +82,11 @@ TEST_CASE("states are predicted to the byte on every rank") {
     });
     Diagnostics found;
     const auto model = model::load_config(plan.resolve(plan.model.path), found);
-    const auto sizes = planner::resolve_mesh(plan, layout.ranks, found);
-    const auto built = planner::build_layout(plan, *model, *sizes, found);
+    const auto sizes = layout::resolve_mesh(plan, layout.ranks, found);
+    const auto built = layout::build_layout(plan, *model, *sizes, found);
     for (const auto& [rank, bytes] : allocated) {
       INFO(family << ", " << dtype << ", " << layout.name << ", rank " << rank);
-      const auto predicted = planner::estimate_memory(plan, *model, *built, rank).components;
+      const auto predicted = predict::estimate_memory(plan, *model, *built, rank).components;
       CHECK(predicted.parameters == bytes.parameters);
       CHECK(predicted.gradients == bytes.gradients);
       CHECK(predicted.optimizer == bytes.optimizer);

@@ -1,5 +1,5 @@
-// Shards, gradients and moments in host memory while another device computes: what a GPU would
-// refuse shows on the stand-in device.
+// Shards, gradients and moments in host memory while another device computes: the stand-in device
+// detects accesses that a GPU would refuse.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -31,7 +31,7 @@ std::string fsdp2(const std::string& param, const std::string& reduce, const std
              reduce, "\", output_dtype = \"float32\" }\n", more);
 }
 
-// The parameters after two steps of three micro-batches each, one tensor a group.
+// Returns the parameters after two steps of three micro-batches each, one tensor per group.
 std::vector<at::Tensor> two_steps(const config::Plan& plan, const runtime::World& world) {
   test::RankModel rank(plan, world);
   parallel::ParallelModel& model = *rank.model;
@@ -63,8 +63,8 @@ std::vector<at::Tensor> two_steps(const config::Plan& plan, const runtime::World
   return values;
 }
 
-// On the stand-in device what the host gives, but for roundings: the host's fused operators add in
-// another order.
+// Compares the stand-in device with the host, except for rounding: the host's fused operators sum
+// in another order.
 void check_against_host(const config::Plan& plan, int64_t ranks, double tolerance = 1e-4) {
   std::vector<at::Tensor> wanted(static_cast<size_t>(ranks));
   const auto values = [&](const runtime::World& world) {

@@ -1,5 +1,5 @@
-// Sequences that are packed into one, against transformers' (tests/data/hf/*/packed.safetensors,
-// made by scripts/fixtures/make_fixtures.py) and against the same sequences one by one.
+// Sequences packed into one, compared with transformers (tests/data/hf/*/packed.safetensors, made
+// by scripts/fixtures/make_fixtures.py) and with the same sequences one by one.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -9,8 +9,8 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/batch.h"
+#include "am/frameworks/open_weights.h"
 #include "am/nn/fused/device.h"
-#include "am/stored/tensor_source.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -29,13 +29,13 @@ double logits_apart(const std::string& family, int64_t world, const std::string&
                     const std::string& wanted) {
   const config::Plan plan = test::parse(plan_text(family, world, strategy));
   const std::string folder = test::data_path(cat("hf/", family));
-  const auto packed = stored::open_tensor_source(folder + "/packed.safetensors");
+  const auto packed = frameworks::open_tensor_source(folder + "/packed.safetensors");
   const at::Tensor ids = checkpoint::read_all(
-      *stored::open_tensor_source(folder + "/reference.safetensors"), "input_ids");
+      *frameworks::open_tensor_source(folder + "/reference.safetensors"), "input_ids");
   double apart = 0.0;
   runtime::run_ranks(world, [&](const runtime::World& each) {
     test::RankModel rank(plan, each);
-    checkpoint::load(*rank.model, *stored::open_tensor_source(folder + "/model.safetensors"));
+    checkpoint::load(*rank.model, *frameworks::open_tensor_source(folder + "/model.safetensors"));
     const at::Tensor logits = rank.model->forward(ids, checkpoint::read_all(*packed, "positions"));
     const at::Tensor full = rank.model->full_logits(logits);
     if (each.rank() == 0)
@@ -48,7 +48,7 @@ double logits_apart(const std::string& family, int64_t world, const std::string&
 
 TEST_CASE("packed sequences give transformers' logits") {
   const std::string family = GENERATE("llama", "mistral", "gemma3_text", "smollm3");
-  std::optional<nn::fused::PassForGpu> gpu;  // by flash attention (support/flash_stand_in.cpp)
+  std::optional<nn::fused::PassForGpu> gpu;  // for flash attention (support/flash_stand_in.cpp)
   if (GENERATE(false, true)) gpu.emplace();
   const std::string patched = "[strategy]\npatch_is_packed_sequence = true\n";
   const std::string tp = "tp_size = 2\n[strategy]\nsequence_parallel = true\n";
@@ -106,7 +106,7 @@ TEST_CASE("training keeps documents apart where the plan says so") {
     runtime::run_ranks(2, [&](const runtime::World& world) {
       Diagnostics diagnostics;
       const auto config = model::load_config(plan.resolve(plan.model.path), diagnostics);
-      train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+      train::Trainer trainer(job::make_job(plan, *config, world.size()), world,
                              run_folder::RunFolder(nowhere), {});
       const double mine = trainer.train_step(0).loss;
       if (world.rank() == 0) found = mine;

@@ -1,5 +1,5 @@
-// Every schedule, executed: the loss and the gradients of one rank, the actions that am-plan draws,
-// and no more micro-batches under way than it counts.
+// Every schedule, executed: loss and gradients equal those of one rank, the actions are those that
+// am-plan draws, and no more micro-batches are in flight than it counts.
 #include "am/parallel/pp/pipeline.h"
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/checkpoint/weights.h"
-#include "am/planner/precision.h"
+#include "am/layout/precision.h"
 #include "am/tensor/dtype.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -37,7 +37,7 @@ struct PipelineCase {
   int64_t virtual_stages = 1;
   int64_t microbatches = 4;
   int64_t rounds = 1;
-  int64_t inside = 1;  // ranks of a stage
+  int64_t inside = 1;  // ranks per stage
   std::string mesh = {}, strategy = {};
 
   std::string name() const {
@@ -46,7 +46,7 @@ struct PipelineCase {
   }
 };
 
-// The family's config with eight layers of its own kinds, in a folder of its own.
+// Writes the family's config with eight layers of its own kinds into a separate folder.
 std::string write_config(const std::string& family, const TemporaryFolder& folder) {
   Json config = Json::parse(read_file(test::data_path(cat("hf/", family, "/config.json"))));
   config[config.contains("n_layer") ? "n_layer" : "num_hidden_layers"] = 8;
@@ -97,7 +97,7 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 
 struct Outcome {
   double loss = 0;
-  NamedTensors gradients;  // whole
+  NamedTensors gradients;  // full gradients
 };
 
 // Collective.
@@ -124,7 +124,7 @@ Outcome on_one_rank(const PipelineCase& one, const std::string& folder, int64_t 
   return outcome;
 }
 
-// Of all of the rank's stages.
+// Returns the micro-batches in flight over all of the rank's stages.
 int64_t in_flight(const Pipeline& pipeline) {
   int64_t sum = 0;
   for (const auto& [number, stage] : pipeline.stages()) sum += stage.in_flight();
@@ -141,7 +141,7 @@ void check_case(const PipelineCase& one) {
   const auto lists = pipeline::with_communication(schedule);
   std::mutex mutex;
   Outcome got;
-  int64_t readers = 0;  // ranks of a stage that read samples of their own
+  int64_t readers = 0;  // ranks of a stage that read different samples
   runtime::run_ranks(one.pp * one.inside, [&](const runtime::World& world) {
     test::RankModel mine(plan, world);
     ParallelModel& model = *mine.model;
@@ -210,7 +210,8 @@ TEST_CASE("a pipeline is any family's", "[pipeline]") {
   check_case({.family = family, .schedule = schedule, .virtual_stages = virtual_stages});
 }
 
-// Of a tied head both ends of the pipeline have the weight: their gradients' sum is the model's.
+// With a tied head both ends of the pipeline hold the weight: the model's gradient is the sum of
+// theirs.
 TEST_CASE("a tied head is on the last stage", "[pipeline]") {
   const std::string sp = "sequence_parallel = true\n";
   const auto one = GENERATE_COPY(
@@ -262,7 +263,7 @@ TEST_CASE("an error says in which action it was", "[pipeline]") {
         said = error.what();
       }
       RANK_CHECK(said == "6 micro-batches are not whole rounds of the 4 of schedule gpipe");
-      // The first stage meets it in its third forward; the other one hears of it.
+      // The first stage detects it in its third forward; the other stage is notified.
       WrongToken wrong(4);
       mine.model->forward_backward(wrong, {});
     });

@@ -1,4 +1,4 @@
-// What a step takes where all tokens take the same experts is what am-plan says as its bound.
+// A step's memory when all tokens are routed to the same experts equals am-plan's bound.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -6,26 +6,27 @@
 #include <mutex>
 
 #include "am/base/text.h"
-#include "am/planner/memory.h"
+#include "am/predict/memory/memory.h"
 #include "am/tensor/memory_meter.h"
 #include "support/plans.h"
 
 namespace am::skewed_memory {
 namespace {
 
-// Without the optimizer, which no step is taken of.
-int64_t planned(const config::Plan& plan, planner::Routing routing) {
+// Without the optimizer, since no optimizer step runs.
+int64_t planned(const config::Plan& plan, predict::Routing routing) {
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  const auto sizes = planner::resolve_mesh(plan, 0, found);
-  const auto layout = planner::build_layout(plan, *config, *sizes, found);
-  const planner::MemoryComponents bytes =
-      planner::estimate_memory(plan, *config, *layout, 0, routing).components;
+  const auto sizes = layout::resolve_mesh(plan, 0, found);
+  const auto layout = layout::build_layout(plan, *config, *sizes, found);
+  const predict::MemoryComponents bytes =
+      predict::estimate_memory(plan, *config, *layout, 0, routing).components;
   return bytes.total() - bytes.optimizer;
 }
 
-// Forward and backward of a model whose parameters are zeros: all experts have the same score, and
-// every token takes the same ones. Of the fullest rank; `counts` of its tokens.
+// Runs forward and backward of a model whose parameters are zeros: all experts have equal scores,
+// so every token chooses the same ones. Returns the peak of the rank that holds most; `counts`:
+// tokens per expert.
 int64_t measured(const config::Plan& plan, std::vector<int64_t>& counts) {
   int64_t peak = 0;
   std::mutex mutex;
@@ -61,9 +62,9 @@ TEST_CASE("am-plan states a bound for experts that all tokens take") {
   const int64_t tokens = plan.train.seq_len * plan.train.micro_batch_size;
   CHECK(std::count(counts.begin(), counts.begin() + 6, tokens) == 2);
   INFO(model << ", checkpointing " << mode << ": " << got << " measured, "
-             << planned(plan, planner::Routing::kEven) << " planned where they are taken evenly");
-  CHECK(got <= 1.02 * static_cast<double>(planned(plan, planner::Routing::kSkewed)));
-  CHECK(planned(plan, planner::Routing::kSkewed) >= planned(plan, planner::Routing::kEven));
+             << planned(plan, predict::Routing::kEven) << " planned where they are taken evenly");
+  CHECK(got <= 1.02 * static_cast<double>(planned(plan, predict::Routing::kSkewed)));
+  CHECK(planned(plan, predict::Routing::kSkewed) >= planned(plan, predict::Routing::kEven));
 }
 
 TEST_CASE("am-plan states a bound for ranks whose experts all tokens take") {
@@ -76,11 +77,11 @@ TEST_CASE("am-plan states a bound for ranks whose experts all tokens take") {
                               cat("backend = \"gloo\"\nactivation_checkpointing = ", mode, "\n"))));
   std::vector<int64_t> counts;
   const auto got = static_cast<double>(measured(plan, counts));
-  const auto bound = static_cast<double>(planned(plan, planner::Routing::kSkewed));
+  const auto bound = static_cast<double>(planned(plan, predict::Routing::kSkewed));
   INFO(model << ", ep " << ep << ", checkpointing " << mode << ": " << got << " measured, "
-             << planned(plan, planner::Routing::kEven) << " planned where they are taken evenly");
+             << planned(plan, predict::Routing::kEven) << " planned where they are taken evenly");
   CHECK(got <= 1.02 * bound);
-  CHECK(got >= 0.7 * bound);  // of equal scores those taken may be of two ranks
+  CHECK(got >= 0.7 * bound);  // the experts chosen among equal scores may be on two ranks
 }
 
 }  // namespace am::skewed_memory

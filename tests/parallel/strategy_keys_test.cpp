@@ -1,12 +1,12 @@
-// Keys that change no result and no total: what a step does differently with them.
+// Keys that change no result and no total: their effect on the course of a step.
 //
-// Where each other key is held: sequence_parallel, tp_plan (transformers_test, loop_test,
+// Tests of the other keys: sequence_parallel, tp_plan (transformers_test, loop_test,
 // tp_selection_test), mp_policy's dtypes, defer_fsdp_grad_sync, reshard_after_forward,
 // bucket_cap_mb, disable_bucketing, zero_dp_strategy, fsdp_double_buffer (strategy_table_test,
 // memory_test), autocast_dtype (autocast_test), activation_checkpointing (checkpointing_test),
-// shard_placement, ignored_params (fully_shard_test, strategy_table_test),
-// offload_policy (planner/memory_test), check_for_nan_in_grad (megatron_fsdp_test), backend
-// (cli/run_backend_test); those that are refused or have no effect: planner/rule_cases_test,
+// shard_placement, ignored_params (fully_shard_test, strategy_table_test), offload_policy
+// (predict/memory_test), check_for_nan_in_grad (megatron_fsdp_test), backend
+// (cli/run_backend_test); keys that are refused or have no effect: rules/rule_cases_test,
 // cli/run_train_test.
 #include <ATen/ATen.h>
 
@@ -31,11 +31,12 @@ std::string large_table_plan(int64_t world, const std::string& strategy) {
              "\n[strategy]\n", strategy);
 }
 
-// The most bytes of messages under way when a collective was sent, in forward and in backward.
+// Largest number of bytes of pending messages when a collective was sent, in forward and in
+// backward.
 struct InFlight {
   int64_t forward = 0;
   int64_t backward = 0;
-  std::string order;  // of backward's collectives: g gathers, r reductions
+  std::string order;  // backward's collectives in order: g gathers, r reductions
 };
 
 InFlight in_flight(const std::string& strategy) {
@@ -62,7 +63,7 @@ InFlight in_flight(const std::string& strategy) {
   return most;
 }
 
-// Of a layer of table_large, gathered, in float32: q, k, v, o, gate, up, down and four norms.
+// Gathered float32 bytes of a layer of table_large: q, k, v, o, gate, up, down and four norms.
 constexpr int64_t kLayer =
     4 * (128 * 128 + 2 * 64 * 128 + 128 * 128 + 3 * 344 * 128 + 2 * 128 + 2 * 32);
 
@@ -80,13 +81,13 @@ TEST_CASE("prefetch depths say how many layers are on their way") {
   CHECK(in_flight(plan(3, 0)).forward == 3 * kLayer);
   const int64_t none = in_flight(plan(0, 0)).backward;
   CHECK(in_flight(plan(0, 2)).backward > none);
-  // The first layer's gather, which is the last one, is sent earlier.
+  // The first layer's gather, the last one in backward, is sent earlier.
   CHECK(in_flight(plan(0, 3)).order.rfind('g') < in_flight(plan(0, 2)).order.rfind('g'));
 }
 
 TEST_CASE("enable_fsdp2_prefetch gathers layers before they are asked for") {
-  // Backward of the last layer needs no gather, and its reduction follows; with prefetch the next
-  // layers' gathers come first.
+  // The last layer's backward needs no gather, and its reduction follows; with prefetch the gathers
+  // of the next layers precede the reduction.
   const std::string without = in_flight(kFullPrecision).order;
   const std::string with = in_flight(kFullPrecision + "enable_fsdp2_prefetch = true\n").order;
   CHECK(std::count(with.begin(), with.end(), 'g') ==
@@ -99,14 +100,15 @@ TEST_CASE("megatron_fsdp overlaps what its switches say") {
   const InFlight both = in_flight(optim);
   const InFlight late =
       in_flight(optim + "overlap_grad_reduce = false\noverlap_param_gather = false\n");
-  // Kept until the end, all gradients are messages that wait.
+  // Without overlap, all gradients are pending until the end.
   CHECK(late.backward > 2 * both.backward);
   CHECK(both.order == late.order);
 }
 
 TEST_CASE("overlap_param_gather gathers the next unit while one computes") {
   const std::string optim = "name = \"megatron_fsdp\"\nzero_dp_strategy = 1\n";
-  // One unit's gather at a time either way; with overlap it is sent before its own forward begins.
+  // One unit's gather at a time in both cases; with overlap it is sent before the unit's forward
+  // begins.
   const auto gathers_before_first_layer = [](const std::string& strategy) {
     const config::Plan plan = test::parse(large_table_plan(2, strategy));
     int64_t sent = 0;
@@ -149,7 +151,7 @@ TEST_CASE("mp_policy casts inputs and outputs where it says so") {
         std::pair(at::kBFloat16, at::kBFloat16));
   CHECK(types("param_dtype = \"float32\", cast_forward_inputs = true, output_dtype = "
               "\"float16\"") == std::pair(at::kFloat, at::kHalf));
-  // What is left out: parameters in bfloat16, inputs and outputs as they come.
+  // Defaults: parameters in bfloat16, inputs and outputs without casts.
   CHECK(types("") == std::pair(at::kFloat, at::kBFloat16));
   CHECK(types("param_dtype = \"float32\"") == std::pair(at::kFloat, at::kFloat));
 }

@@ -1,4 +1,4 @@
-// Strategies by name: of programs, of plugins; and names of all kinds of classes.
+// Strategies by name, from programs and from plugins; and valid and invalid class names.
 #include "am/parallel/strategy.h"
 
 #include <ATen/ATen.h>
@@ -9,8 +9,8 @@
 
 #include "am/base/error.h"
 #include "am/compat/imports.h"
+#include "am/layout/tp_plugin.h"
 #include "am/model/layer_class.h"
-#include "am/planner/tp_plugin.h"
 #include "am/train/trainer.h"
 #include "support/model_step.h"
 #include "support/rank_check.h"
@@ -31,7 +31,7 @@ Parallelized keep_whole(const StrategyInput& input) {
   return made;
 }
 
-// The rule of FSDP2, because nothing is said.
+// Uses FSDP2's resharding rule, as the default.
 Parallelized by_rule(const StrategyInput& input) {
   Parallelized made;
   made.vocabulary_slice = prepare_decoder(input);
@@ -46,7 +46,8 @@ config::Plan plan() {
       "output_dtype = \"float32\" }\n");
 }
 
-// The names of the units that stay gathered after a forward pass under `strategy`, on rank 0.
+// Returns the names of the units that stay gathered after a forward pass under `strategy`, on rank
+// 0.
 std::vector<std::string> gathered_after_forward(const std::string& strategy) {
   std::vector<std::string> names;
   runtime::run_ranks(2, [&](const runtime::World& world) {
@@ -126,13 +127,13 @@ TEST_CASE("a trainer trains under a strategy of one's own, on the plan's curve")
     runtime::run_ranks(2, [&](const runtime::World& world) {
       Diagnostics found;
       const auto config = model::load_config(plan.resolve(plan.model.path), found);
-      train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+      train::Trainer trainer(job::make_job(plan, *config, world.size()), world,
                              run_folder::RunFolder(folder / "no-such-run"), {}, name);
       for (int64_t step = 0; step < plan.train.max_steps; ++step) {
         const double loss = trainer.train_step(step).loss;
         if (world.rank() == 0) losses[name].push_back(loss);
       }
-      // Its rule: a forward pass leaves every unit gathered.
+      // The custom strategy's rule: a forward pass leaves every unit gathered.
       const at::NoGradGuard no_grad;
       trainer.model().forward(at::zeros({1, 16}, at::TensorOptions(at::kLong)));
       const auto& groups = trainer.model().data_parallel().groups();

@@ -1,4 +1,4 @@
-// When backward passes reduce gradients, for each strategy.
+// Backward passes that reduce gradients, for each strategy.
 #include "am/parallel/sync_ctx.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ config::Plan plan_of(const std::string& strategy) {
       strategy + "\"\n");
 }
 
-// Inside the scope, and after it.
+// Returns whether gradients are synchronised inside the scope, and after it.
 std::pair<bool, bool> syncs(DataParallel& model, const config::DistributedConfig& strategy,
                             bool is_optim_step, bool defer) {
   model.set_requires_gradient_sync(true);

@@ -1,5 +1,5 @@
-// Logits, loss and gradients against transformers' on the same weights (tests/data/hf, made by
-// scripts/fixtures/make_fixtures.py), on one rank and under layouts that cut everything.
+// Logits, loss and gradients compared with transformers' on the same weights (tests/data/hf, made
+// by scripts/fixtures/make_fixtures.py), on one rank and under layouts that shard all dims.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/frameworks/open_weights.h"
 #include "am/stored/tensor_source.h"
 #include "support/plans.h"
 
@@ -41,7 +42,7 @@ std::vector<test::LayoutCase> float32_layouts() {
        cat("[mesh]\nworld_size = 4\ntp_size = 2\n[strategy]\nname = \"fsdp2\"\nsequence_parallel = "
            "true\n",
            kFullPrecision)},
-      // Of most families more ranks than key heads.
+      // More ranks than key heads for most families.
       {"tp 4, sequence parallel", 4,
        cat("[mesh]\nworld_size = 4\ntp_size = 4\n[strategy]\nname = \"fsdp2\"\nsequence_parallel = "
            "true\n",
@@ -49,7 +50,7 @@ std::vector<test::LayoutCase> float32_layouts() {
   };
 }
 
-// `taken`: how many tokens took each expert, layer after layer.
+// `taken`: tokens routed to each expert, layer by layer.
 void check_choice(const std::vector<int64_t>& taken, const model::DecoderSpec& spec,
                   const stored::TensorSource& reference) {
   std::vector<int64_t> wanted;
@@ -63,15 +64,15 @@ void check_choice(const std::vector<int64_t>& taken, const model::DecoderSpec& s
   CHECK(taken == wanted);
 }
 
-// Every data-parallel rank computes the whole batch here, so gradients come out dp times too large.
+// Every data-parallel rank computes the whole batch here, so gradients are dp times too large.
 void compare(const test::LayoutCase& layout, const std::string& family) {
   const config::Plan plan = test::parse(plan_text(family, layout));
   const auto reference =
-      stored::open_tensor_source(test::data_path(cat("hf/", family, "/reference.safetensors")));
+      frameworks::open_tensor_source(test::data_path(cat("hf/", family, "/reference.safetensors")));
   std::mutex mutex;
   runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(*rank.model, *stored::open_tensor_source(
+    checkpoint::load(*rank.model, *frameworks::open_tensor_source(
                                       test::data_path(cat("hf/", family, "/model.safetensors"))));
     const at::Tensor labels = checkpoint::read_all(*reference, "labels");
     const at::Tensor logits = rank.model->forward(checkpoint::read_all(*reference, "input_ids"));
@@ -94,7 +95,7 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
     differences.emplace_back("loss",
                              test::relative_difference((loss / count).view({1}),
                                                        checkpoint::read_all(*reference, "loss")));
-    for (const planner::ParameterLayout& parameter : rank.layout.parameters) {
+    for (const layout::ParameterLayout& parameter : rank.layout.parameters) {
       if (!parameter.trainable) continue;
       differences.emplace_back(
           parameter.name,
@@ -119,7 +120,7 @@ TEST_CASE("logits, loss and gradients equal transformers'") {
       "falcon-7b", "falcon-rw", "mixtral", "qwen2_moe", "qwen3_moe", "qwen3_moe-dense",
       "deepseek_v2-dense", "deepseek_v3-dense", "deepseek_v2", "deepseek_v3", "gpt_oss");
   for (const auto& layout : float32_layouts()) {
-    // Its query heads lie beside their key head, and stay there.
+    // Its query heads are stored next to their key head and cannot be separated.
     if (family == "falcon" && layout.name == "tp 4, sequence parallel") continue;
     if (!test::runs(plan_text(family, layout), layout.ranks)) continue;
     DYNAMIC_SECTION(family << ", " << layout.name) { compare(layout, family); }

@@ -21,7 +21,7 @@ config::Plan plan_for(int64_t tp) {
           "\"float32\", reduce_dtype = \"float32\", output_dtype = \"float32\" }\n"));
 }
 
-// What the pass says; empty where it ends well.
+// Returns the error of the pass; empty if it succeeds.
 std::string refusal(parallel::ParallelModel& model, const at::Tensor& ids,
                     const at::Tensor& labels) {
   try {
@@ -50,7 +50,7 @@ TEST_CASE("an id or a label outside the vocabulary is the same error under every
                  cat("token id ", bad, " is outside the vocabulary of 97"));
     }
     RANK_CHECK(refusal(*rank.model, good, good).empty());
-    // As in PyTorch, this one value stands for a label that is not counted.
+    // As in PyTorch, this value marks a label that is ignored.
     at::Tensor ignored = good.clone();
     ignored[0][3] = parallel::kIgnoreIndex;
     RANK_CHECK(refusal(*rank.model, good, ignored).empty());

@@ -12,7 +12,7 @@ using am::test::about;
 
 namespace {
 
-// Two ranks, two micro-batches; the tests break it.
+// Two ranks, two micro-batches; the tests corrupt it.
 const std::string kGood = "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n";
 
 std::vector<std::string> errors(const std::string& text) {
@@ -42,7 +42,7 @@ TEST_CASE("every schedule comes back from its CSV", "[schedule]") {
     const int64_t v = name == "gpipe" || name == "1f1b" ? 1 : 2;
     for (const int64_t mb : {4, 8, 12}) {
       const am::pipeline::PipelineShape shape{std::string(name), 4, v, mb};
-      if (violated_demand(shape)) continue;
+      if (violated_constraint(shape)) continue;
       INFO(about(shape));
       const auto schedule = make_schedule(shape);
       Diagnostics found;
@@ -72,7 +72,7 @@ TEST_CASE("what is wrong with a schedule is found where it stands", "[schedule]"
   CHECK(am::starts_with(only("0F0,0F1,,0X0,,0B1\n,1F0,1B0,1F1,1B1\n"),
                         "s.csv:1:10+3 schedule.syntax \"0X0\" is not an action"));
   CHECK(only("0F0,0F1,0SEND_F1,0B0,,0B1\n,1F0,1B0,1F1,1B1\n") ==
-        "s.csv:1:9+8 schedule.syntax 0SEND_F1 is no pass");
+        "s.csv:1:9+8 schedule.syntax 0SEND_F1 is not a pass");
   CHECK(only("0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1,1F1\n") ==
         "s.csv:2:18+3 schedule.passes 1F1: stage 1 has this pass on micro-batch 1 already");
   CHECK(only("0F0,0F1,,0B0,,\n,1F0,1B0,1F1,1B1\n") ==
@@ -82,25 +82,25 @@ TEST_CASE("what is wrong with a schedule is found where it stands", "[schedule]"
   CHECK(only("0F0,0F1,,0B0,0W0,0B1\n,1F0,1B0,1F1,1B1\n") ==
         "s.csv:1:14+3 schedule.passes 0W0: stage 0 has this pass on micro-batch 0 already");
   CHECK(only("0B0,0F0,0F1,0B1\n,1F0,1B0,1F1,1B1\n") ==
-        "s.csv:1:1+3 schedule.order 0B0 stands before 0F0");
+        "s.csv:1:1+3 schedule.order 0B0 comes before 0F0");
   CHECK(only("0F0,0F1,,0W0,0I0,0B1\n,1F0,1B0,1F1,1B1\n") ==
-        "s.csv:1:10+3 schedule.order 0W0 stands before 0I0");
+        "s.csv:1:10+3 schedule.order 0W0 comes before 0I0");
   CHECK(only("0F0,0F1,,0B0,,\n,1F0,1B0,1F1,1B1,0B1\n") ==
         "s.csv:2:18+3 schedule.owner 0B1: stage 0 is on rank 0 already");
   CHECK(only("0F0,0F1,0B0,0B1\n\n1F0,1B0,1F1,1B1\n") ==
         "s.csv:2:1+1 schedule.passes rank 1 has no pass");
   CHECK(errors("").front() ==
-        "s.csv:0:0+1 schedule.syntax the file has no line: a schedule has one a rank");
+        "s.csv:0:0+1 schedule.syntax the file has no line: a schedule has one line per rank");
 }
 
 TEST_CASE("a deadlock names every rank that waits", "[schedule]") {
   const auto found = errors("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n");
   REQUIRE(found.size() == 2);
   CHECK(found[0] ==
-        "s.csv:1:5+3 schedule.deadlock rank 0 waits here for ever: 0B0 needs the backward of "
+        "s.csv:1:5+3 schedule.deadlock rank 0 waits here forever: 0B0 needs the backward of "
         "stage 1 on micro-batch 0");
   CHECK(found[1] ==
-        "s.csv:2:1+3 schedule.deadlock rank 1 waits here for ever: 1F1 needs the forward of stage "
+        "s.csv:2:1+3 schedule.deadlock rank 1 waits here forever: 1F1 needs the forward of stage "
         "0 on micro-batch 1");
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("absurd numbers make no absurd tables", "[schedule]") {
   CHECK(only(text + ",1900F0,0F1900\n").find("names 1901 stages and 1901") != std::string::npos);
 }
 
-// Whatever is done to a file, reading it ends, and what is accepted can be executed.
+// Reading a corrupted file always ends, and an accepted one can be executed.
 TEST_CASE("damaged files are refused or good", "[schedule]") {
   std::mt19937 random(3);
   const std::string alphabet = "0123456789FBIW,\n;()OVERLAP_F_B \"";

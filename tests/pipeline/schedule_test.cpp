@@ -13,7 +13,7 @@
 using am::pipeline::make_schedule;
 using am::pipeline::PipelineShape;
 using am::pipeline::Schedule;
-using am::pipeline::violated_demand;
+using am::pipeline::violated_constraint;
 using am::test::about;
 using am::test::pytorch_orders;
 using am::test::row;
@@ -22,7 +22,7 @@ TEST_CASE("orders are PyTorch's, bubbles included", "[schedule]") {
   const std::string name =
       GENERATE(as<std::string>(), "gpipe", "1f1b", "looped_bfs", "interleaved_1f1b",
                "interleaved_zero_bubble", "zbv_zero_bubble", "dual_pipe_v");
-  // PyTorch's classes for one stage a rank keep no order with bubbles.
+  // PyTorch's classes for one stage per rank keep no order with bubbles.
   const bool bubbles = name != "gpipe" && name != "1f1b";
   for (const auto& wanted : pytorch_orders(name)) {
     if (!wanted.form.empty()) continue;
@@ -45,7 +45,8 @@ TEST_CASE("with communication they are what PyTorch's runtime executes", "[sched
     if (wanted.form != "lowered") continue;
     INFO(about(wanted.shape));
     Schedule schedule = make_schedule(wanted.shape);
-    // Bubbles take part in whose turn it is. PyTorch lowers gpipe and 1f1b without any.
+    // Bubbles affect the turns in PyTorch's lowering, except for gpipe and 1f1b, which it lowers
+    // without bubbles.
     for (auto& list : schedule.ranks) {
       std::erase_if(list, [&](const auto& slot) {
         return slot.is_bubble() && (name == "gpipe" || name == "1f1b");
@@ -67,7 +68,7 @@ TEST_CASE("the sizes that PyTorch refuses are refused", "[schedule]") {
     for (const auto& wanted : pytorch_orders(name)) {
       INFO(about(wanted.shape));
       const bool legal = wanted.form != "refused";
-      CHECK(violated_demand(wanted.shape).has_value() != legal);
+      CHECK(violated_constraint(wanted.shape).has_value() != legal);
       refused += legal ? 0 : 1;
       if (!legal) CHECK_THROWS_AS(make_schedule(wanted.shape), am::Error);
     }
@@ -85,22 +86,22 @@ TEST_CASE("the nearest legal sizes are legal", "[schedule]") {
                         .pp = 2 + below(40),
                         .virtual_stages = 1 + below(4),
                         .microbatches = 1 + below(100)};
-    const auto demand = violated_demand(shape);
-    if (!demand.has_value()) continue;
-    INFO(about(shape) << ": " << demand->message);
+    const auto constraint = violated_constraint(shape);
+    if (!constraint.has_value()) continue;
+    INFO(about(shape) << ": " << constraint->message);
     ++violated;
-    REQUIRE_FALSE(demand->nearest.empty());
-    for (const int64_t value : demand->nearest) {
+    REQUIRE_FALSE(constraint->nearest.empty());
+    for (const int64_t value : constraint->nearest) {
       PipelineShape other = shape;
-      (demand->key == "microbatches" ? other.microbatches : other.virtual_stages) = value;
-      const auto next = violated_demand(other);
-      CHECK((!next.has_value() || next->key != demand->key));
+      (constraint->key == "microbatches" ? other.microbatches : other.virtual_stages) = value;
+      const auto next = violated_constraint(other);
+      CHECK((!next.has_value() || next->key != constraint->key));
     }
-    if (!demand->instead.empty()) {
+    if (!constraint->instead.empty()) {
       PipelineShape other = shape;
-      other.schedule = demand->instead;
-      const auto next = violated_demand(other);
-      CHECK((!next.has_value() || next->key != demand->key));
+      other.schedule = constraint->instead;
+      const auto next = violated_constraint(other);
+      CHECK((!next.has_value() || next->key != constraint->key));
     }
   }
   CHECK(violated > 500);
@@ -113,17 +114,17 @@ TEST_CASE("absurd sizes are refused without listing anything", "[schedule]") {
     for (const int64_t huge : {int64_t{1} << 21, int64_t{1000000000}, kMost}) {
       INFO(name << " " << huge);
       const std::string schedule(name);
-      CHECK(violated_demand({schedule, 4, stages, huge})->key == "microbatches");
-      CHECK(violated_demand({schedule, huge, stages, 8})->key == "microbatches");
-      CHECK(violated_demand({schedule, huge, stages, huge}).has_value());
-      CHECK(violated_demand({schedule, huge, huge, huge}).has_value());
+      CHECK(violated_constraint({schedule, 4, stages, huge})->key == "microbatches");
+      CHECK(violated_constraint({schedule, huge, stages, 8})->key == "microbatches");
+      CHECK(violated_constraint({schedule, huge, stages, huge}).has_value());
+      CHECK(violated_constraint({schedule, huge, huge, huge}).has_value());
       CHECK_THROWS_AS(make_schedule({schedule, 4, stages, huge}), am::Error);
     }
-    CHECK(violated_demand({std::string(name), 4, stages, 0}).has_value());
-    CHECK(violated_demand({std::string(name), 0, stages, 8}).has_value());
-    CHECK(violated_demand({std::string(name), 4, -1, 8}).has_value());
+    CHECK(violated_constraint({std::string(name), 4, stages, 0}).has_value());
+    CHECK(violated_constraint({std::string(name), 0, stages, 8}).has_value());
+    CHECK(violated_constraint({std::string(name), 4, -1, 8}).has_value());
   }
-  CHECK(violated_demand({"dfs", 4, 1, 8})->key == "schedule");
+  CHECK(violated_constraint({"dfs", 4, 1, 8})->key == "schedule");
 }
 
 TEST_CASE("any legal sizes give a schedule that runs to its end", "[schedule]") {
@@ -135,12 +136,12 @@ TEST_CASE("any legal sizes give a schedule that runs to its end", "[schedule]") 
                         .pp = 1 + static_cast<int64_t>(random() % 12),
                         .virtual_stages = 1 + static_cast<int64_t>(random() % 4),
                         .microbatches = 1 + static_cast<int64_t>(random() % 40)};
-    if (violated_demand(shape)) continue;
+    if (violated_constraint(shape)) continue;
     INFO(about(shape));
     ++made;
     const Schedule schedule = make_schedule(shape);
     CHECK(am::pipeline::validate(schedule).empty());
-    // Executed, every message is sent once and received once, in one order on both sides.
+    // Every message is sent once and received once, in the same order on both sides.
     const auto lists = am::pipeline::with_communication(schedule);
     std::vector<std::string> sent(static_cast<size_t>(shape.pp * shape.pp));
     std::vector<std::string> received(sent.size());
@@ -172,7 +173,7 @@ TEST_CASE("any legal sizes give a schedule that runs to its end", "[schedule]") 
   CHECK(made > 300);
 }
 
-// Column k of all lists is one moment: what a pass needs was made in an earlier column.
+// Column k of all lists is one moment: the inputs of a pass come from an earlier column.
 TEST_CASE("gpipe and 1f1b wait only as long as they must", "[schedule]") {
   const Schedule gpipe = make_schedule({"gpipe", 3, 1, 2});
   CHECK(row(gpipe.ranks[0]) == "0F0,0F1,,,,,0B0,0B1");

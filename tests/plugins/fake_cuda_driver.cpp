@@ -1,5 +1,5 @@
-// A driver that shows FAKE_GPUS GPUs, or whose start fails with FAKE_CUDA_ERROR; as libcuda.so.1 in
-// LD_LIBRARY_PATH it lets a test see what is said on a GPU machine that lacks the rest.
+// A driver that reports FAKE_GPUS GPUs, or whose start fails with FAKE_CUDA_ERROR. As libcuda.so.1
+// in LD_LIBRARY_PATH it lets a test check messages for a GPU machine that lacks other parts.
 #include <cstdlib>
 
 extern "C" {

@@ -1,4 +1,4 @@
-// A driver's library with two GPUs, of which the second is the smaller and fuller one.
+// A driver library with two GPUs, of which the second has less memory, and less of it free.
 #include <cstdio>
 
 extern "C" {

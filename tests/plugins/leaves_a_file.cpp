@@ -1,9 +1,9 @@
-// A library whose constructor writes the file that AM_TEST_MARK names: what loading it does, before
-// any of its functions is called.
+// A library whose constructor writes the file named by AM_TEST_MARK, to detect loading before any
+// of its functions is called.
 #include <cstdio>
 #include <cstdlib>
 
-#include "am/planner/tp_plan_abi.h"
+#include "am/layout/tp_plan_abi.h"
 
 namespace {
 

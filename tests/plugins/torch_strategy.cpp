@@ -1,11 +1,11 @@
-// Strategies in a shared library, as find_parallel_strategy("torch_strategy.so:whole") names them.
+// Strategies in a shared library, named as in find_parallel_strategy("torch_strategy.so:whole").
 #include <utility>
 
 #include "am/parallel/strategy.h"
 
 namespace {
 
-// Sharded, in float32, and never freed.
+// Sharded, in float32, and never resharded after a gather.
 am::parallel::Parallelized keep_whole(const am::parallel::StrategyInput& input) {
   am::parallel::Parallelized made;
   made.vocabulary_slice = am::parallel::prepare_decoder(input);

@@ -1,5 +1,5 @@
-// Tensor-parallel plans in a shared library, as `tp_plan = "tp_plan.so:good"` names them.
-#include "am/planner/tp_plan_abi.h"
+// Tensor-parallel plans in a shared library, named as in `tp_plan = "tp_plan.so:good"`.
+#include "am/layout/tp_plan_abi.h"
 
 AM_TP_PLAN(good) {
   return "\"model.layers.*.mlp.{gate,up}_proj\" = \"colwise\"\n"

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The message of require(); empty where the folder is held.
+// Returns the error message of require(); empty if the folder is held.
 std::string lost(const HeldFolder& held) {
   try {
     held.require();

@@ -1,4 +1,4 @@
-// RUN/result.json: nobody takes an earlier job's numbers for its own.
+// RUN/result.json: a job never reports the numbers of an earlier job.
 #include "am/run_folder/job_record.h"
 
 #include <catch2/catch.hpp>
@@ -29,12 +29,12 @@ TEST_CASE("an outcome is told to the job's launchers alone") {
   const RunFolder run(folder.path());
   CHECK_FALSE(read_outcome(run, "a").steps);
   write_metrics(run, 0, 20);
-  CHECK_FALSE(read_outcome(run, "a").steps);  // an older am-run's
+  CHECK_FALSE(read_outcome(run, "a").steps);  // written by an older am-run
   JobRecord record = begin_record(run, {"a", {"a", "b"}}, 20);
   CHECK(read_outcome(run, "a").steps == 20);
   CHECK(read_outcome(run, "a").trained_steps == 0);
   CHECK_FALSE(read_outcome(run, "a").loss);
-  write_metrics(run, 20, 22);  // and then it failed
+  write_metrics(run, 20, 22);  // then the job failed
   for (const char* launcher : {"a", "b"}) {
     const JobOutcome outcome = read_outcome(run, launcher);
     CHECK(outcome.steps == 22);
@@ -77,15 +77,34 @@ TEST_CASE(
   JobRecord record = begin_record(run, {"a", {"a"}}, 0);
   CHECK_THROWS_AS(write_record_in_place(RunFolder(folder / "none"), record), Error);
   write_metrics(run, 0, 3);
-  record.steps = 5;  // a full disk took three lines
+  record.steps = 5;  // beyond the metrics, as after a full disk
   record.loss = 0.25;
   write_record_in_place(run, record);
   CHECK(read_outcome(run, "a").steps == 5);
   CHECK(read_outcome(run, "a").loss == 0.25);
   record.steps = 2;
-  write_record_in_place(run, record);  // shorter than what was there
+  write_record_in_place(run, record);  // shorter than the previous content
   CHECK(read_outcome(run, "a").steps == 3);
   CHECK(read_outcome(run, "a").trained_steps == 3);
+}
+
+TEST_CASE("a job that goes on keeps the time of its failed attempts, another job does not") {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.path());
+  JobRecord record = begin_record(run, {"a", {"a"}}, 0);
+  CHECK_FALSE(read_outcome(run, "a").time);
+  record.steps = 5;
+  record.time[Phase::kSteps] = 8.0;
+  record.time.save(4);
+  record.time[Phase::kSteps] = 10.0;
+  record.time.until = 100.0;
+  write_record_in_place(run, record);
+  write_metrics(run, 0, 6);  // one step more than the record
+  CHECK(read_outcome(run, "a").time->total() == 10.0);
+  const JobTime time = begin_record(run, {"a", {"a"}}, 4).time;
+  CHECK((time.failures == 1 && time.steps_again == 2));
+  CHECK((time[Phase::kSteps] == 8.0 && time[Phase::kStepsAgain] == 2.0));
+  CHECK(begin_record(run, {"b", {"b"}}, 4).time.total() == 0.0);
 }
 
 }  // namespace am::run_folder

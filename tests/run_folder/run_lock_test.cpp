@@ -52,7 +52,7 @@ std::string refusal_in(const TemporaryFolder& folder, const LockOptions& options
   return "taken";
 }
 
-// No process has this id.
+// An id that no process has.
 constexpr int64_t kNobody = 4'194'999;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// index.json: kept, merged, and refused where it lies.
+// index.json: writing and reading, merging, and errors with their place.
 #include "am/run_folder/shard_index.h"
 
 #include <catch2/catch.hpp>
@@ -55,6 +55,32 @@ TEST_CASE("ranks' indices become one, which is kept") {
   CHECK_THROWS_WITH(merge(parts), Catch::Contains("layers.10.w: two ranks disagree"));
 }
 
+TEST_CASE("an index is read as far as one wants it") {
+  const std::string text = to_json_text(merge({of_rank(0), of_rank(1)}));
+  IndexVisit visit;
+  visit.wants = [](const std::string& name) { return name == "layers.10.w"; };
+  size_t seen = 0;
+  visit.see = [&](IndexedTensor& tensor) {
+    seen += tensor.boxes.size();
+    std::erase_if(tensor.boxes, [](const IndexedBox& box) { return box.file == 0; });
+  };
+  const ShardIndex part = parse_shard_index(text, "index.json", visit);
+  CHECK(seen == 2);
+  REQUIRE(part.tensors.size() == 3);
+  CHECK(part.tensors[2].boxes.size() == 1);
+  CHECK(part.tensors[2].shape == Shape{4, 3});
+  // Files after the tensors, as another program may write them.
+  const size_t files = text.find("\"files\""), tensors = text.find("\"tensors\"");
+  const size_t end = text.rfind('}');
+  const std::string turned = text.substr(0, files) + text.substr(tensors, end - tensors) + "," +
+                             text.substr(files, text.rfind(',', tensors) - files) + "}";
+  CHECK(to_json_text(parse_shard_index(turned, "i")) == text);
+  CHECK(to_json_text(parse_shard_index(turned, "i", visit)) == to_json_text(part));
+  // A truncated index is invalid, even if tensors are skipped.
+  CHECK_THROWS_WITH(parse_shard_index(turned.substr(0, turned.size() - 2), "i", visit),
+                    Catch::Contains("i: byte"));
+}
+
 TEST_CASE("names of any kind are kept") {
   ShardIndex index = of_rank(0);
   index.tensors[1].name = "a\"b\\c\n\xc3\xa9";
@@ -63,9 +89,10 @@ TEST_CASE("names of any kind are kept") {
 
 TEST_CASE("an index that lies is refused with its tensor") {
   const std::string text = to_json_text(of_rank(0));
-  CHECK_THAT(problem_of(text, "automesh-index", "something"), Catch::Contains("no index"));
+  CHECK_THAT(problem_of(text, "automesh-index", "something"), Catch::Contains("not an index"));
   CHECK_THAT(problem_of(text, "\"version\":1", "\"version\":9"), Catch::Contains("version 9"));
-  CHECK_THAT(problem_of(text, "__0_0.distcp", "../__0_0"), Catch::Contains("no name of a file"));
+  CHECK_THAT(problem_of(text, "__0_0.distcp", "../__0_0"),
+             Catch::Contains("not the name of a file"));
   CHECK_THAT(problem_of(text, "float32", "float33"), Catch::Contains("layers.10.w: dtype"));
   CHECK_THAT(problem_of(text, "[4,3]", "[4,2]"), Catch::Contains("leaves the tensor"));
   CHECK_THAT(problem_of(text, "[0,4096", "[1,4096"), Catch::Contains("a box of file 1"));

@@ -1,4 +1,4 @@
-// Which step folders are whole, and how they come and go.
+// Complete step folders, and their creation and removal.
 #include "am/run_folder/step_folders.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A step folder of two ranks, each with one value.
+// Writes a step folder of two ranks, each with one value.
 void write_step(const fs::path& folder, const std::vector<JobStep>& lineage,
                 const std::string& save_id = "save-1") {
   fs::create_directories(folder);
@@ -148,11 +148,11 @@ TEST_CASE("a finished folder takes the place of another one") {
 TEST_CASE("what a killed job had begun is ended") {
   const TemporaryFolder folder;
   write_step(folder / "step-4", kJobA);
-  write_step(folder / "step-4.old", kJobA);  // its successor has come
+  write_step(folder / "step-4.old", kJobA);  // its successor is complete
   write_step(folder / "step-6.old", kJobA);  // killed between two renames
   write_step(folder / "step-6.tmp", kJobA);
-  write_step(folder / "step-9.tmp", kJobA);      // half written
-  write_step(folder / "step-2.dropped", kJobA);  // half deleted
+  write_step(folder / "step-9.tmp", kJobA);      // partly written
+  write_step(folder / "step-2.dropped", kJobA);  // partly deleted
   write_step(folder / "step-8.superseded", kJobA);
   fs::create_directory(folder / "mine.tmp");
   const auto done = clean_up(folder.path());
@@ -183,10 +183,10 @@ TEST_CASE("keep counts and deletes what lies on the job's own way alone") {
   const std::vector<JobStep> own = {{"a", 0}, {"b", 20}};
   write_step(folder / "step-10", kJobA);
   write_step(folder / "step-20", kJobA);
-  write_step(folder / "step-25", kJobA);  // beyond the step from which b went on
+  write_step(folder / "step-25", kJobA);  // after the step from which b resumed
   write_step(folder / "step-5", {{"stranger", 0}});
-  write_step(folder / "step-6", {}, "");    // an older am-run's
-  fs::create_directory(folder / "step-7");  // nobody's
+  write_step(folder / "step-6", {}, "");    // written by an older am-run
+  fs::create_directory(folder / "step-7");  // without content
   const std::set<std::string> strangers = {"step-25", "step-5", "step-6", "step-7"};
   const auto left = [&] {
     std::set<std::string> names = names_in(folder);
@@ -197,7 +197,7 @@ TEST_CASE("keep counts and deletes what lies on the job's own way alone") {
   CHECK(left() == std::set<std::string>{"step-10", "step-20"});
   write_step(folder / "step-30", own);
   drop_old(folder.path(), 2, own);
-  CHECK(left() == std::set<std::string>{"step-20", "step-30"});  // the base of b is kept
+  CHECK(left() == std::set<std::string>{"step-20", "step-30"});  // keeps the step b began from
   write_step(folder / "step-40", own);
   drop_old(folder.path(), 2, own);
   CHECK(left() == std::set<std::string>{"step-30", "step-40"});

@@ -23,7 +23,7 @@ c10::AcceleratorError device_assert() {
   return {kHere, 710, "CUDA error: device-side assert triggered\nmore lines"};
 }
 
-// A backend whose GPU fails while it reduces.
+// A backend whose GPU fails during a reduction.
 class FailingBackend final : public c10d::Backend {
  public:
   FailingBackend(int rank, int size, std::function<void()> fail)
@@ -55,6 +55,16 @@ TEST_CASE("NCCL's report of a CUDA error is the GPU's own too") {
   CHECK(device_error(error, kGpu));
   CHECK_FALSE(
       device_error(c10::DistBackendError(kHere, "NCCL error: remote process exited"), kGpu));
+}
+
+TEST_CASE("failures of CUDA's libraries are the GPU's own") {
+  const c10::Error product(kHere, "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `f`");
+  const auto error = device_error(product, kGpu);
+  REQUIRE(error);
+  CHECK(std::string(error->what()) ==
+        "GPU 3 failed: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `f`");
+  CHECK(device_error(c10::Error(kHere, "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"), kGpu));
+  CHECK_FALSE(device_error(c10::Error(kHere, "a plan without CUDA error: none"), kGpu));
 }
 
 TEST_CASE("memory that ran out is told from other errors") {

@@ -1,4 +1,4 @@
-// Which engine serves which tensors, and what is said where NCCL cannot run. On a GPU:
+// The engines for each kind of tensor, and the messages if NCCL cannot run. For tests on a GPU see
 // tests/cuda/nccl_test.cpp.
 #include "am/runtime/engine.h"
 
@@ -17,7 +17,7 @@ namespace am::runtime {
 
 namespace {
 
-// A collective of an engine whose end the host does not wait for.
+// A collective of an engine whose wait() does not block the host.
 class FakeObserver : public c10d::Work {
  public:
   bool isCompleted() override {
@@ -127,6 +127,16 @@ TEST_CASE("NCCL's settings are defaults: what the user has set stays") {
   CHECK(std::getenv("TORCH_FR_DUMP_TEMP_FILE") == std::string("/run/logs/flight-recorder-rank-"));
 }
 
+TEST_CASE("a GPU's allocator expands its segments, unless the user says something of it") {
+  const Environment name("PYTORCH_ALLOC_CONF", nullptr);
+  const Environment old_name("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64");
+  set_nccl_defaults();
+  CHECK(std::getenv("PYTORCH_ALLOC_CONF") == nullptr);
+  ::unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+  set_nccl_defaults();
+  CHECK(std::getenv("PYTORCH_ALLOC_CONF") == std::string("expandable_segments:True"));
+}
+
 TEST_CASE("ranks that share a GPU have settings of their own, where the user has set none") {
   const Environment ranks("AM_RANKS_PER_GPU", "4");
   const Environment many("NCCL_MULTI_RANK_GPU_ENABLE", nullptr);
@@ -162,7 +172,7 @@ TEST_CASE("ranks that share a GPU take an NCCL that can") {
     require_shared_gpus(22809);
     FAIL("accepted");
   } catch (const Error& error) {
-    CHECK_THAT(error.what(), Contains("2 ranks a GPU take NCCL 2.30.0") && Contains("2.28.9"));
+    CHECK_THAT(error.what(), Contains("2 ranks per GPU need NCCL 2.30.0") && Contains("2.28.9"));
     CHECK_THAT(error.hint(), Contains("LD_PRELOAD") && Contains("cuda:gloo"));
   }
   ::setenv("AM_RANKS_PER_GPU", "none", 1);

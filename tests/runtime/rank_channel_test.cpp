@@ -1,5 +1,5 @@
-// Messages from one rank to another, through memory and over Gloo: their order, who is named when
-// one does not come, and how a mesh connects its ranks.
+// Messages between two ranks, through memory and over Gloo: their order, the rank named if one does
+// not arrive, and the connections of a mesh.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -59,7 +59,7 @@ TEST_CASE("messages arrive in the order in which they were sent, in every dtype"
     RANK_CHECK(
         !(world.rank() == 0 ? channel.send(at::empty({0, 4})) : channel.receive(at::empty({0, 4})))
              .active());
-    // Waited for in the other direction: each has a place of its own.
+    // Waiting in reverse order: each message has its own destination.
     for (size_t i = pending.size(); i-- > 0;) pending[i].wait();
     for (size_t i = 0; i < tensors.size(); ++i) {
       RANK_CHECK(at::equal(tensors[i], at::full_like(tensors[i], static_cast<int>(i % 3) + 1)));
@@ -67,8 +67,8 @@ TEST_CASE("messages arrive in the order in which they were sent, in every dtype"
   });
 }
 
-// Each rank posts its receives before its sends, on all of its channels, and waits for what comes
-// last first: with blocking connects, or one queue for both directions, nobody would move.
+// Each rank posts its receives before its sends, on all of its channels, and waits for the last
+// message first. Blocking connects, or one queue for both directions, would deadlock.
 TEST_CASE("a ring of channels in both directions neither connects nor sends in a circle",
           "[channel]") {
   const OverGloo over_gloo(GENERATE(false, true));
@@ -194,8 +194,8 @@ TEST_CASE("an abort ends the wait for a message, and every later one", "[channel
   CHECK(told == 2);
 }
 
-TEST_CASE("a pretended mesh has channels too, and their messages are told", "[channel]") {
-  const World world = World::pretended(1, 3);
+TEST_CASE("a fake mesh has channels too, and their messages are told", "[channel]") {
+  const World world = World::fake(1, 3);
   std::vector<std::string> told;
   world.context()->on_collective = [&](const Collective& collective, int64_t bytes) {
     told.push_back(collective.name() + " " + std::to_string(bytes));

@@ -1,5 +1,5 @@
-// Collectives of a device's tensors through host memory, on stand-in devices: the values of the
-// host's collectives, and what the copies before and after them wait for.
+// Collectives of device tensors through host memory, on stand-in devices: the values of the host's
+// collectives, and the synchronisation of the copies before and after them.
 #include "am/runtime/staged_engine.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// Its result is there when somebody waits for it, and no sooner.
+// Its result arrives only when it is waited for.
 class Late final : public c10d::Work {
  public:
   explicit Late(std::function<void()> arrive) : arrive_(std::move(arrive)) {}
@@ -35,8 +35,8 @@ class Late final : public c10d::Work {
   std::function<void()> arrive_;
 };
 
-// A host's group: what was sent as it was when the collective began, and a result of `result`,
-// which counts up.
+// A host group that records the values sent when a collective began, and sets the result to
+// `result`, which increases each time.
 class LateGroup final : public c10d::Backend {
  public:
   LateGroup() : Backend(0, 2) {}
@@ -87,7 +87,7 @@ struct LateExchange {
 
 at::Tensor four(float value) { return at::full({4}, value); }
 
-// Every collective's result, of values that this rank and its device give.
+// Returns the result of every collective, for values that depend on this rank and its device.
 Tensors staged_results(const World& world) {
   const Group& group = world.group();
   const int64_t size = group.size();
@@ -110,7 +110,7 @@ Tensors staged_results(const World& world) {
   group.broadcast(word, size - 1);
   at::Tensor turned = at::empty_like(mine);
   group.rotate(turned, mine);
-  // Index i gets i + 1 rows of each.
+  // Index i gets i + 1 rows of each rank.
   std::vector<int64_t> sent, received;
   for (int64_t i = 0; i < size; ++i) {
     sent.push_back(i + 1);

@@ -1,4 +1,4 @@
-// Who keeps everybody waiting: from what ranks say about themselves.
+// The ranks that block all others, from the ranks' own reports.
 #include "am/runtime/stall.h"
 
 #include <catch2/catch.hpp>
@@ -49,7 +49,7 @@ TEST_CASE("the rank that has not issued the collective is missing") {
 }
 
 TEST_CASE("a rank that waits for another one is no culprit") {
-  // 0 waits for 1 in tp; 1 waits for 3 in dp; 3 does something else.
+  // 0 waits for 1 in tp; 1 waits for 3 in dp; 3 does not wait.
   const Collective tp = collective("tp", {0, 1}, 9);
   const Collective dp = collective("dp", {1, 3}, 2);
   std::map<int64_t, PeerView> peers = {{1, waiting(1, dp)}, {3, at_work(3, {{"dp", 1}})}};
@@ -71,7 +71,7 @@ TEST_CASE("a rank that fell silent is missing, also when it had arrived") {
   CHECK(stall.text ==
         "rank 1 gives no sign of life: stopped, dead or unreachable; last heard 4.0 s ago: at step "
         "7, in all_reduce world #5 for 3.0 s");
-  // Where silence says nothing, the late one it is.
+  // If silence is not conclusive, the late rank is reported.
   CHECK(find_stall(world, 0, peers, 0.0).missing == Ranks{2});
 }
 

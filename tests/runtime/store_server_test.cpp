@@ -1,4 +1,4 @@
-// c10d's own client on the launcher's store: every question that it asks has c10d's answer.
+// c10d's own client on the launcher's store: every request gets c10d's answer.
 #include "am/launch/nodes/store_server.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ c10::intrusive_ptr<c10d::Store> connect(int port) {
   return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
 }
 
-// The same script on any store, as a text.
+// Runs the same script on any store and returns the results as text.
 std::string transcript(c10d::Store& a, c10d::Store& b) {
   std::string said;
   const auto say = [&](const auto& what) { said += cat(what, "\n"); };
@@ -56,7 +56,7 @@ std::string transcript(c10d::Store& a, c10d::Store& b) {
 }  // namespace
 
 TEST_CASE("the launcher's store answers as c10d's own") {
-  const launch::StoreServer server(0, launch::Reach::kThisMachine);
+  const launch::StoreServer server(0, launch::BindScope::kThisMachine);
   const auto a = connect(server.port());
   const auto b = connect(server.port());
   c10d::TCPStoreOptions options;
@@ -70,7 +70,7 @@ TEST_CASE("the launcher's store answers as c10d's own") {
 }
 
 TEST_CASE("a rank that waits is woken by another rank and by the launcher") {
-  launch::StoreServer server(0, launch::Reach::kNetwork);
+  launch::StoreServer server(0, launch::BindScope::kNetwork);
   const auto a = connect(server.port());
   const auto b = connect(server.port());
   auto waits = std::async(std::launch::async, [&] { return a->get_to_str("late"); });
@@ -82,7 +82,7 @@ TEST_CASE("a rank that waits is woken by another rank and by the launcher") {
 }
 
 TEST_CASE("a wait that runs out of time leaves a connection that can be used") {
-  const launch::StoreServer server(0, launch::Reach::kThisMachine);
+  const launch::StoreServer server(0, launch::BindScope::kThisMachine);
   const auto store = connect(server.port());
   CHECK_THROWS(store->wait({"never"}, milliseconds(100)));
   store->set("never", "after all");

@@ -1,4 +1,4 @@
-// The watchdog: what the error of a late collective says, and what is done when nothing ends one.
+// The watchdog: the error of a late collective, and the action if a collective never ends.
 #include "am/runtime/watchdog.h"
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using test::wait_for;
 
-// A collective that nothing ends: no engine behind it.
+// A collective that never ends, without an engine.
 class EndlessWork : public c10d::Work {
  public:
   bool isCompleted() override { return false; }
@@ -85,7 +85,7 @@ TEST_CASE("a rank that waits elsewhere for the culprit is not blamed", "[watchdo
         try {
           (world.rank() == 0 ? first : second).all_reduce(at::ones({1}));
         } catch (const CollectiveError& error) {
-          // Rank 1 may have given up, and closed its connections, before rank 0's time was over.
+          // Rank 1 may have given up and closed its connections before rank 0's timeout.
           RANK_CHECK(error.missing() == std::vector<int64_t>{2});
           ++told;
           wait_for(told, 2);

@@ -8,7 +8,8 @@ using namespace am;
 
 namespace {
 
-// The refusal of this configuration for an adapter of rank 8 and factor 2; empty where it fits.
+// Returns the refusal of this configuration for an adapter of rank 8 and factor 2; empty if it
+// fits.
 std::string refusal(const std::string& text) {
   try {
     stored::check_adapter_config(text, "a.json", {.rank = 8, .scale = 2.0});
@@ -35,6 +36,6 @@ TEST_CASE("values of another kind are named in a sentence") {
 TEST_CASE("a factor that is no number fits no plan") {
   for (const char* alpha : {"NaN", "Infinity", "-Infinity", "\"16\""}) {
     CHECK(refusal(std::string(R"({"r": 8, "lora_alpha": )") + alpha + "}") ==
-          "a.json: r and lora_alpha are no numbers");
+          "a.json: r and lora_alpha must be numbers, r an integer of at least 1");
   }
 }

@@ -11,7 +11,7 @@ AxisPlacement cut(int64_t dim, int64_t split_factor = 1) { return {true, dim, sp
 
 }  // namespace
 
-// Orders are those of torch 2.11's DTensorSpec for the same placements.
+// Orders of torch 2.11's DTensorSpec for the same placements.
 TEST_CASE("dims of a mesh cut a tensor in the order of their split factors") {
   struct Case {
     Shape sizes;
@@ -31,7 +31,7 @@ TEST_CASE("dims of a mesh cut a tensor in the order of their split factors") {
     CHECK(put_in_order(spec) == std::nullopt);
     CHECK(spec.order == each.order);
     CHECK(ranks_of(spec) == 24);
-    // Parts of all ranks cover the tensor: each element once for each replica.
+    // The parts of all ranks cover the tensor, each element once per replica.
     int64_t elements = 0;
     for (int64_t a = 0; a < 4; ++a) {
       for (int64_t b = 0; b < 3; ++b) {
@@ -62,7 +62,7 @@ TEST_CASE("specs that no tensor has") {
   CHECK(why({{5}, {2, 2}, {cut(0)}, {}}) == "does not have a placement for each dim of its mesh");
   CHECK(why({{5}, {2, 2}, {cut(0, 3), cut(0)}, {}}) ==
         "is a strided shard of split factor 3, which its mesh does not have");
-  CHECK(why({{5}, {0}, {cut(0)}, {}}) == "lies on a mesh of zero or too large sizes");
+  CHECK(why({{5}, {0}, {cut(0)}, {}}) == "is on a mesh of zero or too large sizes");
   CHECK(why({{-5}, {2}, {cut(0)}, {}}) == "has a shape of negative or too large sizes");
   CHECK(why({{int64_t{1} << 40, int64_t{1} << 40, 0}, {2}, {cut(0)}, {}}) ==
         "has a shape of negative or too large sizes");

@@ -1,4 +1,4 @@
-// Names of saved states: roots, wrappers and prefixes are taken off, in all formats alike.
+// Names of saved states: roots, wrappers and prefixes are removed, in the same way for all formats.
 #include "am/stored/state_keys.h"
 
 #include <catch2/catch.hpp>
@@ -53,7 +53,7 @@ TEST_CASE("wrappers' components are taken off the names of all tensors") {
 }
 
 TEST_CASE("a component that only looks like a wrapper's stays") {
-  // Not all names begin with it.
+  // Only some names begin with it.
   const Names mixed = {"module.a.weight", "b.weight"};
   CHECK(parameters_of({{mixed[0]}, {mixed[1]}}) == mixed);
   // A base model's own names all begin with "model.".
@@ -101,7 +101,7 @@ TEST_CASE("a model inside a dict is not chosen over one beside it") {
     const std::vector<KeyPath> paths = {{key, "a.weight"}, {"ema", "model", "a.weight"}};
     CHECK(parameters_of(paths) == Names{key + ".a.weight", "ema.model.a.weight"});
   }
-  // A tensor of another name is no copy of the model's.
+  // A tensor with another name is not a copy of the model's.
   CHECK(parameters_of({{"app", "model", "a.weight"}, {"rng", "cpu"}}) == Names{"a.weight"});
 }
 

@@ -8,7 +8,7 @@ namespace am::stored {
 
 namespace {
 
-// Element by element: what copy_box does in runs.
+// Copies element by element; copy_box copies in runs.
 void copy_slowly(const std::vector<int>& from, const Shape& strides, const mesh::Box& box,
                  std::vector<int>& out, size_t first, const Shape& out_strides) {
   for (int64_t i = 0; i < box.numel(); ++i) {

@@ -1,4 +1,4 @@
-// A config of tests/data/hf in which one piece of the text is another.
+// A config of tests/data/hf with one part of its text replaced.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 
 namespace am::test {
 
-// `from` empty: as it is.
+// With an empty `from`, the config is unchanged.
 inline model::ModelConfig changed_config(const std::string& family, const std::string& from = {},
                                          const std::string& to = {}) {
   std::string text = read_file(cat(AM_TEST_DATA, "/hf/", family, "/config.json"));

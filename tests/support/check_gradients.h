@@ -1,4 +1,4 @@
-// Fails a test where two outcomes of gradient_case.h differ by more than rounding.
+// Fails a test if two outcomes of gradient_case.h differ by more than rounding.
 #pragma once
 
 #include <ATen/ATen.h>

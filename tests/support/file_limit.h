@@ -1,4 +1,4 @@
-// The limit of a file's size, which stands in for a full disk.
+// Limits the size of files, to simulate a full disk.
 #pragma once
 
 #include <sys/resource.h>
@@ -8,14 +8,14 @@
 
 namespace am {
 
-// Lasts as long as the object: no file of this process grows beyond `bytes`.
+// While the object exists, no file of this process grows beyond `bytes`.
 class FileLimit {
  public:
   explicit FileLimit(rlim_t bytes) {
     ::getrlimit(RLIMIT_FSIZE, &before_);
     const rlimit own = {bytes, before_.rlim_max};
     if (::setrlimit(RLIMIT_FSIZE, &own) != 0) throw std::runtime_error("no limit of file sizes");
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);  // an error instead
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead
   }
   FileLimit(const FileLimit&) = delete;
   FileLimit& operator=(const FileLimit&) = delete;

@@ -1,6 +1,6 @@
-// ATen's flash attention, which it has for GPUs alone, on the host: the same arguments, refusals
-// and masks (aten/src/ATen/native/transformers/cuda/flash_attn), by scores in full. With it and
-// nn::fused::PassForGpu a test runs what surrounds the kernels.
+// ATen's flash attention, which exists only for GPUs, on the host: the same arguments, refusals and
+// masks (aten/src/ATen/native/transformers/cuda/flash_attn), computed with full scores. With it and
+// nn::fused::PassForGpu a test runs the code around the kernels.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -18,9 +18,9 @@ using OptionalTensor = std::optional<at::Tensor>;
 using OptionalSize = std::optional<c10::SymInt>;
 
 struct Mask {
-  int64_t back, ahead;  // from the diagonal that ends in the last row and the last column; -1: all
+  int64_t back, ahead;  // from the diagonal through the last row and column; -1: unlimited
 
-  // As the kernels' launch: of the longest lengths.
+  // As in the kernels' launch: from the longest lengths.
   Mask(bool causal, const OptionalSize& left, const OptionalSize& right, int64_t longest_k)
       : back(left ? left->expect_int() : -1), ahead(right ? right->expect_int() : -1) {
     if (causal) ahead = 0;
@@ -51,7 +51,7 @@ struct Sequence {
   int64_t q, queries, k, keys;
 };
 
-// In rows [N, H, K]: of a batch, or as they are.
+// Rows [N, H, K]: flattened from a batch, or unchanged.
 std::vector<Sequence> sequences(const at::Tensor& q, const at::Tensor& k,
                                 const OptionalTensor& ends_q, const OptionalTensor& ends_k,
                                 int64_t longest_q, int64_t longest_k) {
@@ -79,7 +79,7 @@ at::ScalarType wide(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// [H, t, K] of a sequence's rows, key heads repeated.
+// Returns [H, t, K] of a sequence's rows, with key heads repeated.
 at::Tensor of(const at::Tensor& rows_NHK, int64_t first, int64_t count, int64_t heads) {
   return rows_NHK.narrow(0, first, count)
       .transpose(0, 1)
@@ -101,11 +101,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     const OptionalTensor& used_k, const OptionalTensor& slopes) {
   TORCH_CHECK(dropout == 0.0 && !debug && !used_k && !slopes);
   check_heads(q, k, v);
-  // A single query sees all keys whether causal or not.
+  // A single query attends to all keys, causal or not.
   const Mask mask(causal && longest_q != 1, left, right, longest_k.expect_int());
   const at::Tensor q_rows = in_rows(q), k_rows = in_rows(k), v_rows = in_rows(v);
   const int64_t heads = q.size(-2);
-  // Rows of no sequence are not written.
+  // Rows that belong to no sequence are not written.
   at::Tensor out = at::full(q_rows.sizes(), std::nan(""), q.options());
   at::Tensor lse = at::full({heads, q_rows.size(0)}, std::nan(""), q.options().dtype(wide(q)));
   for (const Sequence& each :
@@ -116,7 +116,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     const at::Tensor p = (made - sums.unsqueeze(-1)).exp().nan_to_num(0.0);
     out.narrow(0, each.q, each.queries)
         .copy_(at::bmm(p, of(v_rows, each.k, each.keys, heads)).transpose(0, 1));
-    // A query that sees no key has +inf.
+    // A query without keys has +inf.
     lse.narrow(1, each.q, each.queries).copy_(sums.masked_fill(sums.isneginf(), INFINITY));
   }
   if (q.dim() == 4) {

@@ -1,5 +1,5 @@
-// A small model of a family under a layout, against one rank: losses, each parameter's gradient,
-// how many tokens took each expert.
+// A small model of a family under a layout, compared with one rank: losses, gradients of each
+// parameter, tokens routed to each expert.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +12,9 @@
 namespace am::test {
 
 struct GradientCase {
-  std::string family = "llama";  // under tests/data/hf
+  std::string family = "llama";  // folder in tests/data/hf
   int64_t world = 2;
-  std::string mesh = {}, strategy = {};  // lines beside world_size and fsdp2
+  std::string mesh = {}, strategy = {};  // lines in addition to world_size and fsdp2
   int64_t length = 24;
   bool packed = false;
 
@@ -27,8 +27,8 @@ struct GradientOutcome {
   std::vector<int64_t> expert_counts;
 };
 
-// With each of some sections of the plan, put together of all ranks. On one rank neither mesh nor
-// strategy count.
+// Returns one outcome for each of some sections of the plan, gathered from all ranks. For one rank,
+// mesh and strategy are ignored.
 std::vector<GradientOutcome> gradients_of(const GradientCase& one,
                                           const std::vector<std::string>& sections);
 const GradientOutcome& gradients_of_one_rank(const GradientCase& one);

@@ -14,19 +14,19 @@ namespace {
 
 struct Axes {
   int64_t pp = 1, dp = 1, tp = 1, cp = 1;
-  int64_t ep = 1;               // of dp, cp and tp together
-  int64_t replicas = 1;         // of dp
-  std::string method = "ring";  // of cp
+  int64_t ep = 1;               // over dp, cp and tp together
+  int64_t replicas = 1;         // replicas within dp
+  std::string method = "ring";  // for cp
 };
 
 struct Schedule {
   std::string name = "1f1b";
   int64_t virtual_stages = 1;
-  int64_t microbatches = 4;  // of a round
+  int64_t microbatches = 4;  // per round
   int64_t rounds = 1;
 };
 
-// In float32, unless `strategy` has a policy.
+// In float32, unless `strategy` sets a policy.
 Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
                    const std::string& strategy = {}) {
   Combination combination;
@@ -55,7 +55,8 @@ Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
   return combination;
 }
 
-// ep or cp beside dp of a strategy without a policy, in one micro-batch unless it accumulates.
+// ep or cp in addition to dp under a strategy without a policy, in one micro-batch unless it
+// accumulates.
 Combination over_dp(std::string name, const Axes& axes, const std::string& strategy,
                     int64_t accumulation = 1) {
   Combination combination = layout(std::move(name), axes, {.microbatches = accumulation});
@@ -69,14 +70,14 @@ Combination of_model(const std::string& model, Combination combination) {
   return combination;
 }
 
-// A router's gradient is zero but for rounding where no token takes an expert: see of_family in
-// strategy_combinations.cpp.
-// Sequences that cp does not divide: what stands for nothing behind them is not counted.
+// Sequences that cp does not divide: padding after them is not counted.
 Combination padded(Combination combination) {
   combination.shorter = 1;
   return combination;
 }
 
+// A router's gradient is only rounding error if no token is routed to an expert: see of_family in
+// strategy_combinations.cpp.
 Combination routed(Combination combination) {
   combination.optimizer_eps = 1e-6;
   return of_model("table_routed", std::move(combination));
@@ -87,7 +88,7 @@ Combination balanced(const std::string& how, Combination combination) {
   return combination;
 }
 
-// All tokens take two experts, which are on one rank: more rows than it computes at once.
+// All tokens are routed to two experts on one rank: more rows than it computes in one pass.
 Combination skewed(Combination combination) {
   combination.skewed = true;
   return of_model("table_shared", std::move(combination));
@@ -120,7 +121,7 @@ std::vector<Combination> layouts() {
       layout("pp 2, interleaved_zero_bubble", two, zero_bubble),
       layout("pp 2, zbv_zero_bubble", two, zbv),
       layout("pp 2, dual_pipe_v", two, dual),
-      // Rank 1 has the first and the last stage; those split their backward, the others do not.
+      // Rank 1 has the first and the last stage; these split their backward, the others do not.
       layout("pp 2, a schedule from a file", two, {"schedules/own.csv", 2}),
       layout("pp 4, 1f1b", four, {.microbatches = 6}),
       layout("pp 4, interleaved_1f1b", four, interleaved),

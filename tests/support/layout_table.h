@@ -1,5 +1,5 @@
-// Layouts of several axes, each trained for a few steps on ranks of this process and held against
-// one rank, as strategy_table.h does with strategies.
+// Layouts of several axes, each trained for a few steps on ranks of this process and compared with
+// one rank, as strategy_table.h does for strategies.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,8 @@ namespace am::test {
 
 std::vector<Combination> layouts();
 
-// A third of them, another each day, or that which AM_MATRIX_THIRD = 0, 1 or 2 names.
+// Returns a third of the layouts: a different one each day, or the one that AM_MATRIX_THIRD = 0, 1
+// or 2 selects.
 std::vector<Combination> third_of_layouts();
 
 }  // namespace am::test

@@ -1,4 +1,4 @@
-// CPU memory that tensors made on this thread hold, as PyTorch's allocator reports it to a
+// CPU memory held by tensors that this thread created, as PyTorch's allocator reports it to a
 // profiler.
 //
 //   const test::LiveBytes live;
@@ -19,9 +19,10 @@ class LiveBytes {
  public:
   LiveBytes() : guard_(c10::DebugInfoKind::PROFILER_STATE, counter_) {}
 
-  // Since this object was made; what was freed since but made before is not subtracted.
+  // Bytes since this object was created; freeing tensors that are older than the object does not
+  // count.
   int64_t count() const { return counter_->bytes; }
-  // The most that it has been.
+  // Maximum of count() so far.
   int64_t most() const { return counter_->most; }
 
  private:

@@ -1,4 +1,5 @@
-// memfd_create as another kernel, or a stricter machine, has it: a seccomp filter on one thread.
+// Simulates memfd_create of another kernel or a more restrictive machine, by a seccomp filter on
+// one thread.
 //
 //   const MemfdFilter strict = {.refused_with_seal = false, .error = EACCES};
 //   const bool filtered = with_memfd_filter(strict, [&] { fd = open_memory_file("x"); });
@@ -14,13 +15,14 @@
 #include <cstdint>
 #include <thread>
 
-// Which calls are refused, by whether they have Linux 6.3's MFD_NOEXEC_SEAL, and with which errno.
+// Selects the refused calls by whether they set Linux 6.3's MFD_NOEXEC_SEAL, and their errno.
 struct MemfdFilter {
   bool refused_with_seal = false;
   uint32_t error = 0;
 };
 
-// Calls `body` in a thread with the filter. False, without a call, where none is allowed.
+// Calls `body` in a thread with the filter. Returns false without calling it if filters are not
+// permitted.
 template <typename Body>
 bool with_memfd_filter(const MemfdFilter& filter, const Body& body) {
   constexpr uint32_t kNoExecSeal = 0x0008;
@@ -30,10 +32,10 @@ bool with_memfd_filter(const MemfdFilter& filter, const Body& body) {
   std::array<sock_filter, 7> program = {{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 2),
-      // The flags: the low half of the second argument, where numbers are little-endian.
+      // The flags: the low half of the second argument on a little-endian machine.
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
       BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kNoExecSeal, 1, 2),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),  // another call
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),  // another system call
       BPF_STMT(BPF_RET | BPF_K, with),
       BPF_STMT(BPF_RET | BPF_K, without),
   }};

@@ -1,11 +1,11 @@
-// What a call says when it fails.
+// Returns the error message of a call.
 #pragma once
 
 #include <exception>
 #include <functional>
 #include <string>
 
-// Empty: it did not.
+// Empty if the call succeeds.
 inline std::string message_of(const std::function<void()>& call) {
   try {
     call();

@@ -1,4 +1,4 @@
-// One forward and backward pass of a saved model on a rank, to compare layouts by.
+// One forward and backward pass of a saved model on a rank, for comparing layouts.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,20 +9,20 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/frameworks/open_weights.h"
 #include "am/parallel/parallel_model.h"
-#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 
 namespace am::test {
 
-// The logits, and the units' gradients as this rank stores them, by the unit's name.
+// Logits, and the units' gradients as this rank stores them, by the unit's name.
 using StepResult = std::map<std::string, at::Tensor>;
 
-// Loads the weights of tests/data/hf/FAMILY and takes its reference batch.
+// Loads the weights of tests/data/hf/FAMILY and uses its reference batch.
 inline StepResult step_of(parallel::ParallelModel& model, const std::string& family) {
   const std::string folder = data_path(cat("hf/", family));
-  checkpoint::load(model, *stored::open_tensor_source(folder + "/model.safetensors"));
-  const auto reference = stored::open_tensor_source(folder + "/reference.safetensors");
+  checkpoint::load(model, *frameworks::open_tensor_source(folder + "/model.safetensors"));
+  const auto reference = frameworks::open_tensor_source(folder + "/reference.safetensors");
   const at::Tensor logits = model.forward(checkpoint::read_all(*reference, "input_ids"));
   model.loss_sum(logits, checkpoint::read_all(*reference, "labels")).backward();
   model.data_parallel().finish_backward();

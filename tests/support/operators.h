@@ -1,4 +1,4 @@
-// An operator's value and its inputs' gradients, and how close two of them are.
+// An operator's value and its inputs' gradients, and a comparison of two of them.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,8 +14,8 @@ namespace am::test {
 using Tensors = std::vector<at::Tensor>;
 using Operator = std::function<at::Tensor(const Tensors&)>;
 
-// Relative to the largest value, which is what sums of rounded terms keep; where terms of the size
-// of one cancel, to a hundredth.
+// Compares relative to the largest value of `b`, but at least 0.01, since the rounding errors of a
+// sum scale with its terms, which may cancel.
 inline void check_close(const at::Tensor& a, const at::Tensor& b, double allowed) {
   REQUIRE(a.sizes() == b.sizes());
   REQUIRE(a.scalar_type() == b.scalar_type());
@@ -27,10 +27,10 @@ inline void check_close(const at::Tensor& a, const at::Tensor& b, double allowed
 
 struct Outcome {
   at::Tensor value;
-  Tensors gradients;  // of the inputs that are floating point
+  Tensors gradients;  // of the floating-point inputs
 };
 
-// `entering`: the gradient of the operator's value.
+// `entering`: gradient of the operator's value.
 inline Outcome run(const Operator& operation, const Tensors& inputs, const at::Tensor& entering) {
   Tensors leaves;
   for (const at::Tensor& input : inputs) {

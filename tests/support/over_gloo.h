@@ -1,4 +1,5 @@
-// Groups of one host that are made meanwhile go over Gloo's connections, not through memory.
+// Groups of one host created while this object exists use Gloo's connections instead of shared
+// memory.
 //
 //   const OverGloo over_gloo(GENERATE(false, true));       // a test of both ways
 #pragma once

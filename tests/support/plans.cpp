@@ -5,15 +5,15 @@
 #include <stdexcept>
 
 #include "am/base/text.h"
-#include "am/planner/job.h"
-#include "am/planner/rules.h"
-#include "am/planner/runs.h"
+#include "am/job/job.h"
+#include "am/layout/runs.h"
+#include "am/rules/check.h"
 
 namespace am::test {
 
 namespace {
 
-// Every finding in one exception: a test that needs a good plan should say what is wrong with it.
+// Reports all findings in one exception, so that a test with an invalid plan names the errors.
 void require_ok(const Diagnostics& found) {
   std::string all;
   for (const auto& item : found.items()) {
@@ -41,16 +41,16 @@ std::string float32_fsdp2(int64_t world, const std::string& mesh, const std::str
 bool runs(const std::string& toml, int64_t ranks) {
   const config::Plan plan = parse(toml);
   Diagnostics found;
-  planner::resolve_mesh(plan, ranks, found);
+  layout::resolve_mesh(plan, ranks, found);
   require_ok(found);
-  return planner::limits_of(plan, load_config(plan)).empty();
+  return layout::limits_of(plan, load_config(plan)).empty();
 }
 
 config::Plan parse(const std::string& toml) {
   Diagnostics found;
   auto plan = config::parse_plan(toml, data_path("plan.toml"), {}, found);
   require_ok(found);
-  planner::check(*plan, 0, found);
+  rules::check(*plan, 0, found);
   require_ok(found);
   return *std::move(plan);
 }
@@ -58,7 +58,7 @@ config::Plan parse(const std::string& toml) {
 RankModel::RankModel(const config::Plan& plan, const runtime::World& world,
                      std::optional<c10::Device> device)
     : config(load_config(plan)),
-      layout(planner::make_job(plan, config, world.size()).layout),
+      layout(job::make_job(plan, config, world.size()).layout),
       mesh(world, layout.mesh, device),
       model(parallel::ParallelModel::build(plan, config, layout, mesh)) {}
 

@@ -9,47 +9,47 @@
 #include <vector>
 
 #include "am/config/plan.h"
+#include "am/layout/layout.h"
 #include "am/model/config.h"
 #include "am/parallel/parallel_model.h"
-#include "am/planner/layout.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 
 namespace am::test {
 
-// tests/data/NAME
+// Returns tests/data/NAME.
 std::string data_path(const std::string& name);
 
-// A layout of the matrix: its name, its ranks, and what its plan says beyond `base`.
+// A layout of the matrix: name, number of ranks, and plan sections in addition to `base`.
 struct LayoutCase {
   std::string name;
   int64_t ranks;
   std::string toml;  // [mesh] and [strategy]
 };
 
-// A line of [strategy]: every value is a float32.
+// A line of [strategy] that makes every dtype float32.
 inline const std::string kFullPrecision =
     "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
     "\"float32\" }\n";
 
-// [mesh] and [strategy] of fsdp2 in float32, with more lines of each.
+// Returns [mesh] and [strategy] of fsdp2 in float32, with additional lines of each.
 std::string float32_fsdp2(int64_t world, const std::string& mesh = {},
                           const std::string& strategy = {});
 
 // Parses a plan's text; fails the test on any diagnostic. `world_size` 0: the plan's own.
 config::Plan parse(const std::string& toml);
 
-// Whether am-run runs the plan on so many ranks (planner/runs.h).
+// Returns whether am-run runs the plan on this number of ranks (layout/runs.h).
 bool runs(const std::string& toml, int64_t ranks);
 
-// A model under a plan, on one rank of a world; keeps what it stands on.
+// A model under a plan on one rank of a world, with the objects it depends on.
 struct RankModel {
   // `device`: see runtime::DeviceMesh.
   RankModel(const config::Plan& plan, const runtime::World& world,
             std::optional<c10::Device> device = std::nullopt);
 
   model::ModelConfig config;
-  planner::Layout layout;
+  layout::Layout layout;
   runtime::DeviceMesh mesh;
   std::unique_ptr<parallel::ParallelModel> model;
 };

@@ -1,4 +1,4 @@
-// The orders that PyTorch's schedules make: tests/data/schedules, by scripts/fixtures.
+// The orders of PyTorch's schedules: tests/data/schedules, written by scripts/fixtures.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -15,7 +15,7 @@ namespace am::test {
 struct PytorchOrder {
   pipeline::PipelineShape shape;
   std::string form;               // "", "lowered" or "refused"
-  std::vector<std::string> rows;  // as in its CSV
+  std::vector<std::string> rows;  // rows of its CSV
 };
 
 inline std::vector<PytorchOrder> pytorch_orders(std::string_view name) {
@@ -44,7 +44,7 @@ inline std::string about(const pipeline::PipelineShape& shape) {
              shape.microbatches);
 }
 
-// A rank's list as a row of PyTorch's CSV, with or without its bubbles.
+// Returns a rank's list as a row of PyTorch's CSV, with or without its bubbles.
 inline std::string row(const std::vector<pipeline::Slot>& list, bool bubbles = true) {
   std::vector<std::string> cells;
   for (const pipeline::Slot& slot : list) {

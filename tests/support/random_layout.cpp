@@ -7,9 +7,9 @@
 
 #include "am/base/text.h"
 #include "am/config/schedule_names.h"
+#include "am/layout/runs.h"
 #include "am/model/family.h"
-#include "am/planner/rules.h"
-#include "am/planner/runs.h"
+#include "am/rules/check.h"
 #include "support/plans.h"
 
 namespace am::test {
@@ -22,7 +22,7 @@ class Draw {
  public:
   explicit Draw(std::mt19937_64& random) : random_(random) {}
 
-  // std's distributions differ between libraries.
+  // std's distributions differ between standard libraries.
   int64_t below(int64_t end) {
     return static_cast<int64_t>(random_() % static_cast<uint64_t>(end));
   }
@@ -45,7 +45,7 @@ void repeat_layers(std::vector<bool>& layers, int64_t count) {
   }
 }
 
-// Sizes that nothing divides, and what else a config may say.
+// Draws sizes with few divisors, and other keys of a config.
 void draw_sizes(Draw& draw, model::ModelConfig& config, std::string& name) {
   const auto change = [&](int64_t once_in, const char* what, int64_t& size, int64_t value) {
     if (!draw.once_in(once_in)) return;
@@ -55,7 +55,7 @@ void draw_sizes(Draw& draw, model::ModelConfig& config, std::string& name) {
   change(3, "vocabulary", config.vocab_size, config.vocab_size - draw.below(20));
   change(3, "width", config.intermediate_size, config.intermediate_size - draw.below(12));
   if (config.sliding_window) change(2, "window", *config.sliding_window, 1 + draw.below(9));
-  // GPT-2's heads are as wide as the hidden state together.
+  // In GPT-2, all heads together are as wide as the hidden state.
   if (config.num_key_value_heads > 1 && !config.mla && config.model_type != "gpt2") {
     const int64_t groups = draw.any<int64_t>({1, 1, 2});
     const int64_t heads = draw.any<int64_t>({2, 3, 6, 8});
@@ -93,7 +93,7 @@ model::ModelConfig draw_model(Draw& draw, std::string& name) {
   return config;
 }
 
-// A line of the plan, and of the name what it says there.
+// Lines of the plan, and their descriptions in the layout's name.
 class DrawnText {
  public:
   void line(const std::string& text) { plan_ += text + "\n"; }
@@ -111,7 +111,7 @@ struct DrawnAxes {
   int64_t world() const { return pp * replicas * shards * cp * tp; }
 };
 
-// One axis over many ranks: 5, 7 and 8 of them hardly come about beside other axes.
+// One axis over many ranks: sizes 5, 7 and 8 are rare in combination with other axes.
 DrawnAxes draw_long_axis(Draw& draw, const model::ModelConfig& config) {
   DrawnAxes axes;
   const int64_t ranks = draw.any<int64_t>({5, 7, 8});
@@ -254,10 +254,10 @@ RandomLayout draw_layout(std::mt19937_64& random) {
     Diagnostics found;
     auto plan = config::parse_plan(text, "random.toml", {}, found);
     if (!plan) continue;
-    const auto checked = planner::check_model(*plan, layout.model, found);
+    const auto checked = rules::check_model(*plan, layout.model, found);
     if (!found.ok() || !checked.mesh || !checked.layout) continue;
-    if (!planner::limits_of_plan(*plan).empty()) continue;
-    if (!planner::limits_of_model(layout.model).empty()) continue;
+    if (!layout::limits_of_plan(*plan).empty()) continue;
+    if (!layout::limits_of_model(layout.model).empty()) continue;
     layout.plan = *std::move(plan);
     return layout;
   }

@@ -1,5 +1,4 @@
-// Layouts that nobody has thought of: any family's small model under any axes, schedule and keys
-// that the rules accept.
+// Random layouts: any family's small model under any axes, schedule and keys that the rules accept.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +14,10 @@ struct RandomLayout {
   std::string name;  // "mixtral, 4 layers: pp 2, fsdp 2, zbv_zero_bubble, full"
   config::Plan plan;
   model::ModelConfig model;
-  int64_t drawn = 1;  // with those before it that were refused
+  int64_t drawn = 1;  // number of draws, including refused ones
 };
 
-// The same of the same generator's state, on any machine.
+// Returns the same layout for the same generator state, on any machine.
 RandomLayout draw_layout(std::mt19937_64& random);
 
 }  // namespace am::test

@@ -1,10 +1,10 @@
-// Checks inside run_ranks: Catch's own macros may not be used from several threads at once.
+// Checks inside run_ranks: Catch's macros must not be used from several threads concurrently.
 #pragma once
 
 #include <stdexcept>
 #include <string>
 
-// Throws where it is false; run_ranks passes the first failure on to the test.
+// Throws if the condition is false; run_ranks rethrows the first failure in the test.
 #define RANK_CHECK(condition)                                                                   \
   do {                                                                                          \
     if (!(condition)) {                                                                         \

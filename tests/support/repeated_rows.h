@@ -1,5 +1,5 @@
-// Experts that get every row several times, as from so many ranks with the same tokens: what each
-// expert makes of them is added up.
+// A dispatcher that passes every row to its experts several times, as if several ranks had the same
+// tokens, and sums the experts' outputs.
 #pragma once
 
 #include <ATen/ATen.h>

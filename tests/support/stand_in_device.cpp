@@ -15,81 +15,61 @@
 #include <ATen/ops/view_native.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
-#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <memory>
-#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <utility>
+#include <vector>
 
+#include "am/base/text.h"
 #include "am/runtime/gloo_engine.h"
 #include "am/runtime/staged_engine.h"
+#include "support/stand_in_engine.h"
+#include "support/stand_in_streams.h"
 
 namespace am::test {
 
 namespace {
 
-constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
-constexpr c10::DeviceIndex kDevices = 8;
-
-thread_local c10::DeviceIndex current_index = 0;
-c10::Device current() { return {kType, current_index}; }
-
-// Copies between host and device that are still to happen, of one device, in order.
-class Stream {
- public:
-  void queue(std::function<void()> copy) {
-    const std::lock_guard lock(mutex_);
-    copies_.push_back(std::move(copy));
-  }
-  // A copy that ends may free the last tensor of a memory, and so come here again.
-  void flush() {
-    const std::lock_guard lock(mutex_);
-    while (!copies_.empty()) {
-      const std::function<void()> next = std::move(copies_.front());
-      copies_.pop_front();
-      next();
-    }
-  }
-
- private:
-  std::recursive_mutex mutex_;
-  std::deque<std::function<void()>> copies_;
-};
-
-Stream& stream_of(c10::DeviceIndex index) {
-  static auto* const streams = new std::array<Stream, kDevices>();  // outlives all tensors
-  return streams->at(static_cast<size_t>(index));
-}
-
-// A piece of host memory. It is freed when the copies that were queued before are over.
+// A block of host memory. It is freed after the copies that were queued before.
 struct Block {
   void* start;
-  c10::DeviceIndex device;
+  c10::Device device;
 
   static void free(void* block) {
     const std::unique_ptr<Block> owner(static_cast<Block*>(block));
-    stream_of(owner->device).flush();
+    finish_all_copies(owner->device);
+    stream_order(owner->device).free(owner->start);
     std::free(owner->start);
   }
 };
+
+std::atomic<int64_t> allocations_left{-1};
 
 class HostMemory final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     constexpr size_t kAlignment = 64;
-    if (bytes == 0) return {nullptr, current()};
+    const c10::Device device = current_stand_in();
+    if (bytes == 0) return {nullptr, device};
+    if (allocations_left == 0) {
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "stand_in out of memory, ", bytes, " bytes wanted");
+    }
+    if (allocations_left > 0) --allocations_left;
     void* start =
         std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-    return {start, new Block{start, current_index}, &Block::free, current()};
+    stream_order(device).allocate(start, bytes, static_cast<size_t>(current_stream(device).id()));
+    return {start, new Block{start, device}, &Block::free, device};
   }
   void copy_data(void* to, const void* from, size_t count) const override {
-    stream_of(current_index).flush();
+    finish_copies(current_stand_in());
     std::memcpy(to, from, count);
   }
 
@@ -97,47 +77,16 @@ class HostMemory final : public c10::DeviceAllocator {
   void emptyCache(c10::MempoolId_t /*pool*/) override {}
   void recordStream(const c10::DataPtr& /*memory*/, c10::Stream /*stream*/) override {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex /*device*/) override {
-    return {};  // nobody counts
+    return {};  // no statistics
   }
   void resetAccumulatedStats(c10::DeviceIndex /*device*/) override {}
   void resetPeakStats(c10::DeviceIndex /*device*/) override {}
 };
 
 HostMemory host_memory;
-REGISTER_ALLOCATOR(kType, &host_memory)
+REGISTER_ALLOCATOR(kStandIn, &host_memory)
 
-// One stream a device.
-struct Guard final : public c10::impl::NoOpDeviceGuardImpl<kType> {
-  c10::Device exchangeDevice(c10::Device device) const override {
-    const c10::Device before = current();
-    uncheckedSetDevice(device);
-    return before;
-  }
-  c10::Device getDevice() const override { return current(); }
-  void setDevice(c10::Device device) const override { uncheckedSetDevice(device); }
-  void uncheckedSetDevice(c10::Device device) const noexcept override {
-    if (device.has_index()) current_index = device.index();
-  }
-  c10::DeviceIndex deviceCount() const noexcept override { return kDevices; }
-  c10::Stream getStream(c10::Device device) const noexcept override { return stream(device); }
-  c10::Stream getDefaultStream(c10::Device device) const override { return stream(device); }
-  c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return stream; }
-  void synchronizeStream(const c10::Stream& stream) const override {
-    stream_of(stream.device_index()).flush();
-  }
-  void record(void**, const c10::Stream&, const c10::DeviceIndex,
-              const c10::EventFlag) const override {}
-  void block(void*, const c10::Stream&) const override {}
-
- private:
-  static c10::Stream stream(c10::Device device) {
-    return c10::Stream(c10::Stream::DEFAULT, device.has_index() ? device : current());
-  }
-};
-
-C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
-
-// What the autograd engine asks of an accelerator.
+// The functions that the autograd engine calls on an accelerator.
 struct Hooks final : public at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
@@ -161,28 +110,32 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                                            dtype.value_or(at::kFloat));
 }
 
-// The same memory as a host tensor.
+// Returns a host tensor that shares the memory.
 at::Tensor on_host(const at::Tensor& tensor) {
   if (tensor.is_cpu()) return tensor;
   return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
                        at::TensorOptions(tensor.scalar_type()));
 }
 
-// The one operator that takes two devices. What is queued holds the host's tensor; the device's
-// memory waits for it (Block).
+// The only operator that may have operands on two devices. A queued copy keeps the host tensor
+// alive; freeing the device's memory waits for it (Block).
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   auto copy = [there = on_host(to), here = on_host(from)] {
     const at::AutoDispatchBelowADInplaceOrView raw;
     there.copy_(here);
   };
-  if (non_blocking && from.is_cpu() != to.is_cpu()) {
-    stream_of((from.is_cpu() ? to : from).device().index()).queue(std::move(copy));
+  note_work("copy_", {from}, {to});
+  const bool crosses = from.is_cpu() != to.is_cpu();
+  const c10::Device device = (from.is_cpu() ? to : from).device();
+  if (non_blocking && crosses) {
+    queue_copy(device, std::move(copy));
     return to;
   }
   for (const at::Tensor& tensor : {from, to}) {
-    if (!tensor.is_cpu()) stream_of(tensor.device().index()).flush();
+    if (!tensor.is_cpu()) finish_copies(tensor.device());
   }
   copy();
+  if (crosses) wait_for_stream(device);
   return to;
 }
 
@@ -191,8 +144,8 @@ at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
   return copy_from(from, to, false);
 }
 
-// Host scalars are welcome anywhere, as with a GPU.
-void check_devices(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+// Host scalars are allowed as operands, as with a GPU.
+c10::Device check_devices(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   std::optional<c10::Device> device;
   const auto check = [&](const at::Tensor& tensor) {
     if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
@@ -206,18 +159,48 @@ void check_devices(const c10::OperatorHandle& op, const torch::jit::Stack& stack
     if (!value.isTensorList()) continue;
     for (const at::Tensor& tensor : value.toTensorVector()) check(tensor);
   }
+  return device.value_or(current_stand_in());
+}
+
+// Notes the operator's work, with the tensors that its schema declares as written and as read.
+void note_operator(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const auto& arguments = op.schema().arguments();
+  const auto values = torch::jit::last(stack, arguments.size());
+  std::vector<at::Tensor> read, written;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto* alias = arguments[i].alias_info();
+    std::vector<at::Tensor>& to = alias != nullptr && alias->isWrite() ? written : read;
+    if (values[i].isTensor()) to.push_back(values[i].toTensor());
+    if (values[i].isTensorList()) {
+      for (const at::Tensor& tensor : values[i].toTensorVector()) to.push_back(tensor);
+    }
+  }
+  note_work(op.schema().name(), read, written);
+}
+
+// Whether the operator returns its result to the host, which then waits for the stream.
+bool answers_the_host(const c10::OperatorHandle& op) {
+  static const std::set<std::string> names = {"aten::_local_scalar_dense", "aten::equal",
+                                              "aten::nonzero", "aten::masked_select"};
+  return names.count(op.schema().name()) > 0;
 }
 
 void compute_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  check_devices(op, *stack);
-  at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
+  const c10::Device device = check_devices(op, *stack);
+  note_operator(op, *stack);
+  const bool waits = answers_the_host(op);
+  {
+    const Unnoted inside;
+    at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
+  }
+  if (waits) wait_for_stream(device);
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
 }
 
-// What makes memory and looks at it in other ways.
+// Operators that allocate memory and view it.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty.memory_format", &empty);
   library.impl("empty_strided", &empty_strided);
@@ -229,11 +212,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_reshape_alias", &at::native::_reshape_alias);
   library.impl("resize_", &at::native::resize_);
   library.impl("set_.source_Storage_storage_offset", &at::native::set_storage_cpu_);
-  // Else a composite, with other roundings.
+  // Otherwise a composite operator runs, which rounds differently.
   library.impl("silu_backward", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
 }
 
-// Attention by the host's operator.
+// Attention uses the CPU's operator.
 int64_t choose_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                          const std::optional<at::Tensor>&, double, bool, std::optional<double>,
                          bool) {
@@ -243,7 +226,7 @@ int64_t choose_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&
 }  // namespace
 
 c10::Device stand_in_device(int64_t index) {
-  // From now on it is this process's accelerator.
+  // The device is this process's accelerator from here on.
   static const bool once = [] {
     c10::register_privateuse1_backend("stand_in");
     static Hooks hooks;
@@ -251,12 +234,15 @@ c10::Device stand_in_device(int64_t index) {
     return true;
   }();
   static_cast<void>(once);
-  return {kType, static_cast<c10::DeviceIndex>(index)};
+  return {kStandIn, static_cast<c10::DeviceIndex>(index)};
 }
+
+void limit_allocations(int64_t count) { allocations_left = count; }
 
 void run_stand_ins(int64_t size, const std::function<void(const runtime::World&)>& body,
                    std::chrono::milliseconds timeout) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
+  for (int64_t rank = 0; rank < size; ++rank) stream_order(stand_in_device(rank)).take_races();
   runtime::run_threads(size, [&](int64_t rank) {
     launch::RankEnvironment here;
     here.rank = here.local_rank = rank;
@@ -264,9 +250,13 @@ void run_stand_ins(int64_t size, const std::function<void(const runtime::World&)
     here.launcher = "local";
     const c10::DeviceGuard guard(stand_in_device(rank));
     body(runtime::World::meet_in(here, store, {.timeout = timeout},
-                                 {.accelerator = make_staged_engine(runtime::make_gloo_engine(here),
-                                                                    guard.current_device())}));
+                                 {.accelerator = in_nccl_order(make_staged_engine(
+                                      runtime::make_gloo_engine(here), guard.current_device()))}));
   });
+  for (int64_t rank = 0; rank < size; ++rank) {
+    const auto races = stream_order(stand_in_device(rank)).take_races();
+    if (!races.empty()) throw std::logic_error(cat("rank ", rank, ": ", join(races, "; ")));
+  }
 }
 
 }  // namespace am::test

@@ -1,10 +1,10 @@
-// A device whose memory is its own, without a GPU: PyTorch's PrivateUse1.
+// A device with separate memory that needs no GPU: PyTorch's PrivateUse1.
 //
-// Its tensors lie in host memory under another device type, and its operators are the host's. An
+// Its tensors are in host memory under another device type, and its operators are the host's. An
 // operator with operands on two devices throws, as it would with a GPU, while the host and meta
-// devices let such mistakes pass. A non-blocking copy between host and device is queued on the
-// device's one stream: it happens before the next operator of the device or when somebody waits for
-// the stream, so that who reads or reuses host memory too early has the wrong values.
+// devices do not detect such mistakes. A non-blocking copy between host and device is queued on its
+// stream: it happens before the next operator of that stream or when a caller waits for the stream,
+// so code that reads or reuses host memory too early sees wrong values.
 //
 //   test::run_stand_ins(2, [&](const runtime::World& world) {
 //     at::Tensor sum = at::ones({3}, world.device());
@@ -22,11 +22,17 @@
 
 namespace am::test {
 
-// Number `index` of eight. Ranks of one process take different ones: the autograd engine has one
-// thread for each, and a rank that waits for another in its backward holds it.
+// Returns device `index` of eight. Ranks of one process must use different ones: the autograd
+// engine has one thread per device, and a rank that waits for another in its backward blocks it.
 c10::Device stand_in_device(int64_t index = 0);
 
-// As runtime::run_ranks, each rank on a stand-in device of its own, which is the current one.
+// Limits the devices to `count` more allocations, after which they are out of memory; negative:
+// without a limit.
+void limit_allocations(int64_t count);
+
+// Like runtime::run_ranks, with a separate stand-in device for each rank as its current device.
+// Collectives are ordered like NCCL's. Work that a GPU could execute in a wrong order is an error
+// (stream_order.h).
 void run_stand_ins(int64_t size, const std::function<void(const runtime::World&)>& body,
                    std::chrono::milliseconds timeout = std::chrono::seconds(60));
 

@@ -6,26 +6,26 @@
 
 #include "am/base/text.h"
 #include "am/config/batch.h"
-#include "am/planner/activations.h"
-#include "am/planner/memory.h"
-#include "am/planner/precision.h"
-#include "am/planner/stage_layout.h"
-#include "am/planner/stages.h"
-#include "am/planner/units.h"
+#include "am/layout/precision.h"
+#include "am/layout/stage_layout.h"
+#include "am/layout/stages.h"
+#include "am/layout/units.h"
+#include "am/predict/memory/activations.h"
+#include "am/predict/memory/memory.h"
 
 namespace am::test {
 
 namespace {
 
-// Reverse order, closed at 1 MiB first and at the cap then; or everything. Experts that go over
-// ep_shard apart from the others.
-std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const planner::Layout& layout) {
+// Buckets in reverse order of the parameters, the first closed at 1 MiB and later ones at the cap;
+// or one bucket of all. Experts reduced over ep_shard have separate buckets.
+std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const layout::Layout& layout) {
   const auto* ddp = std::get_if<config::DDPConfig>(&plan.strategy);
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
   if (ddp == nullptr && (megatron == nullptr || !megatron->disable_bucketing)) return {};
   std::vector<std::vector<int>> buckets;
-  std::map<bool, size_t> open;    // of experts or not: the bucket's number,
-  std::map<bool, int64_t> bytes;  // and what is in it
+  std::map<bool, size_t> open;    // for experts or others: the open bucket's number,
+  std::map<bool, int64_t> bytes;  // and its bytes
   for (size_t i = layout.parameters.size(); i-- > 0;) {
     const bool of_experts = layout.parameters[i].expert_parallel();
     const auto last = open.find(of_experts);
@@ -39,20 +39,20 @@ std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const planner
     buckets[open[of_experts]].push_back(static_cast<int>(i));
     if (!layout.parameters[i].trainable) continue;
     bytes[of_experts] += numel(layout.parameters[i].shape) *
-                         static_cast<int64_t>(planner::dtype_size(plan.model.dtype));
+                         static_cast<int64_t>(layout::dtype_size(plan.model.dtype));
   }
   return buckets;
 }
 
 using Send = std::function<void(const std::string& what, int64_t bytes, int64_t times)>;
 
-// Elements, padding included, of those parameters that go over dp_shard_cp, and of those that go
+// Elements, including padding, of the parameters sharded over dp_shard_cp, and of those sharded
 // over ep_shard.
 struct Pieces {
   int64_t dense = 0, experts = 0;
 };
 
-Pieces pieces_of(const planner::Layout& layout, const std::vector<int>& parameters, int64_t rank,
+Pieces pieces_of(const layout::Layout& layout, const std::vector<int>& parameters, int64_t rank,
                  bool trained_alone) {
   Pieces pieces;
   for (const int index : parameters) {
@@ -68,13 +68,13 @@ Pieces pieces_of(const planner::Layout& layout, const std::vector<int>& paramete
   return pieces;
 }
 
-bool cuts_parameters(const planner::Layout& layout) {
+bool cuts_parameters(const layout::Layout& layout) {
   return std::any_of(layout.parameters.begin(), layout.parameters.end(),
                      [](const auto& each) { return each.fsdp; });
 }
 
-// One gather of these pieces, in elements of `bytes`.
-void send_gather(const planner::Layout& layout, const Pieces& pieces, int64_t bytes, int64_t times,
+// Adds one gather of these pieces, with `bytes` per element.
+void send_gather(const layout::Layout& layout, const Pieces& pieces, int64_t bytes, int64_t times,
                  const Send& send) {
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
   const int64_t of_experts = layout.mesh.group_size("ep_shard");
@@ -83,8 +83,8 @@ void send_gather(const planner::Layout& layout, const Pieces& pieces, int64_t by
   send("all_gather ep_shard", pieces.experts * of_experts * bytes, times);
 }
 
-// One reduction. Without shards experts' gradients are all-reduced.
-void send_reduction(const planner::Layout& layout, const Pieces& pieces, int64_t bytes,
+// Adds one reduction. If they are not sharded, experts' gradients are all-reduced.
+void send_reduction(const layout::Layout& layout, const Pieces& pieces, int64_t bytes,
                     int64_t times, const Send& send) {
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
   const int64_t replicas = layout.mesh.group_size("dp_replicate");
@@ -99,12 +99,13 @@ void send_reduction(const planner::Layout& layout, const Pieces& pieces, int64_t
   }
 }
 
-// Tokens to their experts and back, of the layers here: rows that experts take in turn.
+// Adds the messages of tokens to their experts and back, for this rank's layers, with rows
+// distributed evenly over experts.
 void add_dispatch(const config::Plan& plan, const model::ModelConfig& config,
-                  const planner::Layout& layout, int64_t rank, const Send& send) {
+                  const layout::Layout& layout, int64_t rank, const Send& send) {
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
   if (sizes.ep == 1) return;
-  const planner::ActivationContext context = planner::activation_context(plan, layout);
+  const predict::ActivationContext context = predict::activation_context(plan, layout);
   const auto rows = static_cast<int64_t>(context.routed_tokens()) * config.moe->experts_per_token;
   const int64_t message = rows * config.hidden_size * static_cast<int64_t>(context.product_bytes);
   constexpr int64_t kWeight = 4, kCount = 8;
@@ -122,15 +123,15 @@ void add_dispatch(const config::Plan& plan, const model::ModelConfig& config,
   }
 }
 
-// Of one rank of a pipeline: hidden states and their gradients between neighbours, and its stages'
-// parameters as often as its list says; reductions once.
+// Adds the messages of one pipeline rank: hidden states and their gradients between neighbours, and
+// its stages' parameters as often as its list gathers them; reductions once.
 void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
-                  const planner::Layout& layout, int64_t rank, const Send& send) {
+                  const layout::Layout& layout, int64_t rank, const Send& send) {
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
-  const planner::StepPrecision precision = planner::resolve_precision(plan);
-  const auto compute = static_cast<int64_t>(planner::dtype_size(precision.compute));
-  const auto reduce = static_cast<int64_t>(planner::dtype_size(precision.reduce));
-  const auto shape = planner::pipeline_shape(plan.pipeline, sizes.pp);
+  const layout::StepPrecision precision = layout::resolve_precision(plan);
+  const auto compute = static_cast<int64_t>(layout::dtype_size(precision.compute));
+  const auto reduce = static_cast<int64_t>(layout::dtype_size(precision.reduce));
+  const auto shape = layout::pipeline_shape(plan.pipeline, sizes.pp);
   const auto lists = pipeline::with_communication(pipeline::make_schedule(shape));
   const int64_t here = layout.mesh.index(rank, "pp");
   const int64_t rounds = config::batch_shape(plan, sizes.dp()).micro_batches / shape.microbatches;
@@ -140,7 +141,7 @@ void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
   const int64_t reductions = config::defers_gradient_sync(plan.strategy)
                                  ? 1
                                  : config::batch_shape(plan, sizes.dp()).micro_batches;
-  std::map<int, int64_t> gathers;  // by stage, in a round
+  std::map<int, int64_t> gathers;  // by stage, per round
   for (const auto& slot : lists.at(static_cast<size_t>(here))) {
     for (const pipeline::Action& action : slot.actions()) {
       using enum pipeline::Kind;
@@ -154,7 +155,7 @@ void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
     }
   }
   for (const auto& [stage, times] : gathers) {
-    const planner::Layout own = planner::stage_layout(layout, stage);
+    const layout::Layout own = layout::stage_layout(layout, stage);
     for (const model::Unit& unit : own.units) {
       send_gather(own, pieces_of(own, unit.parameters, rank, false), compute, times * rounds, send);
       send_reduction(own, pieces_of(own, unit.parameters, rank, true), reduce, reductions, send);
@@ -164,7 +165,7 @@ void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
     if (!parameter.tied_stage || !parameter.trainable || layout.copies(rank, parameter) != 1) {
       continue;
     }
-    const auto stored = static_cast<int64_t>(planner::dtype_size(precision.storage));
+    const auto stored = static_cast<int64_t>(layout::dtype_size(precision.storage));
     const int64_t bytes = numel(parameter.own_shape(layout.mesh, rank)) * stored;
     send("send pp", bytes, 1);
     send("receive pp", bytes, 1);
@@ -174,13 +175,13 @@ void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
 }  // namespace
 
 Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
-                     const planner::Layout& layout, int64_t rank) {
+                     const layout::Layout& layout, int64_t rank) {
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
-  const planner::StepPrecision precision = planner::resolve_precision(plan);
+  const layout::StepPrecision precision = layout::resolve_precision(plan);
   const int64_t micro_batches = config::batch_shape(plan, sizes.dp()).micro_batches;
   const int64_t reductions = config::defers_gradient_sync(plan.strategy) ? 1 : micro_batches;
-  const int64_t post_forward = planner::post_forward_size(plan.strategy, sizes);
-  const auto reshard = planner::reshard_after_forward(plan.strategy, layout.units, sizes.pp);
+  const int64_t post_forward = layout::post_forward_size(plan.strategy, sizes);
+  const auto reshard = layout::reshard_after_forward(plan.strategy, layout.units, sizes.pp);
 
   Traffic traffic;
   const auto send = [&](const std::string& what, int64_t bytes, int64_t times) {
@@ -188,14 +189,14 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     traffic[what].first += bytes * times;
     traffic[what].second += times;
   };
-  const auto reduce_bytes = static_cast<int64_t>(planner::dtype_size(precision.reduce));
-  const auto compute_bytes = static_cast<int64_t>(planner::dtype_size(precision.compute));
+  const auto reduce_bytes = static_cast<int64_t>(layout::dtype_size(precision.reduce));
+  const auto compute_bytes = static_cast<int64_t>(layout::dtype_size(precision.compute));
   const auto reduce = [&](const std::vector<int>& parameters) {
     const Pieces trained = pieces_of(layout, parameters, rank, true);
     send_reduction(layout, trained, reduce_bytes, reductions, send);
   };
   const int64_t ranks = layout.mesh.world_size();
-  int64_t counts = 0;  // of the tokens that each expert had
+  int64_t counts = 0;  // of tokens per expert
   if (config.moe) {
     const auto& layers = config.moe->layers;
     counts = config.moe->experts * std::count(layers.begin(), layers.end(), true);
@@ -212,7 +213,7 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     send_gather(layout, pieces_of(layout, bucket, rank, false), compute_bytes, micro_batches, send);
     reduce(bucket);
   }
-  // Backward ends with the first unit that trains; the inventory is in forward order.
+  // Backward ends with the first trainable unit; the inventory is in forward order.
   int first_trained = 0;
   while (!layout.parameters[static_cast<size_t>(first_trained)].trainable) ++first_trained;
   for (size_t i = 0; i < layout.units.size() && buckets.empty(); ++i) {
@@ -223,7 +224,8 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     const bool tied = embedding && config.tie_word_embeddings;
     const int64_t forward = tied && reshard[i] ? 2 : 1;
     const int64_t backward = reshard[i] && (tied || (!embedding && has_backward)) ? 1 : 0;
-    // What comes back from the ranks that kept it: also the tied embedding for its head.
+    // Gathers from the ranks that kept the parameters after forward, including the tied embedding
+    // for the head.
     const int64_t from_kept = post_forward > 0 && reshard[i] ? backward + forward - 1 : 0;
     send_gather(layout, pieces, compute_bytes, micro_batches * (forward + backward - from_kept),
                 send);

@@ -1,21 +1,22 @@
-// The messages of one optimizer step of a data-parallel strategy, by formula: what a plan's units,
-// shards and switches say, without running anything.
+// Messages of one optimizer step of a data-parallel strategy, by formula from the plan's units,
+// shards and switches, without running a step.
 //
-// Per micro-batch, with parameters cut over S ranks:
-//   all_gather      each unit once on the way forward (a tied embedding twice, where it was freed
-//                   in between), each that was freed once more on the way back, but for the
-//                   embedding's look-up, which needs no parameters there. S pieces of each
-//                   parameter with their padding, in the compute dtype.
-// ddp and disable_bucketing have buckets in place of units.
-// Per reduction (every micro-batch, or the last one alone), with R replicas:
+// Per micro-batch, with parameters sharded over S ranks:
+//   all_gather      each unit once in forward (a tied embedding twice, if it was freed in between),
+//                   and once more in backward if it was freed, except for the embedding's params-up,
+//                   which needs no parameters there. S pieces of each parameter with their
+//                   padding, in the compute dtype.
+// ddp and disable_bucketing use buckets instead of units. Per reduction (every micro-batch, or only
+// the last one), with R replicas:
 //   reduce_scatter  each unit once: the same pieces in the reduce dtype; S > 1
-//   all_reduce      each unit's piece over the replicas; R > 1. What FSDP ignores, whole, over all
-//                   data-parallel ranks.
-// Experts that expert parallelism places go over ep_shard, apart from the rest of their unit, and
-// each layer of experts sends tokens over ep: how many, their rows with their weights, and what
-// becomes of them back; in backward the gradients of both; where it computes again, rows and
-// weights. Frozen parameters are gathered and not reduced; units before the first one that trains
-// have no way back. Per step one message of all ranks (train/step.h): 4 doubles, and one a rank.
+//   all_reduce      each unit's piece over the replicas; R > 1. Parameters that FSDP ignores,
+//                   over all data-parallel ranks.
+// Experts under expert parallelism use ep_shard, separately from the rest of their unit, and each
+// MoE layer exchanges tokens over ep: counts, rows with their weights, and the outputs back; in
+// backward the gradients of both, and with recomputation rows and weights again. Frozen parameters
+// are gathered but not reduced; units before the first trainable one have no backward. Each step
+// adds one message over all ranks (train/step.h): 5 doubles, one per rank, and the token counts of
+// experts.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +25,15 @@
 #include <utility>
 
 #include "am/config/plan.h"
+#include "am/layout/layout.h"
 #include "am/model/config.h"
-#include "am/planner/layout.h"
 
 namespace am::test {
 
-using Traffic = std::map<std::string, std::pair<int64_t, int64_t>>;  // "op group": bytes, count
+using Traffic = std::map<std::string, std::pair<int64_t, int64_t>>;  // "op group": bytes, messages
 
-// Without tensor parallelism. `rank`: any that pieces are stored on.
+// Requires a plan without tensor parallelism. `rank`: any rank that stores pieces.
 Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
-                     const planner::Layout& layout, int64_t rank);
+                     const layout::Layout& layout, int64_t rank);
 
 }  // namespace am::test

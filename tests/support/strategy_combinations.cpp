@@ -63,9 +63,9 @@ Combination stacked_experts(Combination combination) {
   return combination;
 }
 
-// The small model that transformers wrote. AdamW divides a gradient by its own size: where it is
-// zero but for rounding (softmax does not see a bias that all keys share: gpt2's, half of phi's),
-// rounding would choose the step. An epsilon above rounding keeps that out of the comparison.
+// The small model saved by transformers. AdamW divides a gradient by its own magnitude. Where a
+// gradient is only rounding error (softmax does not depend on a bias shared by all keys: gpt2's,
+// half of phi's), rounding would determine the step; an epsilon above rounding prevents this.
 Combination of_family(const std::string& family) {
   Combination combination = fsdp2(cat("fsdp2, ", family), 2);
   combination.model = cat("hf/", family);
@@ -74,7 +74,7 @@ Combination of_family(const std::string& family) {
   return combination;
 }
 
-// The embedding, the first layer, and a part of the last one.
+// Freezes the embedding, the first layer, and a part of the last one.
 Combination frozen(Combination combination) {
   combination.frozen = "[\"model.embed_tokens.*\", \"model.layers.0.*\", \"model.layers.1.mlp.*\"]";
   return combination;

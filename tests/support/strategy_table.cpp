@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "am/base/text.h"
-#include "am/planner/memory.h"
+#include "am/predict/memory/memory.h"
 #include "am/tensor/memory_meter.h"
 #include "am/train/dry_run.h"
 #include "am/train/trainer.h"
@@ -53,17 +53,17 @@ struct Measured {
 };
 
 struct Trained {
-  NamedTensors gradients;  // whole, of the first step
+  NamedTensors gradients;  // full gradients of the first step
   std::vector<double> losses, norms;
   NamedTensors weights;
   std::map<int64_t, Measured> ranks;
 };
 
-// The test's own, and no part of what is measured.
+// Gathers for the test's comparison, excluded from the measurements.
 NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
   const tensor::MemoryUse use(tensor::TensorUse::kHost);
   NamedTensors whole;
-  for (const planner::ParameterLayout& parameter : model.layout().parameters) {
+  for (const layout::ParameterLayout& parameter : model.layout().parameters) {
     if (gradients && !parameter.trainable) continue;
     const at::Tensor full =
         gradients ? model.full_gradient(parameter.name) : model.full_parameter(parameter.name);
@@ -75,21 +75,21 @@ NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
 enum class Steps { kAll, kUntilMeasured };
 enum class Taken { kByScore, kInTurn, kSame };
 
-// How tokens of the model take experts.
+// Sets the routing of tokens to experts.
 void set_routing(parallel::ParallelModel& model, Taken taken) {
   if (taken == Taken::kInTurn) {
     for (const auto& [number, stage] : model.stages()) stage->decoder().take_experts_in_turn();
   }
   if (taken != Taken::kSame) return;
   const at::NoGradGuard no_grad;
-  model.for_each_owned([](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+  model.for_each_owned([](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
     if (!owned.name.ends_with(".e_score_correction_bias")) return;
     const at::Tensor expert = at::arange(owned.value.size(0)) + owned.box.offset[0];
     owned.value.copy_(expert.lt(2) * 10);
   });
 }
 
-// A meter is for one thread: a device's backward has another, and so have Gloo's connections.
+// A meter covers one thread: a device's backward and Gloo's connections run in others.
 enum class Where { kMeteredHost, kHost, kStandIns };
 
 void run_ranks(Where where, int64_t size, const std::function<void(const runtime::World&)>& body) {
@@ -116,7 +116,7 @@ Trained train(const config::Plan& plan, int64_t world_size, Taken taken, Steps s
     callbacks.phase = [&](const char* phase) {
       if (noting && meter) mine.phases.push_back({phase, meter->live().total()});
     };
-    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+    train::Trainer trainer(job::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(nowhere), callbacks);
     set_routing(trainer.model(), taken);
     for (int64_t step = 0; step < (all ? kSteps : kMeasuredStep + 1); ++step) {
@@ -159,7 +159,7 @@ double distance(const NamedTensors& got, const NamedTensors& wanted) {
     difference += (got.at(name) - tensor).square().sum().item<double>();
     norm += tensor.square().sum().item<double>();
   }
-  // Zeros, as of experts that no token took, are the same zeros.
+  // Zeros, such as those of experts without tokens, compare equal.
   if (difference == 0.0) return 0.0;
   return std::sqrt(difference / norm);
 }
@@ -183,7 +183,7 @@ double distance(const std::vector<double>& got, const std::vector<double>& wante
   return std::sqrt(difference / norm);
 }
 
-// The one that is further from zero.
+// Returns the value with the larger magnitude.
 double further(double a, double b) { return std::abs(a) > std::abs(b) ? a : b; }
 
 config::Plan plan_of(const Combination& combination, TableSize size) {
@@ -200,8 +200,9 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
   }
 }
 
-// ddp stores what it computes in, and parameters are not stored in float16. A ring merges slices,
-// whose logaddexp the host takes element by element, and by vectors of the device's dense copies.
+// ddp stores parameters in the compute dtype, and these are never stored in float16. A ring merges
+// slices with logaddexp, which the host computes element by element, but with vectors on the
+// device's dense copies.
 bool compute_in_float16(Combination& combination) {
   if (combination.toml.find("\"ring\"") != std::string::npos) return false;
   const std::string megatron = "name = \"megatron_fsdp\"\n";
@@ -216,8 +217,8 @@ bool compute_in_float16(Combination& combination) {
   return true;
 }
 
-// One rank, one micro-batch, everything stored and computed in float32: the same for many a
-// combination, and trained once.
+// One rank, one micro-batch, everything stored and computed in float32. Many combinations share
+// this reference, which is trained once.
 const Trained& of_one_rank(Combination combination, TableSize size) {
   static std::map<std::string, Trained> trained;
   combination.storage = "float32";
@@ -232,7 +233,7 @@ const Trained& of_one_rank(Combination combination, TableSize size) {
 void compare_memory(Row& row, const config::Plan& plan, const Trained& trained, int64_t world) {
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  const planner::Job job = planner::make_job(plan, *config, world);
+  const job::Job job = job::make_job(plan, *config, world);
   row.formula = step_traffic(plan, *config, job.layout, 0);
   row.sent = trained.ranks.at(0).sent;
   row.peak_bytes = trained.ranks.at(0).peak.total();
@@ -240,7 +241,7 @@ void compare_memory(Row& row, const config::Plan& plan, const Trained& trained, 
     const auto real = static_cast<double>(measured.peak.total());
     const train::DryRun dry = train::dry_run(job, rank);
     const auto planned = static_cast<double>(
-        planner::estimate_memory(plan, *config, job.layout, rank).components.total());
+        predict::estimate_memory(plan, *config, job.layout, rank).components.total());
     row.peak_dry_run = further(row.peak_dry_run, static_cast<double>(dry.peak.total()) / real - 1);
     row.peak_planner = further(row.peak_planner, planned / real - 1);
     for (size_t i = 0; i < dry.phases.size(); ++i) {
@@ -302,7 +303,7 @@ StandInRow run_on_stand_ins(Combination combination) {
   row.norms = distance(got.norms, wanted.norms);
   row.weights = distance(got.weights, wanted.weights);
   row.last_norm = got.norms.back();
-  // A device's rank tells the others what its allocator reserved too: 8 bytes a rank and step.
+  // A rank on a device also reports its allocator's reserved bytes: 8 bytes per rank and step.
   Traffic sent = wanted.ranks.at(0).sent;
   if (combination.world > 1) {
     auto& [bytes, count] = sent.at("all_reduce world");

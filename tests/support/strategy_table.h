@@ -1,5 +1,5 @@
-// Strategies x options, each trained for a few steps on ranks of this process and held against one
-// rank, against the formulas of its messages and against the predictions of its memory.
+// Strategies x options, each trained for a few steps on ranks of this process and compared with one
+// rank, with the formulas of its messages and with the predictions of its memory.
 //
 //   for (const auto& each : test::combinations()) {
 //     const test::Row row = test::run(each, test::TableSize::kSmall);
@@ -20,46 +20,47 @@ struct Combination {
   int64_t world = 1;
   std::string toml;             // [mesh], [strategy]
   std::string model = "table";  // under tests/data: "table_tied", "table_experts", "table_stacked"
-  bool has_large = true;        // a larger model beside it, for TableSize::kLarge
+  bool has_large = true;        // also has a larger model, for TableSize::kLarge
   std::string storage = "float32";
-  int64_t accumulation = 1;   // micro-batches a step
-  int64_t shorter = 0;        // by so many positions are sequences
-  std::string frozen = "[]";  // model.freeze_params, of the one rank too
-  std::string lora = {};      // [lora], of the one rank too
+  int64_t accumulation = 1;   // micro-batches per step
+  int64_t shorter = 0;        // positions by which sequences are shortened
+  std::string frozen = "[]";  // model.freeze_params, also for the one rank
+  std::string lora = {};      // [lora], also for the one rank
   std::string experts = {};   // [experts], likewise
-  bool skewed = false;        // correction biases have all tokens take the first two experts
-  // Memory and messages are those of tokens that take experts in turn, as predictions have it: what
-  // ranks receive depends on the routing.
+  bool skewed = false;        // correction biases route all tokens to the first two experts
+  // Memory and messages are measured with tokens routed to experts in turn, as predictions assume:
+  // received bytes depend on the routing.
   bool measured_in_turn = false;
   double optimizer_eps = 1e-8;
-  bool exact = true;        // computes in float32, as the rank it is held against
+  bool exact = true;        // computes in float32, like the one rank
   int64_t dp = 0;           // data-parallel ranks; 0: all
-  bool has_formula = true;  // step_traffic knows all its messages
+  bool has_formula = true;  // step_traffic covers all its messages
 };
 
-// Bytes of operands that oneDNN packs for a product in bfloat16, which nobody is told of; models as
-// small as the tables' let it be seen. For a processor that multiplies in tiles it packs more.
+// Returns the bytes of operands that oneDNN packs for a bfloat16 matmul and that no allocator
+// reports; they are visible only with models as small as the tables'. On a processor with matrix
+// tiles (AMX), oneDNN packs more.
 double packed_operands(const Combination& combination);
 
 std::vector<Combination> combinations();
 
-// kSmall for tests; kLarge for figures of memory, which small tensors blur.
+// kSmall for tests; kLarge for memory figures, which are inaccurate for small tensors.
 enum class TableSize { kSmall, kLarge };
 
 struct Row {
-  // Euclidean norm of the difference from one rank's over the norm of one rank's.
-  double gradients = 0;  // of the first step, all parameters
-  double worst = 0;      // of the parameter that is furthest
+  // Norm of the difference from one rank's values, divided by the norm of those values.
+  double gradients = 0;  // first step, all parameters
+  double worst = 0;      // parameter with the largest difference
   std::string worst_name = {};
-  double losses = 0;   // of five steps
-  double norms = 0;    // of their gradients
-  double weights = 0;  // after them
+  double losses = 0;   // five steps
+  double norms = 0;    // gradient norms in these steps
+  double weights = 0;  // parameters after these steps
   Traffic sent;        // rank 0, the second step
   Traffic formula;
-  // Bytes of tensors, rank by rank, the worst difference of any.
-  double peak_dry_run = 0;  // of am-run --dry-run over what was measured, minus 1
-  double peak_planner = 0;  // of am-plan memory, likewise
-  double phases = 0;        // the largest |difference| after a phase, over the peak
+  // Bytes of tensors; the largest difference over the ranks.
+  double peak_dry_run = 0;  // am-run --dry-run over the measured peak, minus 1
+  double peak_planner = 0;  // am-plan memory, likewise
+  double phases = 0;        // largest |difference| after a phase, over the peak
   int64_t peak_bytes = 0;   // measured, rank 0
 
   bool traffic_agrees() const { return sent == formula; }
@@ -67,20 +68,21 @@ struct Row {
 
 Row run(const Combination& combination, TableSize size);
 
-// A combination on stand-in devices against the same on the host: as Row, but for memory.
+// A combination on stand-in devices compared with the same on the host; fields as in Row, without
+// memory.
 struct StandInRow {
-  bool exact = false;  // float16: every bit is the same
+  bool exact = false;  // float16: equal bit by bit
   double gradients = 0, losses = 0, norms = 0, weights = 0;
-  double last_norm = 0;        // of the gradients of the last step
-  bool same_messages = false;  // of rank 0
+  double last_norm = 0;        // gradient norm of the last step
+  bool same_messages = false;  // on rank 0
 };
 
-// Computes in float16 where the strategy can, as the host has no kernels of nn/fused for it and
-// takes ATen's operators as any device does: both agree to the bit. In float32 the host's kernels
-// add in another order.
+// Computes in float16 if the strategy supports it: the host has no nn/fused kernels for float16 and
+// uses ATen's operators like any device, so both agree bit by bit. In float32 the host's kernels
+// sum in another order.
 StandInRow run_on_stand_ins(Combination combination);
 
-// Memory and messages alone: no more steps than these need, and no rank to hold the values against.
+// Measures only memory and messages: runs no further steps, and no single rank for comparison.
 Row run_for_memory(const Combination& combination, TableSize size);
 
 }  // namespace am::test

@@ -1,4 +1,4 @@
-// A folder that lives as long as a test, and files in it.
+// A temporary folder of a test, and files in it.
 #pragma once
 
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-// Writes a text file, and makes the folders that it lies in.
+// Writes a text file and creates its parent folders.
 inline void write_text(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path) << text;

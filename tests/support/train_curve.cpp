@@ -12,7 +12,7 @@ Curve train_curve(const config::Plan& plan, int64_t ranks) {
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
-    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+    train::Trainer trainer(job::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(nowhere), {});
     for (int64_t step = 0; step < plan.train.max_steps; ++step) {
       const observe::StepMetrics metrics = trainer.train_step(step);

@@ -1,4 +1,4 @@
-// What every step of a plan's training says, on ranks of this process.
+// Losses and gradient norms of a plan's training, on ranks of this process.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace am::test {
 
-// By step.
+// One entry per step.
 struct Curve {
   std::vector<double> losses;
   std::vector<double> norms;
   std::vector<double> lrs;
 };
 
-// train.max_steps steps; what rank 0 says of them. Nothing is written.
+// Runs train.max_steps steps and returns rank 0's values. Writes no files.
 Curve train_curve(const config::Plan& plan, int64_t ranks);
 
 }  // namespace am::test

@@ -1,4 +1,4 @@
-// Ranks in threads that wait for what another one does.
+// Lets rank threads wait for another rank's progress.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What ATen's attention kernel for the host takes for itself is in a dry run too.
+// A dry run includes the scratch memory of ATen's attention kernel for the host.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -38,7 +38,7 @@ TEST_CASE("a dry run knows what the attention kernel takes for itself") {
   const at::Tensor wide_dry = heads(at::kMeta, at::kFloat, length, head_dim);
   CHECK(forward_peak(wide_dry) == forward_peak(wide));
   CHECK(backward_peak(wide_dry) == backward_peak(wide));
-  // What oneDNN takes inside is not known.
+  // oneDNN's internal memory is unknown.
   const at::Tensor narrow = heads(at::kCPU, at::kBFloat16, length, head_dim);
   const at::Tensor narrow_dry = heads(at::kMeta, at::kBFloat16, length, head_dim);
   CHECK(forward_peak(narrow_dry) <= forward_peak(narrow));

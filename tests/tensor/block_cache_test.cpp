@@ -1,4 +1,4 @@
-// Blocks wait for a tensor of their size, within what was in use at most.
+// Freed blocks are reused for tensors of their size, within the peak of the memory in use.
 #include "am/tensor/block_cache.h"
 
 #include <sys/resource.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// While it lasts this process gets no more than `bytes` of address space.
+// While the object exists, this process's address space is limited to `bytes`.
 class AddressSpaceLimit {
  public:
   explicit AddressSpaceLimit(size_t bytes) {
@@ -63,7 +63,7 @@ TEST_CASE("what waits and what is used never exceed what was used at most") {
   cache.give(a);
   cache.give(b);
   CHECK(cache.counts().waiting == 10 * kMiB);
-  void* c = cache.take(5 * kMiB);  // neither serves; the smallest that makes 5 MiB of room goes
+  void* c = cache.take(5 * kMiB);  // neither fits; the smallest that makes room for 5 MiB is freed
   CHECK(cache.counts().in_use == 5 * kMiB);
   CHECK(cache.counts().waiting == 4 * kMiB);
   CHECK(cache.counts().most == 10 * kMiB);
@@ -71,7 +71,7 @@ TEST_CASE("what waits and what is used never exceed what was used at most") {
   CHECK(d == a);
   cache.give(d);
   cache.give(c);
-  void* large = cache.take(12 * kMiB);  // more than ever: all that waits goes
+  void* large = cache.take(12 * kMiB);  // above the previous peak: all cached blocks are freed
   CHECK(cache.counts().waiting == 0);
   CHECK(cache.counts().most == 12 * kMiB);
   cache.give(large);
@@ -83,9 +83,9 @@ TEST_CASE("a part of what was used at most may wait beside it") {
   void* small = cache.take(112 * kMiB);
   cache.give(large);
   cache.give(small);
-  void* first = cache.take(2 * kMiB);  // 512 / 256: both still wait
+  void* first = cache.take(2 * kMiB);  // 512 / 256: both stay cached
   CHECK(cache.counts().waiting == 512 * kMiB);
-  void* second = cache.take(1 * kMiB);  // beyond: the smallest that makes room goes
+  void* second = cache.take(1 * kMiB);  // beyond: the smallest that makes room is freed
   CHECK(cache.counts().waiting == 400 * kMiB);
   cache.give(first);
   cache.give(second);
@@ -130,7 +130,7 @@ TEST_CASE("what waits is given back before memory is said to be out") {
   REQUIRE(cache.counts().waiting == 64 * kMiB);
   {
     const AddressSpaceLimit limit(8 * kMiB);
-    blocks.push_back(cache.take(32 * kMiB));  // within the budget beside what waits
+    blocks.push_back(cache.take(32 * kMiB));  // within the budget together with the cached blocks
   }
   CHECK(cache.counts().waiting == 0);
   CHECK(cache.counts().in_use == 64 * kMiB);

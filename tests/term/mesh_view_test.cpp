@@ -66,7 +66,7 @@ TEST_CASE("what does not fit is counted") {
   const std::vector<GridStack> stacks(20, GridStack{"", std::vector<GridBox>(12, tall)});
   const std::string out = draw_grid(stacks, Style::plain(), {5, 2, 3});
   CHECK(out.find("... 996 more rows") != std::string::npos);
-  CHECK(out.find("999") != std::string::npos);  // the last row stays
+  CHECK(out.find("999") != std::string::npos);  // the last row is kept
   CHECK(out.find("... 10 more boxes") != std::string::npos);
   CHECK(out.find("\n... 17 more\n") != std::string::npos);
   CHECK(split(out, '\n').size() < 25);

@@ -14,7 +14,7 @@ TEST_CASE("control characters of a user's text do not reach the terminal") {
   CHECK(printable("\xC2\x9B"
                   "31mé") == "?31mé");  // the one-character form of ESC [
   CHECK(printable("größe ┌ 漢字 😀") == "größe ┌ 漢字 😀");
-  CHECK(printable("a\u200Db\u2029c") == "a\u200Db\u2029c");  // joiners and separators stay
+  CHECK(printable("a\u200Db\u2029c") == "a\u200Db\u2029c");  // joiners and separators are kept
 }
 
 TEST_CASE("characters that reorder a line do not reach the terminal") {
@@ -30,7 +30,7 @@ TEST_CASE("characters that reorder a line do not reach the terminal") {
 
 TEST_CASE("bytes that are no UTF-8 do not reach the terminal") {
   CHECK(printable("\xC2") == "?");
-  CHECK(printable("a\x9Bz") == "a?z");   // CSI of an eight-bit terminal
+  CHECK(printable("a\x9Bz") == "a?z");   // CSI on an eight-bit terminal
   CHECK(printable("\xC0\x9B") == "??");  // an overlong ESC
 }
 
@@ -38,7 +38,7 @@ TEST_CASE("in a result our own colours stay and no other sequence does") {
   CHECK(printable_lines("\x1b[1;31mred\x1b[0m\n\tx") == "\x1b[1;31mred\x1b[0m\n\tx");
   CHECK(printable_lines("\x1b[2Jx\x1b]0;title\x07\r") == "?[2Jx?]0;title??");
   CHECK(printable_lines("\x1b[") == "?[");
-  // What paint() does not write is nobody's colour: hidden text, a colour of the background.
+  // Sequences that paint() never writes are not colours: hidden text, background colours.
   CHECK(printable_lines("\x1b[8mx\x1b[31my\x1b[1;41m") == "?[8mx?[31my?[1;41m");
   CHECK(printable_lines("\x1b[1;31mred\x1b[0m", /*paint=*/false) == "?[1;31mred?[0m");
   Style style;
@@ -69,7 +69,7 @@ TEST_CASE("JSON for a terminal is the same JSON") {
 TEST_CASE("of a long word both ends are shown") {
   CHECK(shortened("abcdefgh", 8) == "abcdefgh");
   CHECK(shortened("abcdefghi", 8) == "abcdef...[1 bytes]...hi");
-  CHECK(shortened("ééééé", 4) == "é...[8 bytes]...");  // never half of a character
+  CHECK(shortened("ééééé", 4) == "é...[8 bytes]...");  // characters are not split
   const std::string message = std::string(5 << 20, 'x') + ": cannot read";
   const std::string out = echo(message);
   CHECK(out.size() < 2 * kLongestEcho);

@@ -10,7 +10,7 @@ using namespace am::term;
 TEST_CASE("colour follows the option, then NO_COLOR, then TERM, then the terminal") {
   const auto mode = ColorMode::kAuto;
   CHECK(wants_color(mode, true, nullptr, "xterm"));
-  CHECK(wants_color(mode, true, "", "xterm"));  // empty counts as not set
+  CHECK(wants_color(mode, true, "", "xterm"));  // empty counts as unset
   CHECK_FALSE(wants_color(mode, true, "1", "xterm"));
   CHECK_FALSE(wants_color(mode, true, nullptr, "dumb"));
   CHECK_FALSE(wants_color(mode, false, nullptr, "xterm"));

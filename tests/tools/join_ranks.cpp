@@ -1,7 +1,7 @@
-// join_ranks N [SECONDS]: N processes join one job at once and leave it again; prints how long the
-// store took to serve them all. Fails when one cannot join in time (default: 60 s).
+// join_ranks N [SECONDS]: N processes join one job together and leave it again. Prints the time in
+// which the store served all of them; fails if one cannot join in time (default: 60 s).
 //
-// The processes are forked before the store starts, so that they have nothing to do but join.
+// The processes are forked before the store starts, so that the time covers only joining.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
       std::_Exit(join(rank, ranks, start[0], limit));
     }
   }
-  const launch::StoreServer server(0, launch::Reach::kThisMachine);
+  const launch::StoreServer server(0, launch::BindScope::kThisMachine);
   const int port = server.port();
   const auto begin = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < size; ++i) {

@@ -1,10 +1,10 @@
-// model_values PLAN...: logits, loss and gradients of each plan's model, for a reference to be held
-// against (scripts/fixtures/check_random_families.py).
+// model_values PLAN...: computes logits, loss and gradients of each plan's model, for comparison
+// with a reference (scripts/fixtures/check_random_families.py).
 //
-// Beside the plan stands batch.safetensors with input_ids and labels; values.safetensors with
-// logits, loss, grad.PARAMETER and experts (how many tokens took each expert) comes beside it, and
-// a line of JSON on stdout: {"plan", "errors": [..]}. Every rank of a plan is a thread, and takes
-// the whole batch.
+// Input: batch.safetensors next to the plan, with input_ids and labels. Output: values.safetensors
+// in the same folder, with logits, loss, grad.PARAMETER and experts (tokens routed to each expert),
+// and a line of JSON on stdout: {"plan", "errors": [..]}. Every rank of a plan is a thread and
+// processes the whole batch.
 #include <ATen/ATen.h>
 
 #include <exception>
@@ -21,8 +21,9 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
+#include "am/frameworks/open_weights.h"
+#include "am/job/job.h"
 #include "am/parallel/parallel_model.h"
-#include "am/planner/job.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 #include "am/stored/tensor_source.h"
@@ -38,7 +39,8 @@ Values step(parallel::ParallelModel& model, const stored::TensorSource& batch) {
   const at::Tensor logits = model.forward(checkpoint::read_all(batch, "input_ids"));
   const int64_t counted = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
   const at::Tensor loss = model.loss_sum(logits, labels) / static_cast<double>(counted);
-  // The sum over data-parallel ranks, of which each has the whole batch, is so their mean.
+  // Each data-parallel rank has the whole batch, so dividing here turns the sum over ranks into
+  // their mean.
   (loss / static_cast<double>(model.layout().mesh.sizes().dp())).backward();
   model.data_parallel().finish_backward();
   Values values = {{"logits", model.full_logits(logits)}, {"loss", loss.detach().view({1})}};
@@ -46,7 +48,7 @@ Values step(parallel::ParallelModel& model, const stored::TensorSource& batch) {
   at::Tensor taken = at::tensor(model.take_expert_counts(), at::kLong);
   model.mesh().group("tp").all_reduce(taken);
   if (taken.numel() > 0) values["experts"] = taken;
-  for (const planner::ParameterLayout& parameter : model.layout().parameters) {
+  for (const layout::ParameterLayout& parameter : model.layout().parameters) {
     if (!parameter.trainable) continue;
     values["grad." + parameter.name] = model.full_gradient(parameter.name);
   }
@@ -67,9 +69,9 @@ void save(const std::filesystem::path& file, Values values) {
   writer.close();
 }
 
-void run(const planner::Job& job, const std::filesystem::path& folder) {
-  const auto batch = stored::open_tensor_source(folder / "batch.safetensors");
-  const auto weights = stored::open_tensor_source(*checkpoint::weights_path(job.plan));
+void run(const job::Job& job, const std::filesystem::path& folder) {
+  const auto batch = frameworks::open_tensor_source(folder / "batch.safetensors");
+  const auto weights = frameworks::open_tensor_source(*checkpoint::weights_path(job.plan));
   runtime::run_ranks(job.layout.mesh.world_size(), [&](const runtime::World& world) {
     const runtime::DeviceMesh mesh(world, job.layout.mesh);
     const auto model = parallel::ParallelModel::build(job.plan, job.model, job.layout, mesh);
@@ -79,12 +81,12 @@ void run(const planner::Job& job, const std::filesystem::path& folder) {
   });
 }
 
-// What is wrong with the plan, or went wrong.
+// Returns errors in the plan, or of its run.
 Json errors_of(const std::filesystem::path& plan) {
   Json errors = Json::array();
   try {
     Diagnostics found;
-    const auto job = planner::open_job({.file = plan}, found);
+    const auto job = job::open_job({.file = plan}, found);
     for (const Diagnostic& item : found.items()) {
       if (item.severity == Severity::kError) errors.push_back(cat(item.rule, ": ", item.message));
     }

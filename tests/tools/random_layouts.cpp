@@ -1,7 +1,7 @@
-// Draws layouts at random and holds each against one rank in float64; scripts/layout_matrix
+// Draws layouts at random and compares each with one rank in float64; scripts/layout_matrix
 // --random builds and starts it.
 //
-//   random_layouts COUNT SEED [NUMBER]      NUMBER: that one alone, with its plan
+//   random_layouts COUNT SEED [NUMBER]      NUMBER: only that one, with its plan
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -30,9 +30,10 @@ int main(int argc, char** argv) {
     try {
       const auto found = am::train::verify_layout(layout.plan, layout.model, {.steps = 2});
       largest = std::max(largest, found.largest);
-      if (const auto& parting = found.parting) {
-        verdict = am::cat("DIFFERS in step ", parting->step, ": ", parting->what, " ",
-                          parting->name, " by ", parting->difference, " on rank ", parting->rank);
+      if (const auto& divergence = found.divergence) {
+        verdict = am::cat("DIFFERS in step ", divergence->step, ": ", divergence->what, " ",
+                          divergence->name, " by ", divergence->difference, " on rank ",
+                          divergence->rank);
       }
     } catch (const std::exception& error) {
       verdict = am::cat("FAILS: ", error.what());

@@ -1,10 +1,10 @@
 // signal_flood COUNT [--unguarded]: matrix products under a flood of signals.
 //
-// A child sends COUNT signals to this process, whose handler is of the plain kind that any library
-// may install, while two threads multiply. With launch::SignalThread the handler never runs on
-// them, and every product has the bits of the first. --unguarded leaves the thread out: then
-// oneDNN's kernels lose their heap to the handler's frames after some tens of signals (see Note [No
-// handler on a computing thread]), and the process dies.
+// A child sends COUNT signals to this process, whose handler is of the ordinary kind that any
+// library may install, while two threads multiply. With launch::SignalThread the handler never runs
+// on them, and every product equals the first bit by bit. With --unguarded there is no such thread:
+// oneDNN's kernels then lose their heap to the handler's frames after some tens of signals (see
+// Note [No handler on a computing thread]), and the process dies.
 #include <ATen/ATen.h>
 #include <sys/wait.h>
 #include <unistd.h>

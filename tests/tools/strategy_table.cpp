@@ -1,4 +1,4 @@
-// Prints strategies x options as a table, or with --layouts layouts of several axes;
+// Prints strategies x options as a table, or layouts of several axes with --layouts;
 // scripts/strategy_table and scripts/layout_matrix build and start it.
 #include "support/strategy_table.h"
 
@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
       {"weights", Align::kRight},        {"messages a step", Align::kRight},
       {"peak", Align::kRight},           {"dry run", Align::kRight},
       {"phases", Align::kRight},         {"am-plan", Align::kRight}};
-  // The parameter that is furthest.
+  // The parameter with the largest difference.
   if (layouts) columns.insert(columns.begin() + 3, {"worst", Align::kRight});
   am::term::Table table(columns);
   for (const auto& each : layouts ? am::test::layouts() : am::test::combinations()) {

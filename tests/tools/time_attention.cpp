@@ -1,5 +1,5 @@
 // time_attention HEADS KEY_HEADS LENGTH WIDTH: as one rank of a job on this machine (RANK,
-// WORLD_SIZE, ... as for am-run), times attention of one causal sequence that lies on all ranks,
+// WORLD_SIZE, ... as for am-run), times attention of one causal sequence sharded over all ranks,
 // forward and backward, by each method; rank 0 prints "METHOD FORWARD BACKWARD", best seconds.
 // scripts/bench/context.py starts it.
 #include <ATen/ATen.h>
@@ -26,8 +26,8 @@ namespace {
 using namespace am;
 using parallel::cp::SequenceGroup;
 
-using Method = at::Tensor (*)(const nn::Heads&, const nn::Look&, const std::optional<at::Tensor>&,
-                              const SequenceGroup&);
+using Method = at::Tensor (*)(const nn::Qkv&, const nn::AttentionParams&,
+                              const std::optional<at::Tensor>&, const SequenceGroup&);
 struct Case {
   const char* name;
   Method attend;
@@ -50,12 +50,12 @@ void time_method(const Case& one, const runtime::Group& group, const std::vector
   const auto made = [&](int64_t count) { return at::randn({1, count, local, width}); };
   double best_forward = 1e9, best_backward = 1e9;
   for (int round = 0; round < 4; ++round) {
-    const nn::Heads in = {made(heads).requires_grad_(), made(key_heads).requires_grad_(),
-                          made(key_heads).requires_grad_()};
+    const nn::Qkv in = {made(heads).requires_grad_(), made(key_heads).requires_grad_(),
+                        made(key_heads).requires_grad_()};
     group.barrier();
     auto start = std::chrono::steady_clock::now();
-    const nn::Look look = {.scale = 1.0 / std::sqrt(static_cast<double>(width))};
-    const at::Tensor out = one.attend(in, look, std::nullopt, ranks);
+    const nn::AttentionParams params = {.scale = 1.0 / std::sqrt(static_cast<double>(width))};
+    const at::Tensor out = one.attend(in, params, std::nullopt, ranks);
     best_forward = std::min(best_forward, seconds_since(start));
     const at::Tensor of_out = at::randn_like(out);
     group.barrier();

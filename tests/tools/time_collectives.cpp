@@ -1,6 +1,7 @@
 // time_collectives: as one rank of a job on this machine (RANK, WORLD_SIZE, ... as for am-run),
-// times collectives of the same tensors over Gloo and through shared memory, in turn; rank 0 prints
-// a line each, of best times (--mean: of means). scripts/bench/collectives.py starts it.
+// times collectives of the same tensors over Gloo and through shared memory, alternating; rank 0
+// prints a line for each, with best times (--mean: mean times). scripts/bench/collectives.py starts
+// it.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -30,10 +31,10 @@ double milliseconds_of(const Group& group, const std::function<void()>& collecti
   return took.count();
 }
 
-// The same connections made in one of both ways.
+// Connections over one of the two transports.
 struct Way {
   Group group;
-  Channels channels;  // of two ranks: both ways
+  Channels channels;  // of two ranks, in both directions
 };
 
 struct Case {
@@ -41,7 +42,7 @@ struct Case {
   std::function<void(const Way&)> run;
 };
 
-// Of two ranks: a message from the first and one back.
+// Sends a message from the first of two ranks and one back.
 void there_and_back(const Channels& channels, const at::Tensor& message, int64_t index) {
   const Channel& forth = channels.at({0, 1});
   const Channel& back = channels.at({1, 0});
@@ -50,7 +51,7 @@ void there_and_back(const Channels& channels, const at::Tensor& message, int64_t
   if (index == 1) back.send(message).wait();
 }
 
-// What a collective takes where nothing else has the cores, or what it takes on average.
+// Returns the best time, which approximates a collective on idle cores, or the mean.
 double summary(const std::vector<double>& times, bool mean) {
   return mean ? std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size())
               : *std::min_element(times.begin(), times.end());
@@ -116,7 +117,7 @@ int main(int argc, char** argv) {
       return way;
     };
     const Way shared = make("shared");
-    // An engine reads the variable as it is made.
+    // An engine reads the variable when it is created.
     ::setenv("AM_SHARED_MEMORY", "0", 1);
     const Way gloo = make("gloo");
     for (const int64_t bytes : {64 << 10, 1 << 20, 16 << 20}) compare(gloo, shared, bytes, mean);

@@ -1,11 +1,11 @@
-// What adapters drop while a job trains depends on the seed and the step, and not on how the batch
-// is cut.
+// Adapter dropout during training depends on the seed and the step, but not on the sharding of the
+// batch.
 #include <catch2/catch.hpp>
 #include <filesystem>
 
 #include "am/base/text.h"
+#include "am/job/job.h"
 #include "am/model/config.h"
-#include "am/planner/job.h"
 #include "am/runtime/world.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
@@ -32,7 +32,7 @@ std::vector<double> losses(const Cut& cut, int64_t seed) {
   runtime::run_ranks(cut.ranks, [&](const runtime::World& world) {
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
-    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+    train::Trainer trainer(job::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(nowhere), {});
     for (int64_t step = 0; step < plan.train.max_steps; ++step) {
       const double loss = trainer.train_step(step).loss;

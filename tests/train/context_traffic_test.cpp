@@ -1,11 +1,11 @@
-// What context parallelism sends and keeps: am-plan's figures against a dry run's.
+// Messages and memory of context parallelism: am-plan's figures compared with a dry run's.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <numeric>
 
 #include "am/base/text.h"
-#include "am/planner/cost/prediction.h"
-#include "am/planner/memory.h"
+#include "am/predict/memory/memory.h"
+#include "am/predict/time/prediction.h"
 #include "am/tensor/memory_meter.h"
 #include "am/train/dry_run.h"
 #include "am/train/trainer.h"
@@ -21,7 +21,7 @@ struct TrafficCase {
   int64_t length = 64;
 };
 
-planner::Job job_of(const TrafficCase& one, const std::string& method) {
+job::Job job_of(const TrafficCase& one, const std::string& method) {
   const config::Plan plan =
       test::parse(cat("[model]\npath = \"hf/", one.family,
                       "\"\nweights = \"none\"\n[train]\nseq_len = ", one.length,
@@ -30,26 +30,26 @@ planner::Job job_of(const TrafficCase& one, const std::string& method) {
                       "\"\n[strategy]\nbackend = \"gloo\"\n", test::kFullPrecision, one.strategy));
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  return planner::make_job(plan, *config, one.world);
+  return job::make_job(plan, *config, one.world);
 }
 
-// Of what a rank has sent when a collective of the whole message's `bytes` is over.
+// Returns the bytes that a rank sends in a collective whose whole message has `bytes`.
 double sent(const train::CollectiveCount& collective, int64_t ranks) {
   const auto bytes = static_cast<double>(collective.bytes);
   if (collective.op == "rotate") return bytes;
   return bytes * static_cast<double>(ranks - 1) / static_cast<double>(ranks);
 }
 
-double planned_bytes(const planner::Job& job) {
+double planned_bytes(const job::Job& job) {
   Diagnostics found;
-  const auto gpu = planner::find_gpu("h100-sxm", {}, {}, found);
-  const planner::Workload workload = planner::workload_of(job.plan, job.model, job.layout);
-  return planner::estimate_step_time(workload, *gpu, planner::default_calibration().constants)
+  const auto gpu = cluster::find_gpu("h100-sxm", {}, {}, found);
+  const predict::Workload workload = predict::workload_of(job.plan, job.model, job.layout);
+  return predict::estimate_step_time(workload, *gpu, predict::default_calibration().constants)
       .bytes.cp;
 }
 
-// Of two steps, a rank's, in their order.
-std::vector<double> measured_peaks(const planner::Job& job, int64_t ranks) {
+// Returns the peaks of two steps, by rank.
+std::vector<double> measured_peaks(const job::Job& job, int64_t ranks) {
   std::vector<double> peaks(static_cast<size_t>(ranks));
   const auto nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
@@ -69,7 +69,7 @@ TEST_CASE("a step of context parallelism takes the memory of its dry run") {
       TrafficCase{}, TrafficCase{.world = 4, .cp = 4, .length = 50},
       TrafficCase{.family = "gpt_oss"},
       TrafficCase{.world = 4, .mesh = "tp_size = 2\n", .strategy = "sequence_parallel = true\n"});
-  const planner::Job job = job_of(one, method);
+  const job::Job job = job_of(one, method);
   const std::vector<double> peaks = measured_peaks(job, one.world);
   for (size_t rank = 0; rank < peaks.size(); ++rank) {
     INFO(one.family << ", " << method << ", cp " << one.cp << ", rank " << rank);
@@ -95,7 +95,7 @@ TEST_CASE("what context parallelism sends and keeps is predicted") {
                     TrafficCase{.family = "mistral", .world = 4, .cp = 4},
                     TrafficCase{.family = "gemma2", .world = 4, .cp = 4, .strategy = full},
                     TrafficCase{.family = "gpt_oss"}, TrafficCase{.family = "deepseek_v2-dense"});
-  const planner::Job job = job_of(one, method);
+  const job::Job job = job_of(one, method);
   const train::DryRun run = train::dry_run(job, 0);
   const double measured = std::accumulate(
       run.collectives.begin(), run.collectives.end(), 0.0, [&](double sum, const auto& each) {
@@ -106,7 +106,7 @@ TEST_CASE("what context parallelism sends and keeps is predicted") {
   CHECK(measured > 0.0);
   CHECK(planned_bytes(job) == Approx(measured).epsilon(1e-9));
   const auto planned = static_cast<double>(
-      planner::estimate_memory(job.plan, job.model, job.layout, 0).components.total());
+      predict::estimate_memory(job.plan, job.model, job.layout, 0).components.total());
   CHECK(planned == Approx(static_cast<double>(run.peak.total())).epsilon(0.02));
 }
 

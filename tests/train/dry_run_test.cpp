@@ -1,4 +1,4 @@
-// A dry run makes the tensors and the collectives that a real step makes.
+// A dry run creates the same tensors and collectives as a real step.
 #include "am/train/dry_run.h"
 
 #include <ATen/ATen.h>
@@ -11,7 +11,7 @@
 #include <mutex>
 
 #include "am/base/text.h"
-#include "am/planner/memory.h"
+#include "am/predict/memory/memory.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 
@@ -26,7 +26,7 @@ struct Seen {
   Counts counts;
 };
 
-// What each rank of a real step makes and sends.
+// Returns the tensors and messages of each rank in a real step.
 std::map<int64_t, Seen> real_step(const config::Plan& plan, int64_t ranks) {
   std::map<int64_t, Seen> seen;
   std::mutex mutex;
@@ -36,7 +36,7 @@ std::map<int64_t, Seen> real_step(const config::Plan& plan, int64_t ranks) {
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     Seen mine;
     const tensor::MemoryMeter meter;
-    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+    train::Trainer trainer(job::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(nowhere), {});
     trainer.train_step(0);
     world.context()->on_collective = [&](const runtime::Collective& collective, int64_t bytes) {
@@ -56,7 +56,7 @@ std::map<int64_t, Seen> real_step(const config::Plan& plan, int64_t ranks) {
 Seen dry_step(const config::Plan& plan, int64_t ranks, int64_t rank) {
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  const train::DryRun run = train::dry_run(planner::make_job(plan, *config, ranks), rank);
+  const train::DryRun run = train::dry_run(job::make_job(plan, *config, ranks), rank);
   Seen seen{run.peak, {}};
   for (const auto& each : run.collectives) {
     seen.counts[cat(each.op, " ", each.group)] = {each.bytes, each.count};
@@ -98,9 +98,9 @@ TEST_CASE("a dry run is a step without its contents") {
         INFO("use " << static_cast<int>(use));
         CHECK(dry.peak.of(use) == real.peak.of(use));
       }
-      // The connections' threads free some messages of tensor parallelism, and are not listened to.
-      // What ATen's attention kernel takes for itself is known to nobody; where the processor
-      // multiplies bfloat16 in tiles, copies of keys and values are among it.
+      // The threads of Gloo's connections free some messages of tensor parallelism, and are not
+      // metered. The scratch memory of ATen's attention kernel is not reported; where the processor
+      // multiplies bfloat16 in tiles, it includes copies of keys and values.
       const double kib = at::native::cpublas::could_pack(at::kBFloat16) ? 640.0 : 128.0;
       const double workspace = kib * 1024.0;
       const auto measured = static_cast<double>(real.peak.total());
@@ -115,7 +115,7 @@ TEST_CASE("a dry run is a step without its contents") {
 TEST_CASE("rounds that repeat are multiplied as if each were gone through") {
   struct Case {
     std::string toml;
-    int64_t ranks, round;  // `round`: sequences of one
+    int64_t ranks, round;  // `round`: sequences per round
   };
   const Case cases[] = {
       {"[mesh]\nworld_size = 1\n", 1, 8},
@@ -140,7 +140,7 @@ TEST_CASE("rounds that repeat are multiplied as if each were gone through") {
       plan.train.global_batch_size = each.round * rounds;
       Diagnostics found;
       const auto config = model::load_config(plan.resolve(plan.model.path), found);
-      const planner::Job job = planner::make_job(plan, *config, each.ranks);
+      const job::Job job = job::make_job(plan, *config, each.ranks);
       for (int64_t rank = 0; rank < each.ranks; ++rank) {
         const train::DryRun some = train::dry_run(job, rank);
         const train::DryRun all = train::dry_run(job, rank, rounds);
@@ -163,7 +163,7 @@ TEST_CASE("rounds that repeat are multiplied as if each were gone through") {
 
 namespace {
 
-// Number of times that ids were embedded, which is once a micro-batch.
+// Counts embeddings of ids, one per micro-batch.
 int64_t embedded = 0;
 
 std::unique_ptr<at::ObserverContext> count_embedding(const at::RecordFunction& function) {
@@ -181,7 +181,7 @@ TEST_CASE("three rounds are walked, however many a step has") {
     plan.train.global_batch_size = 8 * rounds;
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
-    const planner::Job job = planner::make_job(plan, *config, 1);
+    const job::Job job = job::make_job(plan, *config, 1);
     embedded = 0;
     const auto handle = at::addThreadLocalCallback(
         at::RecordFunctionCallback(count_embedding).scopes({at::RecordScope::FUNCTION}));
@@ -189,9 +189,9 @@ TEST_CASE("three rounds are walked, however many a step has") {
     at::removeCallback(handle);
     return embedded;
   };
-  CHECK(walked(2) == 2 * 2);  // the second step is full from its start
+  CHECK(walked(2) == 2 * 2);  // the second step has its full memory from the start
   CHECK(walked(3) == 2 * 3);
-  CHECK(walked(4) == 3 + 2 + 3);  // one of a round less says what a round adds
+  CHECK(walked(4) == 3 + 2 + 3);  // one micro-batch fewer shows what a round adds
   CHECK(walked(int64_t{1} << 40) == 3 + 2 + 3);
 }
 
@@ -228,10 +228,10 @@ TEST_CASE("am-plan's peak is a dry run's, whatever keys are crossed") {
   INFO(model << ": " << tp << keys);
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  const planner::Layout layout = planner::make_job(plan, *config, 4).layout;
+  const layout::Layout layout = job::make_job(plan, *config, 4).layout;
   for (const int64_t rank : {0, 3}) {
     const auto planned = static_cast<double>(
-        planner::estimate_memory(plan, *config, layout, rank).components.total());
+        predict::estimate_memory(plan, *config, layout, rank).components.total());
     const auto dry = static_cast<double>(dry_step(plan, 4, rank).peak.total());
     CHECK(planned / dry == Approx(1.0).margin(0.02));
   }

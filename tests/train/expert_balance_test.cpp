@@ -1,5 +1,5 @@
-// What keeps experts evenly taken: its value and gradients against PyTorch's, and the same training
-// under every layout.
+// Losses that balance the load of experts: values and gradients compared with PyTorch's, and equal
+// training under every layout.
 #include "am/train/expert_balance.h"
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
-#include "am/stored/tensor_source.h"
+#include "am/frameworks/open_weights.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 #include "support/temporary_folder.h"
@@ -27,7 +27,7 @@ struct Cut {
   bool sequence_parallel = false;
 };
 
-// Every data-parallel rank computes the whole batch here, so gradients come out dp times too large.
+// Every data-parallel rank computes the whole batch here, so gradients are dp times too large.
 void compare_with_fixture(const std::string& family, const Cut& cut, const std::string& mode) {
   const int64_t ranks = cut.dp * cut.tp;
   const config::Plan plan = test::parse(
@@ -36,7 +36,7 @@ void compare_with_fixture(const std::string& family, const Cut& cut, const std::
                               cat("activation_checkpointing = ", mode, "\nsequence_parallel = ",
                                   cut.sequence_parallel ? "true" : "false", "\n"))));
   const auto open = [&](const std::string& file) {
-    return stored::open_tensor_source(test::data_path(cat("hf/", family, "/", file)));
+    return frameworks::open_tensor_source(test::data_path(cat("hf/", family, "/", file)));
   };
   const auto reference = open("reference.safetensors"), wanted = open("balance.safetensors");
   const auto weights = open("model.safetensors");
@@ -63,13 +63,13 @@ void compare_with_fixture(const std::string& family, const Cut& cut, const std::
     };
     REQUIRE(balance.defined());
     compare("auxiliary", (balance * factor).to(at::kFloat));
-    for (const planner::ParameterLayout& parameter : rank.layout.parameters) {
+    for (const layout::ParameterLayout& parameter : rank.layout.parameters) {
       const std::string name = "grad." + parameter.name;
       if (wanted->find(name) != nullptr) {
         compare(name, rank.model->full_gradient(parameter.name));
       }
     }
-    // The loss is the cross-entropy alone.
+    // The reported loss is the cross-entropy only.
     differences["loss"] = test::relative_difference((loss / count).view({1}),
                                                     checkpoint::read_all(*reference, "loss"));
     CHECK_FALSE(rank.model->take_balance().defined());
@@ -85,7 +85,7 @@ void compare_with_fixture(const std::string& family, const Cut& cut, const std::
 
 struct Trained {
   std::vector<double> losses, auxiliary;
-  std::map<std::string, at::Tensor> weights;  // whole
+  std::map<std::string, at::Tensor> weights;  // full weights
 };
 
 constexpr const char* kBias = "model.layers.1.mlp.gate.e_score_correction_bias";
@@ -106,7 +106,7 @@ Trained run_training(const config::Plan& plan, int64_t ranks) {
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
-    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+    train::Trainer trainer(job::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(nowhere), {});
     Trained mine;
     for (int64_t step = 0; step < plan.train.max_steps; ++step) {
@@ -114,7 +114,7 @@ Trained run_training(const config::Plan& plan, int64_t ranks) {
       mine.losses.push_back(metrics.loss);
       if (metrics.aux_loss) mine.auxiliary.push_back(*metrics.aux_loss);
     }
-    for (const planner::ParameterLayout& parameter : trainer.model().layout().parameters) {
+    for (const layout::ParameterLayout& parameter : trainer.model().layout().parameters) {
       mine.weights[parameter.name] = trainer.model().full_parameter(parameter.name);
     }
     if (world.rank() == 0) trained = std::move(mine);
@@ -195,7 +195,7 @@ TEST_CASE("balanced experts train the same under every layout") {
   const std::string balancing = GENERATE("bias", "sequence");
   const Trained wanted = run_training(balancing, 1, 12, test::float32_fsdp2(1));
   const Trained without = run_training("none", 1, 12, test::float32_fsdp2(1));
-  // The loss is the cross-entropy: the same as long as nothing has moved.
+  // The reported loss is the cross-entropy: equal until parameters change.
   CHECK(wanted.losses[0] == without.losses[0]);
   CHECK(wanted.losses[3] != without.losses[3]);
   CHECK(wanted.auxiliary.size() == (balancing == "sequence" ? 4 : 0));
@@ -209,7 +209,7 @@ TEST_CASE("balanced experts train the same under every layout") {
 TEST_CASE("a correction bias falls for experts that more tokens took, by the rate") {
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"hf/deepseek_v3\"\n[train]\nseq_len = 16\n", test::float32_fsdp2(3)));
-  // A mean of 3: one expert has it.
+  // The mean is 3: one expert has exactly 3 tokens.
   const std::vector<double> counts = {3, 4, 2, 0, 9, 1, 1, 4};
   const at::Tensor wanted = at::tensor({0.0, -0.5, 0.5, 0.5, -0.5, 0.5, 0.5, -0.5}, at::kFloat);
   runtime::run_ranks(3, [&](const runtime::World& world) {
@@ -240,7 +240,7 @@ TEST_CASE("correction biases are saved, and go on from there") {
     runtime::run_ranks(ranks, [&](const runtime::World& world) {
       Diagnostics found;
       const auto config = model::load_config(plan.resolve(plan.model.path), found);
-      train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+      train::Trainer trainer(job::make_job(plan, *config, world.size()), world,
                              run_folder::RunFolder(temporary / "run"), {});
       trainer.run(stop);
       const at::Tensor whole = trainer.model().full_parameter(kBias);

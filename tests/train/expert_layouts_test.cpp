@@ -1,4 +1,4 @@
-// Experts over ranks through the trainer: curves, other optimizers, checkpoints that go on under
+// Experts over ranks in the trainer: curves, other optimizers, checkpoints that resume under
 // another layout, exports.
 #include <ATen/ATen.h>
 
@@ -11,7 +11,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
-#include "am/stored/tensor_source.h"
+#include "am/frameworks/open_weights.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -42,8 +42,8 @@ std::unique_ptr<train::Trainer> make_trainer(const config::Plan& plan, const run
                                              const run_folder::RunFolder& folder) {
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  return std::make_unique<train::Trainer>(planner::make_job(plan, *config, world.size()), world,
-                                          folder, train::TrainerCallbacks{});
+  return std::make_unique<train::Trainer>(job::make_job(plan, *config, world.size()), world, folder,
+                                          train::TrainerCallbacks{});
 }
 
 const Run kPipeline = {.ranks = 4,
@@ -124,7 +124,7 @@ TEST_CASE("experts of all ranks are in an export") {
       const auto trainer = make_trainer(plan, world, run_folder::RunFolder("/am-no-such-run"));
       checkpoint::export_hf(temp.path() / name, trainer->model(), at::kFloat);
     });
-    return stored::open_tensor_source(temp.path() / name);
+    return frameworks::open_tensor_source(temp.path() / name);
   };
   const auto wanted = exported("one", {.micro_batch = 8});
   for (const Run& run : {kSharded, kPipeline}) {

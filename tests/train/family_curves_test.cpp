@@ -1,5 +1,5 @@
-// Twenty steps of every family against a plain PyTorch AdamW loop over transformers' model, from
-// the same weights and on the same samples (tests/data/loop/families.json, made by
+// Twenty steps of every family compared with a plain PyTorch AdamW loop over transformers' model,
+// from the same weights and on the same samples (tests/data/loop/families.json, made by
 // scripts/fixtures/make_fixtures.py).
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
-// float16 in a step: its gradients against float32's where they would underflow, and the course of
-// the loss scale through overflows and checkpoints, under every layout.
+// float16 in a step: its gradients compared with float32's where they would underflow, and the loss
+// scale through overflows and checkpoints, under every layout.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -29,7 +29,7 @@ std::string fsdp2(int64_t world, const std::string& mesh, const std::string& str
              strategy);
 }
 
-// One layer of 16 over 256 tokens: many labels cost little.
+// One layer of width 16 over 256 tokens: many labels cost little.
 void write_model(const std::filesystem::path& folder) {
   std::ofstream(folder / "config.json")
       << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
@@ -49,8 +49,8 @@ double norm_of_a_step(const std::filesystem::path& model, int64_t sequences,
   return curve.norms.at(0);
 }
 
-// AdamW forgets how large gradients are, but for its eps: large enough here to show a scale that
-// was not divided out.
+// AdamW's step does not depend on the magnitude of gradients, apart from its eps, which is large
+// enough here to reveal a scale that was not divided out.
 std::string loop_plan(const std::string& layout, int64_t micro_batch, int64_t steps,
                       const std::string& more = "") {
   return cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nglobal_batch_size = 8\n",
@@ -66,7 +66,7 @@ struct Steps {
   std::string log;
 };
 
-// Steps `first` .. `last` of a plan, rank 0's; resumed from and saved to `run`.
+// Returns rank 0's steps up to `last` of a plan; resumes from `run` and saves there.
 Steps run_steps(const config::Plan& plan, int64_t ranks, const std::filesystem::path& run,
                 int64_t last) {
   Steps steps;
@@ -75,7 +75,7 @@ Steps run_steps(const config::Plan& plan, int64_t ranks, const std::filesystem::
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     train::TrainerCallbacks callbacks;
     callbacks.log = [&](const std::string& line) { steps.log += line + "\n"; };
-    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+    train::Trainer trainer(job::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(run), callbacks);
     for (int64_t step = trainer.first_step(); step < last; ++step) {
       const observe::StepMetrics metrics = trainer.train_step(step);
@@ -157,7 +157,7 @@ TEST_CASE("an overflow skips the step and halves the scale, as a checkpoint reme
   const int64_t ranks = GENERATE(1, 2);
   const config::Plan plan =
       test::parse(loop_plan(fsdp2(ranks, "", kFloat16), 4, 40, "max_grad_norm = 0.0\n"));
-  // A scale that no gradient survives: written where a checkpoint has it.
+  // A scale that overflows every gradient, written into a checkpoint.
   const auto run = temp.path() / "run";
   const Steps begun = run_steps(plan, ranks, run, 1);
   CHECK(begun.metrics.at(0).loss_scale == 65536.0);
@@ -171,7 +171,7 @@ TEST_CASE("an overflow skips the step and halves the scale, as a checkpoint reme
   const auto& metrics = hot.metrics;
   REQUIRE(metrics.size() == 19);
   int64_t skipped = 0;
-  int64_t since = 0;  // steps without overflow
+  int64_t since = 0;  // steps since the last overflow
   double scale = 0x1p30;
   for (const auto& step : metrics) {
     CHECK(std::isfinite(step.loss));
@@ -186,7 +186,7 @@ TEST_CASE("an overflow skips the step and halves the scale, as a checkpoint reme
   CHECK(skipped < 19);
   CHECK(hot.log.find("a gradient overflows float16; the loss scale is now 5.36871e+08") !=
         std::string::npos);
-  // Nothing was learnt while steps were skipped: same parameters, other batch.
+  // Skipped steps changed no parameters; only the batches differ.
   json = Json::parse(read_file(run / "checkpoints/step-20/checkpoint.json"));
   CHECK(json["skipped_steps"] == skipped);
   CHECK(json["loss_scale"] == Json({{"scale", scale}, {"growth_tracker", since}}));

@@ -1,5 +1,5 @@
-// A disk on which the metrics have no more room: the limit of a file's size stands in for it, as
-// the metrics are larger here than any file of a checkpoint.
+// A disk without space for the metrics, simulated by the limit of file sizes: the metrics are
+// larger here than any file of a checkpoint.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLongLine = size_t{2} << 20;
 
-// What each rank of a job of so many steps threw; empty for one that ended well.
+// Returns the error of each rank in a job of `steps` steps; empty for a rank that succeeded.
 std::vector<std::string> run_job(const fs::path& root, int64_t steps) {
   constexpr int64_t kRanks = 2;
   const config::Plan plan = test::parse(
@@ -36,7 +36,7 @@ std::vector<std::string> run_job(const fs::path& root, int64_t steps) {
   runtime::run_ranks(kRanks, [&](const runtime::World& world) {
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
-    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world, run, {});
+    train::Trainer trainer(job::make_job(plan, *config, world.size()), world, run, {});
     try {
       const train::TrainResult result = trainer.run(stop);
       RANK_CHECK(result.steps == steps || result.stopped);
@@ -62,7 +62,7 @@ TEST_CASE("a job whose metrics cannot be written saves before it ends") {
   const TemporaryFolder temporary;
   const auto run = run_folder::RunFolder::create(temporary / "run");
   CHECK(run_job(run.root(), 2) == std::vector<std::string>(2));
-  // A record as some other version may write it: long, and kept by a job that goes on.
+  // A long record, as another version may write it, which a resumed job keeps.
   const fs::path file = run.metrics_file();
   std::string record = observe::to_json_line(observe::read_metrics(file).back());
   record.insert(1, cat("\"note\": \"", std::string(kLongLine, 'x'), "\", "));
@@ -73,12 +73,12 @@ TEST_CASE("a job whose metrics cannot be written saves before it ends") {
     CHECK_THAT(errors[0], Catch::Contains("metrics.jsonl: cannot write the metrics"));
     CHECK(errors[1].empty());
   }
-  // The step whose line was cut off and the one in which all heard of it.
+  // The step after the one whose line was cut off, in which all ranks learned of it.
   const auto newest = run_folder::newest_complete(run.checkpoints());
   REQUIRE(newest.found);
   CHECK(newest.found->step == 4);
   CHECK(newest.skipped.empty());
-  // With room again the job goes on there.
+  // With free space, the job resumes there.
   CHECK(run_job(run.root(), 6) == std::vector<std::string>(2));
   CHECK(steps_of(run) == std::vector<int64_t>{2, 5, 6});
 }

@@ -1,4 +1,4 @@
-// The ranks of a job know which job it is.
+// The ranks of a job agree on its identity.
 #include "am/train/job_identity.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// What is saved under any layout goes on under any other: 64 pairs.
+// A checkpoint saved under any layout resumes under any other: 64 pairs.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -21,7 +21,7 @@ struct Layout {
   std::string name;
   int64_t ranks = 1;
   std::string mesh = {}, strategy = {}, more = {};
-  int64_t readers = 1;  // ranks that read samples of their own
+  int64_t readers = 1;  // ranks that read different samples
   int64_t micro_batches = 1;
 };
 
@@ -31,7 +31,8 @@ std::string pipeline(const std::string& schedule) {
 const std::string kSequence = "sequence_parallel = true\n";
 const std::string kUlysses = "[context]\nmethod = \"ulysses\"\n";
 
-// Experts, a dense layer, shared experts; three layers and 6 experts that no even cut fits.
+// Experts, a dense layer, shared experts; three layers and 6 experts, which no layout splits
+// evenly.
 const std::vector<Layout> kSaved = {
     {.name = "fsdp 2", .ranks = 2, .readers = 2},
     {.name = "fsdp 3, uneven", .ranks = 3, .readers = 3},
@@ -88,14 +89,14 @@ config::Plan plan_of(const Layout& layout) {
 
 using Losses = std::array<double, kNext>;
 
-// Of the steps after step 2: of a run that saves there, or of one that begins there.
+// Returns the losses after step 2, in a run that saves there, or in one that resumes there.
 Losses next_losses(const Layout& layout, const run_folder::RunFolder& folder, bool saves) {
   const config::Plan plan = plan_of(layout);
   Losses losses = {};
   runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
-    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world, folder, {});
+    train::Trainer trainer(job::make_job(plan, *config, world.size()), world, folder, {});
     if (saves) {
       for (const int64_t step : {0, 1}) trainer.train_step(step);
       trainer.save(2);

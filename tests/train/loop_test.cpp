@@ -1,4 +1,4 @@
-// Twenty steps under every layout against a plain PyTorch AdamW loop on the same samples
+// Twenty steps under every layout compared with a plain PyTorch AdamW loop on the same samples
 // (tests/data/loop, made by scripts/fixtures/make_fixtures.py).
 #include <ATen/ATen.h>
 
@@ -90,8 +90,8 @@ TEST_CASE("every layout trains along PyTorch's loss curve") {
   }
 }
 
-// tests/data/lora/loop, made by scripts/fixtures/make_adapters.py: PEFT's adapter, and the same
-// loop over its parameters.
+// Data in tests/data/lora/loop, made by scripts/fixtures/make_adapters.py: PEFT's adapter, and the
+// same loop over its parameters.
 TEST_CASE("adapters train along PEFT's loss curve") {
   const std::string lora =
       "[lora]\nrank = 4\nalpha = 6\nweights = \"lora/loop\"\ntarget_modules = [\"q_proj\", "

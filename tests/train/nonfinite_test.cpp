@@ -1,5 +1,6 @@
-// Steps whose loss or gradients are not finite, under every strategy: what stops, what is skipped,
-// what is saved. The gradients are broken on one rank after backward, where a step has them whole.
+// Steps with a non-finite loss or gradient, under every strategy: ending the job, skipping the
+// step, and saved checkpoints. The gradients are changed on one rank after backward, where they are
+// complete.
 #include "am/train/nonfinite.h"
 
 #include <ATen/ATen.h>
@@ -45,7 +46,7 @@ const std::vector<test::LayoutCase>& layouts() {
   return all;
 }
 
-// A trainer whose gradients `rank` loses in step number `step` (from 1).
+// A trainer in which `rank` gets non-finite gradients in step number `step` (from 1).
 class Victim {
  public:
   Victim(const config::Plan& plan, const runtime::World& world, const run_folder::RunFolder& run,
@@ -56,12 +57,12 @@ class Victim {
     train::TrainerCallbacks callbacks;
     callbacks.phase = [this](const char* phase) { at_phase(phase); };
     callbacks.log = [this](const std::string& line) { log += line + "\n"; };
-    trainer = std::make_unique<train::Trainer>(planner::make_job(plan, *config, world.size()),
-                                               world, run, callbacks);
+    trainer = std::make_unique<train::Trainer>(job::make_job(plan, *config, world.size()), world,
+                                               run, callbacks);
     now_ = trainer->first_step();
   }
 
-  // Parameters as this rank stores them.
+  // Returns the parameters as this rank stores them.
   std::vector<at::Tensor> values() const {
     std::vector<at::Tensor> all;
     for (const auto& group : trainer->model().data_parallel().groups()) {
@@ -70,7 +71,7 @@ class Victim {
     return all;
   }
 
-  // The error that ends it; empty: none does.
+  // Returns the error of the first step; empty if there is none.
   std::string first_step_says() {
     try {
       trainer->train_step(0);
@@ -82,13 +83,13 @@ class Victim {
 
   std::unique_ptr<train::Trainer> trainer;
   std::string log;
-  double value = kNan;  // of the gradient's first element
+  double value = kNan;  // set as the gradient's first element
 
  private:
   void at_phase(const char* phase) {
     if (std::string_view(phase) != "backward" || ++now_ != step_ || !here_) return;
     trainer->model().for_each_owned(
-        [this](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+        [this](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
           if (owned.name != "model.layers.1.mlp.up_proj.weight") return;
           at::Tensor gradient = group.view_in(group.flat_grad(), i);
           gradient.view({-1})[0] = value;
@@ -110,8 +111,8 @@ bool equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
 }  // namespace
 
 TEST_CASE("report_nan_in_param_grad names the rank that computed the gradient") {
-  // Without it the gradient of every rank has become one sum, and the rank that is named is the one
-  // that holds the piece.
+  // Without it, the ranks' gradients are summed before the check, which then names the rank that
+  // holds the piece.
   for (const int64_t level : {0, 3}) {
     for (const bool reports : {false, true}) {
       INFO("level " << level << ", reports " << reports);
@@ -147,7 +148,7 @@ TEST_CASE("a step that is not finite stops the job before it changes anything") 
       const TemporaryFolder temp;
       const config::Plan plan = test::parse(
           plan_text(layout.toml, "max_steps = 5", "[checkpoint]\nevery = 1\nkeep = 1\n"));
-      // Of replicas the first one's gradient counts.
+      // Among replicas, the first one's gradient counts.
       const bool replicas = layout.name == "ddp" || layout.name == "hsdp";
       const int64_t broken = replicas ? 0 : layout.ranks - 1;
       const launch::StopSignal stop;
@@ -165,7 +166,7 @@ TEST_CASE("a step that is not finite stops the job before it changes anything") 
         RANK_CHECK(said ==
                    cat("step 3: the gradient norm is nan; gradients are not finite on rank ",
                        broken, ", first that of model.layers.1.mlp.up_proj.weight"));
-        // Nothing was updated: what is in memory is what step 2 has saved.
+        // No parameter was updated: memory equals the checkpoint of step 2.
         Victim resumed(plan, world, run, 0, 0);
         RANK_CHECK(resumed.trainer->first_step() == 2);
         RANK_CHECK(equal(victim.values(), resumed.values()));
@@ -194,7 +195,7 @@ TEST_CASE("on_nonfinite = \"skip\" leaves parameters, moments and AdamW's step a
         RANK_CHECK(trainer.train_step(2).skipped_steps == 1);
         trainer.save(3);
         trainer.train_step(3);
-        // The same from the checkpoint: AdamW has made two steps of three there too.
+        // A resumed trainer agrees: the saved AdamW state has two updates after three steps.
         Victim resumed(plan, world, run, 0, 0);
         RANK_CHECK(resumed.trainer->first_step() == 3);
         RANK_CHECK(resumed.trainer->train_step(3).skipped_steps == 1);
@@ -205,7 +206,7 @@ TEST_CASE("on_nonfinite = \"skip\" leaves parameters, moments and AdamW's step a
 }
 
 TEST_CASE("a skipped step is as if its batch had not been") {
-  // The third step's update after a skipped second: that of an AdamW that has seen two gradients.
+  // The third step's update after a skipped second equals that of an AdamW with two gradients.
   const config::Plan plan =
       test::parse(plan_text(float32_fsdp2(1), "max_steps = 3\non_nonfinite = \"skip\""));
   const TemporaryFolder temp;
@@ -270,7 +271,7 @@ TEST_CASE("moments that overflow are not saved, though the parameters are finite
   runtime::run_ranks(2, [&](const runtime::World& world) {
     const run_folder::RunFolder run(temp.path());
     Victim victim(plan, world, run, /*step=*/2, 1);
-    victim.value = 1e25;  // its square is beyond float32
+    victim.value = 1e25;  // its square exceeds float32
     std::string said;
     try {
       victim.trainer->run(stop);
@@ -304,7 +305,7 @@ TEST_CASE("a loss that is not finite names the ranks that have it") {
   const TemporaryFolder temp;
   runtime::run_ranks(2, [&](const runtime::World& world) {
     Victim victim(plan, world, run_folder::RunFolder(temp.path()), 0, 0);
-    // Copies that have come apart: the loss of rank 1 alone.
+    // Replicas that have diverged: only rank 1's loss is not finite.
     for (const auto& group : victim.trainer->model().data_parallel().groups()) {
       if (world.rank() == 1) group->trained().fill_(kNan);
     }
@@ -323,7 +324,7 @@ TEST_CASE("of a pipeline the stage, the unit and the micro-batch are named") {
   runtime::run_ranks(2, [&](const runtime::World& world) {
     Victim victim(plan, world, run_folder::RunFolder(temp.path()), 0, 0);
     victim.trainer->model().for_each_owned(
-        [](auto& /*group*/, size_t /*i*/, const parallel::OwnedParameter& owned) {
+        [](auto& /*group*/, size_t /*i*/, const parallel::LocalParameter& owned) {
           at::Tensor value = owned.value;
           if (owned.name == "model.layers.1.mlp.up_proj.weight") value.fill_(kNan);
         });

@@ -1,5 +1,5 @@
-// Every optimizer with groups of parameters, on a whole model: the same training under any layout,
-// resumed, and after a step that was left out; and what it takes of memory.
+// Every optimizer with parameter groups, on a whole model: the same training under any layout,
+// after resuming, and after a skipped step; and its memory.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 #include "am/base/text.h"
 #include "am/config/optimizer.h"
 #include "am/optim/from_plan.h"
-#include "am/planner/memory.h"
-#include "am/planner/step_units.h"
+#include "am/predict/memory/memory.h"
+#include "am/predict/memory/step_units.h"
 #include "am/tensor/memory_meter.h"
 #include "am/tensor/meta_operators.h"
 #include "am/train/dry_run.h"
@@ -28,7 +28,7 @@ namespace {
 
 using test::float32_fsdp2;
 
-// [optimizer] of each.
+// [optimizer] of each case.
 const std::vector<std::string>& optimizers() {
   static const std::vector<std::string> all = {
       "name = \"adamw\"\nlr = 1e-2\nno_decay = [\"*norm*\"]\nweight_decay = 0.1\n",
@@ -54,8 +54,8 @@ std::unique_ptr<train::Trainer> trainer_of(const config::Plan& plan, const runti
                                            train::TrainerCallbacks callbacks = {}) {
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  return std::make_unique<train::Trainer>(planner::make_job(plan, *config, world.size()), world,
-                                          run, std::move(callbacks));
+  return std::make_unique<train::Trainer>(job::make_job(plan, *config, world.size()), world, run,
+                                          std::move(callbacks));
 }
 
 std::vector<at::Tensor> stored_values(train::Trainer& trainer) {
@@ -71,7 +71,7 @@ bool same_values(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>
                     [](const auto& x, const auto& y) { return at::equal(x, y); });
 }
 
-// After one step on one rank, by name.
+// Returns the parameters after one step on one rank, by name.
 std::map<std::string, at::Tensor> after_a_step(const std::string& optimizer) {
   const config::Plan plan = test::parse(optimizer_plan(optimizer, float32_fsdp2(1)));
   std::map<std::string, at::Tensor> values;
@@ -79,7 +79,7 @@ std::map<std::string, at::Tensor> after_a_step(const std::string& optimizer) {
     const auto trainer = trainer_of(plan, world, run_folder::RunFolder("/am-no-such-run"));
     trainer->train_step(0);
     trainer->model().for_each_owned(
-        [&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+        [&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
           values[owned.name] = owned.value.clone();
         });
   });
@@ -110,7 +110,7 @@ TEST_CASE("every layout gives one rank's curve with every optimizer") {
     };
     const test::Curve one = curve(float32_fsdp2(1), 1);
     CHECK(one.losses.back() < one.losses.front());
-    // Rounding to bfloat16 takes another way now and then.
+    // Rounding to bfloat16 occasionally differs.
     const double tolerance = is_muon(optimizer) ? 1e-3 : 1e-5;
     for (const auto& layout : layouts) {
       INFO(optimizer << layout.name);
@@ -215,7 +215,8 @@ TEST_CASE("a skipped step leaves parameters, states and the number of steps with
       const auto before = stored_values(*trainer);
       RANK_CHECK(trainer->train_step(1).skipped_steps == 1);
       RANK_CHECK(same_values(stored_values(*trainer), before));
-      // From here on as one that never saw the step: so its states and their number are as well.
+      // Later steps equal those of a trainer without the skipped step, so states and step counts
+      // are also equal.
       RANK_CHECK(trainer->train_step(2).skipped_steps == 1);
       const auto other = trainer_of(plan, world, run);
       for (const int64_t step : {0, 2}) other->train_step(step);
@@ -239,9 +240,9 @@ TEST_CASE("am-plan's states and peak are a dry run's with every optimizer") {
               "[optimizer]\n", optimizer, "[data]\nkind = \"synthetic\"\n", layout.toml));
       Diagnostics found;
       const auto config = model::load_config(plan.resolve(plan.model.path), found);
-      const planner::Job job = planner::make_job(plan, *config, layout.ranks);
+      const job::Job job = job::make_job(plan, *config, layout.ranks);
       const train::DryRun dry = train::dry_run(job, 0);
-      const auto predicted = planner::estimate_memory(plan, *config, job.layout, 0).components;
+      const auto predicted = predict::estimate_memory(plan, *config, job.layout, 0).components;
       CHECK(predicted.optimizer == dry.peak.of(tensor::TensorUse::kOptimizer));
       CHECK(static_cast<double>(predicted.total()) ==
             Approx(static_cast<double>(dry.peak.total())).epsilon(0.02));
@@ -258,12 +259,12 @@ TEST_CASE("am-plan knows what an update by muon takes besides the states") {
       "\n", tp, "[strategy]\nbackend = \"gloo\"\n"));
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  const planner::Job job = planner::make_job(plan, *config, ranks);
+  const job::Job job = job::make_job(plan, *config, ranks);
   tensor::register_meta_operators();
-  // Of the rank that has most: they compute different matrices.
+  // The largest over the ranks, which compute different matrices.
   int64_t most = 0;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    const runtime::DeviceMesh mesh(runtime::World::pretended(rank, ranks), job.layout.mesh,
+    const runtime::DeviceMesh mesh(runtime::World::fake(rank, ranks), job.layout.mesh,
                                    c10::Device(c10::kMeta));
     const auto model = parallel::ParallelModel::build(plan, job.model, job.layout, mesh);
     const auto optimizer = optim::make_optimizer(plan, *model);
@@ -276,8 +277,8 @@ TEST_CASE("am-plan knows what an update by muon takes besides the states") {
     most = std::max(most, meter.peak().total());
   }
   double predicted = 0.0;
-  const auto context = planner::activation_context(plan, job.layout);
-  for (const auto& unit : planner::measure_units(plan, *config, job.layout, 0, context).units) {
+  const auto context = predict::activation_context(plan, job.layout);
+  for (const auto& unit : predict::measure_units(plan, *config, job.layout, 0, context).units) {
     predicted = std::max(predicted, unit.orthogonalizing);
   }
   CHECK(predicted == Approx(static_cast<double>(most)).epsilon(0.02));

@@ -1,4 +1,5 @@
-// Which checkpoint a run goes on from, what must be the same, and where the data stands.
+// The checkpoint from which a run resumes, the settings that must agree, and the position in the
+// data.
 #include "am/train/resume.h"
 
 #include <catch2/catch.hpp>
@@ -10,106 +11,17 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/train/trainer.h"
-#include "support/plans.h"
 #include "support/rank_check.h"
-#include "support/temporary_folder.h"
+#include "train/resumed_runs.h"
 
 namespace am {
-namespace {
 
+using test::Job;
+using test::plan_text;
+using test::Ran;
+using test::resume_from;
+using test::Runs;
 namespace fs = std::filesystem;
-
-// A job in a run folder; keys that are set later count.
-struct Job {
-  int64_t ranks = 1;
-  std::string model;  // keys of the section
-  std::string more;   // further sections
-  int64_t steps = 6;
-  int64_t micro_batch = 2;
-  int64_t global_batch = 0;
-  std::string seq_len = "16";
-  std::string seeds = "0";
-  std::string lr = "1e-2";
-  std::string betas = "[0.9, 0.999]";
-  std::string data = "loop/tokens.bin";
-  std::string checkpoint;  // keys of the section
-  std::string id;          // as its launcher would call it
-};
-
-std::string plan_text(const Job& job) {
-  return cat("[model]\npath = \"loop/model\"\n", job.model, "[mesh]\nworld_size = ", job.ranks,
-             "\n[strategy]\nname = \"ddp\"\n[train]\nseq_len = ", job.seq_len,
-             "\nmicro_batch_size = ", job.micro_batch, "\nglobal_batch_size = ", job.global_batch,
-             "\nmax_steps = ", job.steps, "\nseed = ", job.seeds, "\n[optimizer]\nlr = ", job.lr,
-             "\nbetas = ", job.betas, "\n[data]\nkind = \"tokens\"\npath = \"", job.data,
-             "\"\n[checkpoint]\n", job.checkpoint, "\n", job.more);
-}
-
-struct Ran {
-  train::TrainResult result;
-  std::vector<std::string> said;
-  std::vector<double> losses;  // by step of this job
-  int64_t first_sample = -1;   // of its first step
-  std::string plan;            // resolved
-
-  std::string all() const { return join(said, "\n"); }
-};
-
-class Runs {
- public:
-  Runs() { run_folder::RunFolder::create(folder().root()); }
-
-  Ran run(const Job& job) {
-    const config::Plan plan = test::parse(plan_text(job));
-    Ran ran;
-    const launch::StopSignal stop;
-    runtime::run_ranks(job.ranks, [&](const runtime::World& world) {
-      Diagnostics found;
-      const auto config = model::load_config(plan.resolve(plan.model.path), found);
-      train::TrainerCallbacks callbacks;
-      callbacks.log = [&](const std::string& line) { ran.said.push_back(line); };
-      callbacks.step = [&](const observe::StepMetrics& m) { ran.losses.push_back(m.loss); };
-      const run_folder::JobIdentity identity =
-          job.id.empty() ? run_folder::JobIdentity{} : run_folder::JobIdentity{job.id, {job.id}};
-      train::Trainer trainer(planner::make_job(plan, *config, world.size()), world, folder(),
-                             std::move(callbacks), {}, identity);
-      const auto result = trainer.run(stop);
-      if (world.rank() != 0) return;
-      ran.result = result;
-      ran.first_sample = trainer.samples_before(trainer.first_step());
-      ran.plan = config::to_toml(trainer.plan());
-    });
-    return ran;
-  }
-
-  // Of a job that is refused.
-  Error refusal(const Job& job) {
-    try {
-      run(job);
-    } catch (const Error& error) {
-      return error;
-    }
-    throw std::runtime_error("the job was not refused");
-  }
-
-  std::set<std::string> checkpoints() const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder().checkpoints())) {
-      names.insert(entry.path().filename().string());
-    }
-    return names;
-  }
-  run_folder::RunFolder folder() const { return run_folder::RunFolder(temporary_ / "run"); }
-  fs::path step(int64_t number) const { return folder().checkpoint(number); }
-
- private:
-  TemporaryFolder temporary_;
-};
-
-std::string resume_from(const fs::path& path) { return cat("resume = \"", path.string(), "\"\n"); }
-
-}  // namespace
 
 TEST_CASE("auto refuses a checkpoint of another run and lists what differs") {
   Runs runs;
@@ -190,7 +102,7 @@ TEST_CASE("another model's checkpoint is refused where its tensors would fit") {
   const auto other = model::load_config(plan.model.path, found);
   REQUIRE(other);
   const auto build = [&] {
-    train::Trainer(planner::make_job(plan, *other, 1), runtime::World::single(), runs.folder(), {});
+    train::Trainer(job::make_job(plan, *other, 1), runtime::World::single(), runs.folder(), {});
   };
   CHECK_THROWS_WITH(
       build(), Catch::Contains("config.rms_norm_eps: ") && Catch::Contains(" there, 0.25 here"));
@@ -215,12 +127,28 @@ TEST_CASE("other data is refused, the same data under another name is not") {
   CHECK_THAT(runs.refusal(job).what(), Catch::Contains("data.tokens: "));
 }
 
+TEST_CASE("an absent batch is one round of the pipeline, and a checkpoint's must be whole rounds") {
+  const config::Plan plan = test::parse(
+      "[model]\npath = \"loop/model\"\n[mesh]\nworld_size = 4\npp_size = 2\n"
+      "[train]\nseq_len = 16\nmicro_batch_size = 3\n");
+  Diagnostics found;
+  const auto sizes = layout::resolve_mesh(plan, 4, found);
+  REQUIRE(sizes);
+  train::ResumePoint begin;
+  CHECK(train::with_batch(plan, *sizes, begin).train.global_batch_size == 2 * 3 * 2);
+  begin.info.facts = {{"train.global_batch_size", 24}};
+  CHECK(train::with_batch(plan, *sizes, begin).train.global_batch_size == 24);
+  begin.info.facts = {{"train.global_batch_size", 18}};  // three micro-batches on each rank
+  CHECK_THROWS_WITH(train::with_batch(plan, *sizes, begin),
+                    Catch::Contains("in micro-batches of 3, 2 in each round of the pipeline"));
+}
+
 TEST_CASE("data goes on where it stood on another number of ranks") {
   Runs straight;
   Job job;
   job.steps = 12;
   const Ran whole = straight.run(job);
-  CHECK_THAT(whole.all(), Catch::Contains("batch       2 sequences a step, one micro-batch of "));
+  CHECK_THAT(whole.all(), Catch::Contains("batch       2 sequences per step, one micro-batch of "));
   Runs broken;
   job.steps = 6;
   CHECK(broken.run(job).first_sample == 0);
@@ -234,7 +162,7 @@ TEST_CASE("data goes on where it stood on another number of ranks") {
     const Ran second = broken.run(rest);
     CHECK(second.first_sample == 12);
     CHECK_THAT(second.plan, Catch::Contains("global_batch_size = 2\n"));
-    CHECK_THAT(second.all(), Catch::Contains("batch       2 sequences a step, as in the checkp"));
+    CHECK_THAT(second.all(), Catch::Contains("batch       2 sequences per step, as in the checkp"));
     REQUIRE(second.losses.size() == 6);
     for (size_t i = 0; i < 6; ++i) {
       CHECK(second.losses[i] == Approx(whole.losses[6 + i]).epsilon(1e-6));
@@ -242,7 +170,7 @@ TEST_CASE("data goes on where it stood on another number of ranks") {
   }
   SECTION("whose share is not: the batch does not change by itself") {
     const Error error = broken.refusal(rest);
-    CHECK_THAT(error.what(), Catch::Contains("trained with 2 sequences a step, which 2 data-"));
+    CHECK_THAT(error.what(), Catch::Contains("trained with 2 sequences per step, which 2 data-"));
     CHECK_THAT(error.hint(), Catch::Contains("train.micro_batch_size"));
   }
   SECTION("with another batch, as the user insists") {
@@ -294,7 +222,7 @@ TEST_CASE("ranks with other data or another model do not start") {
     std::string said;
     try {
       const config::Plan& own = world.rank() == 0 ? plan : elsewhere;
-      train::Trainer(planner::make_job(own, *config, world.size()), world, runs.folder(), {});
+      train::Trainer(job::make_job(own, *config, world.size()), world, runs.folder(), {});
     } catch (const Error& error) {
       said = error.what();
     }
@@ -323,77 +251,41 @@ TEST_CASE("auto steps over what is not whole, and does not begin anew by itself"
   CHECK_THAT(error.hint(), Catch::Contains("--resume none"));
 }
 
-TEST_CASE("going back sets aside what lies ahead, and keep counts the new way alone") {
+TEST_CASE("a checkpoint without one rank's file is refused on all ranks alike") {
   Runs runs;
   Job job;
-  job.checkpoint = "every = 2\nkeep = 2\n";
+  job.ranks = 4;
+  job.micro_batch = 1;
+  runs.run(job);
+  const fs::path file = runs.step(6) / "__2_0.distcp";
+  std::string problem;
+  SECTION("it is missing") {
+    fs::remove(file);
+    problem = "__2_0.distcp: cannot read: No such file or directory";
+  }
+  SECTION("it is another rank's") {
+    fs::copy_file(runs.step(6) / "__1_0.distcp", file, fs::copy_options::overwrite_existing);
+    problem = "__2_0.distcp: it belongs to another save than checkpoint.json beside it: ";
+  }
   job.steps = 8;
-  runs.run(job);
-  CHECK(runs.checkpoints() == std::set<std::string>{"step-6", "step-8"});
-  SECTION("to the beginning") {
-    job.steps = 4;
-    job.checkpoint += "resume = \"none\"\n";
-    CHECK_THAT(runs.run(job).all(), Catch::Contains("set aside: step-8.superseded"));
-    CHECK(runs.checkpoints() ==
-          std::set<std::string>{"step-2", "step-4", "step-6.superseded", "step-8.superseded"});
-    CHECK(observe::read_metrics(runs.folder().metrics_file()).size() == 4);
-    CHECK(observe::read_metrics(runs.folder().metrics_file().string() + ".1").size() == 8);
-  }
-  SECTION("to an older step, which stays until there are newer ones") {
-    job.checkpoint += resume_from(runs.step(6));
-    job.steps = 8;
-    runs.run(job);
-    CHECK(runs.checkpoints() == std::set<std::string>{"step-6", "step-8", "step-8.superseded"});
-    CHECK(observe::read_metrics(runs.folder().metrics_file()).size() == 8);
-    job.checkpoint = "every = 2\nkeep = 2\n";
-    job.steps = 10;
-    runs.run(job);
-    CHECK(runs.checkpoints() == std::set<std::string>{"step-8", "step-10", "step-8.superseded"});
-  }
-}
-
-TEST_CASE("a job that has nothing to do says so and touches nothing") {
-  Runs runs;
-  Job job;
-  job.steps = 4;
-  job.checkpoint = "every = 2\n";
-  runs.run(job);
-  const Ran again = runs.run(job);
-  CHECK(again.result.trained_steps == 0);
-  CHECK_FALSE(again.result.last);
-  CHECK_THAT(again.all(), Catch::Contains("nothing to do: step 4 of 4 is done"));
-  job.steps = 1;
-  job.checkpoint += resume_from(runs.step(2));
-  CHECK_THAT(runs.run(job).all(), Catch::Contains("nothing to do: step 2 of 1 is done"));
-  CHECK(runs.checkpoints() == std::set<std::string>{"step-2", "step-4"});
-  CHECK(observe::read_metrics(runs.folder().metrics_file()).size() == 4);
-}
-
-TEST_CASE("a job without a step saves what it began with") {
-  Runs runs;
-  Job job;
-  job.steps = 0;
-  CHECK(runs.run(job).result.checkpoint == runs.step(0));
-  job.steps = 2;
-  CHECK_THAT(runs.run(job).all(), Catch::Contains("step-0, step 0"));
-}
-
-TEST_CASE("a checkpoint says which jobs led to it") {
-  Runs runs;
-  Job job;
-  job.steps = 2;
-  job.id = "first";
-  runs.run(job);
-  job.id = "second";
-  job.steps = 4;
-  job.checkpoint = "every = 1\n";
-  runs.run(job);
-  job.checkpoint = resume_from(runs.step(3));  // a restart of the same job
-  job.steps = 5;
-  runs.run(job);
-  const std::vector<run_folder::JobStep> wanted = {{"first", 0}, {"second", 2}};
-  CHECK((run_folder::read_checkpoint_info(runs.step(5)).lineage == wanted));
-  CHECK_FALSE(fs::exists(runs.step(4)));
+  job.checkpoint = resume_from(runs.step(6));
+  std::mutex mutex;
+  std::vector<std::string> said;
+  runtime::run_ranks(4, [&](const runtime::World& world) {
+    try {
+      train::choose_resume_point(test::parse(plan_text(job)), runs.folder().checkpoints(), world);
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex);
+      said.push_back(cat(to_string(error.kind()), ": ", error.what(), ": ", error.hint()));
+    }
+  });
+  REQUIRE(said.size() == 4);
+  CHECK_THAT(said[0], Catch::Contains(problem));
+  CHECK(std::set<std::string>(said.begin(), said.end()).size() == 1);
+  CHECK_THAT(runs.refusal(job).what(), Catch::Contains(problem));
+  job.checkpoint.clear();
+  CHECK_THAT(runs.refusal(job).what(),
+             Catch::Contains("no checkpoint is whole") && Catch::Contains(problem));
 }
 
 }  // namespace am

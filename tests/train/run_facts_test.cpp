@@ -1,4 +1,4 @@
-// What makes a model another one is among the facts that a resumed run must repeat.
+// The facts that a resumed run must repeat include every key that changes the model.
 #include "am/train/run_facts.h"
 
 #include <catch2/catch.hpp>

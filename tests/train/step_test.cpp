@@ -1,4 +1,4 @@
-// What the ranks tell each other with a step: one message, the same numbers on all of them.
+// The numbers that ranks exchange in a step: one message, with equal results on all ranks.
 #include "am/train/step.h"
 
 #include <ATen/ATen.h>
@@ -7,8 +7,8 @@
 
 #include "am/base/text.h"
 #include "am/checkpoint/weights.h"
+#include "am/frameworks/open_weights.h"
 #include "am/optim/from_plan.h"
-#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kGlobalBatch = 4;
 constexpr int64_t kSeqLen = 16;
 
-// The rows of a global batch that this rank has, one a micro-batch.
+// This rank's rows of a global batch, one per micro-batch.
 class FixedRows : public BatchSource {
  public:
   explicit FixedRows(const runtime::DeviceMesh& mesh) : dp_(mesh.group("dp")) {}
@@ -47,7 +47,7 @@ config::Plan plan_of(int64_t world, const std::string& mesh) {
           "output_dtype = \"float32\" }\n"));
 }
 
-// Of the step's end; on every rank the same.
+// Numbers at the end of the step, equal on every rank.
 struct Told {
   StepNumbers numbers;
   int64_t world_messages = 0;
@@ -59,7 +59,7 @@ Told run_step(int64_t ranks, const std::string& mesh) {
   std::vector<Told> told(static_cast<size_t>(ranks));
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(*rank.model, *stored::open_tensor_source(weights));
+    checkpoint::load(*rank.model, *frameworks::open_tensor_source(weights));
     const auto optimizer = optim::make_optimizer(plan, *rank.model);
     Reports reports;
     reports.mine.peak_memory_bytes = 1000 + (7 * world.rank()) % 5;
@@ -96,7 +96,7 @@ TEST_CASE("a step's loss, norm, memory and requests are everybody's after one me
   INFO(mesh);
   const Told four = run_step(4, mesh);
   CHECK(four.world_messages == 1);
-  CHECK(four.numbers.of_any_rank.peak_memory_bytes == 1004);  // of rank 2
+  CHECK(four.numbers.of_any_rank.peak_memory_bytes == 1004);  // from rank 2
   CHECK(four.numbers.loss_sum == Approx(alone.numbers.loss_sum).epsilon(1e-6));
   CHECK(four.numbers.grad_norm == Approx(alone.numbers.grad_norm).epsilon(1e-5));
 }

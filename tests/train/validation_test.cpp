@@ -1,4 +1,4 @@
-// The loss on other data: the same under every layout, and of no influence on training.
+// The loss on other data: equal under every layout, and without effect on training.
 #include "am/train/validation.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@ namespace {
 
 using test::float32_fsdp2;
 
-// Other tokens of the model's vocabulary.
+// Writes other tokens of the model's vocabulary.
 std::filesystem::path write_other_tokens(const std::filesystem::path& folder,
                                          int count = 16 * 40 + 1) {
   const std::filesystem::path path = folder / "other.bin";
@@ -42,7 +42,7 @@ std::string validation_plan(const std::string& layout, const std::string& valida
              "[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\n", validation, more, layout);
 }
 
-// The lines of metrics.jsonl of a run from its folder's newest checkpoint to its end.
+// Returns the lines of metrics.jsonl of a run from its folder's newest checkpoint to its end.
 std::vector<observe::StepMetrics> validated_run(const std::string& text, int64_t ranks,
                                                 const std::filesystem::path& folder,
                                                 int64_t until = 0) {
@@ -57,7 +57,7 @@ std::vector<observe::StepMetrics> validated_run(const std::string& text, int64_t
     callbacks.step = [&](const observe::StepMetrics& metrics) {
       if (metrics.step == until - 1) stop.request();
     };
-    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world, runs, callbacks);
+    train::Trainer trainer(job::make_job(plan, *config, world.size()), world, runs, callbacks);
     trainer.run(stop);
   });
   return observe::read_metrics(runs.metrics_file());
@@ -122,11 +122,11 @@ TEST_CASE("validation takes the mean over the first batches, by a plain forward 
   runtime::run_ranks(1, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
     train::Validation validation(plan, *rank.model, world);
-    // All parameters are zeros, so every token is as likely as the other.
+    // All parameters are zeros, so all tokens are equally likely.
     RANK_CHECK(std::abs(validation.loss() - std::log(64.0)) < 1e-6);
-    // Rows of 16 tokens, one label further, in order: the first 24 of them.
+    // Rows of 16 tokens plus one label, in order: the first 24 rows.
     rank.model->for_each_owned(
-        [](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter&) {
+        [](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter&) {
           const at::Tensor value = group.view_in(group.flat(), i);
           value.copy_(at::arange(value.numel()).view(value.sizes()).sin().mul(0.3));
         });
@@ -167,9 +167,9 @@ TEST_CASE("validation on synthetic data is on other data than training's") {
   runtime::run_ranks(1, [&](const runtime::World& world) {
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
-    train::Trainer trainer(planner::make_job(plan, *config, 1), world,
+    train::Trainer trainer(job::make_job(plan, *config, 1), world,
                            run_folder::RunFolder("/am-no-such-run"), {});
-    // The same parameters, as many samples from the beginning.
+    // Parameters and number of samples are equal; the samples come from the start of training data.
     const observe::StepMetrics metrics = trainer.train_step(0);
     RANK_CHECK(metrics.validation_loss && *metrics.validation_loss != metrics.loss);
   });
@@ -186,7 +186,7 @@ TEST_CASE("validation keeps training's memory") {
       Diagnostics found;
       const auto config = model::load_config(plan.resolve(plan.model.path), found);
       const tensor::MemoryMeter meter;
-      train::Trainer trainer(planner::make_job(plan, *config, 2), world,
+      train::Trainer trainer(job::make_job(plan, *config, 2), world,
                              run_folder::RunFolder(temp.path() / "none"), {});
       for (const int64_t step : {0, 1, 2}) trainer.train_step(step);
       if (world.rank() == 0) bytes = meter.peak().total();

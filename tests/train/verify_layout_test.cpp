@@ -1,5 +1,5 @@
-// Layouts compute what one rank does, to rounding in float64; each mistake that can be planted is
-// seen, on the least layout that has its place.
+// Layouts compute the same as one rank, up to rounding in float64; each fault that can be injected
+// is detected, on the smallest layout where it can occur.
 #include "am/train/verify_layout.h"
 
 #include <algorithm>
@@ -25,10 +25,10 @@ namespace {
 
 struct FaultRow {
   Fault fault;
-  std::string model;  // under tests/data
-  std::string toml;   // [mesh], [strategy] and what else the plan has
-  std::string what;   // what parts first
-  int64_t step = 1;   // where it does
+  std::string model;  // folder in tests/data
+  std::string toml;   // [mesh], [strategy] and other sections of the plan
+  std::string what;   // first value that differs
+  int64_t step = 1;   // step in which it differs
   int64_t length = 16;
 };
 
@@ -52,7 +52,7 @@ std::vector<FaultRow> fault_rows() {
       {Fault::kTpInputSum, "hf/llama", tp, "gradient"},
       {Fault::kTpHeadNormSum, "hf/qwen3", tp, "gradient"},
       {Fault::kTpKeyHeadSum, "hf/llama", on_mesh(4, "tp_size = 4"), "gradient"},
-      {Fault::kTpBiasEach, "hf/phi", tp, "output", /*step=*/2},  // biases begin as zeros
+      {Fault::kTpBiasEach, "hf/phi", tp, "output", /*step=*/2},  // biases start at zero
       {Fault::kTpVocabOffset, "hf/llama", tp, "output"},
       {Fault::kSpNormSum, "hf/llama", sp, "gradient"},
       {Fault::kMlaRopeKey, "hf/deepseek_v2-dense", tp, "gradient"},
@@ -84,7 +84,7 @@ std::vector<FaultRow> fault_rows() {
   };
 }
 
-// "Fault::kTpInputSum" of "tp_input_sum".
+// Returns "Fault::kTpInputSum" for "tp_input_sum".
 std::string enumerator_of(std::string_view name) {
   std::string camel = "Fault::k";
   for (const std::string& word : split(name, '_')) {
@@ -111,17 +111,17 @@ TEST_CASE("a layout parts from one rank exactly where a mistake is planted") {
   for (const FaultRow& row : fault_rows()) {
     DYNAMIC_SECTION(fault::describe(row.fault).name) {
       const LayoutVerdict honest = verdict_of(row);
-      if (honest.parting) {
-        FAIL(honest.parting->what << " " << honest.parting->name << " "
-                                  << honest.parting->difference);
+      if (honest.divergence) {
+        FAIL(honest.divergence->what << " " << honest.divergence->name << " "
+                                     << honest.divergence->difference);
       }
       CHECK(honest.largest < 1e-10);
       const fault::Planted planted(row.fault);
       const LayoutVerdict faulty = verdict_of(row);
-      REQUIRE(faulty.parting.has_value());
-      INFO(faulty.parting->name << " " << faulty.parting->difference);
-      CHECK(faulty.parting->step == row.step);
-      CHECK(faulty.parting->what == row.what);
+      REQUIRE(faulty.divergence.has_value());
+      INFO(faulty.divergence->name << " " << faulty.divergence->difference);
+      CHECK(faulty.divergence->step == row.step);
+      CHECK(faulty.divergence->what == row.what);
     }
   }
 }
@@ -133,12 +133,12 @@ TEST_CASE("a plan may leave the global batch to its micro-batches") {
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
   const LayoutVerdict verdict = train::verify_layout(plan, *config, {.steps = 1});
-  CHECK_FALSE(verdict.parting.has_value());
+  CHECK_FALSE(verdict.divergence.has_value());
 }
 
 TEST_CASE("a parameter whose gradient is zero but for rounding is not a mistake of the layout") {
-  // A query that sees its own key alone leaves queries, keys and their norms without a gradient.
-  // The norms' weights start from zero here, and an optimizer may make a whole step of rounding.
+  // If queries attend only to their own key, queries, keys and their norms have no gradient. The
+  // norms' weights start at zero here, and an optimizer may turn rounding errors into full steps.
   const model::ModelConfig config =
       test::changed_config("gemma3_text", "\"sliding_window\": 8", "\"sliding_window\": 1");
   for (const char* optimizer :
@@ -149,9 +149,9 @@ TEST_CASE("a parameter whose gradient is zero but for rounding is not a mistake 
             "global_batch_size = 2\n",
             on_mesh(4, "cp_size = 4"), "[context]\nmethod = \"ring\"\n", optimizer));
     const LayoutVerdict verdict = train::verify_layout(plan, config);
-    if (verdict.parting) {
-      FAIL(verdict.parting->what << " " << verdict.parting->name << " "
-                                 << verdict.parting->difference);
+    if (verdict.divergence) {
+      FAIL(verdict.divergence->what << " " << verdict.divergence->name << " "
+                                    << verdict.divergence->difference);
     }
   }
 }
@@ -168,7 +168,7 @@ TEST_CASE("every mistake has its row, and one place in the code") {
     INFO(each.name);
     CHECK(fault::find(each.name) == each.fault);
     CHECK(fault::describe(each.fault).name == each.name);
-    // A mistake in the data is none of the layout's: data_batches_test.cpp.
+    // A fault in the data is not a layout fault: see data_batches_test.cpp.
     CHECK(std::count_if(rows.begin(), rows.end(), [&](const FaultRow& row) {
             return row.fault == each.fault;
           }) == (each.fault == fault::Fault::kUncheckedId ? 0 : 1));

@@ -1,5 +1,6 @@
 #include "am/checkpoint/read_tensor.h"
-// What moved, what is dead, what the optimizer keeps, where a part lies: against ATen.
+#include "am/frameworks/open_weights.h"
+// Changes, dead parameters, optimizer states and the location of parts, compared with ATen.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -15,7 +16,7 @@ namespace {
 const std::string kDcp = std::string(AM_TEST_DATA) + "/dcp/fsdp4";
 
 at::Tensor stored_double(const std::string& name) {
-  return checkpoint::read_all(*stored::open_tensor_source(kDcp), name).to(at::kDouble);
+  return checkpoint::read_all(*frameworks::open_tensor_source(kDcp), name).to(at::kDouble);
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ TEST_CASE("dead finds rows of zeros and columns of one value", "[inspect]") {
   CHECK(json_answer(session, "dead lm_head.weight[6:]")["parameters"][0]["zero_rows"] == 1);
   CHECK(json_answer(session, "dead lm_head.weight[6]")["parameters"][0]["zero_rows"].is_null());
 
-  // The same of ranks that have parts of rows and columns.
+  // Ranks that hold parts of rows and columns find equal rows.
   std::string plan = plan_text("llama", "tp_size = 2\ndp_size = 2", kPlainFsdp2);
   const std::string weights = fixture("llama") + kModel;
   plan.replace(plan.find(weights), weights.size(), (temporary / "a.safetensors").string());
@@ -132,8 +133,9 @@ TEST_CASE("drift measures how far parameters and layers moved", "[inspect]") {
   CHECK(first["name"] == "model.norm.weight");
   CHECK(first["relative"].get<double>() == Approx(0.5).epsilon(1e-12));
   CHECK(first["cosine"].get<double>() == Approx(1.0).epsilon(1e-12));
-  const at::Tensor now = checkpoint::read_all(
-      *stored::open_tensor_source(fixture("llama") + kModel), "model.layers.1.mlp.up_proj.weight");
+  const at::Tensor now =
+      checkpoint::read_all(*frameworks::open_tensor_source(fixture("llama") + kModel),
+                           "model.layers.1.mlp.up_proj.weight");
   const at::Tensor before = (now + 0.01).to(at::kDouble);
   const double moved = (now.to(at::kDouble) - before).norm().item<double>();
   CHECK(found["parameters"][1]["relative"].get<double>() ==

@@ -1,4 +1,4 @@
-// Files of the llama fixture's tensors after a change, and looking into answers.
+// The llama fixture's tensors after a change, as files, and helpers to read answers.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,6 +11,7 @@
 
 #include "am/checkpoint/read_tensor.h"
 #include "am/formats/safetensors.h"
+#include "am/frameworks/open_weights.h"
 #include "am/tensor/dtype.h"
 #include "values/session_fixture.h"
 
@@ -34,7 +35,7 @@ inline void write_tensors(const std::filesystem::path& path, const Tensors& valu
 
 inline void write_changed(const std::filesystem::path& path,
                           const std::function<void(Tensors&)>& change) {
-  const auto source = stored::open_tensor_source(fixture("llama") + kModel);
+  const auto source = frameworks::open_tensor_source(fixture("llama") + kModel);
   Tensors values;
   for (const auto& tensor : source->tensors())
     values[tensor.name] = checkpoint::read_all(*source, tensor.name);
@@ -42,7 +43,7 @@ inline void write_changed(const std::filesystem::path& path,
   write_tensors(path, values);
 }
 
-// The entry of that name; null where there is none.
+// Returns the entry of that name; null if there is none.
 inline Json find_named(const Json& list, const std::string& name) {
   for (const Json& each : list) {
     if (each["name"] == name) return each;
@@ -50,7 +51,7 @@ inline Json find_named(const Json& list, const std::string& name) {
   return nullptr;
 }
 
-// What a command that must not fail answers.
+// Returns the answer of a command that must succeed.
 inline Json json_answer(Session& session, const std::string& input) {
   const Outcome outcome = execute(session, input);
   INFO(input << ": " << (outcome.error ? outcome.error->message : ""));

@@ -1,5 +1,6 @@
 #include "am/checkpoint/read_tensor.h"
-// diff of two checkpoints, and whether one fits a model.
+#include "am/frameworks/open_weights.h"
+// diff of two checkpoints, and whether a checkpoint fits a model.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -32,9 +33,10 @@ TEST_CASE("diff finds names, shapes, dtypes and the largest differences", "[insp
   const Json norm = find_named(all, "model.norm.weight");
   CHECK(norm["status"] == "different");
   CHECK(norm["max_abs"].get<double>() == Approx(0.5).epsilon(1e-6));
-  const double here = checkpoint::read_all(*stored::open_tensor_source(fixture("llama") + kModel),
-                                           "model.norm.weight")[3]
-                          .item<double>();
+  const double here =
+      checkpoint::read_all(*frameworks::open_tensor_source(fixture("llama") + kModel),
+                           "model.norm.weight")[3]
+          .item<double>();
   CHECK(norm["relative"].get<double>() == Approx(0.5 / (here + 0.5)).epsilon(1e-6));
   CHECK(find_named(all, "lm_head.weight")["status"] == "different");
   CHECK(find_named(all, "lm_head.weight")["max_abs"].is_null());
@@ -64,7 +66,7 @@ TEST_CASE("diff finds names, shapes, dtypes and the largest differences", "[insp
   CHECK_THAT(folded.result.text, Catch::Contains("1 of 9"));
 }
 
-// Which thread looks at which block is chance; what ranks do together is not.
+// The assignment of blocks to threads varies; the ranks' collectives must not.
 TEST_CASE("ranks compare two checkpoints on several threads", "[inspect]") {
   const TemporaryFolder temporary;
   const auto with = [&](const char* name, double last) {

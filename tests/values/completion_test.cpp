@@ -56,7 +56,7 @@ TEST_CASE("values of options complete where they are named", "[inspect]") {
   CHECK(offered("heat model.norm.weight --of s") == Strings{"signed"});
   CHECK(offered("heat model.norm.weight --rows ").empty());  // a number
   CHECK(offered("top --by norm lm") == Strings{"lm_head", "lm_head."});
-  CHECK(offered("nan --strict lm") == Strings{"lm_head", "lm_head."});  // it takes no value
+  CHECK(offered("nan --strict lm") == Strings{"lm_head", "lm_head."});  // the flag takes no value
 }
 
 TEST_CASE("expressions complete inside of their brackets", "[inspect]") {
@@ -70,13 +70,13 @@ TEST_CASE("expressions complete inside of their brackets", "[inspect]") {
 
 TEST_CASE("a hint says what may follow", "[inspect]") {
   CHECK(hint("", 80).empty());
-  CHECK(hint("norms", 80).empty());  // it may become another command
+  CHECK(hint("norms", 80).empty());  // the text may become another command
   CHECK(hint("norms ", 80) == "[NAMES] [--by parameter|layer]");
   CHECK(hint("ls; norms model.norm.weight", 80) == "[NAMES] [--by parameter|layer]");
   CHECK(hint("norms ", 20) == "[NAMES]");
   CHECK(hint("norms ", 4).empty());
   CHECK(hint("ls | sort ", 80) == "KEY [--up]");
-  CHECK(hint("norms --by ", 80) == "parameter|layer: a row a parameter, or a layer");
+  CHECK(hint("norms --by ", 80) == "parameter|layer: one row per parameter, or per layer");
   CHECK(hint("norms --by ", 20) == "parameter|layer");
   CHECK(hint("norms --by ", 10).empty());
   CHECK(hint("info ", 80).empty());

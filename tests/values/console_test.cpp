@@ -1,4 +1,4 @@
-// Pipes, modes, files of commands and of answers, names of tensors, pictures.
+// Pipes, modes, files with commands and with answers, tensor names, pictures.
 #include "am/inspect/console.h"
 
 #include <ATen/ATen.h>
@@ -7,6 +7,7 @@
 
 #include "am/base/file.h"
 #include "am/checkpoint/read_tensor.h"
+#include "am/frameworks/open_weights.h"
 #include "am/inspect/completion.h"
 #include "support/temporary_folder.h"
 #include "values/changed_file.h"
@@ -58,11 +59,11 @@ TEST_CASE("a wrong pipe is refused before anything runs", "[inspect]") {
   Console console = console_of(fixture("llama") + kModel);
   CHECK_THAT(refused(console, "stats | sort nrom"), Catch::Contains("`norm`"));
   CHECK_THAT(refused(console, "stats | nan"), Catch::Contains("takes no rows"));
-  CHECK_THAT(refused(console, "info | head"), Catch::Contains("answers no rows"));
+  CHECK_THAT(refused(console, "info | head"), Catch::Contains("has no rows"));
   CHECK_THAT(refused(console, "ls |"), Catch::Contains("a command is missing"));
   CHECK_THAT(refused(console, "ls | haed"), Catch::Contains("`head`"));
-  CHECK_THAT(refused(console, "head 3"), Catch::Contains("stands behind a pipe"));
-  CHECK_THAT(refused(console, "ls | head x"), Catch::Contains("no number of rows"));
+  CHECK_THAT(refused(console, "head 3"), Catch::Contains("can only follow a pipe"));
+  CHECK_THAT(refused(console, "ls | head x"), Catch::Contains("not a number of rows"));
 }
 
 TEST_CASE("modes write rows as CSV, Markdown and JSON", "[inspect]") {
@@ -150,7 +151,8 @@ TEST_CASE("let names tensors and slices, which may be sliced again", "[inspect]"
   Console console = console_of(fixture("llama") + kModel);
   answered(console, "let w = lm_head.weight[2:10, 4:20]");
   const at::Tensor part =
-      checkpoint::read_all(*stored::open_tensor_source(fixture("llama") + kModel), "lm_head.weight")
+      checkpoint::read_all(*frameworks::open_tensor_source(fixture("llama") + kModel),
+                           "lm_head.weight")
           .slice(0, 2, 10)
           .slice(1, 4, 20)
           .to(at::kDouble);
@@ -164,7 +166,7 @@ TEST_CASE("let names tensors and slices, which may be sliced again", "[inspect]"
     CHECK(stats[i]["norm"].get<double>() == Approx(parts[i].norm().item<double>()).epsilon(1e-12));
   }
   answered(console, "let v = w[0:2]");
-  answered(console, "let w = v");  // of what v was, and not of itself
+  answered(console, "let w = v");  // refers to the old value of v, not to itself
   CHECK(answered(console, "stats w")["stats"][0]["numel"] == 32);
   CHECK(answered(console, "let")["aliases"].size() == 2);
   answered(console, "let norms = *norm*");
@@ -182,7 +184,7 @@ TEST_CASE("heat shows means and maxima of blocks", "[inspect]") {
   odd[2][3][9] = NAN;
   write_tensors(temporary / "a.safetensors", {{"w", values}, {"odd", odd}, {"v", values[0][0]}});
   Session session = stored_session((temporary / "a.safetensors").string());
-  const at::Tensor matrix = values.reshape({4, 3, 5, 2});  // rows, in them, columns, in them
+  const at::Tensor matrix = values.reshape({4, 3, 5, 2});  // parts of rows and of columns
   const at::Tensor mean = matrix.abs().mean({1, 3});
   const at::Tensor most = matrix.abs().amax({1, 3});
   const Json by_mean = json_answer(session, "heat w --rows 4 --columns 5");

@@ -1,4 +1,4 @@
-// Checksums: of any layout the same, and which replica differs where.
+// Checksums: equal under any layout, and the replica and element that differ.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ uint64_t whole_checksum(const at::Tensor& values) {
   return checksum(values, mesh::Box::whole(shape), shape);
 }
 
-// Changes one element of what a rank holds.
+// Changes one element of a rank's shard.
 void change_element(Session& session, int64_t rank, const std::string& name, int64_t element) {
   if (session.view().rank() != rank) return;
   const at::NoGradGuard no_grad;
@@ -117,7 +117,7 @@ TEST_CASE("checksum names the replica that differs and where", "[inspect]") {
 
 TEST_CASE("shards' replicas are compared with their own kind", "[inspect]") {
   const std::string strategy = std::string(kPlainFsdp2);
-  const std::string name = "model.layers.0.mlp.down_proj.weight";  // [32, 48]: 16 rows each
+  const std::string name = "model.layers.0.mlp.down_proj.weight";  // [32, 48]: 16 rows per shard
   const auto outcomes = run_on_ranks(
       4, plan_text("llama", "dp_size = 4\ndp_replicate_size = 2", strategy), {"checksum"},
       [&](Session& session) { change_element(session, 3, name, 48 * 2 + 1); });

@@ -1,5 +1,5 @@
-// `grad`, `step`, `optim` and `collectives` on models at rest and over ranks: transformers' and
-// PyTorch's numbers, whatever the layout.
+// `grad`, `step`, `optim` and `collectives` on stored models and over ranks: transformers' and
+// PyTorch's numbers, under any layout.
 #include <cmath>
 
 #include "am/base/file.h"
@@ -43,7 +43,7 @@ void check_rows(const Json& rows, const Json& expected, double tolerance) {
   }
 }
 
-// Twenty steps of it have been made by PyTorch.
+// Returns a plan for which twenty steps of PyTorch are recorded.
 std::string loop_plan(const std::string& mesh, const std::string& strategy) {
   const std::string data(AM_TEST_DATA);
   return cat(

@@ -1,4 +1,4 @@
-// loss, logprob and generate against transformers' values, and the same under any layout.
+// loss, logprob and generate compared with transformers' values, and equal under any layout.
 #include "am/values/language.h"
 
 #include <ATen/ATen.h>
@@ -8,6 +8,7 @@
 
 #include "am/checkpoint/read_tensor.h"
 #include "am/formats/safetensors.h"
+#include "am/frameworks/open_weights.h"
 #include "values/session_fixture.h"
 
 using namespace am;
@@ -26,7 +27,8 @@ std::vector<int64_t> ids_of(const at::Tensor& tensor) {
 TEST_CASE("log-probabilities equal those of transformers' logits", "[inspect]") {
   for (const std::string family : {"llama", "mistral", "qwen2", "qwen3"}) {
     INFO(family);
-    const auto reference = stored::open_tensor_source(fixture(family) + "/reference.safetensors");
+    const auto reference =
+        frameworks::open_tensor_source(fixture(family) + "/reference.safetensors");
     const at::Tensor ids = checkpoint::read_all(*reference, "input_ids")[0];
     const at::Tensor expected =
         at::log_softmax(checkpoint::read_all(*reference, "logits")[0].to(at::kDouble), -1);
@@ -64,7 +66,7 @@ TEST_CASE("texts that the model cannot take are refused", "[inspect]") {
   CHECK_THAT(error_of(session, "generate ''"), Catch::Contains("the prompt has no token"));
   CHECK_THAT(error_of(session, "loss /no/such/file"), Catch::Contains("no such file"));
   CHECK_THAT(error_of(session, "generate A --tokens 0"), Catch::Contains("out of range"));
-  CHECK_THAT(error_of(session, "generate A --temperature hot"), Catch::Contains("no number"));
+  CHECK_THAT(error_of(session, "generate A --temperature hot"), Catch::Contains("not a number"));
   CHECK_THAT(error_of(session, "set tokenizer /no/such.json"), Catch::Contains("/no/such.json"));
 }
 
@@ -85,7 +87,7 @@ TEST_CASE("sampling follows the distribution", "[inspect]") {
       at::tensor({0.0, std::log(3.0), -100.0}, at::TensorOptions(at::kDouble));
   GenerateOptions options;
   options.temperature = 1.0;
-  CHECK(sample(logits, options, 0.0) == 1);  // the likeliest takes [0, 3/4)
+  CHECK(sample(logits, options, 0.0) == 1);  // the likeliest covers [0, 3/4)
   CHECK(sample(logits, options, 0.7499) == 1);
   CHECK(sample(logits, options, 0.7501) == 0);
   CHECK(sample(logits, options, 0.9999999) == 0);
@@ -107,5 +109,5 @@ TEST_CASE("generation depends on seed and temperature alone", "[inspect]") {
   CHECK(tokens("generate ABC --tokens 20 --seed 1") == first);
   CHECK(tokens("generate ABC --tokens 20 --seed 2") != first);
   CHECK(tokens("generate ABC --tokens 100 --temperature 0").size() ==
-        100);  // past the window of 64
+        100);  // beyond the window of 64
 }

@@ -1,4 +1,4 @@
-// What a session refuses or gives up: too little memory, and an interrupted command.
+// Refusals and cancellations of a session: too little memory, and an interrupted command.
 #include <catch2/catch.hpp>
 
 #include "support/temporary_folder.h"
@@ -13,11 +13,11 @@ namespace {
 Session with_memory(int64_t available, bool force = false) {
   SessionOptions options;
   options.force = force;
-  options.memory = [available] { return launch::Space{int64_t{1} << 40, available}; };
+  options.memory = [available] { return launch::MemoryInfo{int64_t{1} << 40, available}; };
   return stored_session(fixture("llama") + kModel, options);
 }
 
-// Interrupted when it has been asked so often.
+// Returns a session that is interrupted after `asked` polls.
 Session interrupted_after(int asked) {
   SessionOptions options;
   options.interrupted = [asked, count = std::make_shared<int>(0)] { return ++*count > asked; };
@@ -38,7 +38,7 @@ TEST_CASE("full tensors that do not fit are not assembled", "[inspect]") {
   CHECK(session.view().held_bytes().front().unsharded == 0);
   CHECK(execute(session, "unshard model.norm").ok());
   CHECK(execute(session, "unshard all --force").ok());
-  CHECK(execute(session, "unshard all").ok());  // nothing more is needed
+  CHECK(execute(session, "unshard all").ok());  // needs no more memory
   CHECK_THAT(message(execute(session, "unshard all --force=yes")), Catch::Contains("no value"));
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("a model that does not fit is not loaded", "[inspect]") {
     Session session = with_memory(1000);
     CHECK_THAT(message(execute(session, command)), Catch::Contains("of memory, and 1000 B"));
     CHECK(execute(session, cat(command, " --force")).ok());
-    CHECK(execute(session, command).ok());  // it is there
+    CHECK(execute(session, command).ok());  // already loaded
   }
   Session forced = with_memory(1000, /*force=*/true);
   CHECK(execute(forced, "loss AB").ok());
@@ -68,7 +68,7 @@ TEST_CASE("an interrupt ends long commands wherever they are", "[inspect]") {
       Session session = interrupted_after(asked);
       const Outcome outcome = execute(session, command);
       INFO(command << " after " << asked);
-      if (command == "hist lm_head.weight" && asked == 3) continue;  // it is over before
+      if (command == "hist lm_head.weight" && asked == 3) continue;  // it finishes earlier
       CHECK(message(outcome) == "interrupted");
       CHECK_FALSE(outcome.error->fatal());
       CHECK(session.view().held_bytes().front().unsharded == 0);
@@ -82,7 +82,7 @@ TEST_CASE("an interrupt of one rank ends a command on all", "[inspect]") {
   Diagnostics found;
   const auto opened = config::parse_plan(plan, "test.toml", {}, found);
   const auto config = model::load_config(opened->resolve(opened->model.path), found);
-  const planner::Job job = planner::make_job(*opened, *config, 2);
+  const job::Job job = job::make_job(*opened, *config, 2);
   const TemporaryFolder temporary;
   for (const std::string& command :
        {std::string("stats"), std::string("unshard all"), cat("export ", temporary / "out")}) {

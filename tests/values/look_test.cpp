@@ -1,5 +1,6 @@
 #include "am/checkpoint/read_tensor.h"
-// Norms, NaN and their places, slices, states: against ATen's values of the same tensors.
+#include "am/frameworks/open_weights.h"
+// Norms, NaN and their places, slices, states, compared with ATen's values for the same tensors.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -18,7 +19,7 @@ at::Tensor ramp_of(std::vector<int64_t> shape, at::ScalarType dtype) {
   return values.reshape(shape).to(dtype);
 }
 
-// The value that a rank holds of a parameter.
+// Returns the value of a parameter that a rank holds.
 at::Tensor own_value(Session& session, const std::string& name) {
   for (parallel::ParamGroup* group : values_of(session).runnable().groups()) {
     for (const auto& owned : group->owned()) {
@@ -124,7 +125,8 @@ TEST_CASE("nan names the first bad index of each tensor", "[inspect]") {
 TEST_CASE("calc reckons with numbers of tensors", "[inspect]") {
   Session session = stored_session(fixture("llama") + kModel);
   const at::Tensor head =
-      checkpoint::read_all(*stored::open_tensor_source(fixture("llama") + kModel), "lm_head.weight")
+      checkpoint::read_all(*frameworks::open_tensor_source(fixture("llama") + kModel),
+                           "lm_head.weight")
           .to(at::kDouble);
   const auto value = [&](const std::string& text) {
     INFO(text);
@@ -151,13 +153,13 @@ TEST_CASE("calc reckons with numbers of tensors", "[inspect]") {
   }
   CHECK_THAT(error_of(session, "calc " + std::string(70, '(')), Catch::Contains("64 brackets"));
   CHECK_THAT(error_of(session, "calc mode(w)"),
-             Catch::Contains("no measure") && Catch::Contains("absmax"));
+             Catch::Contains("not a measure") && Catch::Contains("absmax"));
 }
 
 TEST_CASE("a slice, a glob of modules and several names are rows", "[inspect]") {
   Session session = stored_session(fixture("llama") + kModel);
   const at::Tensor head = checkpoint::read_all(
-      *stored::open_tensor_source(fixture("llama") + kModel), "lm_head.weight");
+      *frameworks::open_tensor_source(fixture("llama") + kModel), "lm_head.weight");
   const Json stats = json_answer(session, "stats lm_head.weight[2:9, :5] norm lm_head.weight[-1]");
   REQUIRE(stats["stats"].size() == 3);
   CHECK(stats["stats"][0]["name"] == "lm_head.weight[2:9, :5]");
@@ -183,8 +185,9 @@ TEST_CASE("states are listed and read like parameters", "[inspect]") {
   CHECK(json_answer(session, "ls optim.state.up.weight")["parameters"].size() == 3);
   CHECK(json_answer(session, "show optim.state.up.weight.exp_avg")["shards"].size() == 4);
   const at::Tensor moment =
-      checkpoint::read_all(*stored::open_tensor_source(std::string(AM_TEST_DATA) + "/dcp/fsdp4"),
-                           "optim.state.up.weight.exp_avg")
+      checkpoint::read_all(
+          *frameworks::open_tensor_source(std::string(AM_TEST_DATA) + "/dcp/fsdp4"),
+          "optim.state.up.weight.exp_avg")
           .to(at::kDouble);
   CHECK(json_answer(session, "norms optim.state.up.weight.exp_avg")["total"]["l1"].get<double>() ==
         Approx(moment.abs().sum().item<double>()).epsilon(1e-12));
@@ -218,7 +221,7 @@ TEST_CASE("ranks find norms, slices and the first NaN of what they share", "[ins
         for (const HeldShard& shard : parameter.shards) {
           if (shard.rank != session.view().rank() || shard.box.offset[0] + shard.box.shape[0] < 32)
             continue;
-          own_value(session, name)[shard.box.shape[0] - 1][1] = NAN;  // of the last row
+          own_value(session, name)[shard.box.shape[0] - 1][1] = NAN;  // in the last row
         }
       });
   REQUIRE(with_nan[0].ok());

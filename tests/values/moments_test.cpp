@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "support/stand_in_device.h"
+
 using am::values::Moments;
 
 namespace {
@@ -47,6 +49,30 @@ TEST_CASE("merged parts equal the whole", "[inspect]") {
   CHECK(merged.min == whole.min);
 }
 
+TEST_CASE("a device's values are summed there", "[inspect]") {
+  const double inf = std::numeric_limits<double>::infinity();
+  at::Tensor values = ramp(am::values::kDeviceBlock + 77);
+  const bool all_finite = GENERATE(true, false);
+  if (!all_finite) {
+    values.narrow(0, 3, 5).fill_(NAN);
+    values.narrow(0, 20, 2).copy_(at::tensor({inf, -inf}, at::kDouble));
+  }
+  const Moments wanted = of(values);
+  const Moments got = of(values.to(am::test::stand_in_device()));
+  CHECK(got.numel == wanted.numel);
+  CHECK(got.nan == wanted.nan);
+  CHECK(got.inf == wanted.inf);
+  CHECK(got.min == wanted.min);
+  CHECK(got.max == wanted.max);
+  CHECK(got.mean == Approx(wanted.mean).epsilon(1e-13));
+  CHECK(got.std() == Approx(wanted.std()).epsilon(1e-12));
+  CHECK(got.norm() == Approx(wanted.norm()).epsilon(1e-13));
+  CHECK(got.absolutes == Approx(wanted.absolutes).epsilon(1e-13));
+  const at::Tensor none = at::full({9}, NAN).to(am::test::stand_in_device());
+  CHECK(of(none).finite() == 0);
+  CHECK(of(none).nan == 9);
+}
+
 TEST_CASE("nan and infinities are counted and left out", "[inspect]") {
   const float inf = std::numeric_limits<float>::infinity();
   const Moments moments = of(at::tensor({1.0F, NAN, inf, 3.0F, -inf, NAN}));
@@ -74,7 +100,7 @@ TEST_CASE("integers and bfloat16 are turned to double first", "[inspect]") {
 
 TEST_CASE("a narrow dtype's moments are those of its values in double", "[inspect]") {
   const at::Tensor noise = ramp(100000) - 3.0;
-  at::Tensor jump = noise * 1e-2 + 1000.0;  // which its beginning does not tell
+  at::Tensor jump = noise * 1e-2 + 1000.0;  // not visible in its first values
   jump.narrow(0, 0, 300).fill_(-1000.0);
   at::Tensor far = noise * 1e-3 + 1e4;
   for (const at::Tensor& values : {noise, jump, far, at::full({1000}, -0.7, at::kDouble),

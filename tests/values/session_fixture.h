@@ -1,4 +1,4 @@
-// Sessions on the Hugging Face fixtures: at rest, and sharded over ranks of this process.
+// Sessions on the Hugging Face fixtures: on stored files, and sharded over ranks of this process.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -12,9 +12,9 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/weights.h"
+#include "am/frameworks/open_weights.h"
 #include "am/inspect/command.h"
 #include "am/runtime/world.h"
-#include "am/stored/tensor_source.h"
 #include "am/values/sharded_view.h"
 #include "am/values/stored_view.h"
 
@@ -24,21 +24,21 @@ inline std::string fixture(const std::string& family) {
   return std::string(AM_TEST_DATA) + "/hf/" + family;
 }
 
-// Below a fixture.
+// Path relative to a fixture's folder.
 inline const std::string kModel = "/model.safetensors";
 
 inline Session stored_session(const std::string& path, SessionOptions options = {}) {
-  return Session(std::make_unique<StoredView>(stored::open_tensor_source(path)), options);
+  return Session(std::make_unique<StoredView>(frameworks::open_tensor_source(path)), options);
 }
 
-// The message and the help of a command that fails.
+// Returns the message and the help of a command that must fail.
 inline std::string error_of(Session& session, const std::string& input) {
   const Outcome outcome = execute(session, input);
   REQUIRE_FALSE(outcome.ok());
   return outcome.error->message + " | " + outcome.error->hint;
 }
 
-// A plan in float32 with the fixture's weights. `mesh` is TOML for [mesh], `strategy` for
+// Returns a plan in float32 with the fixture's weights. `mesh` is TOML for [mesh], `strategy` for
 // [strategy].
 inline std::string plan_text(const std::string& family, const std::string& mesh,
                              const std::string& strategy) {
@@ -53,7 +53,7 @@ inline constexpr const char* kPlainFsdp2 =
     "\"float32\" }";
 
 // Runs the commands on every rank and returns rank 0's outcomes; all ranks must agree on success.
-// `before` may change what a rank holds.
+// `before` may change a rank's state.
 inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_toml,
                                          const std::vector<std::string>& inputs,
                                          const std::function<void(Session&)>& before = {}) {
@@ -62,7 +62,7 @@ inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_
   if (!plan) throw Error(ErrorKind::kPlan, found.items().front().message);
   const auto config = model::load_config(plan->resolve(plan->model.path), found);
   if (!config) throw Error(ErrorKind::kPlan, found.items().front().message);
-  const planner::Job job = planner::make_job(*plan, *config, ranks);
+  const job::Job job = job::make_job(*plan, *config, ranks);
   std::vector<std::vector<Outcome>> outcomes(static_cast<size_t>(ranks));
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
     SessionOptions options;

@@ -1,4 +1,4 @@
-// The same answers from two and four ranks as from one, and what unsharding does to memory.
+// Answers of two and four ranks equal those of one; unsharding and its memory.
 #include <catch2/catch.hpp>
 
 #include "support/temporary_folder.h"
@@ -33,7 +33,7 @@ std::vector<Json> answers_at_rest(const std::string& family) {
   return answers;
 }
 
-// Numbers within rounding, everything else equal.
+// Checks that numbers agree within rounding, and everything else exactly.
 void check_close(const Json& a, const Json& b, const std::string& where) {
   INFO(where);
   if (a.is_number_float() || b.is_number_float()) {
@@ -85,7 +85,7 @@ TEST_CASE("experts over ranks answer as one", "[inspect]") {
 }
 
 TEST_CASE("a unit's experts are shown and gathered where they are", "[inspect]") {
-  const std::string expert = "model.layers.0.block_sparse_moe.experts.3.w1.weight";  // of rank 1, 3
+  const std::string expert = "model.layers.0.block_sparse_moe.experts.3.w1.weight";  // ranks 1, 3
   const auto outcomes = run_on_ranks(
       4, plan_text("mixtral", "world_size = 4\nep_size = 2", kPlainFsdp2),
       {"show " + expert, "unshard " + expert, "memory", "stats " + expert, "reshard", "memory"});
@@ -145,7 +145,7 @@ TEST_CASE("unshard gathers a unit, forward passes keep it, reshard frees it", "[
   };
   CHECK(unsharded(outcomes[0].result.json["ranks"]) == 0);
   const Json& change = outcomes[1].result.json;
-  CHECK(change["parameters"].size() == 9);  // the whole layer travels
+  CHECK(change["parameters"].size() == 9);  // the whole layer is gathered
   CHECK(unsharded(change["before"]) == 0);
   const int64_t layer = unsharded(change["after"]);
   // q, o: 32x32; k, v: 16x32; gate, up, down: 48x32; two norms of 32; float32

@@ -1,5 +1,6 @@
 #include "am/checkpoint/read_tensor.h"
-// Every command over a checkpoint at rest.
+#include "am/frameworks/open_weights.h"
+// Every command on a stored checkpoint.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -22,7 +23,7 @@ Json json_of(Session& session, const std::string& input) {
 }
 
 at::Tensor weight(const std::string& name) {
-  return checkpoint::read_all(*stored::open_tensor_source(fixture("llama") + kModel), name);
+  return checkpoint::read_all(*frameworks::open_tensor_source(fixture("llama") + kModel), name);
 }
 
 }  // namespace
@@ -112,7 +113,7 @@ TEST_CASE("hist counts every value once", "[inspect]") {
   for (const Json& count : hist["counts"]) total += count.get<int64_t>();
   CHECK(total == 97 * 32);
   CHECK_THAT(error_of(session, "hist lm_head.weight --bins 0"), Catch::Contains("out of range"));
-  CHECK_THAT(error_of(session, "hist lm_head.weight --bins x"), Catch::Contains("no integer"));
+  CHECK_THAT(error_of(session, "hist lm_head.weight --bins x"), Catch::Contains("not an integer"));
   CHECK_THAT(error_of(session, "hist lm_head.weight --bin 3"), Catch::Contains("--bins"));
   CHECK_THAT(error_of(session, "hist lm_head.weight --bins"), Catch::Contains("needs a value"));
 }

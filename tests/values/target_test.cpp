@@ -1,4 +1,4 @@
-// What a TARGET is taken for, and an am-run checkpoint as a session sees it.
+// Interpretation of a TARGET, and an am-run checkpoint in a session.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -17,16 +17,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// As am-run leaves it after `step` steps on two FSDP2 ranks.
+// Writes a checkpoint as am-run does after `step` steps on two FSDP2 ranks.
 void write_checkpoint(const fs::path& folder, int64_t step) {
   Diagnostics found;
   const auto plan =
       config::parse_plan(plan_text("llama", "dp_size = 2", kPlainFsdp2), "test.toml", {}, found);
   REQUIRE(plan);
   const auto config = model::load_config(fixture("llama"), found);
-  const auto sizes = planner::resolve_mesh(*plan, 2, found);
+  const auto sizes = layout::resolve_mesh(*plan, 2, found);
   REQUIRE((config && sizes));
-  const auto layout = planner::build_layout(*plan, *config, *sizes, found);
+  const auto layout = layout::build_layout(*plan, *config, *sizes, found);
   REQUIRE(layout);
   runtime::run_ranks(2, [&](const runtime::World& world) {
     const runtime::DeviceMesh mesh(world, layout->mesh);

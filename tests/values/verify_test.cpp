@@ -1,4 +1,4 @@
-// verify: whole files, and each way in which they are not.
+// verify: complete files, and each kind of damage.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As two ranks of FSDP2 save it.
+// Saves in the form of two FSDP2 ranks.
 void save_of_two(const fs::path& folder, const std::string& weights = "auto") {
   const config::Plan plan =
       am::test::parse(cat("[model]\npath = \"hf/llama\"\nweights = \"", weights,
@@ -62,7 +62,7 @@ TEST_CASE("same compares checksums where both sides have them, and values elsewh
   save_of_two(first);
   save_of_two(again);
   save_of_two(other, "none");
-  // Checksums are believed: of the values, which have changed since, none is read.
+  // Checksums are trusted: the values, which have changed since, are not read.
   flip(again / "__1_0.distcp", 40'960);
   Session session = stored_session(first.string());
   const auto answer = [&](const fs::path& target, bool same) {
@@ -100,7 +100,7 @@ TEST_CASE("verify finds the bytes of an am-run checkpoint that have changed", "[
   const auto& tensor = index.tensors.front();
   const auto& box = tensor.boxes.back();
   const fs::path file = folder / index.files[box.file].name;
-  CHECK(execute(session, "stats").ok());  // which compares checksums, once
+  CHECK(execute(session, "stats").ok());  // compares checksums, once
   flip(file, box.position);
   Json problems = problems_of(session);
   REQUIRE(problems.size() == 1);
@@ -159,7 +159,7 @@ TEST_CASE("verify of safetensors, of a plan, and stopped", "[inspect]") {
   const auto outcomes =
       run_on_ranks(2, plan_text("llama", "world_size = 2", kPlainFsdp2), {"verify"});
   REQUIRE(outcomes.front().error);
-  CHECK_THAT(outcomes.front().error->message, Catch::Contains("checkpoint at rest"));
+  CHECK_THAT(outcomes.front().error->message, Catch::Contains("checkpoint on disk"));
 }
 
 }  // namespace am::values::test

@@ -11,7 +11,7 @@ namespace am {
 
 namespace {
 
-constexpr uint32_t kPolynomial = 0x82f63b78;  // its bits reversed, as the instruction has them
+constexpr uint32_t kPolynomial = 0x82f63b78;  // bit-reversed, as in the instruction
 
 constexpr std::array<uint32_t, 256> make_byte_table() {
   std::array<uint32_t, 256> table{};
@@ -24,14 +24,15 @@ constexpr std::array<uint32_t, 256> make_byte_table() {
 }
 constexpr std::array<uint32_t, 256> kByteTable = make_byte_table();
 
-// The sum before its last inversion, with one byte more.
+// Appends a byte to a sum before its final inversion.
 constexpr uint32_t append(uint32_t sum, uint8_t byte) {
   return kByteTable[(sum ^ byte) & 0xffU] ^ (sum >> 8U);
 }
 
 #if defined(__x86_64__)
 
-// What `Zeros` bytes of zeros make of a sum, which is linear over its bits: a table a byte of it.
+// Effect of `Zeros` zero bytes on a sum, which is linear in its bits: one table per byte of the
+// sum.
 template <size_t Zeros>
 class Shift {
  public:
@@ -68,8 +69,8 @@ uint64_t load(const std::byte* from) {
   return value;
 }
 
-// Three neighbouring parts at a time: the instruction takes three cycles, and one can begin in
-// each.
+// Processes three adjacent parts at a time: the instruction has a latency of three cycles and a
+// throughput of one.
 template <size_t Part>
 [[gnu::target("sse4.2")]] void take_thirds(uint32_t& sum, std::span<const std::byte>& bytes) {
   if (bytes.size() < 3 * Part) return;

@@ -1,9 +1,9 @@
-// CRC-32C (Castagnoli's polynomial, as in iSCSI, ext4 and SCTP): 32 bits that change with any burst
-// of flipped bits up to 32 long. A processor with SSE4.2 takes 8 bytes an instruction, so that to
-// compute it costs about what copying the bytes does.
+// CRC-32C (Castagnoli's polynomial, as in iSCSI, ext4 and SCTP): 32 bits that detect any burst of
+// flipped bits up to 32 long. SSE4.2 processes 8 bytes per instruction, so that it costs about as
+// much as copying the bytes.
 //
 //   uint32_t sum = crc32c(first);
-//   sum = crc32c(second, sum);      // that of both, one behind the other
+//   sum = crc32c(second, sum);      // of both, concatenated
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace am {
 
-// `before`: that of what lies before these bytes; 0: nothing does.
+// `before`: checksum of the preceding bytes; 0: none.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
-// The same by a table, on any processor.
+// Table-based implementation for any processor.
 uint32_t crc32c_portable(std::span<const std::byte> bytes, uint32_t before = 0);
 
 }  // namespace am

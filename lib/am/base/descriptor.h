@@ -7,7 +7,7 @@
 
 namespace am {
 
-// Errors of close() are lost: what matters is asked of fsync() before.
+// Ignores errors of close(): callers that care call fsync() before.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
@@ -24,7 +24,7 @@ class Descriptor {
 
   // -1: none.
   int get() const { return fd_; }
-  // The caller closes it from now on.
+  // Passes ownership to the caller.
   int release() { return std::exchange(fd_, -1); }
 
  private:

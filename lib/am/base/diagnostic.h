@@ -1,8 +1,8 @@
-// User errors are data: what is wrong, where, why, and which values would be legal.
+// User errors as data: the problem, its location, the reason, and the legal values.
 //
 //   Diagnostics found;
 //   auto plan = config::load_plan("llama.toml", {}, found);
-//   planner::check(*plan, found);                     // adds every violated rule
+//   rules::check(*plan, /*world_size=*/0, found);    // adds every violated rule
 //   if (!found.ok()) std::cerr << term::render(found, style);
 #pragma once
 
@@ -16,9 +16,9 @@ enum class Severity { kError, kWarning, kNote };
 
 const char* to_string(Severity severity);
 
-// A place in a user's file. Lines and columns count from 1, columns in characters; line 0 means the
-// file as a whole, an empty file means no place at all (a command line). `source` is the text of
-// that line, for the caret.
+// A location in a user's file. Lines and columns count from 1, columns in characters. Line 0 is the
+// file as a whole; an empty file name is no location (a command line). `source` is the text of that
+// line, for the caret.
 struct Span {
   std::string file;
   int line = 0;
@@ -28,11 +28,11 @@ struct Span {
 };
 
 struct Diagnostic {
-  std::string rule;  // its id in the catalogue: `am-plan explain RULE`
+  std::string rule;  // id in the catalogue: `am-plan explain RULE`
   Severity severity = Severity::kError;
   Span span;
   std::string message;
-  std::string help;  // the legal values nearest to what was written; may be empty
+  std::string help;  // legal values nearest to the given one; may be empty
 };
 
 class Diagnostics {
@@ -42,13 +42,13 @@ class Diagnostics {
   void warning(std::string rule, Span span, std::string message, std::string help = {});
   void append(const Diagnostics& other);
 
-  // True when no error was found; warnings and notes do not count.
+  // True if there are no errors; warnings and notes do not count.
   bool ok() const { return errors() == 0; }
   int errors() const { return count(Severity::kError); }
   int count(Severity severity) const;
   bool empty() const { return items_.empty(); }
   const std::vector<Diagnostic>& items() const { return items_; }
-  // By file, line and column; stable.
+  // Sorts by file, line and column; stable.
   void sort();
 
  private:

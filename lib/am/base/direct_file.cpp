@@ -53,7 +53,7 @@ AlignedMemory allocate_aligned(size_t bytes) {
   return AlignedMemory(memory);
 }
 
-// The open file, and the threads that write its pieces: none until a second piece comes.
+// The open file, and the threads that write its pieces; threads start with the second piece.
 class DirectFile::Writers {
  public:
   Writers(fs::path path, uint64_t size, size_t piece) : path_(std::move(path)), piece_(piece) {
@@ -68,7 +68,7 @@ class DirectFile::Writers {
     do {
       refused = ::fallocate(fd_, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
     } while (refused == EINTR);
-    // Not every file system can take space beforehand.
+    // Not all file systems can preallocate.
     if (refused != 0 && refused != EOPNOTSUPP && refused != ENOSYS && refused != EINVAL) {
       ::close(fd_);
       fail(path_, refused);
@@ -83,7 +83,7 @@ class DirectFile::Writers {
 
   bool is_direct() const { return direct_; }
 
-  // A piece of memory that nobody reads. Waits for one; throws what a write before has met.
+  // Returns an unused buffer; waits for one. Throws the error of an earlier write.
   std::byte* take_buffer() {
     std::unique_lock lock(mutex_);
     if (buffers_.size() < kDirectWriters && free_.empty()) {
@@ -97,8 +97,8 @@ class DirectFile::Writers {
     return buffer;
   }
 
-  // `own`: from take_buffer(), and given back when it is written; else memory that stays as it is
-  // until wait().
+  // `own`: a buffer from take_buffer(), returned after the write; otherwise null, and `data` must
+  // stay valid until wait().
   void put(const std::byte* data, size_t size, uint64_t offset, std::byte* own) {
     add_thread();
     {
@@ -109,14 +109,14 @@ class DirectFile::Writers {
     came_.notify_one();
   }
 
-  // Until all is written. Throws what a write has met.
+  // Waits until all is written. Throws the error of a write.
   void wait() {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return under_way_ == 0; });
     throw_failure();
   }
 
-  // The last part, by this thread.
+  // Writes the last part, on this thread.
   void finish(const std::byte* data, size_t size, uint64_t offset, uint64_t end) {
     wait();
     if (const int code = write_piece({data, size, offset, nullptr}); code != 0) fail(path_, code);
@@ -136,7 +136,7 @@ class DirectFile::Writers {
     std::byte* own;
   };
 
-  // Where the system gives no more threads, those that there are do.
+  // If the system cannot create more threads, the existing ones suffice.
   void add_thread() {
     if (threads_.size() == kDirectWriters) return;
     try {
@@ -172,8 +172,8 @@ class DirectFile::Writers {
     }
   }
 
-  // What went wrong; 0 otherwise. A refused direct write goes through the page cache, as does what
-  // is left of a short one, which is not aligned.
+  // Returns an errno, or 0. Falls back to the page cache if a direct write is refused, and for the
+  // unaligned rest after a short write.
   int write_piece(const Piece& piece) {
     for (size_t done = 0; done < piece.size;) {
       const ssize_t count = ::pwrite(fd_, piece.data + done, piece.size - done,
@@ -187,7 +187,7 @@ class DirectFile::Writers {
         return code;
       }
     }
-    if (!direct_) {  // only begun here: finish() waits for all. No error matters to a hint
+    if (!direct_) {  // a hint whose errors do not matter; finish() waits for the data
       ::sync_file_range(fd_, static_cast<off_t>(piece.offset), static_cast<off_t>(piece.size),
                         SYNC_FILE_RANGE_WRITE);
     }
@@ -220,10 +220,10 @@ class DirectFile::Writers {
   std::condition_variable came_;
   std::condition_variable done_;
   std::deque<Piece> queue_;
-  size_t under_way_ = 0;  // in the queue, or being written
+  size_t under_way_ = 0;  // queued or being written
   std::vector<AlignedMemory> buffers_;
-  std::vector<std::byte*> free_;  // of them
-  int failure_ = 0;               // the first one's errno
+  std::vector<std::byte*> free_;  // unused ones of buffers_
+  int failure_ = 0;               // errno of the first failure
   bool ending_ = false;
 };
 
@@ -257,7 +257,7 @@ void DirectFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-// The caller's memory is its own again afterwards.
+// After the call the caller may reuse its memory.
 void DirectFile::write_aligned(std::span<const std::byte> bytes) {
   for (; !bytes.empty(); bytes = bytes.subspan(std::min(piece_, bytes.size()))) {
     const size_t size = std::min(piece_, bytes.size());
@@ -270,7 +270,7 @@ void DirectFile::write_aligned(std::span<const std::byte> bytes) {
 void DirectFile::close() {
   if (!writers_) return;
   const uint64_t end = position();
-  // A direct write has whole blocks; what is behind the end is cut off again.
+  // A direct write consists of whole blocks; the excess is truncated afterwards.
   const size_t whole = (filled_ + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
   if (whole > filled_) std::memset(buffer_ + filled_, 0, whole - filled_);
   writers_->finish(buffer_, whole, given_, end);

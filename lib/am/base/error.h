@@ -1,8 +1,8 @@
-// Faults: what the library throws, and the assertion that marks a bug.
+// Exceptions of the library, and the assertion that marks a bug.
 //
-// User errors (a wrong plan, config, file or command) are `Diagnostic`s, returned, many at once:
-// see base/diagnostic.h. `am::Error` is for what a caller cannot foresee: a disk that fills up, a
-// peer that goes away, a file that lies about itself.
+// User errors (a wrong plan, config, file or command) are `Diagnostic`s, which are returned, many
+// together: see base/diagnostic.h. `am::Error` is for conditions that a caller cannot foresee: a
+// full disk, a lost peer, an inconsistent file.
 //
 //   throw am::Error(am::ErrorKind::kIo, cat(path, ": cannot write: ", reason), "free some space");
 #pragma once
@@ -16,7 +16,7 @@ enum class ErrorKind {
   kUsage,     // the command line is wrong                            exit 2
   kIo,        // a file or folder cannot be read or written           exit 2
   kFormat,    // a file's bytes are not what its format allows        exit 2
-  kPlan,      // what was asked for is not valid                      exit 1
+  kPlan,      // the plan or request is not valid                     exit 1
   kRuntime,   // the job failed: a rank, a collective, a library      exit 1
   kNumeric,   // a loss, gradient or parameter is not finite           exit 1
   kPeer,      // a collective failed: the cause is in another rank     exit 1
@@ -25,7 +25,7 @@ enum class ErrorKind {
 
 // "usage", "io", "format", "plan", "runtime", "numeric", "peer", "internal"
 const char* to_string(ErrorKind kind);
-// The kind that a message of another process gives by its number; kRuntime where there is none.
+// Converts the number in another process's message to a kind; kRuntime if unknown.
 ErrorKind kind_of(int number);
 
 class Error : public std::runtime_error {
@@ -33,7 +33,7 @@ class Error : public std::runtime_error {
   Error(ErrorKind kind, const std::string& message, std::string hint = {});
 
   ErrorKind kind() const { return kind_; }
-  // What the user can do about it; may be empty.
+  // Advice to the user; may be empty.
   const std::string& hint() const { return hint_; }
   // The tools' exit status for this kind: 1 or 2.
   int exit_status() const;
@@ -48,7 +48,7 @@ class Error : public std::runtime_error {
 
 }  // namespace am
 
-// A condition that only a bug in automesh can break. Throws am::Error(kInternal).
+// Asserts a condition that only a bug in automesh can violate. Throws am::Error(kInternal).
 #define AM_ASSERT(condition, message)                                    \
   do {                                                                   \
     if (!(condition)) {                                                  \

@@ -1,10 +1,10 @@
-// Mistakes that can be planted in the parallel code while it runs, one at a time, to show that what
-// checks it sees them: `am-run PLAN --verify-layout --fault tp_input_sum`, and the tests.
+// Bugs that can be injected into the parallel code at run time, one at a time, to show that checks
+// detect them: `am-run PLAN --verify-layout --fault tp_input_sum`, and the tests.
 //
 //   const fault::Planted fault(fault::Fault::kTpInputSum);
 //   // from here on the gradient of column-wise layers' input is not summed over tp
 //
-// Each is read in one place, where the mistake would be made: one relaxed load.
+// Each fault is checked at one place, where the mistake would occur: one relaxed load.
 #pragma once
 
 #include <atomic>
@@ -51,10 +51,10 @@ enum class Fault : uint8_t {
 struct Description {
   Fault fault;
   std::string_view name;  // "tp_input_sum"
-  std::string_view what;  // is done wrong: a phrase
+  std::string_view what;  // what goes wrong, as a phrase
 };
 
-// All of them, in the order of their numbers.
+// All faults, in the order of the enum.
 std::span<const Description> all();
 const Description& describe(Fault fault);
 std::optional<Fault> find(std::string_view name);
@@ -68,7 +68,7 @@ inline bool is_planted(Fault fault) noexcept {
   return detail::planted.load(std::memory_order_relaxed) == static_cast<int>(fault);
 }
 
-// In the whole process, while it lives. One at a time.
+// Injects a fault into the whole process during its lifetime. At most one may exist.
 class Planted {
  public:
   explicit Planted(Fault fault) { detail::planted = static_cast<int>(fault); }

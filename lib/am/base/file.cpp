@@ -53,8 +53,9 @@ void demand_regular(const fs::path& path, const struct stat& info, const char* w
               "a regular file is expected");
 }
 
-// Opened for reading. Asked for its kind before, as opening some devices does something; and again
-// after, as another file may have come in its place: O_NONBLOCK, lest a pipe wait for its writer.
+// Opens for reading. Checks the file type before, because opening some devices has side effects,
+// and after, because the file may have been replaced. O_NONBLOCK avoids waiting for a pipe's
+// writer.
 Descriptor open_to_read(const fs::path& path, struct stat& info) {
   if (::stat(path.c_str(), &info) != 0) fail(path, "cannot read", errno);
   demand_regular(path, info, "cannot read");
@@ -94,7 +95,7 @@ fs::path temporary_sibling(const fs::path& path) {
          cat(".", path.filename().string(), ".", ::getpid(), ".", counter++, ".tmp");
 }
 
-// What a rename has to replace: the file behind a link, not the link.
+// Target of a rename: the file behind a link, not the link.
 fs::path behind_links(const fs::path& path) {
   std::error_code none;
   if (!fs::is_symlink(path, none)) return path;
@@ -102,7 +103,7 @@ fs::path behind_links(const fs::path& path) {
   return none ? path : target;
 }
 
-// `target`: where `path` leads. `old`: what is there, or null.
+// `target`: `path` with links resolved. `old`: status of the existing file, or null.
 void replace_file(const fs::path& path, const fs::path& target, const struct stat* old,
                   std::string_view text) {
   const fs::path temporary = temporary_sibling(target);
@@ -143,7 +144,7 @@ std::string read_file(const fs::path& path, size_t most) {
   const auto said = static_cast<size_t>(info.st_size);
   if (said > most) refuse_size(path, most);
   std::string text;
-  // The size is a hint only: files of /proc have none, and a log may grow meanwhile.
+  // The size is only a hint: files in /proc have none, and a log may grow meanwhile.
   text.resize(said > 0 ? said + 1 : 1 << 16);
   size_t used = 0;
   while (true) {
@@ -157,6 +158,24 @@ std::string read_file(const fs::path& path, size_t most) {
   }
   text.resize(used);
   return text;
+}
+
+FileBeginning read_beginning(const fs::path& path, size_t most) {
+  struct stat info {};
+  const Descriptor fd = open_to_read(path, info);
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
+  FileBeginning beginning{std::string(most, '\0'), static_cast<uint64_t>(info.st_size)};
+  size_t used = 0;
+  while (used < most) {
+    const ssize_t got =
+        ::pread(fd.get(), beginning.text.data() + used, most - used, static_cast<off_t>(used));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, "cannot read", errno);
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+  }
+  beginning.text.resize(used);
+  return beginning;
 }
 
 void require_free_path(const fs::path& path, bool forced) {
@@ -177,7 +196,7 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
   struct stat old {};
   const bool exists = ::stat(target.c_str(), &old) == 0;
   if (exists && S_ISDIR(old.st_mode)) fail(path, "cannot write", EISDIR);
-  if (exists && !S_ISREG(old.st_mode)) {  // /dev/stdout, a pipe: a rename would replace the device
+  if (exists && !S_ISREG(old.st_mode)) {  // a rename would replace the device
     const Descriptor fd(open_retrying(target, O_WRONLY));
     if (fd.get() < 0) fail(path, "cannot write", errno);
     write_all(fd.get(), path, text.data(), text.size());
@@ -186,10 +205,10 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
   replace_file(path, target, exists ? &old : nullptr, text);
 }
 
-// Each link is asked for its owner and its target while it is held open, so that nobody exchanges
-// it in between.
+// Owner and target of each link are read while it is held open, so that it cannot be replaced in
+// between.
 fs::path behind_own_links(const fs::path& path) {
-  constexpr int kMostLinks = 40;  // the kernel's
+  constexpr int kMostLinks = 40;  // the kernel's limit
   fs::path place = path;
   for (int links = 0; links < kMostLinks; ++links) {
     const Descriptor entry(open_retrying(place, O_PATH | O_NOFOLLOW));
@@ -214,7 +233,7 @@ fs::path behind_own_links(const fs::path& path) {
 int open_own_file(const fs::path& path, int flags) {
   const fs::path place = behind_own_links(path);
   struct stat info {};
-  // Opening some devices does something.
+  // Opening some devices has side effects.
   if (::lstat(place.c_str(), &info) == 0) demand_regular(path, info, "cannot write");
   Descriptor fd(open_retrying(place, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666));
   if (fd.get() < 0) return -1;

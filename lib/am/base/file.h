@@ -1,4 +1,4 @@
-// Files: whole reads, read-only maps, and writes that appear whole or not at all.
+// Files: reading whole files, read-only maps, and atomic writes.
 #pragma once
 
 #include <cstddef>
@@ -10,49 +10,57 @@
 
 namespace am {
 
-// The most bytes of a text that is read at once: configs, tokenizers, tables and indices, whose
-// largest that are known (tokenizer.json of 256,000 tokens) have 40 MB.
+// Size limit for texts that are read at once: configs, tokenizers, tables and indices. The largest
+// known ones (tokenizer.json of 256,000 tokens) have 40 MB.
 inline constexpr size_t kLargestText = size_t{256} << 20;
-// For files that we write ourselves and that grow with a job.
+// For files that automesh itself writes and that grow with a job.
 inline constexpr size_t kAnySize = SIZE_MAX;
 
-// Whether a text that a file of somebody's holds names an entry of its folder, and nothing else.
+// Whether a text from an untrusted file is a plain file name, i.e. names an entry of its folder.
 bool is_file_name(std::string_view text);
 
-// The whole of a regular file. Throws Error(kIo) that names it and the reason: it is missing, has
-// more than `most` bytes, or is a folder, a pipe, a socket or a device, which might never end. A
-// pipe without a writer does not make it wait.
+// Reads a regular file. Throws Error(kIo) with its name and the reason if it is missing, has more
+// than `most` bytes, or is a folder, a pipe, a socket or a device, which might never end. Does not
+// block on a pipe without a writer.
 std::string read_file(const std::filesystem::path& path, size_t most = kLargestText);
 
-// The path where it is a folder, else the folder that holds the file: "." for a bare name.
+// First bytes of a regular file, at most `most`, and the size of the file. Pages beyond them are
+// not read. Throws like read_file.
+struct FileBeginning {
+  std::string text;
+  uint64_t file_bytes = 0;
+};
+FileBeginning read_beginning(const std::filesystem::path& path, size_t most);
+
+// Returns the path if it is a folder, otherwise the folder that holds the file: "." for a bare
+// name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
-// Writes `path` through a temporary sibling, fsync and rename. Throws Error(kIo); on failure the
-// old file, if any, is untouched and the temporary is removed. Links are followed; what is no
-// regular file
-// (/dev/stdout, a pipe) is written directly.
+// Writes `path` through a temporary file in the same folder, fsync and rename. Throws Error(kIo);
+// on failure an old file is unchanged and the temporary one is removed. Symbolic links are
+// followed. A path that is not a regular file (/dev/stdout, a pipe) is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-// For what a job writes under names of its own, in a folder where others may have made entries too:
-// links are followed where their owner is this user or root, all others could lead a job to write
-// over files that their owner may not touch; and what is no regular file is refused, without
-// waiting for a pipe's reader.
+// The following functions are for files that a job writes in a folder to which other users may
+// write. Symbolic links are followed only if they belong to this user or root; other links could
+// make a job overwrite files that their owner has no access to. Paths that are not regular files
+// are refused, without blocking on a pipe.
 //
-// Where `path` leads; `path` itself where nothing is there. Throws Error(kIo) that names the link
+// Resolves `path`; returns `path` itself if nothing exists there. Throws Error(kIo) naming the link
 // and its owner.
 std::filesystem::path behind_own_links(const std::filesystem::path& path);
-// open(2) with O_CLOEXEC, and 0666 for a new file: the descriptor, which is the caller's. -1, and
-// errno, where the system refuses it. Throws Error(kIo) as above.
+// open(2) with O_CLOEXEC, and mode 0666 for a new file. Returns the descriptor, which the caller
+// owns, or -1 with errno if the system call fails. Throws Error(kIo) as above.
 int open_own_file(const std::filesystem::path& path, int flags);
-// write_file_atomically() of such a file.
+// write_file_atomically() under these rules.
 void write_own_file(const std::filesystem::path& path, std::string_view text);
 
-// Throws Error(kUsage) where a file or folder has this name and `forced` is false. What is no
-// regular file (/dev/stdout, a pipe) has nothing to lose.
+// Throws Error(kUsage) if a file or folder of this name exists and `forced` is false. Paths that
+// are not regular files (/dev/stdout, a pipe) are allowed, since nothing is lost.
 void require_free_path(const std::filesystem::path& path, bool forced);
 
-// Files of a folder that nobody reads yet: all are written, and then all are brought to the disk,
-// which takes little longer than one of them would. Throws Error(kIo).
+// Writes the files of a folder that has no readers yet: writes all, then syncs all, which takes
+// little longer than syncing one. Throws Error(kIo).
 struct NewFile {
   std::string name;
   std::string_view text;
@@ -78,13 +86,13 @@ class MappedFile {
 };
 
 enum class WriteMode {
-  kTruncate,  // a new file; an old one of this name is emptied
-  kAppend,    // behind what is there
+  kTruncate,  // a new file; an existing one is emptied
+  kAppend,    // behind existing contents
 };
 
-// Writes piece by piece a file as open_own_file() opens it, and reports short writes: a full disk
-// is an Error(kIo) with its name, never a truncated file that looks finished. The destructor
-// closes; call close() to learn of errors.
+// Writes a file opened by open_own_file() and reports short writes: a full disk is an Error(kIo)
+// with the file's name, never a truncated file that looks complete. The destructor closes the file;
+// call close() to detect errors.
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path, WriteMode mode = WriteMode::kTruncate);
@@ -102,7 +110,7 @@ class FileWriter {
   int fd_ = -1;
 };
 
-// Flushes a folder's own entries to disk, so that a rename in it survives a crash.
+// Syncs a folder's entries to disk, so that a rename in it survives a crash.
 void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace am

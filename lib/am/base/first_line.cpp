@@ -8,8 +8,8 @@ namespace am {
 
 std::string first_line(const std::exception& error) {
   std::string text = json_reason(error);
-  text = text.substr(0, text.find('\n'));  // c10's stack trace begins on the next one
-  // "[/pytorch/.../buffer.cc:78] Timed out": where in c10d is nothing to the user.
+  text = text.substr(0, text.find('\n'));  // c10's stack trace begins on the next line
+  // "[/pytorch/.../buffer.cc:78] Timed out": source locations in c10d do not help users.
   static const std::regex kSourcePlace(R"(^\[[^\]\s]+\.(cc|cpp|h|hpp):\d+\]\s*)");
   return std::regex_replace(text, kSourcePlace, "");
 }

@@ -1,4 +1,4 @@
-// c10's exceptions carry a C++ stack trace in their text; people want the first sentence.
+// c10's exceptions contain a C++ stack trace; users need only the first sentence.
 #pragma once
 
 #include <exception>
@@ -6,7 +6,8 @@
 
 namespace am {
 
-// The message without its stack trace, its source line and the JSON library's name, on one line.
+// Returns the message on one line, without stack trace, source location and the JSON library's
+// name.
 std::string first_line(const std::exception& error);
 
 }  // namespace am

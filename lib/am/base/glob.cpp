@@ -1,4 +1,4 @@
-// glob_match, declared in text.h: patterns as sets of positions, so that no pattern takes
+// glob_match, declared in text.h. Matches with sets of positions, so that no pattern takes
 // exponential time.
 #include <algorithm>
 #include <cstdint>
@@ -13,11 +13,10 @@ namespace {
 constexpr int kDeepestGlob = 64;
 constexpr size_t kLongestGlob = size_t{16} << 10;
 
-// positions[i] is true when what was read of the pattern can match the first i characters of the
-// text.
+// positions[i]: the pattern read so far can match the first i characters of the text.
 using Positions = std::vector<char>;
 
-// For each '{' of a pattern the index of its '}', and 0 where it has none and stands for itself.
+// For each '{' of a pattern the index of its '}', or 0 if it has none and is literal.
 std::vector<uint32_t> closing_braces(std::string_view pattern) {
   std::vector<uint32_t> closing(pattern.size(), 0);
   std::vector<size_t> open;
@@ -46,7 +45,7 @@ class Matcher {
   }
 
  private:
-  // Over the pattern's characters from `i` to `end`.
+  // Advances over the pattern's characters from `i` to `end`.
   Positions advance(size_t i, size_t end, Positions at) const {
     while (i < end) {
       const char c = pattern_[i];
@@ -79,7 +78,7 @@ class Matcher {
     return next;
   }
 
-  // The union over the alternatives "a,b{c,d}" from `begin` to `end`.
+  // Union over the alternatives "a,b{c,d}" from `begin` to `end`.
   Positions any_of(size_t begin, size_t end, const Positions& at) const {
     Positions next(at.size(), 0);
     for (size_t i = begin; i <= end; ++i) {
@@ -94,12 +93,12 @@ class Matcher {
     return next;
   }
 
-  // Index of the closing bracket before `end`, 0 when there is none: then '[' stands for itself.
+  // Returns the index of the closing bracket before `end`; 0 if there is none, and '[' is literal.
   size_t set_end(size_t open, size_t end) const {
     size_t first = open + 1;
     if (first < end && pattern_[first] == '!') ++first;
     if (first + 1 > last_bracket_) return 0;
-    const size_t close = pattern_.find(']', first + 1);  // a ']' that comes first is a member
+    const size_t close = pattern_.find(']', first + 1);  // a ']' in first position is a member
     return close == std::string_view::npos || close >= end ? 0 : close;
   }
 
@@ -127,7 +126,7 @@ class Matcher {
 }  // namespace
 
 bool glob_match(std::string_view pattern, std::string_view text) {
-  // What stands before the first and after the last special character matches itself alone.
+  // Text before the first and after the last special character is compared literally.
   const size_t first = pattern.find_first_of("*?[{");
   if (first == std::string_view::npos) return pattern == text;
   const std::string_view before = pattern.substr(0, first);

@@ -12,8 +12,8 @@ bool begins_with_home(std::string_view path) { return path == "~" || starts_with
 std::filesystem::path expand_home(const std::string& path) {
   if (path.empty() || path.front() != '~') return path;
   if (!begins_with_home(path)) {
-    throw Error(ErrorKind::kUsage, cat(path, ": of paths with ~ only ~ and ~/... are known"),
-                cat("./", path, " is what is called so here"));
+    throw Error(ErrorKind::kUsage, cat(path, ": only ~ and ~/... are supported of paths with ~"),
+                cat("./", path, " is the file of this name in the current folder"));
   }
   const char* home = std::getenv("HOME");
   if (home == nullptr || *home == '\0') {

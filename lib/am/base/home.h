@@ -1,4 +1,4 @@
-// "~" in paths that a user types where no shell sees them.
+// Expands "~" in paths that no shell has processed.
 #pragma once
 
 #include <filesystem>
@@ -7,11 +7,11 @@
 
 namespace am {
 
-// Whether a shell would put the home folder in the place of its beginning: "~", "~/x".
+// Whether a shell would expand the path's beginning to the home folder: "~", "~/x".
 bool begins_with_home(std::string_view path);
 
-// "~/x" -> "$HOME/x"; other paths as they are. Throws Error(kUsage) for "~name", which only a shell
-// knows, and for "~" without HOME.
+// "~/x" -> "$HOME/x"; other paths are returned unchanged. Throws Error(kUsage) for "~name", which
+// only shells support, and for "~" without HOME.
 std::filesystem::path expand_home(const std::string& path);
 
 }  // namespace am

@@ -18,7 +18,7 @@ std::string unique_id() {
   uint64_t value = 0;
   ssize_t got = 0;
   do {
-    got = ::getrandom(&value, sizeof value, 0);  // so few bytes come whole or not at all
+    got = ::getrandom(&value, sizeof value, 0);  // reads of this size are never partial
   } while (got < 0 && errno == EINTR);
   if (got != static_cast<ssize_t>(sizeof value)) {
     throw Error(ErrorKind::kRuntime, std::string("no random numbers: ") + std::strerror(errno));

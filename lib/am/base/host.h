@@ -1,17 +1,17 @@
-// Which machine this is, and names that no other process draws.
+// Identity of this machine, and unique ids.
 #pragma once
 
 #include <string>
 
 namespace am {
 
-// 16 hexadecimal digits from the kernel's random numbers.
+// Returns 16 random hexadecimal digits, from the kernel.
 std::string unique_id();
 
-// The kernel's name for this boot of this machine; empty where /proc does not say. Containers of a
-// machine share it.
+// Returns the kernel's id of this boot; empty if /proc does not have it. Containers on one machine
+// share it.
 std::string boot_id();
-// "node-7"; "localhost" where there is none.
+// "node-7"; "localhost" if there is none.
 std::string host_name();
 
 }  // namespace am

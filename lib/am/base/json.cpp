@@ -21,7 +21,7 @@ Span span_at(std::string_view text, const std::string& file, size_t offset, size
   span.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + line_begin, '\n'));
   span.column = 1 + display_width(text.substr(line_begin, offset - line_begin));
   span.length = std::max(1, display_width(text.substr(offset, length)));
-  // A config can be one line of a megabyte; a caret under that helps nobody.
+  // A config can be one line of a megabyte, for which a caret is useless.
   constexpr size_t kLongestLine = 400;
   if (line_end - line_begin <= kLongestLine) {
     span.source = std::string(text.substr(line_begin, line_end - line_begin));
@@ -32,7 +32,7 @@ Span span_at(std::string_view text, const std::string& file, size_t offset, size
 
 constexpr int kDeepest = 100;
 
-// Where the brackets nest deeper than kDeepest; npos when they do not.
+// Offset at which brackets nest deeper than kDeepest; npos if they do not.
 size_t too_deep(std::string_view text) {
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -48,8 +48,9 @@ size_t too_deep(std::string_view text) {
   return std::string_view::npos;
 }
 
-// Python's json writes NaN, Infinity and -Infinity, which JSON has not and nlohmann does not read.
-// Each becomes a text that the file has nowhere, and that text a number again when it is parsed.
+// Python's json writes NaN, Infinity and -Infinity, which are not JSON and which nlohmann rejects.
+// Each is replaced by a string that does not occur in the file, and converted to a number after
+// parsing.
 class PythonNumbers {
  public:
   explicit PythonNumbers(std::string_view text) {
@@ -74,7 +75,7 @@ class PythonNumbers {
 
   bool any() const { return !shifts_.empty(); }
   const std::string& text() const { return text_; }
-  // Where a place in text() stands in the file.
+  // Maps an offset in text() to the file.
   size_t offset_in_file(size_t offset) const {
     size_t in_file = offset;
     for (const Shift& shift : shifts_) {
@@ -113,7 +114,7 @@ class PythonNumbers {
     for (const Name& name : kNames) {
       if (!starts_with(text.substr(at), name.text)) continue;
       const size_t next = text.find_first_not_of(" \t\r\n", at + name.text.size());
-      return next != std::string_view::npos && text[next] == ':' ? nullptr : &name;  // no key
+      return next != std::string_view::npos && text[next] == ':' ? nullptr : &name;  // not a key
     }
     return nullptr;
   }
@@ -144,7 +145,7 @@ std::optional<AnyJson> parse(std::string_view text, const std::string& file, Dia
   try {
     return parse_python<AnyJson>(text, numbers);
   } catch (const typename AnyJson::parse_error& error) {
-    // `byte` counts from 1 and stands on the last byte that was read.
+    // `byte` counts from 1 and refers to the last byte read.
     const size_t offset = numbers.offset_in_file(error.byte == 0 ? 0 : error.byte - 1);
     found.error("json.syntax", span_at(text, file, offset, 1), json_reason(error));
   } catch (const typename AnyJson::exception& error) {  // a number out of range
@@ -168,15 +169,15 @@ Json parse_json_object(std::string_view text, const std::string& file) {
   Diagnostics found;
   auto json = parse_json(text, file, found);
   if (json && json->is_object()) return *std::move(json);
-  if (json) throw Error(ErrorKind::kFormat, cat(file, ": holds no JSON object"));
+  if (json) throw Error(ErrorKind::kFormat, cat(file, ": does not hold a JSON object"));
   const Diagnostic& first = found.items().front();
   const std::string place =
       first.span.line > 0 ? cat(":", first.span.line, ":", first.span.column) : std::string();
   throw Error(ErrorKind::kFormat, cat(file, place, ": not JSON: ", first.message));
 }
 
-// nlohmann's texts read "[json.exception.parse_error.101] parse error at line 1, column 2: REASON"
-// and "[json.exception.type_error.302] REASON".
+// nlohmann's messages have the forms "[json.exception.parse_error.101] parse error at line 1,
+// column 2: REASON" and "[json.exception.type_error.302] REASON".
 std::string json_reason(const std::exception& error) {
   std::string text = error.what();
   if (!starts_with(text, "[json.exception.")) return text;

@@ -1,5 +1,5 @@
-// Large JSON files of our own, read as one goes: numbers at some hundred MB/s, and nothing is kept
-// but what the reader keeps.
+// Streaming reader for large JSON files written by automesh: reads numbers at some hundred MB/s and
+// stores nothing.
 //
 //   JsonCursor json(text, "index.json");
 //   std::string key;
@@ -12,8 +12,8 @@
 //   }
 //   json.end();
 //
-// Every key or item that was announced is read by one of natural(), text(), skip() or a begin.
-// What is no JSON, or another value than was asked for, throws Error(kFormat) with its place.
+// Every key or item must be consumed by exactly one of natural(), text(), skip() or a begin.
+// Invalid JSON, or a value of another type than requested, throws Error(kFormat) with its location.
 #pragma once
 
 #include <cstdint>
@@ -28,33 +28,34 @@ class JsonCursor {
   JsonCursor(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}
 
   void begin_object() { begin('{'); }
-  // False: the object has ended.
+  // Returns false at the end of the object.
   bool next_key(std::string& key);
   void begin_array() { begin('['); }
-  // False: the array has ended.
+  // Returns false at the end of the array.
   bool next_item() { return next(']'); }
 
-  // A whole number from 0 to 2^63 - 1.
+  // Reads an integer from 0 to 2^63 - 1.
   int64_t natural();
   std::string text();
-  // A value of any kind.
+  // Skips a value of any type.
   void skip();
-  // Nothing follows the value.
+  // Checks that nothing follows the value.
   void end();
 
-  // With the place that was read last.
+  // Throws with the current location.
   [[noreturn]] void fail(std::string_view what) const;
 
  private:
   char peek();
   void begin(char bracket);
   bool next(char bracket);
+  void skip_brackets();
   std::string_view quoted();
 
   std::string_view text_;
   std::string where_;
   size_t at_ = 0;
-  bool first_ = true;  // of what the innermost bracket holds
+  bool first_ = true;  // first item of the innermost bracket
 };
 
 }  // namespace am

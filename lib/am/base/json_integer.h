@@ -1,4 +1,4 @@
-// Whole numbers of files that anybody may have written.
+// Reads integers from untrusted files.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace am {
 
-// Where get<int64_t>() would cut a fraction off and convert 1e300 to nothing defined. Throws what
-// get does for a value of another kind: Json::type_error.
+// Unlike get<int64_t>(), which truncates fractions and is undefined for 1e300, throws
+// Json::type_error for any value that is not an integer of 64 bits.
 template <typename AnyJson>
 int64_t integer_of(const AnyJson& value) {
   const bool fits = value.is_number_unsigned()

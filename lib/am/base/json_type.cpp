@@ -162,7 +162,7 @@ class Outline {
  public:
   explicit Outline(const JsonNames& names) : names_(names) {}
 
-  // "a, b [{c}]" of an object; alternatives that have keys, after each other.
+  // "a, b [{c}]" for an object; alternatives with keys are concatenated.
   std::string fields_of(const JsonType& type) {
     if (type.kind == Kind::kName) return written_out(type.word);
     std::vector<std::string> texts;
@@ -189,7 +189,7 @@ class Outline {
                notes.empty() ? "" : cat(" (", join(notes, "; "), ")"));
   }
 
-  // What it may say, where that is known.
+  // Literal values, if known.
   static std::string texts_of(const JsonType& type) {
     std::vector<std::string> texts;
     for (const JsonType& part : type.parts) {
@@ -198,7 +198,7 @@ class Outline {
     return join(texts, ", ");
   }
 
-  // " [{..}]" of a list of objects, " {..}" of an object, nothing of numbers, texts and the like.
+  // " [{..}]" for a list of objects, " {..}" for an object, nothing for plain values.
   std::string inside_of(const JsonType& type) {
     std::vector<std::string> texts;
     if (type.kind == Kind::kUnion) {
@@ -211,7 +211,7 @@ class Outline {
     return is_list ? cat(" [{", fields, "}]") : cat(" {", fields, "}");
   }
 
-  // Once; ".." after that.
+  // Expands a Name once; ".." after that.
   std::string written_out(const std::string& name) {
     if (!written_.insert(name).second) return "..";
     const auto type = names_.find(name);

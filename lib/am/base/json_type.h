@@ -1,10 +1,10 @@
-// Types of JSON values, written in a line: from one text come a JSON Schema for programs and an
-// outline for people.
+// A one-line notation of JSON types, from which a JSON Schema for programs and an outline for
+// people are generated.
 //
 //   const JsonTypes types = parse_json_types(
 //       "{ranks: [Rank], note?: string}; Rank = {rank: integer, bytes: integer | null (unknown)}");
-//   json_schema(types.type, types.names)   // {"type": "object", "properties": {"ranks": {"type": ..
-//   json_outline(types.type, types.names)  // "ranks [{rank, bytes (unknown)}], note?"
+//   json_schema(types.type, types.names);   // {"type": "object", "properties": {"ranks": {..
+//   json_outline(types.type, types.names);  // "ranks [{rank, bytes (unknown)}], note?"
 //
 //   types  = type {";" Name "=" type}
 //   type   = one {"|" one}
@@ -12,9 +12,8 @@
 //          | "[" type "]" | "{" [field {"," field}] "}" | Name
 //   field  = (key | "*") ["?"] ":" type ["(" note ")"] | ".." Name
 //
-// A key with `?` may be missing; `*` stands for keys of any name, and `..Name` for the fields of
-// that object. Objects have no other keys than these. A Name begins with a capital; types may use
-// themselves by it.
+// A key with `?` may be missing; `*` means keys of any name, and `..Name` the fields of that
+// object. Objects have no other keys. A Name begins with a capital; types may be recursive.
 #pragma once
 
 #include <functional>
@@ -33,13 +32,13 @@ struct JsonType {
   enum class Kind { kAny, kPlain, kText, kList, kObject, kUnion, kName };
 
   Kind kind = Kind::kAny;
-  std::string word;               // kPlain: "integer"; kText: the text that it is; kName: the name
-  std::vector<JsonType> parts;    // kList: of its items; kUnion: one of these
+  std::string word;               // kPlain: "integer"; kText: the literal; kName: the name
+  std::vector<JsonType> parts;    // kList: type of the items; kUnion: alternatives
   std::vector<JsonField> fields;  // kObject
 };
 
 struct JsonField {
-  std::string key;  // "*": of any name; "..": those of the object that `type` names
+  std::string key;  // "*": any name; "..": the fields of the object that `type` names
   bool optional = false;
   JsonType type;
   std::string note;
@@ -52,16 +51,16 @@ struct JsonTypes {
   JsonNames names;
 };
 
-// Throws Error(kInternal) that says where the notation is wrong.
+// Throws Error(kInternal) with the position of a syntax error.
 JsonTypes parse_json_types(std::string_view notation);
 
-// JSON Schema, draft 2020-12. A Name becomes a reference to "#/$defs/Name"; what `..Name` stands
-// for is taken from `names`.
+// Returns a JSON Schema, draft 2020-12. A Name becomes a reference to "#/$defs/Name"; `..Name` is
+// replaced by the fields in `names`.
 Json json_schema(const JsonType& type, const JsonNames& names);
 
-// The keys with their notes and the texts that they may be, as they are written but for their other
-// types: empty for a type that has none. What a Name stands for is written out once, where it is
-// known; after that it is "..".
+// Returns the keys with their notes and literal values, in the notation's order, without other
+// types: empty for a type without keys. A known Name is expanded at its first occurrence and
+// written as ".." after that.
 std::string json_outline(const JsonType& type, const JsonNames& names);
 
 }  // namespace am

@@ -17,9 +17,9 @@
 namespace am {
 namespace {
 
-// Read by a signal handler, in whatever thread: atomics that never wait, and never freed.
+// Read by a signal handler in any thread: lock-free atomics that are never freed.
 struct MapSlot {
-  std::atomic<uintptr_t> begin = 0;  // 0: free
+  std::atomic<uintptr_t> begin = 0;  // 0: unused
   std::atomic<size_t> size = 0;
   std::atomic<bool> cut = false;
 };
@@ -32,9 +32,9 @@ struct SlotBlock {
   std::atomic<SlotBlock*> next = nullptr;
 };
 
-// What a signal handler needs has no other place than the process.
+// A signal handler can only access globals.
 SlotBlock first_block;
-std::mutex taking;  // and giving back: no map ends while pages of maps are forgotten
+std::mutex taking;  // guards registration, so that no map ends while its pages are released
 std::atomic<size_t> read_bytes = 0;
 struct sigaction before;
 uintptr_t page_size = 4096;
@@ -73,8 +73,8 @@ void take_slot(uintptr_t begin, size_t size) {
   slot->begin = begin;
 }
 
-// From here to the end of the map there is no file: zeros take its place, so that the look goes on.
-// mmap is a bare system call, and safe here.
+// Maps zeros from this page to the end of the map, where the file has no data, so that the access
+// succeeds. mmap is a bare system call and safe in a signal handler.
 bool replace_rest(uintptr_t address) {
   MapSlot* slot = find_slot([&](const MapSlot& candidate) {
     const uintptr_t begin = candidate.begin.load();
@@ -90,9 +90,9 @@ bool replace_rest(uintptr_t address) {
 
 void on_bus_error(int /*signal*/, siginfo_t* info, void* /*context*/) {
   const int code = errno;
-  const bool sent = info->si_code <= 0;  // by a process: no address comes with it
+  const bool sent = info->si_code <= 0;  // by another process, without an address
   if (sent || !replace_rest(reinterpret_cast<uintptr_t>(info->si_addr))) {
-    ::sigaction(SIGBUS, &before, nullptr);  // the same look again, and what happened without us
+    ::sigaction(SIGBUS, &before, nullptr);  // the access is repeated, with the previous handler
     if (sent) ::raise(SIGBUS);
   }
   errno = code;

@@ -1,10 +1,11 @@
-// Mapped files: the memory that they take, and those that become smaller while they are open:
-// another download over them, a truncated copy, a network file system that has lost them.
+// Guards memory-mapped files: limits the memory they occupy, and detects files that shrink while
+// they are open, e.g. by another download, a truncated copy, or a lost network file system.
 //
-// The kernel answers a look behind the end with SIGBUS, which ends the process without a word. A
-// tool calls guard_mapped_files() once; then such a look finds zeros, and whoever has read from a
-// MappedFile asks require_whole() whether that was the file. A program that embeds the library and
-// has its own handler of SIGBUS loses nothing: without that call nothing is installed.
+// The kernel raises SIGBUS for an access behind the end of a file, which ends the process without a
+// message. A tool calls guard_mapped_files() once; such an access then reads zeros, and code that
+// has read from a MappedFile calls require_whole() to check that the data were the file's. A
+// program that embeds the library and has its own SIGBUS handler is unaffected: without that call
+// no handler is installed.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +14,20 @@
 
 namespace am {
 
-// Handles SIGBUS in maps that are known here; elsewhere it does what it did before. On the
-// alternate stack of the thread, where it has one.
+// Installs a SIGBUS handler for registered maps; elsewhere the previous behaviour remains. Uses the
+// thread's alternate stack, if it has one.
 void guard_mapped_files();
 
-// After a part of a mapped file was read: throws Error(kIo) that names it when it has become
-// smaller than its map, or cannot be read any more, and what was read was not it.
+// Call after reading from a mapped file: throws Error(kIo) naming the file if it has become smaller
+// than its map, or cannot be read any more, so that the data read are invalid.
 void require_whole(const std::filesystem::path& path, std::span<const std::byte> map);
 
-// For who streams through mapped files that are larger than what it may take of memory: says that
-// so many bytes of them were read. Every 64 MiB of the process's, what was read leaves it; the
-// kernel still has it, and a look at it finds it again.
+// For readers that stream through maps larger than memory: reports that `bytes` bytes were read.
+// After every 64 MiB, counted over the process, the pages are released from the process; the
+// kernel's page cache still has them.
 void forget_read_pages(size_t bytes);
 
-// For who maps files: a map is known from the first to the second, before it is unmapped.
+// Register and, before it is unmapped, unregister a map.
 void begin_guard(std::span<const std::byte> map);
 void end_guard(std::span<const std::byte> map);
 

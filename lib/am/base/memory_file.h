@@ -1,24 +1,24 @@
-// A file in memory, without a name and without a folder: it is gone with its last descriptor.
+// Anonymous files in memory, freed with their last descriptor.
 //
 //   const int fd = open_memory_file("log");
 #pragma once
 
 namespace am {
 
-// Who may change a file's size.
+// Whether a file's size can change.
 enum class FileSize {
-  kFree,   // it grows as it is written
-  kFixed,  // nobody, once fix_size() was called
+  kFree,   // grows with writes
+  kFixed,  // fixed by fix_size()
 };
 
-// A descriptor that closes on exec; -1 with errno where the system has none. The file can never be
-// executed: a machine with vm.memfd_noexec = 2 grants no other.
+// Returns a descriptor that closes on exec; -1 with errno on failure. The file can never be
+// executed, because a machine with vm.memfd_noexec = 2 allows no other kind.
 int open_memory_file(const char* name, FileSize size = FileSize::kFree);
 
-// Gives a file of FileSize::kFixed its size, for ever. False, with errno, where that fails.
+// Sets the size of a file of FileSize::kFixed permanently. Returns false, with errno, on failure.
 bool fix_size(int fd, long bytes);
 
-// Whether the descriptor is of a file in memory that can never become smaller: mapped memory of it
+// Whether the descriptor is a memory file that can never shrink, so that access to a map of it
 // cannot fail.
 bool has_fixed_size(int fd);
 

@@ -1,4 +1,4 @@
-// Small arithmetic on whole numbers, and reading them.
+// Integer arithmetic and parsing.
 #pragma once
 
 #include <charconv>
@@ -11,11 +11,11 @@ namespace am {
 // a / b, rounded up; a >= 0, b > 0.
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// For formulas that run in double.
+// For formulas in double.
 constexpr double as_double(int64_t value) { return static_cast<double>(value); }
 
-// All of the text or nothing: "42", "-7"; nothing for an empty text, blanks, a sign alone, a
-// fraction, or what does not fit.
+// Parses the whole text: "42", "-7"; nothing for an empty text, blanks, a sign alone, a fraction,
+// or a number that does not fit.
 inline std::optional<int64_t> parse_integer(std::string_view text) {
   int64_t value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -2,9 +2,9 @@
 
 #include <cmath>
 #include <cstdio>
-#include <numbers>
 
 #include "am/base/error.h"
+#include "am/base/normal_math.h"
 
 namespace am {
 
@@ -28,37 +28,32 @@ namespace {
 uint32_t high_half(uint64_t product) { return static_cast<uint32_t>(product >> 32); }
 uint32_t low_half(uint64_t product) { return static_cast<uint32_t>(product); }
 
-// SplitMix64's step.
+// One step of SplitMix64.
 uint64_t mix(uint64_t x) { return finalized(x + kGoldenRatio); }
-
-// (0, 1]: the logarithm below must not see zero.
-float open_uniform(uint32_t word) { return (static_cast<float>(word) + 1.0f) * 0x1p-32f; }
-
-// Two independent standard normals from two words (Box and Muller).
-std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
-  const float radius = std::sqrt(-2.0f * std::log(open_uniform(a)));
-  const float angle = 2.0f * std::numbers::pi_v<float> * (static_cast<float>(b) * 0x1p-32f);
-  return {radius * std::cos(angle), radius * std::sin(angle)};
-}
 
 }  // namespace
 
-std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
-  constexpr uint64_t kMultiplier0 = 0xD2511F53u;
-  constexpr uint64_t kMultiplier1 = 0xCD9E8D57u;
+std::array<PhiloxRound, 10> philox_rounds(uint64_t key) {
   constexpr uint32_t kWeyl0 = 0x9E3779B9u;
   constexpr uint32_t kWeyl1 = 0xBB67AE85u;
-  constexpr int kRounds = 10;
-
-  std::array<uint32_t, 4> x = {low_half(counter_low), high_half(counter_low),
-                               low_half(counter_high), high_half(counter_high)};
+  std::array<PhiloxRound, 10> rounds;
   uint32_t k0 = low_half(key), k1 = high_half(key);
-  for (int round = 0; round < kRounds; ++round) {
-    const uint64_t p0 = kMultiplier0 * x[0];
-    const uint64_t p1 = kMultiplier1 * x[2];
-    x = {high_half(p1) ^ x[1] ^ k0, low_half(p1), high_half(p0) ^ x[3] ^ k1, low_half(p0)};
+  for (PhiloxRound& round : rounds) {
+    round = {k0, k1};
     k0 += kWeyl0;
     k1 += kWeyl1;
+  }
+  return rounds;
+}
+
+std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
+  std::array<uint32_t, 4> x = {low_half(counter_low), high_half(counter_low),
+                               low_half(counter_high), high_half(counter_high)};
+  for (const PhiloxRound& round : philox_rounds(key)) {
+    const uint64_t p0 = kPhiloxMultiplier0 * x[0];
+    const uint64_t p1 = kPhiloxMultiplier1 * x[2];
+    x = {high_half(p1) ^ x[1] ^ round.key0, low_half(p1), high_half(p0) ^ x[3] ^ round.key1,
+         low_half(p0)};
   }
   return x;
 }
@@ -68,8 +63,8 @@ NormalStream::NormalStream(uint64_t seed, std::string_view name)
 
 namespace {
 
-// A block of four words gives the values 4 * block ... 4 * block + 3, wherever the range begins.
-// `values_of(words)`: those.
+// A block of four words determines the values 4 * block ... 4 * block + 3, wherever the range
+// begins. `values_of(words)` returns these values.
 template <typename ValuesOf>
 void fill_blocks(uint64_t key, uint64_t stream, float* out, int64_t first, int64_t count,
                  const ValuesOf& values_of) {
@@ -88,10 +83,10 @@ void fill_blocks(uint64_t key, uint64_t stream, float* out, int64_t first, int64
 
 void NormalStream::fill(float* out, int64_t first, int64_t count, float mean, float stddev) const {
   fill_blocks(key_, stream_, out, first, count, [&](const std::array<uint32_t, 4>& words) {
-    const auto low = normal_pair(words[0], words[1]);
-    const auto high = normal_pair(words[2], words[3]);
-    return std::array<float, 4>{mean + stddev * low[0], mean + stddev * low[1],
-                                mean + stddev * high[0], mean + stddev * high[1]};
+    const NormalPair low = normal_pair(words[0], words[1]);
+    const NormalPair high = normal_pair(words[2], words[3]);
+    return std::array<float, 4>{mean + stddev * low.first, mean + stddev * low.second,
+                                mean + stddev * high.first, mean + stddev * high.second};
   });
 }
 
@@ -100,7 +95,7 @@ UniformStream::UniformStream(uint64_t seed, std::string_view name)
 
 void UniformStream::fill(float* out, int64_t first, int64_t count, float bound) const {
   fill_blocks(key_, stream_, out, first, count, [&](const std::array<uint32_t, 4>& words) {
-    // 24 bits, as many as a float's fraction has.
+    // 24 bits, the size of a float's significand.
     constexpr float kUnit = 1.0F / 16777216.0F;
     std::array<float, 4> values{};
     for (size_t i = 0; i < values.size(); ++i) {
@@ -112,7 +107,7 @@ void UniformStream::fill(float* out, int64_t first, int64_t count, float bound) 
 
 namespace {
 
-// The smallest h with 2^(2h) >= size, at least 1.
+// Returns the smallest h with 2^(2h) >= size, at least 1.
 int half_bits_for(uint64_t size) {
   int half = 1;
   while (half < 32 && (uint64_t{1} << (2 * half)) < size) ++half;
@@ -128,8 +123,8 @@ uint64_t Permutation::operator()(uint64_t index) const {
   AM_ASSERT(index < size_, "a permutation was asked for an index outside of it");
   constexpr uint64_t kRounds = 8;
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
-  // Walking the cycle until it comes back into [0, size) keeps the map a bijection; the network's
-  // domain is below four times the size, so the walk is short.
+  // Cycle-walking: repeats until the index is in [0, size), which keeps the map a bijection. The
+  // network's domain is smaller than four times the size, so the walk is short.
   do {
     uint64_t left = index >> half_bits_;
     uint64_t right = index & mask;

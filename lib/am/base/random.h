@@ -1,8 +1,8 @@
-// Counter-based random numbers: the value is a pure function of (seed, stream, index).
+// Counter-based random numbers: a value is a pure function of (seed, stream, index).
 //
-// Every rank can draw the values of its own shard, at any offset, without drawing the others: so
-// the initial parameters do not depend on the layout. The generator is Philox4x32-10 (Salmon et
-// al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// Every rank can draw the values of its own shard, at any offset, without drawing the others;
+// therefore initial parameters do not depend on the layout. The generator is Philox4x32-10 (Salmon
+// et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 #pragma once
 
 #include <array>
@@ -12,12 +12,12 @@
 
 namespace am {
 
-// FNV-1a, 64 bits: turns a parameter's name into its stream.
+// FNV-1a, 64 bits: maps a parameter's name to its stream.
 uint64_t hash_name(std::string_view name);
-// 2^64 over the golden ratio, odd: multiples of it are all different.
+// 2^64 divided by the golden ratio; odd, so all its multiples are different.
 inline constexpr uint64_t kGoldenRatio = 0x9e3779b97f4a7c15u;
-// SplitMix64's finaliser (Steele, Lea, Flood 2014): every input bit changes half of the output
-// bits.
+// SplitMix64's finaliser (Steele, Lea, Flood 2014): every input bit flips half of the output bits
+// on average.
 constexpr uint64_t finalized(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -26,6 +26,13 @@ constexpr uint64_t finalized(uint64_t x) {
 // 16 hexadecimal digits.
 std::string hash_text(uint64_t hash);
 
+// The generator's constants, and the keys of its rounds.
+inline constexpr uint64_t kPhiloxMultiplier0 = 0xD2511F53u;
+inline constexpr uint64_t kPhiloxMultiplier1 = 0xCD9E8D57u;
+struct PhiloxRound {
+  uint32_t key0, key1;
+};
+std::array<PhiloxRound, 10> philox_rounds(uint64_t key);
 // One block of four independent 32-bit words for (key, counter).
 std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high);
 
@@ -33,6 +40,9 @@ std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t 
 class NormalStream {
  public:
   NormalStream(uint64_t seed, std::string_view name);
+  // Arguments of philox4x32 beside the index of the block.
+  uint64_t key() const { return key_; }
+  uint64_t stream() const { return stream_; }
   // Fills out[0..count) with the values at [first, first + count).
   void fill(float* out, int64_t first, int64_t count, float mean, float stddev) const;
 
@@ -41,10 +51,13 @@ class NormalStream {
   uint64_t stream_;
 };
 
-// Values of one stream that are uniform in [-bound, bound), addressed by index.
+// Values of one stream, uniform in [-bound, bound), addressed by index.
 class UniformStream {
  public:
   UniformStream(uint64_t seed, std::string_view name);
+  // Arguments of philox4x32 beside the index of the block.
+  uint64_t key() const { return key_; }
+  uint64_t stream() const { return stream_; }
   void fill(float* out, int64_t first, int64_t count, float bound) const;
 
  private:
@@ -52,7 +65,7 @@ class UniformStream {
   uint64_t stream_;
 };
 
-// A bijection of [0, size) that depends on `seed` alone: sample order without a stored permutation
+// A bijection of [0, size) that depends only on `seed`: a sample order without a stored permutation
 // (Feistel network over the next even power of two, cycle-walking).
 class Permutation {
  public:

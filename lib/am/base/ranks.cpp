@@ -30,4 +30,14 @@ std::string ranks_text(const std::vector<int64_t>& ranks) {
   return cat(ranks.size() == 1 ? "rank " : "ranks ", rank_list(ranks, 16));
 }
 
+std::optional<RankRange> rank_range(const std::vector<int64_t>& ranks) {
+  if (ranks.empty()) return std::nullopt;
+  const int64_t stride = ranks.size() > 1 ? ranks[1] - ranks[0] : 1;
+  if (stride < 1) return std::nullopt;
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    if (ranks[i] - ranks[i - 1] != stride) return std::nullopt;
+  }
+  return RankRange{ranks.front(), stride, static_cast<int64_t>(ranks.size())};
+}
+
 }  // namespace am

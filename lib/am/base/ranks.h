@@ -1,16 +1,28 @@
-// Lists of ranks as people read them.
+// Formats lists of ranks for people.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace am {
 
-// {8, 0, 1, 2, 3} -> "0-3, 8". Beyond `most` parts (0: no limit) the rest is counted.
+// {8, 0, 1, 2, 3} -> "0-3, 8". Beyond `most` parts (0: no limit) the remaining ranks are counted.
 std::string rank_list(std::vector<int64_t> ranks, size_t most = 0);
 // "rank 3"; "ranks 0-3, 8"; at most 16 parts.
 std::string ranks_text(const std::vector<int64_t>& ranks);
+
+// `count` ranks: first, first + stride, ...
+struct RankRange {
+  int64_t first = 0;
+  int64_t stride = 1;
+  int64_t count = 0;
+  bool operator==(const RankRange&) const = default;
+};
+// Returns nothing if the ranks are not an ascending arithmetic sequence; the stride of a single
+// rank is 1.
+std::optional<RankRange> rank_range(const std::vector<int64_t>& ranks);
 
 }  // namespace am

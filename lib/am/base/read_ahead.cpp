@@ -19,7 +19,7 @@ void populate(std::span<const std::byte> part) {
   const auto begin = reinterpret_cast<uintptr_t>(part.data()) / page * page;
   const size_t bytes = reinterpret_cast<uintptr_t>(part.data()) + part.size() - begin;
   auto* pages = reinterpret_cast<void*>(begin);  // NOLINT(performance-no-int-to-ptr)
-  // The first sends large requests to the disk, the second waits and enters the pages.
+  // The first call starts large reads, the second waits for them and maps the pages.
   ::madvise(pages, bytes, MADV_WILLNEED);
   ::madvise(pages, bytes, MADV_POPULATE_READ);
 }
@@ -51,12 +51,12 @@ void ReadAhead::run() {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return over_ || i <= reached_ + window_; });
         if (over_) return;
-        if (i <= reached_) continue;  // it is too late for this one
+        if (i <= reached_) continue;  // too late for this one
       }
       touch_(i);
     }
   } catch (const std::exception&) {
-    // Who reads it says what is wrong with it.
+    // The reader of the data will report the problem.
   }
 }
 

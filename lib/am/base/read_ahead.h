@@ -1,8 +1,8 @@
-// Reading what lies on disk before somebody needs it.
+// Prefetches data from disk.
 //
 //   ReadAhead ahead(blocks.size(), [&](size_t i) { populate(bytes_of(blocks[i])); });
 //   for (size_t i = 0; i < blocks.size(); ++i) {
-//     ahead.reached(i);     // a thread is at blocks i + 1 and i + 2 while this one uses block i
+//     ahead.reached(i);     // a thread prefetches i + 1 and i + 2 while this one uses block i
 //     use(blocks[i]);
 //   }
 #pragma once
@@ -16,18 +16,18 @@
 
 namespace am {
 
-// Reads a part of a mapped file and enters its pages at once, where page by page they would be
-// waited for. A hint: what cannot be read is found by who reads it.
+// Reads a part of a mapped file and maps all its pages, avoiding page faults one by one. A hint:
+// errors surface when the part is read.
 void populate(std::span<const std::byte> part);
 
-// Calls touch(1), touch(2), ... on a thread of its own, each at most `window` ahead of the number
-// that was reached. What `touch` throws ends the thread and nothing else.
+// Calls touch(1), touch(2), ... on a separate thread, at most `window` ahead of the last number
+// passed to reached(). An exception of `touch` only ends the thread.
 class ReadAhead {
  public:
   ReadAhead(size_t count, std::function<void(size_t)> touch, size_t window = 2);
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
-  // Waits for the call that is being made.
+  // Waits for the call in progress.
   ~ReadAhead();
 
   void reached(size_t number);

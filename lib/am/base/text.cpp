@@ -55,11 +55,10 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
-// ---- slips of the finger
-// -------------------------------------------------------------------------
+// ---- misspellings
 
 int edit_distance(std::string_view a, std::string_view b) {
-  // Rows of the usual table; two before the current one, for transpositions.
+  // Rows of the dynamic programming table; the row before the last is needed for transpositions.
   std::vector<int> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -79,7 +78,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 namespace {
 
-// Case and the choice of separator are no part of a misspelling.
+// Case and separators do not count as misspellings.
 std::string folded(std::string_view word) {
   std::string out(word);
   for (char& c : out) {
@@ -99,7 +98,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     const int longer = static_cast<int>(std::max(typed.size(), candidate.size()));
     const int shorter = static_cast<int>(std::min(typed.size(), candidate.size()));
     const int most = std::max(1, longer / 3);
-    if (longer - shorter > most) continue;  // as many insertions as that
+    if (longer - shorter > most) continue;  // needs at least that many insertions
     const int distance = edit_distance(typed, folded(candidate));
     if (distance > most) continue;
     if (best == nullptr || distance < best_distance) {
@@ -108,7 +107,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     }
   }
   if (best != nullptr) return *best;
-  // An abbreviation: "tp" for "tp_size". The shortest name that begins so.
+  // An abbreviation: "tp" for "tp_size". Returns the shortest name with this prefix.
   if (typed.size() < 2) return std::nullopt;
   for (const std::string& candidate : candidates) {
     if (!starts_with(folded(candidate), typed)) continue;
@@ -118,13 +117,12 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
 }
 
 // ---- order and width
-// -----------------------------------------------------------------------------
 
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The run of digits at `at`, without leading zeros; moves `at` behind it.
+// Returns the run of digits at `at`, without leading zeros; advances `at` behind it.
 std::string_view take_number(std::string_view text, size_t& at) {
   while (at + 1 < text.size() && text[at] == '0' && is_digit(text[at + 1])) ++at;
   const size_t begin = at;
@@ -135,7 +133,8 @@ std::string_view take_number(std::string_view text, size_t& at) {
 }  // namespace
 
 bool natural_less(std::string_view a, std::string_view b) {
-  // Names of tensors begin alike: from where they differ, or the number that they differ in begins.
+  // Names of tensors share long prefixes, so the comparison starts at the first difference, or at
+  // the beginning of the number that contains it.
   const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
   auto i = static_cast<size_t>(differ - a.begin());
   while (i > 0 && is_digit(a[i - 1])) --i;
@@ -153,7 +152,7 @@ bool natural_less(std::string_view a, std::string_view b) {
     ++j;
   }
   if ((i < a.size()) != (j < b.size())) return j < b.size();
-  return a < b;  // differ in leading zeros only, or not at all
+  return a < b;  // differ only in leading zeros, or are equal
 }
 
 size_t utf8_length(std::string_view text) {

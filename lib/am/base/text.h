@@ -1,4 +1,4 @@
-// Small text helpers: joining, splitting, globs, and the nearest known name to a misspelt one.
+// Text helpers: joining, splitting, globs, and spelling suggestions.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace am {
 
-// Streams its arguments into one string: cat("tp_size = ", 3).
+// Concatenates its arguments by streaming: cat("tp_size = ", 3).
 template <typename... Args>
 std::string cat(const Args&... args) {
   std::ostringstream out;
@@ -29,27 +29,29 @@ std::string_view trim(std::string_view text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
-// Shell-like: `*` any run, `?` one character, `[ab]` one of a set, `{a,b}` alternatives; case
-// matters. A `*` also matches dots. Throws Error(kUsage) for a pattern that glob_problem refuses.
+// Shell-like glob: `*` any run, `?` one character, `[ab]` one of a set, `{a,b}` alternatives;
+// case-sensitive. A `*` also matches dots. Throws Error(kUsage) for a pattern that glob_problem
+// rejects.
 bool glob_match(std::string_view pattern, std::string_view text);
-// What keeps a text from being matched as a glob, "has braces in braces, more than 64 deep"; empty:
-// nothing. Patterns come from strangers' plans, and time grows with length times depth.
+// Returns why a text cannot be used as a glob, "has braces in braces, more than 64 deep"; empty if
+// it can. Limits are needed because patterns come from untrusted plans, and time grows with length
+// times depth.
 std::string glob_problem(std::string_view pattern);
 bool is_glob(std::string_view text);
 
 // Optimal-string-alignment (Damerau) distance in bytes.
 int edit_distance(std::string_view a, std::string_view b);
-// The candidate nearest to `word`, when it is near enough to be a slip of the finger.
+// Returns the candidate nearest to `word` if it is near enough to be a misspelling.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
-// "layers.2" before "layers.10": digits compare as numbers.
+// Natural order: "layers.2" before "layers.10".
 bool natural_less(std::string_view a, std::string_view b);
 
-// Length of the UTF-8 sequence at the front of `text`; 0 when there is none. Overlong forms,
-// surrogates and values past U+10FFFF are none.
+// Length of the UTF-8 sequence at the front of `text`; 0 if there is none. Overlong forms,
+// surrogates and values above U+10FFFF are invalid.
 size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 
-// Terminal columns of a UTF-8 text: one a code point.
+// Terminal columns of a UTF-8 text: one per code point.
 int display_width(std::string_view text);
 
 }  // namespace am

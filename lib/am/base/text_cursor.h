@@ -1,5 +1,4 @@
-// A place in a text that is read from left to right: what the parsers of small notations stand on.
-// Blanks before what is asked for are passed over.
+// A cursor over a text for the parsers of small notations. Blanks before each token are skipped.
 //
 //   TextCursor at("norm(w)");
 //   at.take_while(is_letter);   // "norm"
@@ -15,7 +14,7 @@ class TextCursor {
  public:
   explicit TextCursor(std::string_view text) : rest_(text) {}
 
-  // The next character, '\0' at the end.
+  // Skips blanks and returns the next character, '\0' at the end.
   char peek() {
     while (!rest_.empty() && std::isspace(static_cast<unsigned char>(rest_.front())) != 0) pass(1);
     return rest_.empty() ? '\0' : rest_.front();
@@ -25,7 +24,7 @@ class TextCursor {
     pass(1);
     return true;
   }
-  // What stands here of characters of which `is` says so; may be empty.
+  // Returns the run of characters for which `is` is true; may be empty.
   template <typename Is>
   std::string_view take_while(const Is& is) {
     peek();
@@ -33,7 +32,7 @@ class TextCursor {
     while (count < rest_.size() && is(rest_[count])) ++count;
     return pass(count);
   }
-  // So many characters, blanks too; no more than rest() has.
+  // Consumes `count` characters, blanks included; at most rest().size().
   std::string_view pass(size_t count) {
     const std::string_view passed = rest_.substr(0, count);
     rest_.remove_prefix(count);

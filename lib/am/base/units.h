@@ -1,4 +1,4 @@
-// Numbers as people read them: bytes, counts, durations, rates.
+// Formats numbers for people: bytes, counts, durations, rates.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@ namespace am {
 constexpr double kMiB = 1024.0 * 1024.0;
 constexpr double kGiB = 1024.0 * kMiB;
 
-// 1234 -> "1.21 KiB"; two decimals, the unit that keeps the number under 1024.
+// 1234 -> "1.21 KiB"; two decimals, in the unit that keeps the number below 1024.
 std::string format_bytes(int64_t bytes);
 // 8030261248 -> "8 030 261 248"
 std::string format_count(int64_t count);
 // 8030261248 -> "8.03 B"; thousands K, millions M, billions B, trillions T.
 std::string format_short_count(double count);
-// Seconds to "812 ms", "1:59:06", "4.2 s".
+// Formats seconds: "812 ms", "1:59:06", "4.2 s".
 std::string format_duration(double seconds);
-// As printf's %.*f.
+// Like printf's %.*f.
 std::string format_fixed(double value, int decimals);
-// As printf's %.*g.
+// Like printf's %.*g.
 std::string format_general(double value, int digits);
-// As printf's %.*e.
+// Like printf's %.*e.
 std::string format_scientific(double value, int decimals);
 
 }  // namespace am

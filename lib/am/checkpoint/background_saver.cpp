@@ -26,17 +26,17 @@ at::Tensor allocate_staging(parallel::ParallelModel& model, const SavedState& st
   const RankFile file(std::string(unique_id().size(), '0'), rank,
                       collect_boxes(model, state.states), values.slices);
   const tensor::MemoryUse use(on_host ? tensor::TensorUse::kOther : tensor::TensorUse::kHost);
-  // Values that are equal now, and have one archive, may differ later: the rate and its first
-  // value.
+  // Room for one more archive: equal values, such as the learning rate and its initial value, share
+  // an archive now and may differ later.
   const auto bytes = static_cast<int64_t>(file.bytes() + 2 * kDirectAlignment);
   const auto device = model.mesh().device().is_meta() ? at::kMeta : at::kCPU;
-  // Zeros: so its pages are there before a save needs them.
+  // Zeros, so that all pages are mapped before a save needs them.
   return at::zeros({bytes}, at::TensorOptions(at::kByte).device(device));
 }
 
 namespace {
 
-// From the first place on that a direct write can begin at.
+// Returns the part of `staging` from the first address at which a direct write can begin.
 std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
   auto* const begin = static_cast<std::byte*>(staging.data_ptr());
   const size_t over = reinterpret_cast<uintptr_t>(begin) % kDirectAlignment;
@@ -47,10 +47,10 @@ std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
 
 }  // namespace
 
-// Note [Who waits for whom]. A rank's thread writes its file and its report, which needs nobody.
-// Rank 0's then waits for all reports, which come unless a rank has failed: so finish() first has
-// every rank say whether it could write, and only when one could not is rank 0 told to wait no
-// more. A rank that dies ends the job, and this process with it.
+// Note [Who waits for whom]. Each rank's thread writes its file and its report, independently of
+// other ranks. Rank 0's thread then waits for all reports, which arrive unless a rank has failed.
+// Therefore finish() first exchanges whether each rank could write; if one could not, rank 0's
+// thread stops waiting. A rank that dies ends the job, and this process with it.
 class BackgroundSaver::Save {
  public:
   Save(const fs::path& folder, const SavedState& state, parallel::ParallelModel& model,
@@ -119,8 +119,8 @@ class BackgroundSaver::Save {
   std::atomic<bool> written_ = false;
   std::atomic<bool> stop_waiting_ = false;
   std::atomic<bool> failed_ = false;
-  std::exception_ptr write_problem_;    // before written_
-  std::exception_ptr publish_problem_;  // before the thread ends
+  std::exception_ptr write_problem_;    // set before written_
+  std::exception_ptr publish_problem_;  // set before the thread ends
 };
 
 BackgroundSaver::BackgroundSaver(parallel::ParallelModel& model, const SavedState& state,

@@ -1,9 +1,11 @@
-// Checkpoints that are written while training goes on: what a rank writes is copied into memory
-// that is kept for that, and a thread brings it to the disk.
+// Writes checkpoints during training: a rank's data are copied into a staging buffer, which a
+// thread writes to disk.
 //
-//   BackgroundSaver saver(model);
-//   saver.save(folder, state, [&] { drop_old(..); });   // returns when the copy is made
-//   saver.finish();                                     // before the job ends
+//   BackgroundSaver saver(model, state);
+//   saver.save(folder, state, [&] {   // returns after the copy; calls this once saved
+//     run_folder::drop_old(checkpoints, 3, lineage);
+//   });
+//   saver.finish();   // before the job ends
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,28 +18,30 @@
 
 namespace am::checkpoint {
 
-// [bytes], for a copy of what this rank writes; of a dry run's model without contents.
+// Returns a staging buffer, [bytes], for a copy of all that this rank writes; on the meta device
+// for a dry run's model.
 at::Tensor allocate_staging(parallel::ParallelModel& model, const SavedState& state, bool on_host);
 
 class BackgroundSaver {
  public:
-  // Takes the memory for copies of the model, which must outlive it, and of what is like `state`:
-  // at the start of a job it is known whether there is enough. `on_host`: the model computes there
-  // too.
+  // Allocates the staging buffer for `model` and states like `state`, so that a lack of memory
+  // fails at the start of a job. `model` must outlive this object. `on_host`: whether the model is
+  // on the host too.
   BackgroundSaver(parallel::ParallelModel& model, const SavedState& state, bool on_host = true);
-  ~BackgroundSaver();  // waits for this rank's thread; what others have not written is not
-                       // published
+  // Waits for this rank's thread. A checkpoint that other ranks have not yet written is not
+  // published.
+  ~BackgroundSaver();
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
-  // Collective; waits for the last one as finish() does. `published` is called on rank 0, in its
-  // thread, when the folder has its name.
+  // Collective. Waits for the previous save as finish() does. Calls `published` on rank 0, in its
+  // thread, after renaming the folder to its final name.
   void save(const std::filesystem::path& folder, const SavedState& state,
             std::function<void()> published = {});
-  // Collective: until the last save is on the disk. Throws Error(kIo) on every rank when one could
-  // not write.
+  // Collective. Waits until the last save is on disk. Throws on every rank, such as Error(kIo), if
+  // one of them could not write.
   void finish();
-  // Whether this rank's last save has failed; finish() says why.
+  // Whether this rank's last save has failed; finish() throws the error.
   bool failed() const;
 
  private:

@@ -1,5 +1,5 @@
-// Memory for blocks of rows that are read, converted and written one after the other, and their
-// bytes.
+// Reusable memory for blocks of rows that are read, converted and written one after the other, and
+// access to their bytes.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,17 +14,17 @@
 
 namespace am::checkpoint {
 
-// What exports hold of a tensor at once.
+// Number of bytes of a tensor that an export holds in memory.
 inline constexpr int64_t kBlockBytes = int64_t{16} << 20;
 
-// Taken once, and aligned so that a DirectFile writes it without a copy.
+// Grows as needed. Aligned so that a DirectFile writes it without a copy.
 class BlockBuffer {
  public:
-  // Dense, its values undefined; it is the block's until the next call.
+  // Returns a dense, uninitialised tensor, valid until the next call.
   at::Tensor block(const Shape& shape, at::ScalarType dtype) {
     const auto bytes = static_cast<size_t>(numel(shape)) * c10::elementSize(dtype);
     if (bytes > size_) {
-      memory_.reset();  // before the next is taken
+      memory_.reset();  // before allocating more
       memory_ = allocate_aligned(bytes);
       size_ = bytes;
     }

@@ -1,17 +1,17 @@
-// am-run's own checkpoints: a folder per step that appears whole or not at all, and that stock
+// am-run's own checkpoints: a folder per step that appears atomically, and that stock
 // torch.distributed.checkpoint loads.
 //
 //   checkpoints/step-100/
 //     checkpoint.json        step, world and mesh, and how it came to be: checkpoint_info.h
 //     index.json             every box of every tensor, and its checksums: shard_index.h
-//     plan.toml config.json  what made it: enough to open it again anywhere
-//     __0_0.distcp           one file a rank: its boxes of parameters and optimizer moments
-//     .metadata              the same index for PyTorch; nothing here reads it
+//     plan.toml config.json  plan and model config: enough to open it again anywhere
+//     __0_0.distcp           one file per rank: its boxes of parameters and optimizer moments
+//     .metadata              the same index for PyTorch, where it is not too large
 //
 // Every box carries its offset and the global shape, so any layout can read what any other wrote.
-// What several ranks hold one of them writes, each about as much as the others. Ranks write into
-// `step-100.tmp`, which rank 0 renames when all have finished (save_folder.h, step_folders.h). All
-// files of a save carry its id.
+// A box that several ranks hold is written by one of them, such that all ranks write about equally
+// much. Ranks write into `step-100.tmp`, which rank 0 renames when all have finished
+// (save_folder.h, step_folders.h). All files of a save carry its id.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,23 +31,24 @@ namespace am::checkpoint {
 // A tensor laid out like a parameter and saved with it: an optimizer moment.
 struct StateTensor {
   std::string key;  // "optim.state.model.norm.weight.exp_avg"
-  const parallel::OwnedParameter* parameter = nullptr;
+  const parallel::LocalParameter* parameter = nullptr;
   at::Tensor value;  // [parameter->box.shape]
 };
 
-// What is saved, the same on every rank but for its tensors.
+// Contents of a checkpoint; equal on every rank except for the tensors.
 struct SavedState {
   run_folder::CheckpointInfo info;  // the save's id is drawn when it begins
   std::string plan_toml;
   std::vector<StateTensor> states = {};
   std::optional<SavedOptimizer> optimizer = {};  // for PyTorch alone
-  // Throws where the folder is not the job's any more: called on rank 0 before anything is written
-  // or removed there, and on a rank that could not write, whose reason this may be.
+  int64_t metadata_parts = 0;                    // checkpoint.metadata_parts
+  // Throws if the folder is no longer the job's. Called on rank 0 before anything is written or
+  // removed there, and on a rank that could not write, to explain its error.
   std::function<void()> require_place = [] {};
 };
 
 // Collective over the mesh's world. `folder` is checkpoints/step-N. Throws Error(kIo) on every rank
-// when one could not write; then nothing is left but the old checkpoints.
+// if one could not write; then only the old checkpoints remain.
 void save_checkpoint(const std::filesystem::path& folder, const SavedState& state,
                      parallel::ParallelModel& model);
 

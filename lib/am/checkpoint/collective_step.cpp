@@ -6,8 +6,25 @@
 
 #include "am/base/error.h"
 #include "am/base/first_line.h"
+#include "am/base/json.h"
 
 namespace am::checkpoint {
+
+namespace {
+
+// CBOR instead of JSON text: messages name paths, which need not be valid UTF-8.
+std::string to_bytes(const Error& error) {
+  const auto bytes =
+      Json::to_cbor({static_cast<int>(error.kind()), std::string(error.what()), error.hint()});
+  return {bytes.begin(), bytes.end()};
+}
+
+Error error_from(const std::string& bytes) {
+  const Json json = Json::from_cbor(bytes);
+  return {kind_of(json[0].get<int>()), json[1].get<std::string>(), json[2].get<std::string>()};
+}
+
+}  // namespace
 
 void collective_step(const runtime::Group& group, const std::function<void()>& clean,
                      const std::function<void()>& body) {
@@ -21,12 +38,10 @@ void collective_step(const runtime::Group& group, const std::function<void()>& c
   } catch (const std::exception& error) {
     own = Error(ErrorKind::kRuntime, first_line(error));
   }
-  const auto messages = group.all_gather_text(own ? own->what() : "");
-  for (const auto& message : messages) {
-    if (message.empty()) continue;
+  for (const std::string& told : group.all_gather_text(own ? to_bytes(*own) : "")) {
+    if (told.empty()) continue;
     clean();
-    if (own) throw *own;
-    throw Error(ErrorKind::kIo, message);
+    throw own ? *own : error_from(told);
   }
 }
 

@@ -1,5 +1,5 @@
-// A step that every rank takes, and that succeeds on all or fails on all: one rank's full disk must
-// not leave the others waiting in the next collective.
+// A step that succeeds on all ranks or fails on all: one rank's full disk must not leave the others
+// waiting in the next collective.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,8 @@
 
 namespace am::checkpoint {
 
-// Runs `body`; then all ranks learn of each other's failures. When there was one, `clean` runs and
-// every rank throws the first failing rank's message (the failing ranks keep the kind of their own
-// error).
+// Runs `body`, then exchanges the ranks' errors. If any rank failed, `clean` runs on every rank,
+// and each rank throws: its own error if it failed, otherwise that of the first rank that did.
 void collective_step(const runtime::Group& group, const std::function<void()>& clean,
                      const std::function<void()>& body);
 

@@ -22,7 +22,7 @@
 #include "am/formats/torch_archive.h"
 #include "am/formats/torch_slice.h"
 #include "am/run_folder/shard_index.h"
-#include "am/stored/dialects/hub_config.h"
+#include "am/stored/hub_config.h"
 #include "am/stored/state_keys.h"
 #include "am/tensor/dtype.h"
 
@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A tensor that is written, and where.
+// A tensor to write, with its key and its place in the file.
 struct Planned {
   FilledTensor tensor;
   std::string key;
@@ -52,8 +52,8 @@ struct Planned {
 Planned plan_parameter(FilledTensor tensor, const DcpExport& options) {
   Planned planned;
   planned.dtype = options.dtype.value_or(tensor::scalar_type(tensor.dtype));
-  // What OLMo-core saves is nested as PyTorch's own; torchtitan and Megatron save parameters flat.
-  const bool nested = options.table == nullptr || options.table == &stored::olmo_table();
+  // OLMo-core nests parameters as PyTorch does; torchtitan and Megatron save them flat.
+  const bool nested = options.table == nullptr || options.table == &frameworks::olmo_table();
   planned.key = nested ? cat("model.", tensor.name) : tensor.name;
   planned.path = nested ? stored::parameter_path(tensor.name) : formats::DcpPath{tensor.name};
   planned.tensor = std::move(tensor);
@@ -69,7 +69,8 @@ Planned plan_state(const stored::StoredTensor& state) {
   return planned;
 }
 
-stored::Dialect dialect_of(const stored::DialectTable& table, const stored::TensorSource& source) {
+frameworks::NameMap name_map_of(const frameworks::NameTable& table,
+                                const stored::TensorSource& source) {
   stored::HubConfig config = stored::find_hub_config({source.config_file().parent_path()});
   if (!config.config) {
     throw Error(
@@ -78,8 +79,8 @@ stored::Dialect dialect_of(const stored::DialectTable& table, const stored::Tens
         cat(table.framework, "'s rows depend on it; put the model's config.json there"));
   }
   const std::string type = config.config->model_type;
-  stored::Dialect dialect(table, *std::move(config.config));
-  if (dialect.knows_model()) return dialect;
+  frameworks::NameMap names(table, *std::move(config.config));
+  if (names.knows_model()) return names;
   throw Error(ErrorKind::kFormat,
               cat(source.path().string(), ": ", table.framework, "'s names for a ", type,
                   " are not known here"),
@@ -89,7 +90,7 @@ stored::Dialect dialect_of(const stored::DialectTable& table, const stored::Tens
 std::vector<Planned> plan_all(const stored::TensorSource& source, const DcpExport& options) {
   std::vector<Planned> all;
   if (options.table != nullptr) {
-    for (FilledTensor& tensor : fill_all(dialect_of(*options.table, source), source)) {
+    for (FilledTensor& tensor : fill_all(name_map_of(*options.table, source), source)) {
       all.push_back(plan_parameter(std::move(tensor), options));
     }
   } else {
@@ -118,7 +119,7 @@ std::vector<Planned> plan_all(const stored::TensorSource& source, const DcpExpor
   return all;
 }
 
-// Rows that are read, converted and written at once.
+// Rows that are read, converted and written together.
 struct Block {
   const Planned* planned;
   mesh::Extent rows;
@@ -174,7 +175,7 @@ void write_data(const fs::path& folder, const stored::TensorSource& source,
   write_file_atomically(folder / formats::kDcpMetadataFile, formats::dcp_metadata_bytes(metadata));
 }
 
-// What makes the folder Megatron's: its loader asks for both.
+// Writes the two files that Megatron's loader requires.
 void write_megatron_files(const fs::path& folder, const std::optional<int64_t>& step) {
   formats::PickleWriter common;
   common.empty_dict();
@@ -202,12 +203,12 @@ void export_dcp(const fs::path& folder, const stored::TensorSource& source,
   const std::vector<Planned> all = plan_all(source, options);
   const fs::path partial = begin_export(folder);
   try {
-    // OLMo-core looks for states there, and has a config.json of its own above.
+    // OLMo-core reads states from this subfolder, and has a different config.json above it.
     const fs::path data =
-        options.table == &stored::olmo_table() ? partial / "model_and_optim" : partial;
+        options.table == &frameworks::olmo_table() ? partial / "model_and_optim" : partial;
     fs::create_directories(data);
     write_data(data, source, all, between);
-    if (options.table == &stored::megatron_table()) write_megatron_files(data, source.step());
+    if (options.table == &frameworks::megatron_table()) write_megatron_files(data, source.step());
     const fs::path config = source.config_file();
     if (!config.empty()) {
       const std::string text = read_file(config);

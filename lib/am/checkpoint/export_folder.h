@@ -1,5 +1,5 @@
-// What every export of tensors at rest does besides its format: a folder that appears whole or not
-// at all, and what cannot be exported.
+// Parts of an export that do not depend on its format: a folder that is created completely or not
+// at all, copies of config and tokenizer, and checks.
 #pragma once
 
 #include <filesystem>
@@ -10,29 +10,31 @@
 
 namespace am::checkpoint {
 
-// Where the files are until all of them are written.
+// Returns the folder that holds the files until all of them are written.
 std::filesystem::path partial_export(const std::filesystem::path& folder);
-// An empty one. Throws Error(kIo) when `folder` exists and is not empty.
+// Creates an empty partial_export(folder) and returns it. Throws Error(kIo) if `folder` exists and
+// is not empty.
 std::filesystem::path begin_export(const std::filesystem::path& folder);
-// Gives it its name.
+// Renames partial_export(folder) to `folder`.
 void finish_export(const std::filesystem::path& folder);
 
 // Copies generation_config.json from the folder of the model's config.json, and a tokenizer:
 // tokenizer.json, the files that transformers keeps with it and chat templates. `tokenizer`: a
-// folder, or a file, which becomes tokenizer.json; empty: the one beside the config. Files of two
-// tokenizers never come together. Throws Error(kIo).
+// folder, or a file, which becomes tokenizer.json; empty: the tokenizer beside the config. Never
+// mixes files of two tokenizers. Throws Error(kIo).
 void copy_tokenizer(const std::filesystem::path& into, const std::filesystem::path& config_folder,
                     const std::filesystem::path& tokenizer);
 
-// The config as it was, with the dtype of the exported values under both of its spellings' names.
-// Values that are numbers are not quantised, whatever the weights were that the config came with.
+// Returns the config with the dtype of the exported values, as "torch_dtype" if it uses this key,
+// otherwise as "dtype", and without quantisation settings: the exported values are not quantised,
+// even if the weights that the config came with were.
 std::string config_with_dtype(const std::string& text, const std::string& file,
                               at::ScalarType dtype);
 
-// Throws Error where tensors at rest are no whole model: none, adapters without their factor, or
-// codes of quantised weights that another dtype is asked of.
+// Throws Error if the stored tensors cannot be exported: there are none, some are adapters, whose
+// scale is only in a plan, or `dtype` is set and some are codes of quantised weights.
 void require_exportable(const stored::TensorSource& source, std::optional<at::ScalarType> dtype);
-// The first tensor of quantised weights; null where all are numbers.
+// Returns the first tensor that holds codes of quantised weights; null if there is none.
 const stored::StoredTensor* find_codes(const stored::TensorSource& source);
 
 }  // namespace am::checkpoint

@@ -1,7 +1,7 @@
-// export_hf: a folder for transformers, from a live model or from tensors at rest.
+// export_hf: writes a folder for transformers, from a live model or from stored tensors.
 //
-// Of a live model one parameter is in memory at a time, of tensors at rest a block of rows. Files
-// are filled in the order of the items and closed at max_file_bytes.
+// One parameter of a live model is in memory at a time, or one block of rows of stored tensors.
+// Files are filled in the order of the items and closed at max_file_bytes.
 
 #include <ATen/ATen.h>
 
@@ -29,7 +29,7 @@
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
 #include "am/model/inventory.h"
-#include "am/stored/dialects/hub_config.h"
+#include "am/stored/hub_config.h"
 #include "am/stored/hub_names.h"
 #include "am/stored/row_blocks.h"
 #include "am/tensor/dtype.h"
@@ -50,7 +50,7 @@ struct ExportItem {
 
 using Between = std::function<void()>;
 using Sink = std::function<void(std::span<const std::byte>)>;
-// Gives an item's bytes to the sink, in parts that a disk takes a part of a second for.
+// Passes an item's bytes to the sink, in parts that a disk writes in a fraction of a second.
 using Deliver = std::function<void(const ExportItem&, const Sink&)>;
 using Fetch = std::function<at::Tensor(const std::string& name)>;
 
@@ -61,7 +61,7 @@ Deliver whole(const Fetch& fetch) {
   };
 }
 
-// Consecutive items, cut so that no file but one with a single large tensor passes the limit.
+// Distributes consecutive items over files. Only a file with a single tensor may exceed the limit.
 std::vector<std::vector<ExportItem>> split_files(const std::vector<ExportItem>& items,
                                                  int64_t max_file_bytes) {
   std::vector<std::vector<ExportItem>> files(1);
@@ -77,7 +77,7 @@ std::vector<std::vector<ExportItem>> split_files(const std::vector<ExportItem>& 
   return files;
 }
 
-// What a folder's files are called.
+// Names of a folder's files.
 struct FileNames {
   const char* config = "config.json";
   const char* single = "model.safetensors";
@@ -106,9 +106,9 @@ class FolderWriter {
     write_file_atomically(partial_ / names_.config, config_text);
   }
 
-  // All files; `deliver` is called for every item in order, on ranks that do not write as well, and
-  // goes on after a failed write: it is collective, so the other ranks are waiting in it. So is
-  // `between`, which may end it all.
+  // Writes all files. Calls `deliver` for every item in order, also on ranks that do not write and
+  // also after a failed write, because it is collective: the other ranks wait in it. `between` is
+  // collective too; an exception from it ends the export.
   void write(bool writes, const Deliver& deliver, const Between& between) const {
     std::optional<Error> failed;
     for (size_t i = 0; i < files_.size(); ++i) {
@@ -170,15 +170,15 @@ class FolderWriter {
   FileNames names_;
 };
 
-// Items in blocks of rows, each read while the one before is written.
+// Delivers stored items in blocks of rows; the next block is read ahead during a write.
 class RowsAtRest {
  public:
   RowsAtRest(const stored::TensorSource& source, const std::vector<ExportItem>& items)
       : source_(source), blocks_(blocks_of(items)), ahead_(blocks_.size(), [this](size_t i) {
-          source_.will_read(blocks_[i].item->name, blocks_[i].box);
+          source_.prefetch(blocks_[i].item->name, blocks_[i].box);
         }) {}
 
-  // In the order of the items.
+  // Must be called in the order of the items.
   void deliver(const ExportItem& item, const Sink& sink) {
     for (; next_ < blocks_.size() && blocks_[next_].item->name == item.name; ++next_) {
       ahead_.reached(next_);
@@ -208,10 +208,10 @@ class RowsAtRest {
   std::vector<Block> blocks_;
   BlockBuffer buffer_;
   size_t next_ = 0;
-  ReadAhead ahead_;  // last: its thread looks at the others
+  ReadAhead ahead_;  // last: its thread reads the other members
 };
 
-// What a live model is exported as.
+// Tensors, file names and config of a live model's export.
 struct LiveExport {
   std::vector<ExportItem> items;
   FileNames names;
@@ -279,8 +279,8 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
 
 namespace {
 
-// The source under the model's own names, where a prefix stands before them all; null where none
-// does, or no config says which model it is.
+// Returns the source under the model's names if its names have a common prefix before them; null if
+// they have none, or if no config.json identifies the model.
 std::unique_ptr<stored::HubNames> without_prefix(const stored::TensorSource& source) {
   const auto config = stored::find_hub_config({folder_of(source.config_file())}).config;
   if (!config) return nullptr;

@@ -22,13 +22,13 @@ std::string listed(std::vector<std::string> names) {
   return cat(join(names, ", "), more > 0 ? cat(" and ", more, " more") : "");
 }
 
-// A tensor of the hub's, and its place in what is stored.
+// A tensor with a Hugging Face name, and its place in a stored tensor.
 struct Filling {
   const stored::StoredTensor* hub;
-  stored::StoredPart place;
+  frameworks::StoredPart place;
 };
 
-// The shape that these make up, when they do.
+// Shape of the stored tensor, provided that its parts are complete.
 Shape shape_of_all(const std::vector<Filling>& fillings) {
   const Filling& first = fillings.front();
   Shape shape(first.place.index.size(), 0);
@@ -44,17 +44,17 @@ Shape shape_of_all(const std::vector<Filling>& fillings) {
   return shape;
 }
 
-// The dialect reads the stored tensor as just these.
-void require_all_parts(const stored::Dialect& dialect, const FilledTensor& tensor,
+// Throws Error(kFormat) unless the stored tensor consists of exactly these parts.
+void require_all_parts(const frameworks::NameMap& names, const FilledTensor& tensor,
                        const std::vector<Filling>& fillings, const std::string& path) {
   const auto fail = [&](const std::string& what) {
-    throw Error(ErrorKind::kFormat, cat(path, ": ", dialect.table().framework, "'s ", what));
+    throw Error(ErrorKind::kFormat, cat(path, ": ", names.table().framework, "'s ", what));
   };
-  const stored::HubParts wanted = dialect.to_hub(tensor.name, tensor.shape);
+  const frameworks::HubParts wanted = names.to_hub(tensor.name, tensor.shape);
   if (!wanted.problem.empty()) fail(wanted.problem);
   std::vector<std::string> missing;
   size_t found = 0;
-  for (const stored::HubPart& part : wanted.parts) {
+  for (const frameworks::HubPart& part : wanted.parts) {
     const auto given = std::find_if(fillings.begin(), fillings.end(), [&](const Filling& each) {
       return each.hub->name == part.name;
     });
@@ -70,7 +70,7 @@ void require_all_parts(const stored::Dialect& dialect, const FilledTensor& tenso
     const bool same_rest =
         std::equal(each.hub->shape.begin() + 1, each.hub->shape.end(),
                    fillings.front().hub->shape.begin() + 1, fillings.front().hub->shape.end());
-    const stored::RowMap& rows = each.place.rows;
+    const frameworks::RowMap& rows = each.place.rows;
     const int64_t wanted_rows = rows.is_whole() ? tensor.shape[tensor.in_front] : rows.rows();
     if (!same_rest || each.hub->shape.front() != wanted_rows || each.hub->dtype != tensor.dtype) {
       fail(cat(tensor.name, " is made of parts of other shapes or dtypes: ", each.hub->name, " ",
@@ -79,10 +79,10 @@ void require_all_parts(const stored::Dialect& dialect, const FilledTensor& tenso
   }
 }
 
-// [rows, bytes of a row], for not every dtype can be copied by index.
+// Returns a view [rows, bytes of a row]: not every dtype can be copied by index.
 at::Tensor as_row_bytes(const at::Tensor& rows) { return rows.view(at::kByte); }
 
-// Rows of one copy to `out`, whose first row is row `rows.offset` of it.
+// Reads rows of one copy into `out`, whose first row is row `rows.offset` of the copy.
 void read_copy(const stored::TensorSource& source, const FilledPart& part, const mesh::Extent& rows,
                const at::Tensor& out) {
   const stored::StoredTensor& hub = *source.find(part.hub);
@@ -94,7 +94,7 @@ void read_copy(const stored::TensorSource& source, const FilledPart& part, const
   };
   if (part.rows.is_whole()) return read(rows, out);
   for (const mesh::Extent& held : part.rows.held_in(rows)) {
-    for (const stored::RowPiece& piece : part.rows.pieces(held)) {
+    for (const frameworks::RowPiece& piece : part.rows.pieces(held)) {
       const at::Tensor to = out.narrow(0, piece.span.offset - rows.offset, piece.span.size);
       if (piece.in_order) {
         read(piece.rows, to);
@@ -112,8 +112,8 @@ void read_copy(const stored::TensorSource& source, const FilledPart& part, const
   }
 }
 
-// Calls `visit(part, before, taken)` for each part that has some of the rows: how many of them lie
-// before its own, and which of its copy's they are.
+// Calls visit(part, before, taken) for each part whose copy contains some of the rows: the index of
+// the first of them in `rows`, and their extent in the copy.
 template <typename Visit>
 void for_parts(const FilledTensor& tensor, const mesh::Extent& rows, const Visit& visit) {
   const int64_t of_copy = tensor.shape[tensor.in_front];
@@ -143,14 +143,14 @@ FilledTensor filled_by(const stored::StoredTensor& tensor) {
   return {tensor.name, tensor.shape, tensor.dtype, 0, {{tensor.name, 0, {}}}};
 }
 
-std::vector<FilledTensor> fill_all(const stored::Dialect& dialect,
+std::vector<FilledTensor> fill_all(const frameworks::NameMap& names,
                                    const stored::TensorSource& source) {
   std::vector<std::string> unknown;
-  std::vector<std::string> order;  // of stored names, as the hub's come
+  std::vector<std::string> order;  // stored names, in the order of the source
   std::map<std::string, std::vector<Filling>> by_name;
   for (const stored::StoredTensor& tensor : source.tensors()) {
     auto place =
-        tensor.shape.empty() ? std::nullopt : dialect.from_hub(tensor.name, tensor.shape.front());
+        tensor.shape.empty() ? std::nullopt : names.from_hub(tensor.name, tensor.shape.front());
     if (!place) {
       unknown.push_back(tensor.name);
       continue;
@@ -161,7 +161,7 @@ std::vector<FilledTensor> fill_all(const stored::Dialect& dialect,
   }
   const std::string path = source.path().string();
   if (!unknown.empty()) {
-    throw Error(ErrorKind::kFormat, cat(path, ": ", dialect.table().framework, " has no name for ",
+    throw Error(ErrorKind::kFormat, cat(path, ": ", names.table().framework, " has no name for ",
                                         listed(std::move(unknown))));
   }
   std::vector<FilledTensor> all;
@@ -172,7 +172,7 @@ std::vector<FilledTensor> fill_all(const stored::Dialect& dialect,
                         fillings.front().hub->dtype,
                         fillings.front().place.index.size(),
                         {}};
-    require_all_parts(dialect, tensor, fillings, path);
+    require_all_parts(names, tensor, fillings, path);
     for (const Filling& each : fillings) {
       int64_t copy = 0;
       for (size_t dim = 0; dim < tensor.in_front; ++dim) {
@@ -203,7 +203,7 @@ void will_read_filled_rows(const stored::TensorSource& source, const FilledTenso
     const auto hint = [&](const mesh::Extent& own) {
       box.offset.front() = own.offset;
       box.shape.front() = own.size;
-      source.will_read(part.hub, box);
+      source.prefetch(part.hub, box);
     };
     if (part.rows.is_whole()) return hint(taken);
     for (const mesh::Extent& held : part.rows.held_in(taken)) hint(held);

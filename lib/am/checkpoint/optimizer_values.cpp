@@ -55,7 +55,7 @@ struct Entry {
   WriteValue value;
 };
 
-// Of a group of parameters that are updated alike; keys and types as in torch.optim of 2.11.
+// Entries of one parameter group; keys and types as in torch.optim of PyTorch 2.11.
 std::vector<Entry> entries_of(const SavedOptimizer& optimizer, bool orthogonalized, bool decays) {
   const config::OptimizerSection& section = optimizer.section;
   const double decay = decays ? section.weight_decay : 0.0;
@@ -94,7 +94,7 @@ std::vector<Entry> entries_of(const SavedOptimizer& optimizer, bool orthogonaliz
 
 class ValuesBuilder {
  public:
-  ValuesBuilder(const SavedOptimizer& optimizer, const planner::Layout& layout)
+  ValuesBuilder(const SavedOptimizer& optimizer, const layout::Layout& layout)
       : optimizer_(optimizer), layout_(layout) {}
 
   OptimizerValues build() && {
@@ -111,7 +111,7 @@ class ValuesBuilder {
  private:
   std::vector<std::string> names_of(bool orthogonalized, bool decays) const {
     std::vector<std::string> names;
-    for (const planner::ParameterLayout& each : layout_.parameters) {
+    for (const layout::ParameterLayout& each : layout_.parameters) {
       if (each.trainable && each.orthogonalized == orthogonalized && each.decays == decays) {
         names.push_back(each.name);
       }
@@ -170,14 +170,14 @@ class ValuesBuilder {
   }
 
   const SavedOptimizer& optimizer_;
-  const planner::Layout& layout_;
+  const layout::Layout& layout_;
   OptimizerValues result_;
   std::map<std::string, uint32_t> places_;  // of archives
 };
 
 }  // namespace
 
-OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const planner::Layout& layout) {
+OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const layout::Layout& layout) {
   return ValuesBuilder(optimizer, layout).build();
 }
 

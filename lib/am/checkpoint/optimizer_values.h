@@ -1,9 +1,9 @@
-// What torch.optim keeps in its param_groups, of a plan's optimizer: the values that stock PyTorch
-// asks of a checkpoint beside tensors, under both of its names for each.
+// Values of torch.optim's param_groups for a plan's optimizer, which PyTorch requires in a
+// checkpoint besides tensors, under both of PyTorch's names for each.
 //
 //   optim.param_groups.0.betas                              get_optimizer_state_dict
 //   optim.param_groups.model.norm.weight.betas              the same, flattened
-//   optim.state.model.norm.weight.step                      a tensor without dims, float32
+//   optim.state.model.norm.weight.step                      float32 tensor without dims
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@
 
 #include "am/config/plan.h"
 #include "am/formats/dcp_metadata.h"
-#include "am/planner/layout.h"
+#include "am/layout/layout.h"
 
 namespace am::checkpoint {
 
-// An optimizer as it is saved.
+// Settings and progress of an optimizer to save.
 struct SavedOptimizer {
   config::OptimizerSection section;
   double lr = 0.0;    // of the last step
-  int64_t steps = 0;  // that updated
+  int64_t steps = 0;  // number of updates
 };
 
-// The values' archives, each once, and the entries that name them.
+// Distinct archives of the values, and the entries that refer to them.
 struct OptimizerValues {
   std::vector<std::string> slices;
-  std::vector<formats::DcpValue> values;    // slice.file: the index of its archive in `slices`
-  std::vector<formats::DcpTensor> tensors;  // each one chunk, whose slice.file is the same
+  std::vector<formats::DcpValue> values;    // slice.file: index of the archive in `slices`
+  std::vector<formats::DcpTensor> tensors;  // one chunk each; slice.file as in `values`
 };
 
-OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const planner::Layout& layout);
+OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const layout::Layout& layout);
 
 }  // namespace am::checkpoint

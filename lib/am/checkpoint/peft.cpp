@@ -13,6 +13,7 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
+#include "am/frameworks/open_weights.h"
 #include "am/stored/adapter_config.h"
 #include "am/stored/fit.h"
 #include "am/stored/hub_names.h"
@@ -40,7 +41,8 @@ const model::ModuleSpec& module_of(const model::Inventory& inventory,
   return *module;
 }
 
-// All have one.
+// Returns the adapter's settings, which are the same for all modules. Throws Error(kUsage) if the
+// model has no adapters.
 model::AdapterSpec adapter_of(const model::Inventory& inventory) {
   for (const model::ParameterSpec& parameter : inventory.parameters) {
     if (parameter.adapter != AdapterPart::kNone) return *module_of(inventory, parameter).adapter;
@@ -63,7 +65,7 @@ void check_tensors(const model::Inventory& inventory, const stored::TensorSource
     }
   }
   for (const stored::StoredTensor& stored : named.tensors()) {
-    // PEFT copies an embedding or a head beside its adapter.
+    // PEFT also stores a copy of an embedding or head that has an adapter.
     const bool copy = stored.name.find(".base_layer.") != std::string::npos;
     if (wanted.count(stored.name) == 0 && !copy) {
       wrong.push_back(cat("the model has no place for ", stored.name));
@@ -82,7 +84,7 @@ void check_tensors(const model::Inventory& inventory, const stored::TensorSource
 
 struct Targets {
   std::vector<std::string> names;     // of modules with an adapter
-  std::set<std::string> also_others;  // last components that modules without one have too
+  std::set<std::string> also_others;  // last components of the names of modules without one
 };
 
 Targets targets_of(const model::Inventory& inventory) {
@@ -98,7 +100,8 @@ Targets targets_of(const model::Inventory& inventory) {
   return targets;
 }
 
-// The ends of their names where nothing else ends so, else whole names: PEFT adapts all that match.
+// Returns the last components of the adapted modules' names, or their full names if another module
+// ends with one of these components: PEFT adapts all modules that match.
 Json target_modules(const model::Inventory& inventory) {
   const Targets targets = targets_of(inventory);
   std::set<std::string> ends;
@@ -128,10 +131,10 @@ void load_adapter(parallel::ParallelModel& model, const fs::path& path) {
   if (const fs::path config = folder / kConfig; fs::exists(config)) {
     stored::check_adapter_config(read_file(config), config.string(), ours);
   }
-  const auto source = stored::open_tensor_source(file);
+  const auto source = frameworks::open_tensor_source(file);
   const stored::HubNames named(*source, inventory);
   check_tensors(inventory, named);
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
     if (inventory.find(owned.name)->adapter == AdapterPart::kNone) return;
     read(named, owned.name, owned.box, owned.value);
   });

@@ -17,7 +17,7 @@ namespace am::checkpoint {
 
 namespace {
 
-// In the order of the box, in host memory: the tensor's own where it is that already.
+// Returns the values contiguous and on the host; without a copy if they already are.
 at::Tensor dense(const at::Tensor& value) { return value.detach().contiguous().cpu(); }
 
 }  // namespace
@@ -30,7 +30,7 @@ RankFile::RankFile(const std::string& save_id, int64_t rank, std::vector<SavedBo
   index_.save_id = save_id;
   bytes_ = label_.size();
   std::map<std::string_view, size_t> tensors;
-  std::vector<std::pair<size_t, size_t>> places;  // a part's tensor, and the box's number there
+  std::vector<std::pair<size_t, size_t>> places;  // by part: its tensor's index, and its box's
   parts_.reserve(boxes.size());
   for (SavedBox& saved : boxes) {
     std::string dtype = tensor::dtype_name(saved.value.scalar_type());

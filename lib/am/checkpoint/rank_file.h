@@ -1,13 +1,13 @@
-// What one rank writes of a checkpoint: a file of slices that torch.distributed.checkpoint loads,
-// each tensor's values at a multiple of 4 KiB.
+// File that one rank writes of a checkpoint: slices that torch.distributed.checkpoint loads, each
+// tensor's values at a multiple of 4 KiB.
 //
 //   RankFile file(save_id, rank, boxes);
-//   file.write(folder);                  // straight from the tensors
-//   file.stage(memory);                  // or a copy of all of it, which can be written later,
+//   file.write(folder);                  // directly from the tensors
+//   file.stage(memory);                  // or copies everything, to be written later,
 //   file.write_staged(folder, memory);   // while the tensors change
-//   const ShardIndex index = file.index();
+//   const run_folder::ShardIndex index = file.index();
 //
-// Where everything lies in the file is known before a byte is written.
+// All offsets in the file are known before it is written.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,6 @@
 
 namespace am::checkpoint {
 
-// A part of a tensor, and its values.
 struct SavedBox {
   std::string name;
   Shape shape;  // of the whole tensor
@@ -34,22 +33,22 @@ struct SavedBox {
 
 class RankFile {
  public:
-  // `values`: archives of torch.save that stand behind the tensors, whole.
+  // `values`: complete archives of torch.save, which follow the tensors in the file.
   RankFile(const std::string& save_id, int64_t rank, std::vector<SavedBox> boxes,
            std::vector<std::string> values = {});
 
   const std::string& name() const { return name_; }
   uint64_t bytes() const { return bytes_; }
-  // Where values[i] stands.
+  // Slices of `values`, in order.
   const std::vector<formats::DcpSlice>& value_slices() const { return value_slices_; }
 
   // Throws Error(kIo).
   void write(const std::filesystem::path& folder);
-  // `memory`: bytes() of it, from allocate_aligned().
+  // `memory`: at least bytes() bytes, aligned as by allocate_aligned().
   void stage(std::span<std::byte> memory) const;
   void write_staged(const std::filesystem::path& folder, std::span<const std::byte> memory);
 
-  // Of the file after it was written: this is where its checksums are made.
+  // Index of the file. Its checksums are set by write() and write_staged().
   const run_folder::ShardIndex& index() const { return index_; }
 
  private:

@@ -1,4 +1,4 @@
-// Stored tensors read into libtorch's.
+// Reads stored tensors into libtorch tensors.
 //
 //   at::Tensor slice = at::empty({512, 4096}, at::kBFloat16);
 //   read(*source, "model.embed_tokens.weight", {{1024, 0}, {512, 4096}}, slice);
@@ -13,10 +13,10 @@
 namespace am::checkpoint {
 
 // Copies the box of the named tensor into `out` ([box.shape], any dtype and device: values are
-// converted, a few MiB at a time). Throws what TensorSource::read throws.
+// converted, a few MiB at a time). Throws the errors of TensorSource::read.
 void read(const stored::TensorSource& source, std::string_view name, const mesh::Box& box,
           const at::Tensor& out);
-// The whole tensor in its stored dtype. Throws Error(kFormat) when there is none of that name.
+// Returns the whole tensor in its stored dtype. Throws Error(kFormat) if no tensor has that name.
 at::Tensor read_all(const stored::TensorSource& source, std::string_view name);
 
 }  // namespace am::checkpoint

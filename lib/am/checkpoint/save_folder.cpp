@@ -1,6 +1,5 @@
 #include "am/checkpoint/save_folder.h"
 
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -48,6 +47,19 @@ void add_optimizer(formats::DcpMetadata& metadata, const Publication& publicatio
   }
 }
 
+int64_t parts_of(const run_folder::ShardIndex& index) {
+  size_t parts = 0;
+  for (const run_folder::IndexedTensor& tensor : index.tensors) parts += tensor.boxes.size();
+  return static_cast<int64_t>(parts);
+}
+
+std::string metadata_bytes(const Publication& publication, const run_folder::ShardIndex& index) {
+  formats::DcpMetadata metadata = dcp_metadata_of(index);
+  add_aliases(metadata, publication.aliases);
+  add_optimizer(metadata, publication);
+  return formats::dcp_metadata_bytes(metadata);
+}
+
 }  // namespace
 
 fs::path partial_folder(const fs::path& folder) {
@@ -60,7 +72,8 @@ void begin_folder(const fs::path& folder) {
   fs::create_directories(partial);
 }
 
-// It appears whole, and need not outlive a crash: rank 0 reads and removes it.
+// Written atomically by a rename. Without fsync, because the report need not survive a crash: rank
+// 0 reads and removes it.
 void write_report(const fs::path& folder, int64_t rank, const run_folder::ShardIndex& index) {
   const fs::path path = partial_folder(folder) / report_name(rank);
   const fs::path unfinished = path.string() + ".new";
@@ -68,11 +81,9 @@ void write_report(const fs::path& folder, int64_t rank, const run_folder::ShardI
   fs::rename(unfinished, path);
 }
 
-bool all_have_reported(const fs::path& folder, int64_t world_size) {
-  for (int64_t rank = 0; rank < world_size; ++rank) {
-    if (!fs::exists(partial_folder(folder) / report_name(rank))) return false;
-  }
-  return true;
+int64_t first_unreported(const fs::path& folder, int64_t rank, int64_t world_size) {
+  while (rank < world_size && fs::exists(partial_folder(folder) / report_name(rank))) ++rank;
+  return rank;
 }
 
 void publish(const Publication& publication) {
@@ -82,20 +93,19 @@ void publish(const Publication& publication) {
     reports.push_back(run_folder::read_shard_index(partial / report_name(rank)));
   }
   const run_folder::ShardIndex index = run_folder::merge(std::move(reports));
-  formats::DcpMetadata metadata = dcp_metadata_of(index);
-  add_aliases(metadata, publication.aliases);
-  add_optimizer(metadata, publication);
   for (int64_t rank = 0; rank < publication.info.world_size; ++rank) {
     fs::remove(partial / report_name(rank));
   }
+  const bool with_metadata =
+      publication.metadata_parts == 0 || parts_of(index) <= publication.metadata_parts;
   const std::string index_text = run_folder::to_json_text(index);
-  const std::string metadata_bytes = formats::dcp_metadata_bytes(metadata);
+  const std::string metadata = with_metadata ? metadata_bytes(publication, index) : "";
   const std::string info_text = run_folder::to_json_text(publication.info);
-  const std::array<NewFile, 5> files = {{{"plan.toml", publication.plan_toml},
-                                         {"config.json", publication.config},
-                                         {run_folder::kIndexFile, index_text},
-                                         {formats::kDcpMetadataFile, metadata_bytes},
-                                         {run_folder::kInfoFile, info_text}}};
+  std::vector<NewFile> files = {{"plan.toml", publication.plan_toml},
+                                {"config.json", publication.config},
+                                {run_folder::kIndexFile, index_text}};
+  if (with_metadata) files.push_back({formats::kDcpMetadataFile, metadata});
+  files.push_back({run_folder::kInfoFile, info_text});
   write_new_files(partial, files);
   run_folder::publish(partial, publication.folder);
 }

@@ -1,11 +1,11 @@
-// How a checkpoint's folder comes to be, beside its data files: each rank reports what it has
-// written, in a file of its own, and rank 0 makes of the reports the index, the `.metadata` that
-// torch.distributed.checkpoint reads, and the marker, and gives the folder its name.
+// Publication of a checkpoint's folder once the data files are written. Each rank reports its data
+// file in a report file; rank 0 makes of the reports the index, the `.metadata` that
+// torch.distributed.checkpoint reads, and the marker, and renames the folder.
 //
 //   step-100.tmp/__3_0.distcp    a rank's data
-//   step-100.tmp/report-3.json   that it is on the disk: a part of index.json
+//   step-100.tmp/report-3.json   its part of index.json; written when the data is on the disk
 //
-// No message passes between ranks, so that this may happen while they train.
+// Ranks exchange no messages, so this can overlap with training.
 #pragma once
 
 #include <filesystem>
@@ -18,30 +18,34 @@
 
 namespace am::checkpoint {
 
-// Of a save; on rank 0.
+// Inputs of publish(), on rank 0.
 struct Publication {
   std::filesystem::path folder;  // checkpoints/step-N
   run_folder::CheckpointInfo info;
   std::string plan_toml;
+  int64_t metadata_parts = 0;                   // checkpoint.metadata_parts
   std::string config;                           // the model's config.json
-  OptimizerValues optimizer;                    // its slices stand in rank 0's file
-  std::vector<formats::DcpSlice> value_slices;  // there, by slice
-  std::map<std::string, std::string> aliases;   // a tied head's name, and whose values it has
+  OptimizerValues optimizer;                    // its slices are in rank 0's file
+  std::vector<formats::DcpSlice> value_slices;  // places of these in the file, by slice
+  std::map<std::string, std::string> aliases;   // tied head -> the parameter with its values
 };
 
 // "step-100.tmp"
 std::filesystem::path partial_folder(const std::filesystem::path& folder);
-// An empty one. Throws filesystem_error.
+// Makes an empty partial folder. Throws filesystem_error.
 void begin_folder(const std::filesystem::path& folder);
-// After the rank's file was written.
+// Writes the rank's report, its index; call it after the rank's data file is written.
 void write_report(const std::filesystem::path& folder, int64_t rank,
                   const run_folder::ShardIndex& index);
-// Whether every rank has reported.
-bool all_have_reported(const std::filesystem::path& folder, int64_t world_size);
-// Once they have. Throws Error, filesystem_error; then the folder has its partial name still.
+// Returns the first rank >= `rank` that has not reported; world_size if all have. Called with its
+// last result, it looks for each report once.
+int64_t first_unreported(const std::filesystem::path& folder, int64_t rank, int64_t world_size);
+// Publishes the folder; requires that all ranks have reported. Throws Error, filesystem_error; then
+// the folder still has its partial name.
 void publish(const Publication& publication);
 
-// What torch.distributed.checkpoint is told of an index's tensors: parameters as "model.NAME".
+// Returns torch.distributed.checkpoint's metadata of an index's tensors: parameters as
+// "model.NAME".
 formats::DcpMetadata dcp_metadata_of(const run_folder::ShardIndex& index);
 
 }  // namespace am::checkpoint

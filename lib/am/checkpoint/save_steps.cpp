@@ -21,14 +21,14 @@ std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
   std::vector<SavedBox> boxes;
   std::vector<run_folder::HeldBox> held;
   std::vector<int64_t> replica;
-  const auto add = [&](const std::string& name, const parallel::OwnedParameter& parameter,
+  const auto add = [&](const std::string& name, const parallel::LocalParameter& parameter,
                        const at::Tensor& value) {
     if (parameter.replicas == 0 || value.numel() == 0) return;
     boxes.push_back({name, parameter.shape, parameter.box, value});
     held.push_back({static_cast<int64_t>(value.nbytes()), parameter.replicas, parameter.holders});
     replica.push_back(parameter.replica);
   };
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
     add(owned.name, owned, owned.value);
   });
   for (const StateTensor& each : states) add(each.key, *each.parameter, each.value);
@@ -42,7 +42,7 @@ std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
 
 namespace {
 
-// The head's weight where it is the embedding's, under which name PyTorch's modules have it too.
+// Returns the name of a tied head's weight and the embedding's: PyTorch's modules have both names.
 std::map<std::string, std::string> aliases_of(const model::Inventory& inventory) {
   if (!inventory.tied_lm_head) return {};
   return {{cat(inventory.names.head, ".weight"),
@@ -58,6 +58,7 @@ SaveSteps::SaveSteps(fs::path folder, const SavedState& state, parallel::Paralle
   publication_.folder = folder_;
   publication_.info = state.info;
   publication_.plan_toml = state.plan_toml;
+  publication_.metadata_parts = state.metadata_parts;
   publication_.config = model.config().text;
   publication_.info.save_id = world_.broadcast_text(is_first() ? unique_id() : "");
   publication_.aliases = aliases_of(model.layout().inventory);
@@ -76,8 +77,9 @@ SaveSteps::SaveSteps(fs::path folder, const SavedState& state, parallel::Paralle
 
 void SaveSteps::report() const { write_report(folder_, world_.index(), file_->index()); }
 
-bool SaveSteps::all_have_reported() const {
-  if (checkpoint::all_have_reported(folder_, world_.size())) return true;
+bool SaveSteps::all_have_reported() {
+  unreported_ = first_unreported(folder_, unreported_, world_.size());
+  if (unreported_ == world_.size()) return true;
   require_place_();
   if (fs::exists(partial_folder(folder_))) return false;
   throw Error(ErrorKind::kIo,
@@ -95,7 +97,7 @@ void SaveSteps::clean() const {
     require_place_();
     fs::remove_all(partial_folder(folder_));
   } catch (const std::exception&) {
-    // Not ours any more, or as broken as what is cleaned up after.
+    // The folder is no longer the job's, or its disk fails: the error of the save itself matters.
   }
 }
 

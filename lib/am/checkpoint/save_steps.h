@@ -14,8 +14,8 @@
 
 namespace am::checkpoint {
 
-// This rank's boxes: parameters first, then optimizer state; without empty ones, and of those that
-// other ranks hold too those that fall to this one.
+// Returns the boxes that this rank writes: parameters first, then optimizer state; without empty
+// ones, and of replicated boxes only those assigned to this rank.
 std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
                                     const std::vector<StateTensor>& states);
 
@@ -29,15 +29,15 @@ class SaveSteps {
   RankFile& file() { return *file_; }
   const std::filesystem::path& folder() const { return folder_; }
   int64_t world_size() const { return world_.size(); }
-  // After the file was written.
+  // To call after the file was written.
   void report() const;
-  // On rank 0: whether all have reported. Throws Error(kIo) where nobody can any more, as the
-  // partial folder is gone.
-  bool all_have_reported() const;
+  // On rank 0: whether all have reported. Throws Error(kIo) if the partial folder is gone, because
+  // then no rank can report.
+  bool all_have_reported();
   // On rank 0, when all have reported.
   void publish() const;
   void clean() const;
-  // Runs `body` on every rank; what it did not come to leaves no partial folder.
+  // Runs `body` on every rank as a collective_step; a failure removes the partial folder.
   void collective(const std::function<void()>& body) const;
 
  private:
@@ -46,6 +46,7 @@ class SaveSteps {
   std::function<void()> require_place_;
   Publication publication_;
   std::optional<RankFile> file_;
+  int64_t unreported_ = 0;  // ranks below it have reported
 };
 
 }  // namespace am::checkpoint

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 
 #include "am/base/error.h"
 #include "am/base/fault.h"
@@ -12,12 +13,17 @@
 #include "am/base/number.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
+#include "am/checkpoint/collective_step.h"
+#include "am/checkpoint/own_part.h"
 #include "am/checkpoint/peft.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/formats/weight_files.h"
+#include "am/frameworks/open_weights.h"
 #include "am/mesh/indices.h"
+#include "am/run_folder/data_files.h"
 #include "am/stored/fit.h"
 #include "am/stored/hub_names.h"
+#include "am/tensor/gpu_kernels.h"
 #include "am/tensor/parallel_for.h"
 
 namespace am::checkpoint {
@@ -26,11 +32,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Fills a float32 tensor of the box's shape with values of the global indices that it has:
-// `fill(out, first, count)` runs along the last dim, which are contiguous in both; on all threads.
+// Returns a float32 tensor of the box's shape, filled according to the elements' global indices, on
+// all threads. `fill(out, first, count)` fills a run along the last dim, whose elements are
+// contiguous both in `out` and in global indices from `first` on.
 template <typename Fill>
-at::Tensor drawn(const Shape& shape, mesh::Box box, const Fill& fill) {
-  if (fault::is_planted(fault::Fault::kInitLocal)) box.offset.assign(box.offset.size(), 0);
+at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
   at::Tensor out = at::empty(box.shape, at::kFloat);
   const size_t dims = shape.size();
   const int64_t run = dims == 0 ? 1 : box.shape[dims - 1];
@@ -46,14 +52,29 @@ at::Tensor drawn(const Shape& shape, mesh::Box box, const Fill& fill) {
   return out;
 }
 
+// Draws a parameter's values, on its own GPU where a kernel can, with the same bits on the host
+// otherwise.
+template <typename Stream, typename Fill>
+void draw(const parallel::LocalParameter& owned, const Stream& stream, float scale,
+          const Fill& fill) {
+  mesh::Box box = owned.box;
+  if (fault::is_planted(fault::Fault::kInitLocal)) box.offset.assign(box.offset.size(), 0);
+  at::Tensor value = owned.value;
+  const tensor::Draws draws = {stream.key(), stream.stream(), std::is_same_v<Stream, NormalStream>,
+                               scale};
+  const tensor::GpuKernels* gpu = tensor::gpu_kernels(value);
+  if (gpu != nullptr && gpu->draw(value, owned.shape, box, draws)) return;
+  value.copy_(drawn(owned.shape, box, fill));
+}
+
 const model::ParameterSpec& spec_of(const parallel::ParallelModel& model, const std::string& name) {
   const auto* spec = model.layout().inventory.find(name);
   AM_ASSERT(spec != nullptr, cat("the inventory lacks ", name));
   return *spec;
 }
 
-// A checkpoint may spell out a tied head. transformers would then use both; our model has one, so
-// they must agree.
+// A checkpoint may store a tied head separately. transformers would then use both tensors; this
+// model has only one, so they must be equal.
 void check_tied_head(const parallel::ParallelModel& model, const stored::TensorSource& source) {
   const model::Inventory& inventory = model.layout().inventory;
   const std::string head_name = cat(inventory.names.head, ".weight");
@@ -77,7 +98,7 @@ namespace {
 void initialize_those(parallel::ParallelModel& model, int64_t seed,
                       const std::function<bool(const model::ParameterSpec&)>& which) {
   const at::NoGradGuard no_grad;
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
     const model::ParameterSpec& spec = spec_of(model, owned.name);
     if (!which(spec)) return;
     at::Tensor value = owned.value;
@@ -91,28 +112,28 @@ void initialize_those(parallel::ParallelModel& model, int64_t seed,
       case model::Init::kNormal: {
         const NormalStream stream(static_cast<uint64_t>(seed), owned.name);
         const auto stddev = static_cast<float>(model.config().initializer_range);
-        value.copy_(drawn(owned.shape, owned.box, [&](float* out, int64_t first, int64_t count) {
+        draw(owned, stream, stddev, [&](float* out, int64_t first, int64_t count) {
           stream.fill(out, first, count, 0.0F, stddev);
-        }));
+        });
         break;
       }
       case model::Init::kFanIn: {
         const UniformStream stream(static_cast<uint64_t>(seed), owned.name);
         const auto bound = static_cast<float>(1.0 / std::sqrt(as_double(owned.shape.back())));
-        value.copy_(drawn(owned.shape, owned.box, [&](float* out, int64_t first, int64_t count) {
+        draw(owned, stream, bound, [&](float* out, int64_t first, int64_t count) {
           stream.fill(out, first, count, bound);
-        }));
+        });
         break;
       }
     }
   });
 }
 
-// In the middle of the first parameter of which this rank has what another one has too.
+// Fault injection: flips a sign in the middle of the first box that this rank holds as a replica.
 void flip_sign_in_copy(parallel::ParallelModel& model) {
   const at::NoGradGuard no_grad;
   bool done = false;
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
     if (done || owned.first_replica || owned.box.numel() == 0) return;
     at::Tensor value = owned.value;
     value.view({-1})[owned.box.numel() / 2].neg_();
@@ -131,8 +152,8 @@ void load(parallel::ParallelModel& model, const stored::TensorSource& source) {
   const stored::HubNames named(source, model.layout().inventory);
   stored::check_fit(model.layout(), model.config(), named);
   check_tied_head(model, named);
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
-    // What is not there is an adapter's.
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
+    // Only adapters may be missing.
     if (named.find(owned.name) != nullptr) read(named, owned.name, owned.box, owned.value);
   });
 }
@@ -142,14 +163,33 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
   if (weights == "none") return std::nullopt;
   if (weights != "auto") return plan.resolve(weights);
   const fs::path folder = folder_of(plan.resolve(plan.model.path));
-  if (stored::is_tensor_source(folder) && !stored::is_pickled_source(folder)) return folder;
+  if (frameworks::is_tensor_source(folder) && !frameworks::is_pickled_source(folder)) return folder;
   const std::string pickled = formats::weight_files(folder).pickled;
   if (pickled.empty()) return std::nullopt;
   throw Error(ErrorKind::kPlan,
               cat((folder / pickled).string(), ": weights = \"auto\" reads no pickled weights"),
               cat("model.weights = \"", folder.string(),
-                  "\" reads them; model.weights = \"none\" begins anew"));
+                  "\" reads them; model.weights = \"none\" initialises the model"));
 }
+
+namespace {
+
+// Opens the weights; of am-run's checkpoints, which have a file per rank, each rank opens only the
+// part that it reads.
+std::unique_ptr<stored::TensorSource> open_weights(parallel::ParallelModel& model,
+                                                   const fs::path& path) {
+  if (!run_folder::is_checkpoint(path)) return frameworks::open_tensor_source(path);
+  const runtime::Group& world = model.mesh().group("world");
+  collective_step(
+      world, [] {},
+      [&] {
+        if (world.index() != 0) return;
+        run_folder::require_complete(path, run_folder::read_checkpoint_info(path));
+      });
+  return open_own_part(path, model);
+}
+
+}  // namespace
 
 std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan) {
   const auto path = weights_path(plan);
@@ -157,7 +197,7 @@ std::string load_or_initialize(parallel::ParallelModel& model, const config::Pla
   if (path) {
     initialize_those(model, plan.model.seed,
                      [](const auto& spec) { return spec.adapter != model::AdapterPart::kNone; });
-    const auto source = stored::open_tensor_source(*path);
+    const auto source = open_weights(model, *path);
     load(model, *source);
     const std::string note = source->note();
     done = cat("loaded from ", path->string(), note.empty() ? "" : cat(" (", note, ")"));

@@ -17,7 +17,7 @@ namespace am::compat {
 
 namespace {
 
-// SIGINT has no effect while one of these lives; the handler that was there returns with the last.
+// Ignores SIGINT while an instance exists; the last one restores the previous handler.
 class SigintIgnored {
  public:
   SigintIgnored() {
@@ -40,8 +40,8 @@ class SigintIgnored {
   inline static struct sigaction previous_ = {};
 };
 
-// Those that live, so that the ones that outlast main (on the stack of a thread that calls exit, or
-// leaked) leave their jobs too. Never destroyed: it is used at exit.
+// Existing objects, so that those that outlive main (on the stack of a thread that calls exit, or
+// leaked) leave their jobs too. Never destroyed, because it is used at exit.
 struct Living {
   std::mutex mutex;
   std::vector<Distributed*> all;
@@ -105,25 +105,26 @@ void Distributed::join(const launch::RankEnvironment& here, const runtime::World
   c10::intrusive_ptr<c10d::Store> store;
   if (here.world_size > 1) {
     const auto waiting = [&](const std::string& reason) {
-      log(LogLevel::kWarning, cat("rank ", here.rank, " waits for the job at ", here.master_addr,
-                                  ":", here.master_port, ": ", reason));
+      log(LogLevel::kWarning, runtime::waiting_text(here, reason));
     };
     if (!store_) {
       store_ = runtime::connect_store(here, options.timeout,
                                       options.waiting ? options.waiting : waiting);
     }
     store_->setTimeout(options.timeout);
-    // What ranks leave behind in the store is not met again when they join again.
-    store = c10::make_intrusive<c10d::PrefixStore>(cat("join/", joins_++), store_);
+    // A later join has a prefix of its own, so that it does not find the keys of an earlier one.
+    store = store_;
+    if (joins_ > 0) store = c10::make_intrusive<c10d::PrefixStore>(cat("join/", joins_), store_);
+    ++joins_;
   }
   world_ = runtime::World::meet_in(here, std::move(store), options);
 }
 
-// The functions above read torchrun's names; under Slurm and MPI the ranks get them here.
+// The functions above read torchrun's variables, which Slurm and MPI do not set.
 void Distributed::export_variables(const launch::RankEnvironment& here) {
   if (here.launcher == "torchrun" || here.launcher == "local") return;
   launch::TorchrunOptions options;
-  options.omp_num_threads_given = true;  // the scheduler knows better how many cores are ours
+  options.omp_num_threads_given = true;  // keeps the scheduler's number of cores
   for (const auto& [name, value] : launch::torchrun_variables(here, options)) {
     set_variable(variables_, name, value);
   }
@@ -140,7 +141,7 @@ void Distributed::leave() {
     try {
       hook();
     } catch (const std::exception& error) {
-      // The connections must be closed all the same.
+      // The connections must be closed nevertheless.
       log(LogLevel::kWarning, cat(what, " failed: ", first_line(error)));
     }
   }

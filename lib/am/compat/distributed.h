@@ -1,9 +1,9 @@
-// What torch.distributed and os.environ keep in globals, as a value: whether this rank has joined a
-// job, and the environment variables that say which rank it is.
+// The global state of torch.distributed and os.environ as an object: whether this rank has joined a
+// job, and the environment variables that identify the rank.
 //
-// The functions that OLMo-core's and NeMo AutoModel's users know take it as their first argument:
-// distributed_utils.h, init_utils.h, utils.h, first_rank_per_node.h. Several can live in one
-// process, so a test can hold a whole job.
+// The functions with names from OLMo-core and NeMo AutoModel take it as their first argument:
+// distributed_utils.h, init_utils.h, utils.h, first_rank_per_node.h. Several can exist in one
+// process, so that a test can run a whole job.
 //
 //   Distributed dist;
 //   initialize_distributed(dist, "gloo");
@@ -30,7 +30,7 @@ using Log = std::function<void(LogLevel level, const std::string& message)>;
 
 class Distributed {
  public:
-  // `log` receives what the Python libraries log or print; absent: nobody.
+  // `log` receives the messages that the Python libraries log or print; empty: they are dropped.
   explicit Distributed(Variables variables = Variables::process(), Log log = {});
   Distributed(const Distributed&) = delete;
   Distributed& operator=(const Distributed&) = delete;
@@ -40,29 +40,29 @@ class Distributed {
   const Variables& variables() const { return variables_; }
   void log(LogLevel level, const std::string& message) const;
 
-  // Ranks of one process meet in this store instead of connecting to MASTER_ADDR:MASTER_PORT.
+  // Makes ranks of one process meet in this store instead of connecting to MASTER_ADDR:MASTER_PORT.
   void meet_in(c10::intrusive_ptr<c10d::Store> store) { store_ = std::move(store); }
 
   bool is_initialized() const { return world_.has_value(); }
-  // Only while initialized.
+  // Requires is_initialized().
   const runtime::World& world() const;
 
-  // Which rank the variables make this process; nothing when they name no launcher. Throws
-  // Error(kUsage) for variables that are wrong or missing.
+  // Returns this process's rank according to the variables; nothing if they indicate no launcher.
+  // Throws Error(kUsage) for wrong or missing variables.
   std::optional<launch::RankEnvironment> detect() const;
 
-  // Collective: joins the job of the variables; where Slurm's or MPI's describe it, sets torchrun's
-  // beside them. Throws Error(kUsage) for variables that are wrong or
-  // missing, otherwise as World::connect.
+  // Collective: joins the job that the variables describe; for Slurm's or MPI's variables, also
+  // sets torchrun's. Throws Error(kUsage) for wrong or missing variables, otherwise what
+  // World::connect throws.
   void join(const runtime::WorldOptions& options);
-  // The same as this rank, whatever the variables say.
+  // Joins as the given rank, whatever the variables say.
   void join(const launch::RankEnvironment& here, const runtime::WorldOptions& options);
-  // Joins a world that the caller has made.
+  // Joins an existing world.
   void join(runtime::World world);
-  // Runs the hooks and leaves the job; nothing when it is not joined and no hook is left.
+  // Runs the hooks and leaves the job; does nothing if it is not joined and no hooks are left.
   void leave();
-  // Called before the connections are closed, newest first, once; whether they throw or not. An
-  // expert-parallel buffer is freed in one.
+  // Registers a hook that is called once before the connections are closed, newest first, even if
+  // other hooks throw. Used, for example, to free an expert-parallel buffer.
   void before_leaving(std::string what, std::function<void()> hook);
 
  private:
@@ -70,17 +70,17 @@ class Distributed {
 
   Variables variables_;
   Log log_;
-  c10::intrusive_ptr<c10d::Store> store_;  // outlives the job: rank 0 may be its server
+  c10::intrusive_ptr<c10d::Store> store_;  // must outlive the job, since rank 0 may be its server
   int64_t joins_ = 0;
   std::optional<runtime::World> world_;
   std::vector<std::pair<std::string, std::function<void()>>> hooks_;
 };
 
-// The environment's number; absent or empty: `otherwise`. Throws Error(kUsage) that names the
-// variable when it is no whole number.
+// Returns a variable's integer value; `otherwise` if it is missing or empty. Throws Error(kUsage)
+// naming the variable if it is not an integer.
 int64_t integer_variable(const Variables& variables, const std::string& name, int64_t otherwise);
 
-// The group, or all ranks of an initialized job.
+// Returns the group, or all ranks of a joined job if it is null.
 const runtime::Group& group_or_world(const Distributed& distributed, const runtime::Group* group);
 
 }  // namespace am::compat

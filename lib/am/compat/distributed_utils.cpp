@@ -29,7 +29,7 @@ void set_variable(Distributed& dist, const std::string& name, const std::string&
   dist.log(result.warning ? LogLevel::kWarning : LogLevel::kInfo, result.message);
 }
 
-// One process that no launcher started, or one that says so.
+// Whether this is a single process: no launcher started it, or its variables say so.
 bool is_single_process(const Variables& variables) {
   const auto rank = variables.get("RANK");
   const auto world = variables.get("WORLD_SIZE");
@@ -64,7 +64,8 @@ void apply_host_profile(Distributed& dist, std::chrono::milliseconds timeout) {
   }
 }
 
-// A job of ranks that no launcher's variables describe (Slurm's or MPI's do) is nothing to make up.
+// Whether a launcher other than torchrun (Slurm, MPI) describes the job, so that no variables are
+// made up.
 bool other_launcher(const Variables& variables) {
   Diagnostics ignored;
   const auto here = launch::detect_environment(variables.lookup(), ignored);
@@ -86,8 +87,8 @@ at::Tensor own_copy(const at::Tensor& value, c10::Device device) {
       .contiguous();
 }
 
-// An object as one text for all ranks; one that cannot be written (bytes that are no UTF-8) as the
-// reason, so that the peers do not wait for it.
+// Serialises an object for all ranks; if it cannot be serialised (invalid UTF-8), sends the reason,
+// so that the peers do not wait.
 std::string pack(const Json& object) {
   try {
     return cat("=", object.dump());
@@ -107,7 +108,7 @@ Json unpack(const std::string& text) {
 
 void init_distributed(Distributed& dist, const InitDistributedOptions& options) {
   runtime::parse_backend(options.backend);
-  // Collectives must not hold the memory of their tensors longer than they run.
+  // Collectives should not hold their tensors' memory longer than they run.
   set_variable(dist, "TORCH_NCCL_AVOID_RECORD_STREAMS", "1");
   set_variable(dist, "TORCH_DIST_INIT_BARRIER", "1");
   if (is_single_process(dist.variables()) && !other_launcher(dist.variables())) {
@@ -243,7 +244,7 @@ std::string broadcast_bytes(const Distributed& dist, const std::string& bytes, i
 Json broadcast_object(const Distributed& dist, const Json& object, int64_t src,
                       const runtime::Group* group) {
   if (!is_distributed(dist)) return object;
-  const bool sends = get_rank(dist) == src;  // the others' objects are ignored
+  const bool sends = get_rank(dist) == src;  // other ranks' objects are ignored
   return unpack(broadcast_bytes(dist, sends ? pack(object) : std::string(), src, group));
 }
 
@@ -257,8 +258,8 @@ std::vector<Json> all_gather_object(const Distributed& dist, const Json& object,
   return objects;
 }
 
-// The shapes first; then every tensor flat, padded to the longest: one all-gather that every engine
-// has.
+// Gathers the shapes first, then all tensors flattened and padded to the longest, with one
+// all-gather, which every engine supports.
 std::vector<at::Tensor> all_gather(const Distributed& dist, const at::Tensor& tensor,
                                    const runtime::Group* group) {
   if (!is_distributed(dist)) return {tensor};
@@ -301,7 +302,7 @@ std::optional<std::vector<int64_t>> get_mesh_coordinates(const runtime::DeviceMe
 bool backend_supports_cuda(const Distributed& dist, const std::optional<std::string>& backend) {
   if (backend) return runtime::parse_backend(*backend).serves_gpus();
   if (is_distributed(dist)) return runtime::parse_backend(dist.world().backend()).serves_gpus();
-  return !runtime::why_no_cuda();  // not ATen: see Note [Load CUDA first]
+  return !runtime::why_no_cuda();  // does not call ATen: see Note [Load CUDA first]
 }
 
 bool backend_supports_cpu(const Distributed& dist, const std::optional<std::string>& backend) {
@@ -347,7 +348,7 @@ void run_in_rounds(const Distributed& dist, const std::function<void()>& f,
         message = cat("rank ", get_rank(dist), ": ", first_line(error));
       } catch (...) {
         own = std::current_exception();
-        message = cat("rank ", get_rank(dist), ": an exception that is no std::exception");
+        message = cat("rank ", get_rank(dist), ": an exception that is not a std::exception");
       }
     }
     barrier(dist, group);

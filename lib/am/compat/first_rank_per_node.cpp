@@ -17,7 +17,7 @@ struct Place {
   int64_t node = 0, local_rank = 0, rank = 0;
 };
 
-// Where every rank of the group is, by node, then by local rank.
+// Places of all ranks in the group, ordered by node, then by local rank.
 std::vector<Place> all_places(const Distributed& dist, const runtime::Group* group) {
   const auto& here = dist.world().environment();
   std::vector<Place> places;
@@ -46,7 +46,7 @@ FirstRankPerNode::FirstRankPerNode(Distributed& dist, std::chrono::milliseconds 
     connect(timeout, group);
     if (!first_) follow();
   } catch (...) {
-    if (joined_here_) destroy_global_state(dist_);  // no destructor will
+    if (joined_here_) destroy_global_state(dist_);  // no destructor will run
     throw;
   }
 }
@@ -77,7 +77,7 @@ void FirstRankPerNode::connect(std::chrono::milliseconds timeout, const runtime:
   if (first_) firsts_ = world.new_group(cat(name, "/first ranks"), firsts, options, "gloo");
 }
 
-// What failed on any node, one text for all: the first ranks tell each other, then their nodes.
+// Returns the failures on all nodes: first ranks exchange them, then broadcast them in their nodes.
 std::string FirstRankPerNode::settle(const std::string& failure) {
   left_ = true;
   if (!first_) return {};

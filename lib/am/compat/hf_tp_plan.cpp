@@ -33,14 +33,14 @@ constexpr std::array<Absent, 5> kAbsent = {{
     {"deepseek_v3", kLatent},
 }};
 
-// Where transformers says otherwise than the family's own plan. It gathers what a fused projection
-// gives, where ours cuts each part, and the heads that OLMo 2 normalises together; of Qwen2's
-// shared expert it says nothing. Phi's norms of heads are not in its plan; their gradients are
-// summed all the same (model/tp_plan.h).
+// Styles in which transformers differs from the family's own plan. transformers gathers the output
+// of fused projections, of which automesh shards each part, and the heads that OLMo 2 normalises
+// together; it has no styles for Qwen2's shared expert. Phi's norms of heads are not in its plan;
+// their gradients are summed nevertheless (model/tp_plan.h).
 struct OwnStyle {
   std::string_view family;
   std::string_view module;
-  std::optional<TpStyle> style;  // nothing: not in the plan
+  std::optional<TpStyle> style;  // empty: not in the plan
 };
 
 constexpr std::array<OwnStyle, 13> kOwnStyles = {{
@@ -74,7 +74,7 @@ model::TpPlan get_hf_tp_shard_plan(const model::ModelConfig& config) {
     if (absent.family != family) continue;
     throw Error(ErrorKind::kPlan,
                 cat("no Hugging Face tensor-parallel plan for ", family, ": ", absent.why),
-                "tp_plan = \"auto\" or a table of one's own, or tp_size = 1");
+                "tp_plan = \"auto\" or your own table, or tp_size = 1");
   }
   model::TpPlan plan;
   plan.source = cat("Hugging Face's plan of ", family);

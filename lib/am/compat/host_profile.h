@@ -1,6 +1,7 @@
-// Network tuning of hosts that are known by name, as data: which variables NCCL wants there.
+// Network settings of known hosts, as data: the variables that NCCL needs there.
 //
-// init_distributed (am/compat/distributed_utils.h) sets them, never over a value that is set.
+// Applied by init_distributed (am/compat/distributed_utils.h), which never overrides existing
+// values.
 #pragma once
 
 #include <chrono>
@@ -16,25 +17,25 @@ namespace am::compat {
 
 struct ProfileVariable {
   std::string_view name;
-  std::string_view value;  // "{timeout_ms}" stands for the collectives' timeout
+  std::string_view value;  // "{timeout_ms}" is replaced by the collectives' timeout
   bool several_nodes_only = false;
 };
 
 struct HostProfile {
   std::string_view name;
-  std::string_view variable;  // of the environment, that names the host
-  std::string_view contains;  // the profile applies where the variable's value contains this
+  std::string_view variable;  // environment variable that identifies the host
+  std::string_view contains;  // substring of the variable's value that selects the profile
   std::span<const ProfileVariable> variables;
 };
 
-// The known ones: OLMo-core's three clusters.
+// Known profiles: OLMo-core's three clusters.
 std::span<const HostProfile> host_profiles();
 
-// The first profile that fits these variables; null: none.
+// Returns the first profile that matches the variables, or null.
 const HostProfile* find_host_profile(const Variables& variables,
                                      std::span<const HostProfile> profiles = host_profiles());
 
-// What the profile sets on a job of `num_nodes`.
+// Returns the variables that the profile sets on a job of `num_nodes`.
 std::vector<std::pair<std::string, std::string>> profile_variables(
     const HostProfile& profile, int64_t num_nodes, std::chrono::milliseconds timeout);
 

@@ -11,7 +11,7 @@
 namespace am::compat {
 namespace {
 
-// The nearest known name, by its last part too: "LamaDecoderLayer".
+// Returns the nearest known name, also compared by its last component: "LamaDecoderLayer".
 std::optional<std::string> nearest_name(const std::string& path) {
   std::vector<std::string> candidates = model::layer_class_names();
   for (const std::string& full : model::layer_class_names()) {

@@ -7,8 +7,8 @@ namespace am::compat {
 
 namespace {
 
-// Before the job is joined: what torchrun's variable says; without torchrun's, what Slurm's or
-// MPI's do.
+// Value before the job is joined: from torchrun's variable; without torchrun's variables, from
+// Slurm's or MPI's.
 int64_t before_joining(const Distributed& dist, const std::string& variable,
                        int64_t launch::RankEnvironment::*detected, int64_t otherwise) {
   if (!dist.variables().get("RANK") && !dist.variables().get("WORLD_SIZE")) {
@@ -29,7 +29,7 @@ DistInfo initialize_distributed(Distributed& dist, const std::string& backend,
     const int64_t ranks = get_world_size_safe(dist);
     if (first) dist.log(LogLevel::kInfo, cat("> initializing a job of ", ranks, " ranks"));
     runtime::parse_backend(backend);
-    // One process talks to nobody: it needs the engine for its device alone.
+    // A single process has no peers: it needs an engine only for its device.
     const bool needed = ranks > 1 || backend_supports_cuda(dist);
     const runtime::WorldOptions options = {.timeout = timeout,
                                            .backend = needed ? backend : "gloo"};

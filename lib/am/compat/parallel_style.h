@@ -1,11 +1,11 @@
-// What a tensor-parallel style is in PyTorch: its class and the layouts of its input and output.
+// The PyTorch equivalent of a tensor-parallel style: class, and layouts of input and output.
 //
 //   translate_to_torch_parallel_style("colwise_rep");   // ColwiseParallel, Replicate -> Replicate
 //
 // NeMo AutoModel's function of this name returns PyTorch's object, knows the first six styles and
-// throws at Hugging Face's newer names, so that one such name makes a whole plan useless. Here
-// every name that a plan may use is known (model/tp_plan.h has the list), and a style that has no
-// class, a weight that stays whole and whose gradient is summed over tp, is a value and no hole.
+// throws for Hugging Face's newer names, so that one such name invalidates a whole plan. This
+// function accepts every name that a plan may use (model/tp_plan.h lists them). A style without a
+// class (a whole weight whose gradient is summed over tp) is a regular result.
 #pragma once
 
 #include <string_view>
@@ -17,15 +17,15 @@ namespace am::compat {
 
 struct TorchParallelStyle {
   model::TpStyle style = model::TpStyle::kColwise;
-  // "ColwiseParallel", "RowwiseParallel" or "SequenceParallel"; "" where PyTorch has none.
+  // "ColwiseParallel", "RowwiseParallel" or "SequenceParallel"; "" if PyTorch has none.
   std::string_view class_name;
-  // Of the activations, over tp; Shard(-1) cuts the features, Shard(1) the sequence. Without a
-  // class: whatever comes goes.
+  // Layouts of the activations over tp; Shard(-1) shards the features, Shard(1) the sequence.
+  // Without a class: unchanged.
   mesh::Placement input_layout;
   mesh::Placement output_layout;
 };
 
-// Throws Error(kUsage) that lists the legal names.
+// Throws Error(kUsage) listing the legal names.
 TorchParallelStyle translate_to_torch_parallel_style(std::string_view name);
 
 }  // namespace am::compat

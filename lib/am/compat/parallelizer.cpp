@@ -7,13 +7,13 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/config/strategy_codec.h"
-#include "am/planner/rules.h"
+#include "am/rules/check.h"
 
 namespace am::compat {
 namespace {
 
-// A plan that says what the mesh and the strategy say. ddp's replicas are all of dp; hybrid
-// sharding is fsdp2's.
+// Builds a plan from the mesh and the strategy. ddp replicates over all of dp; hybrid sharding
+// requires fsdp2.
 config::Plan plan_of(const mesh::MeshSizes& sizes, const config::DistributedConfig& strategy,
                      const std::string& dtype) {
   config::Plan plan;
@@ -31,7 +31,7 @@ config::Plan plan_of(const mesh::MeshSizes& sizes, const config::DistributedConf
   return plan;
 }
 
-// Sequences and batches come with forward(), so what the plan's defaults say of them is not meant.
+// Rules about sequences and batches, which come with forward(): the plan's defaults do not apply.
 bool is_of_batches(std::string_view rule) {
   return starts_with(rule, "seq.") || starts_with(rule, "batch.");
 }
@@ -57,7 +57,7 @@ std::unique_ptr<parallel::ParallelModel> parallelize(const model::ModelConfig& m
                                                      const config::DistributedConfig& strategy,
                                                      const std::string& dtype) {
   const mesh::MeshSizes& sizes = mesh.layout().sizes();
-  // What it returns is called as a model of whole sequences on one stage.
+  // The returned model is called with whole sequences on a single stage.
   if (sizes.pp > 1 || sizes.cp > 1) {
     throw Error(ErrorKind::kPlan,
                 cat("runtime.unsupported: these functions make no stages and cut no sequences; the "
@@ -67,7 +67,7 @@ std::unique_ptr<parallel::ParallelModel> parallelize(const model::ModelConfig& m
   }
   const config::Plan plan = plan_of(sizes, strategy, dtype);
   Diagnostics found;
-  const planner::CheckedPlan checked = planner::check_model(plan, model, found);
+  const rules::CheckedPlan checked = rules::check_model(plan, model, found);
   parallel::check_supported(plan, found);
   throw_errors(found);
   AM_ASSERT(checked.layout.has_value(), "a plan without errors has a layout");
@@ -113,7 +113,7 @@ int64_t zero_level_of(std::string_view sharding_strategy) {
     legal.emplace_back(name);
   }
   const auto near = nearest(sharding_strategy, legal);
-  throw Error(ErrorKind::kUsage, cat("\"", sharding_strategy, "\" is no sharding strategy"),
+  throw Error(ErrorKind::kUsage, cat("\"", sharding_strategy, "\" is not a sharding strategy"),
               cat(near ? cat("did you mean \"", *near, "\"? ") : std::string(),
                   "legal: ", join(legal, ", ")));
 }

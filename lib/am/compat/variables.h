@@ -1,5 +1,5 @@
-// Environment variables that can be read and set: the process's own, or those of a rank that shares
-// the process with others.
+// Environment variables that can be read and set: the process's own, or separate ones for a rank
+// that shares the process with others.
 //
 //   Variables variables = Variables::process();
 //   set_variable(variables, "OLMO_SHARED_FS", "1");
@@ -16,12 +16,12 @@
 
 namespace am::compat {
 
-// A handle: copies see the same variables.
+// A handle: copies refer to the same variables.
 class Variables {
  public:
-  // This process's environment. Setting one is not safe while another thread reads it by getenv.
+  // This process's environment. Setting a variable is unsafe while another thread calls getenv.
   static Variables process();
-  // A set of its own.
+  // Separate variables with these values.
   static Variables of(std::map<std::string, std::string> values);
 
   std::optional<std::string> get(const std::string& name) const;
@@ -33,29 +33,29 @@ class Variables {
     std::mutex mutex;
     std::map<std::string, std::string> values;
   };
-  std::shared_ptr<Own> own_;  // null: the process's
+  std::shared_ptr<Own> own_;  // null: the process's environment
 };
 
 enum class SetOutcome {
-  kSet,         // it was absent
-  kAlreadySet,  // it had this value
-  kKept,        // it has another value, which stays
-  kOverridden,  // it had another value
+  kSet,         // was absent
+  kAlreadySet,  // had this value
+  kKept,        // had another value, which was kept
+  kOverridden,  // had another value
 };
 
 struct SetOptions {
   bool override_value = false;
-  bool secret = false;  // the message shows neither value
+  bool secret = false;  // hide both values in the message
 };
 
 struct SetResult {
   SetOutcome outcome = SetOutcome::kSet;
-  std::string message;  // for a log: information, or a warning where the values differ
+  std::string message;  // for the log: information, or a warning if the values differ
   bool warning = false;
 };
 
-// OLMo-core's set_env_var. Mended: the warning about a different value shows the value that is set,
-// not the one that was asked for.
+// OLMo-core's set_env_var. Fixed: the warning about a different value shows the value that is set,
+// not the requested one.
 SetResult set_variable(Variables& variables, const std::string& name, const std::string& value,
                        const SetOptions& options = {});
 

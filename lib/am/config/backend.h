@@ -1,9 +1,9 @@
-// PyTorch's backend string: which engine of collectives serves which kind of device.
+// PyTorch's backend string: the collective engine for each kind of device.
 //
-//   parse_backend("gloo")                  host tensors
-//   parse_backend("nccl")                  GPU tensors
-//   parse_backend("cuda:gloo")             GPU tensors, through host memory
-//   parse_backend("cpu:gloo,cuda:nccl")    both, chosen by the tensor of each collective
+//   parse_backend("gloo");                  // host tensors
+//   parse_backend("nccl");                  // GPU tensors
+//   parse_backend("cuda:gloo");             // GPU tensors, through host memory
+//   parse_backend("cpu:gloo,cuda:nccl");    // both, chosen by the tensor of each collective
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace am::config {
 
-// Which engine serves which kind of device; empty: none.
+// Engine for each kind of device; empty: none.
 struct BackendSpec {
   std::string cpu;
   std::string cuda;
@@ -21,16 +21,16 @@ struct BackendSpec {
   bool operator==(const BackendSpec&) const = default;
 };
 
-// Reads PyTorch's backend string. Throws Error(kUsage) that names the legal values for an unknown
-// engine or device, or one given twice.
+// Parses a backend string. Throws Error(kUsage), which names the legal values, for an unknown
+// engine or device and for a device given twice.
 BackendSpec parse_backend(const std::string& backend);
 
-// Both are about a plan's strategy.backend. Absent, it is a GPU's nccl where there is a GPU, which
-// is what plans are made for: neither holds then.
+// Both functions take a plan's strategy.backend. Both return false if it is absent, which means
+// nccl if there is a GPU.
 //
-// Whether the host computes.
+// Whether computation runs on the CPU.
 bool computes_on_host(const std::optional<std::string>& backend);
-// Whether no collective is NCCL's.
+// Whether no collective uses NCCL.
 bool runs_without_nccl(const std::optional<std::string>& backend);
 
 }  // namespace am::config

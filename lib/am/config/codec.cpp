@@ -8,11 +8,11 @@
 namespace am::config {
 namespace {
 
-// As JSON carries it, without the noise of a double's last digits.
+// Twelve digits, which JSON carries without rounding noise.
 std::string number_text(double value) { return format_general(value, 12); }
 
-// The value that was meant, when only its notation is wrong; empty: nothing to suggest. Numbers and
-// booleans in quotes are the most frequent mistake of those who come from YAML.
+// Returns the intended notation if only that is wrong; empty: no suggestion. Numbers and booleans
+// in quotes are the most frequent mistake of YAML users.
 std::string other_notation(const Value& value, bool wants_text) {
   switch (value.kind) {
     case Value::Kind::kText: {
@@ -35,7 +35,7 @@ std::string other_notation(const Value& value, bool wants_text) {
 
 }  // namespace
 
-// ---- what is wrong -------------------------------------------------------------------------------
+// ---- diagnostics --------------------------------------------------------------------------------
 
 void Input::wrong_type(std::string_view wanted, const std::string& legal) const {
   std::string help = other_notation(value, starts_with(wanted, "text"));
@@ -184,7 +184,7 @@ Choice dtype_choice() {
 
 namespace {
 
-// The items of an array, each read by `codec`; nothing when one is wrong.
+// Reads each item of an array with `codec`. Returns nothing if any is wrong.
 template <typename T, typename Codec>
 std::optional<std::vector<T>> read_items(const Input& input, const Codec& codec,
                                          std::string_view wanted, const std::string& legal) {

@@ -1,12 +1,17 @@
-// Codecs: how one kind of value is read, described and written back.
+// Codecs: reading, describing and writing one kind of value.
 //
 // A codec is a small value with
-//   std::optional<T> read(const Input&)   the typed value, or a diagnostic
-//   Json write(const T&)                  as it stands in a plan file; null: the key is left out
-//   Json schema()                         JSON Schema of what is legal
-//   std::string type()                    the same for people: "integer >= 1"
-// The field table joins codecs to the plan's members; see fields.h. Those of [strategy] that are
-// more than a number or a word are in strategy_codec.h.
+//
+//   template <typename T>
+//   struct Codec {
+//     std::optional<T> read(const Input& input) const;   // the typed value, or a diagnostic
+//     Json write(const T& value) const;                  // as in a plan file; null: key left out
+//     Json schema() const;                               // JSON Schema of the legal values
+//     std::string type() const;                          // legal values for people: "integer >= 1"
+//   };
+//
+// The field table (field.h) connects codecs to the plan's members. Codecs for [strategy] values
+// other than numbers and words are in strategy_codec.h.
 #pragma once
 
 #include <array>
@@ -24,25 +29,26 @@
 
 namespace am::config {
 
-// A value on its way into the plan.
+// A value that is being read into the plan.
 struct Input {
   const Value& value;
   std::string key;  // "mesh.tp_size"
   Diagnostics& found;
 
-  // "plan.type": what was wanted, what is there, and how to write it; `legal` for people.
+  // Adds "plan.type" with the wanted kind, the actual kind, and how to write the value; `legal` is
+  // shown to people.
   void wrong_type(std::string_view wanted, const std::string& legal) const;
   void out_of_range(const std::string& message, const std::string& help) const;
   void bad_value(const std::string& message, const std::string& help) const;
-  // "plan.value" where a text cannot be matched as a glob (glob_problem).
+  // Adds "plan.value" if a text is not a valid glob (glob_problem).
   void check_glob(std::string_view pattern) const;
-  // The same for a part of the value: an item or a member.
+  // Returns the input for a part of the value: an item or a member.
   Input part(const Value& inner, std::string_view name) const;
 };
 
 struct Integer {
   int64_t min = 0;
-  int64_t max = int64_t{1} << 53;  // what JSON and editors carry exactly
+  int64_t max = int64_t{1} << 53;  // largest integer that JSON and editors represent exactly
 
   std::optional<int64_t> read(const Input& input) const;
   Json write(int64_t value) const { return value; }
@@ -50,7 +56,7 @@ struct Integer {
   std::string type() const;
 };
 
-// Finite; an integer is accepted.
+// A finite number; integers are accepted.
 struct Number {
   double min = 0.0;
   double below = std::numeric_limits<double>::infinity();
@@ -71,7 +77,7 @@ struct Boolean {
 struct Text {
   enum class Empty { kAllowed, kRefused };
   Empty empty = Empty::kRefused;
-  std::string what = "text";  // for people
+  std::string what = "text";  // shown to people
 
   std::optional<std::string> read(const Input& input) const;
   Json write(const std::string& value) const { return value; }
@@ -79,11 +85,11 @@ struct Text {
   std::string type() const { return what; }
 };
 
-// One of a list of names. `also` maps other spellings to them.
+// One of a list of names. `also` maps alternative spellings to them.
 struct Choice {
   std::vector<std::string> names;
   std::map<std::string, std::string, std::less<>> also = {};
-  std::string file_ending = {};  // not empty, ".csv": a path that ends so is legal too
+  std::string file_ending = {};  // if not empty (".csv"): a path with this ending is legal too
 
   std::optional<std::string> read(const Input& input) const;
   Json write(const std::string& value) const { return value; }
@@ -94,7 +100,7 @@ struct Choice {
 // float32, bfloat16, float16; also fp32, bf16, fp16, half and torch's "torch.float32".
 Choice dtype_choice();
 
-// A key that may be absent; then it is left out of what is written.
+// A key that may be absent and is then not written.
 template <typename Codec>
 struct Optional {
   Codec codec;

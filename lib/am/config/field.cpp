@@ -9,26 +9,26 @@ namespace am::config {
 namespace {
 
 constexpr std::array<SectionSpec, 16> kSections = {{
-    {"model", "What is trained."},
+    {"model", "The model that is trained."},
     {"mesh",
      "How many ranks, and how they are arranged. From outer to inner: pp, dp_replicate, "
      "dp_shard, cp, tp."},
     {"strategy",
-     "How parameters, gradients and optimizer states lie on the data parallel ranks. "
+     "How parameters, gradients and optimizer states are distributed over the data parallel ranks. "
      "The keys depend on the name."},
     {"pipeline", "The pipeline; read when pp_size > 1."},
     {"context", "Context parallelism; read when cp_size > 1."},
-    {"experts", "What keeps experts evenly taken; of models with experts."},
+    {"experts", "Load balancing of experts; for models with experts."},
     {"lora",
-     "Low-rank adapters (LoRA): two narrow matrices beside each of the target modules are trained, "
+     "Low-rank adapters (LoRA): two narrow matrices for each of the target modules are trained, "
      "and the model's own parameters are not."},
     {"train", "Batch, length and clipping."},
     {"optimizer", "The optimizer."},
     {"scheduler", "The learning rate over the steps."},
-    {"data", "What the model reads."},
-    {"validation", "Loss on other data while training goes on."},
-    {"checkpoint", "What is saved, when, and where training goes on."},
-    {"metrics", "What is recorded."},
+    {"data", "The training data."},
+    {"validation", "Loss on other data during training."},
+    {"checkpoint", "Checkpoints: when they are saved, and from which one training resumes."},
+    {"metrics", "Metrics and their files."},
     {"runtime", "How the ranks of a job wait for each other."},
     {"cluster", "The machine that predictions assume."},
 }};

@@ -1,7 +1,7 @@
-// Joins codecs to the members of one section: what the fields_*.cpp are written with.
+// Connects codecs to the members of a section. Used by the fields_*.cpp.
 //
 //   FieldBuilder mesh("mesh", [](auto& plan) -> auto& { return plan.mesh; }, out);
-//   mesh.add("tp_size", &MeshSection::tp_size, kSize, "Tensor parallel size.");
+//   mesh.add("tp_size", &MeshSection::tp_size, Integer{1}, "Tensor parallel size.");
 #pragma once
 
 #include <string>
@@ -13,21 +13,21 @@
 
 namespace am::config {
 
-// Each appends one part of the table.
+// Each appends one part of the field table.
 void add_model_fields(std::vector<FieldSpec>& out);     // model
 void add_mesh_fields(std::vector<FieldSpec>& out);      // mesh
 void add_strategy_fields(std::vector<FieldSpec>& out);  // strategy
 void add_lora_fields(std::vector<FieldSpec>& out);      // lora
 void add_training_fields(std::vector<FieldSpec>& out);  // pipeline ... cluster
 
-// `Access` gives the section of a plan, const or not.
+// `Access` returns the section of a plan, const or not.
 template <typename Access>
 class FieldBuilder {
  public:
   FieldBuilder(std::string section, Access access, std::vector<FieldSpec>& out)
       : section_(std::move(section)), access_(access), out_(out) {}
 
-  // The keys that follow belong to this strategy alone.
+  // The keys added after this call belong to this strategy only.
   FieldBuilder& of_strategy(std::string name) {
     strategy_ = std::move(name);
     return *this;
@@ -59,14 +59,13 @@ class FieldBuilder {
   std::vector<FieldSpec>& out_;
 };
 
-// ---- which texts are paths
-// -----------------------------------------------------------------------
+// ---- which texts are paths -----------------------------------------------------------------------
 
 inline bool is_any_path(std::string_view text) { return !text.empty(); }
 inline bool is_path_unless_auto_or_none(std::string_view text) {
   return text != "auto" && text != "none";
 }
-// A name of a table or of a description file; a path has a folder or an ending.
+// For keys that accept names and description files: a path contains '/' or ends with ".toml".
 inline bool looks_like_path(std::string_view text) {
   return text.find('/') != std::string_view::npos || ends_with(text, ".toml");
 }

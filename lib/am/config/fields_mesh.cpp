@@ -4,7 +4,7 @@
 namespace am::config {
 namespace {
 
-// Far above any machine, and low enough that products of sizes stay clear of overflow checks.
+// Far above any machine, and small enough that products of sizes do not overflow.
 constexpr int64_t kMostRanks = int64_t{1} << 20;
 
 }  // namespace
@@ -19,9 +19,9 @@ void add_model_fields(std::vector<FieldSpec>& out) {
   path.is_path = is_any_path;
   model
       .add("weights", &S::weights, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
-           "auto loads the *.safetensors beside the config when there are any, else initialises, "
-           "but "
-           "not beside weights in PyTorch's pickle format; none initialises; or a path.")
+           "auto loads the *.safetensors next to the config if there are any, else initialises, "
+           "except next to weights in PyTorch's pickle format, which are an error; none "
+           "initialises; or a path.")
       .is_path = is_path_unless_auto_or_none;
   model.add("dtype", &S::dtype, dtype_choice(), "Storage dtype of the parameters.");
   model.add("seed", &S::seed, Integer{0},
@@ -42,9 +42,8 @@ void add_mesh_fields(std::vector<FieldSpec>& out) {
   mesh.add("dp_size", &S::dp_size, size_or_zero,
            "Data parallel size, replicas included. 0: world_size / (tp_size * cp_size * pp_size).")
       .also = {"data_parallel_size", "data_parallel_shard_degree"};
-  mesh.add(
-      "dp_replicate_size", &S::dp_replicate_size, size,
-      "Of dp_size, how many groups hold whole replicas (hybrid sharding). It divides dp_size.");
+  mesh.add("dp_replicate_size", &S::dp_replicate_size, size,
+           "Number of groups with a whole replica each (hybrid sharding). It must divide dp_size.");
   mesh.add("tp_size", &S::tp_size, size, "Tensor parallel size.").also = {
       "tensor_parallel_size", "tensor_model_parallel_size", "tensor_parallel_degree"};
   mesh.add("pp_size", &S::pp_size, size, "Pipeline parallel size.").also = {

@@ -1,4 +1,4 @@
-// [strategy]: the keys of FSDP2Config, MegatronFSDPConfig and DDPConfig, by their own names.
+// [strategy]: the keys of FSDP2Config, MegatronFSDPConfig and DDPConfig, under their own names.
 #include "am/config/field_builder.h"
 #include "am/config/strategy_codec.h"
 
@@ -9,17 +9,17 @@ Optional<Choice> backend() { return {Choice{{"gloo", "nccl", "cuda:gloo"}}}; }
 
 constexpr const char* kBackendHelp =
     "Library of the collectives. gloo computes on the host, nccl on GPUs; cuda:gloo on GPUs too, "
-    "with messages through host memory, and several ranks may share a GPU. Absent: nccl where a "
-    "GPU is present, gloo where none is.";
+    "with messages through host memory, and several ranks may share a GPU. Absent: nccl if a GPU "
+    "is present, else gloo.";
 constexpr const char* kCheckpointingHelp =
-    "Keep only the inputs of each layer for backward, and compute the rest again.";
+    "Keep only the inputs of each layer for backward, and recompute the rest.";
 constexpr const char* kAutocastHelp =
     "Run the forward under autocast: matrix products and attention in this dtype, norms, softmax "
     "and loss in float32. Absent: no autocast.";
 constexpr const char* kSelectiveHelp =
-    "true or \"full\": keep only the inputs of each layer for backward, and compute the rest "
-    "again. \"selective\": keep also attention with its inputs, the sum after it and the gate's "
-    "product. \"mlp\": compute the feed-forward again and nothing else.";
+    "true or \"full\": keep only the inputs of each layer for backward, and recompute the rest. "
+    "\"selective\": keep also attention with its inputs, the sum after it and the gate's product. "
+    "\"mlp\": recompute only the feed-forward.";
 
 void add_fsdp2(std::vector<FieldSpec>& out) {
   FieldBuilder fsdp2(
@@ -30,7 +30,7 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
             "Cut activations over tp along the sequence between the tensor parallel layers.");
   fsdp2
       .add("tp_plan", &S::tp_plan, TpPlanCodec{},
-           "How each module is cut over tp: auto takes the model family's own plan; or a table "
+           "How each module is cut over tp: auto uses the model family's own plan; or a table "
            "pattern = style, a TOML file with such a table, a registered plan, or "
            "libmine.so:symbol.")
       .is_path = looks_like_path;
@@ -41,7 +41,7 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
   fsdp2.add("mp_policy", &S::mp_policy, MixedPrecisionCodec{},
             "Mixed precision: dtypes of gathered parameters, of gradient reduction and of the "
             "model's output. \"none\": parameters as stored, gradients as the parameters, outputs "
-            "as they come. cast_forward_inputs casts each unit's inputs to param_dtype.");
+            "as computed. cast_forward_inputs casts each unit's inputs to param_dtype.");
   fsdp2.add("offload_policy", &S::offload_policy, Optional<OffloadCodec>{},
             "Keep sharded parameters, gradients and optimizer states in CPU memory. Absent: no.");
   fsdp2.add("autocast_dtype", &S::autocast_dtype, Optional<Choice>{dtype_choice()}, kAutocastHelp);
@@ -50,7 +50,7 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
   fsdp2
       .add("activation_checkpointing_every", &S::activation_checkpointing_every,
            Integer{1, 1 << 20},
-           "Checkpoint every n-th layer only: of n layers the last one. torchtitan's "
+           "Checkpoint only every n-th layer: the last of each n layers. torchtitan's "
            "selective_ac_option = \"n\", OLMo-core's block_interval.")
       .also = {"block_interval", "selective_ac_option"};
   fsdp2.add("defer_fsdp_grad_sync", &S::defer_fsdp_grad_sync, Boolean{},
@@ -58,13 +58,14 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
   fsdp2.add("backend", &S::backend, backend(), kBackendHelp);
   fsdp2.add("reshard_after_forward", &S::reshard_after_forward, Optional<ReshardCodec>{},
             "Free gathered parameters after forward. Absent: all units but the last layer and the "
-            "root; a number: reshard to groups of so many ranks.");
+            "root; a number: reshard to groups of that many ranks.");
   fsdp2.add("enable_async_tensor_parallel", &S::enable_async_tensor_parallel, Boolean{},
-            "Overlap tensor parallel collectives with matrix products. It needs "
-            "sequence_parallel, and sets it.");
-  fsdp2.add("enable_compile", &S::enable_compile, Boolean{},
-            "Compile each layer. am-run refuses the key: it has no compiler, and always runs fused "
-            "operators.");
+            "Overlap tensor parallel collectives with matrix products. Requires sequence_parallel, "
+            "and sets it.");
+  fsdp2.add(
+      "enable_compile", &S::enable_compile, Boolean{},
+      "Compile each layer. am-run accepts the key with a note: it has no compiler, and always "
+      "runs fused operators.");
   fsdp2.add("enable_fsdp2_prefetch", &S::enable_fsdp2_prefetch, Boolean{},
             "Gather the parameters of coming units while this one computes.");
   fsdp2.add("fsdp2_backward_prefetch_depth", &S::fsdp2_backward_prefetch_depth, Integer{0, 64},
@@ -93,8 +94,8 @@ void add_megatron_fsdp(std::vector<FieldSpec>& out) {
       "megatron_fsdp_unit_modules", &S::megatron_fsdp_unit_modules, Texts{},
       "Classes of the modules that are sharded as units. Empty: the family's decoder layer.");
   megatron.add("zero_dp_strategy", &S::zero_dp_strategy, ZeroLevelCodec{},
-               "What is sharded over dp: 0 nothing, 1 optimizer states, 2 gradients too, 3 "
-               "parameters too.");
+               "State that is sharded over dp: 0 none, 1 optimizer states, 2 also gradients, 3 "
+               "also parameters.");
   flag("init_fsdp_with_meta_device", &S::init_fsdp_with_meta_device,
        "Build the model without memory and fill each shard where it belongs.");
   flag("grad_reduce_in_fp32", &S::grad_reduce_in_fp32, "Reduce gradients in float32.");
@@ -119,7 +120,7 @@ void add_megatron_fsdp(std::vector<FieldSpec>& out) {
        "Keep the transposes of FP8 parameters.");
   flag("nccl_ub", &S::nccl_ub, "Register communication buffers with NCCL.");
   flag("fsdp_double_buffer", &S::fsdp_double_buffer,
-       "Two fixed communication buffers instead of one allocation a unit.");
+       "Two fixed communication buffers instead of one allocation per unit.");
   flag("activation_checkpointing", &S::activation_checkpointing, kCheckpointingHelp);
   megatron.add("backend", &S::backend, backend(), kBackendHelp);
 }
@@ -134,7 +135,7 @@ void add_ddp(std::vector<FieldSpec>& out) {
   ddp.add("backend", &S::backend, backend(), kBackendHelp);
   ddp.add("autocast_dtype", &S::autocast_dtype, Optional<Choice>{dtype_choice()}, kAutocastHelp);
   ddp.add("bucket_cap_mb", &S::bucket_cap_mb, Integer{1, 1 << 20},
-          "Gradients are reduced in buckets of so many MiB; the first one of 1 MiB.");
+          "Gradients are reduced in buckets of that many MiB; the first one of 1 MiB.");
   ddp.add("gradient_as_bucket_view", &S::gradient_as_bucket_view, Boolean{},
           "Gradients live in the buckets, without a copy.");
   ddp.add("static_graph", &S::static_graph, Boolean{},
@@ -145,7 +146,8 @@ void add_ddp(std::vector<FieldSpec>& out) {
           "Look for parameters that a step did not use, so that their ranks do not wait.");
 }
 
-// The name chooses the alternative; the loader reads it before all other keys of the section.
+// The name selects the strategy's configuration; the loader reads it before all other keys of the
+// section.
 void add_name(std::vector<FieldSpec>& out) {
   Choice names{strategy_names(), {{"megatron-fsdp", "megatron_fsdp"}, {"mfsdp", "megatron_fsdp"}}};
   FieldSpec name;

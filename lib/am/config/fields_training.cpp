@@ -1,5 +1,5 @@
 // [pipeline], [context], [experts], [train], [optimizer], [scheduler], [data], [validation],
-// [checkpoint], [metrics], [cluster].
+// [checkpoint], [metrics], [runtime], [cluster].
 #include "am/config/field_builder.h"
 #include "am/config/schedule_names.h"
 
@@ -13,8 +13,8 @@ void add_pipeline(std::vector<FieldSpec>& out) {
   pipeline
       .add("schedule", &S::schedule,
            Choice{{kScheduleNames.begin(), kScheduleNames.end()}, {}, ".csv"},
-           "The order of forwards and backwards: by name, or a CSV file with a line a rank, in the "
-           "form of PyTorch's and of am-plan schedule --csv.")
+           "The order of forwards and backwards: by name, or a CSV file with one line per rank, in "
+           "the format of PyTorch's files and of am-plan schedule --csv.")
       .is_path = is_schedule_file;
   pipeline.add("microbatches", &S::microbatches, Integer{0, 1 << 20},
                "Micro-batches of one run of the schedule. 0: one for each stage.");
@@ -22,8 +22,9 @@ void add_pipeline(std::vector<FieldSpec>& out) {
   pipeline.add("split_points", &S::split_points, Integers{Integer{1, 1 << 20}},
                "First layer of each stage after the first. Empty: as balance says.");
   pipeline.add("balance", &S::balance, Choice{{"layers", "cost"}},
-               "What stages share evenly without split_points. layers: their number; cost: the "
-               "operations of a forward, the head's too, so that the last stage has fewer layers.");
+               "Quantity that stages share evenly without split_points. layers: the number of "
+               "layers; cost: the operations of a forward, including the head's, so that the last "
+               "stage has fewer layers.");
 }
 
 void add_context(std::vector<FieldSpec>& out) {
@@ -31,8 +32,8 @@ void add_context(std::vector<FieldSpec>& out) {
       "context", [](auto& plan) -> auto& { return plan.context; }, out);
   context
       .add("method", &ContextSection::method, Choice{{"ring", "all_gather", "ulysses"}},
-           "How attention sees the whole sequence. ring: keys and values pass by from rank to "
-           "rank; all_gather: each rank has those of all at once; ulysses: ranks exchange "
+           "How attention sees the whole sequence. ring: keys and values are passed from rank to "
+           "rank; all_gather: each rank gathers all keys and values; ulysses: ranks exchange "
            "positions for heads, and each has whole sequences of some.")
       .also = {"context_parallel_rotate_method", "cp_comm_type"};
 }
@@ -43,15 +44,16 @@ void add_experts(std::vector<FieldSpec>& out) {
   using S = ExpertsSection;
   experts.add("balancing", &S::balancing, Choice{{"none", "bias", "sequence"}},
               "bias: after a step the router's correction bias (DeepSeek-V3) falls by `rate` for "
-              "experts that more tokens of the global batch took than the mean, and rises for the "
-              "others; sequence: an auxiliary loss of each sequence, which is no part of the "
+              "experts with more tokens of the global batch than the mean, and rises for the "
+              "others; sequence: an auxiliary loss of each sequence, which is not part of the "
               "reported loss. Neither depends on the layout.");
-  experts.add("rate", &S::rate, Number{}, "What a step adds to a correction bias, or takes off it.")
+  experts
+      .add("rate", &S::rate, Number{}, "Amount by which a step raises or lowers a correction bias.")
       .also = {"bias_update_speed", "gate_bias_update_factor", "moe_router_bias_update_rate"};
   experts
       .add("coefficient", &S::coefficient, Number{},
-           "Of the auxiliary loss: times, a layer and sequence, the sum over experts of its share "
-           "of choices and its mean score.")
+           "Factor of the auxiliary loss, which is, per layer and sequence, the sum over experts "
+           "of the expert's share of choices times its mean score.")
       .also = {"aux_loss_alpha", "router_aux_loss_coef", "moe_aux_loss_coeff"};
 }
 
@@ -86,11 +88,10 @@ void add_train(std::vector<FieldSpec>& out) {
       .also = {"initial_loss_scale"};
   train.add("seed", &S::seed, Integer{0}, "Seed of the data order.");
   train.add("deterministic", &S::deterministic, Boolean{},
-            "A GPU uses kernels that give equal bits for equal values alone (PyTorch's "
-            "use_deterministic_algorithms); a job repeats and resumes to the bit. Hosts do so "
-            "anyway.");
+            "A GPU uses only deterministic kernels (PyTorch's use_deterministic_algorithms), so "
+            "that a job repeats and resumes bit for bit. On hosts it always does.");
   train.add("matmul_precision", &S::matmul_precision, Choice{{"highest", "high"}},
-            "Products of float32 tensors on a GPU (PyTorch's set_float32_matmul_precision). "
+            "Matrix products of float32 tensors on a GPU (PyTorch's set_float32_matmul_precision). "
             "highest: float32; high: TF32, with 10 bits of mantissa, several times as fast.");
 }
 
@@ -100,8 +101,8 @@ void add_optimizer(std::vector<FieldSpec>& out) {
   using S = OptimizerSection;
   optimizer.add("name", &S::name, Choice{{"adamw", "adam", "sgd", "muon"}},
                 "PyTorch's update rules. adamw: decoupled decay; adam: decay as a part of the "
-                "gradient; sgd: with momentum where it is given; muon: matrices of the decoder "
-                "layers by the orthogonal factor of their momentum, all else by adamw.");
+                "gradient; sgd: with momentum if it is given; muon: matrices of the decoder layers "
+                "by the orthogonal factor of their momentum, all else by adamw.");
   optimizer.add("lr", &S::lr, Number{}, "Peak learning rate.").also = {"learning_rate"};
   optimizer.add("betas", &S::betas, NumberPair{Number{0.0, 1.0}},
                 "Decay rates of the two moments of adamw and adam.");
@@ -111,13 +112,13 @@ void add_optimizer(std::vector<FieldSpec>& out) {
                 "Globs over parameters' names, in which * also matches dots: these do not decay. "
                 "[\"*.bias\", \"*norm*\"]: biases and norms.");
   optimizer.add("momentum", &S::momentum, Optional<Number>{Number{0.0, 1.0}},
-                "Of sgd and muon. Absent: 0 of sgd, 0.95 of muon.");
+                "Momentum of sgd and muon. Absent: 0 for sgd, 0.95 for muon.");
   optimizer.add("nesterov", &S::nesterov, Optional<Boolean>{},
-                "Nesterov's momentum, of sgd and muon. Absent: false of sgd, true of muon.");
+                "Nesterov's momentum, for sgd and muon. Absent: false for sgd, true for muon.");
   optimizer.add("adjust_lr", &S::adjust_lr, Choice{{"original", "match_rms_adamw"}},
-                "What muon multiplies the learning rate of an A x B matrix with. original: "
-                "sqrt(max(1, A / B)); match_rms_adamw: 0.2 sqrt(max(A, B)), for a learning rate "
-                "and a decay that suit adamw.");
+                "Factor of muon's learning rate for an A x B matrix. original: sqrt(max(1, A / "
+                "B)); match_rms_adamw: 0.2 sqrt(max(A, B)), for a learning rate and a decay that "
+                "suit adamw.");
 
   FieldBuilder scheduler(
       "scheduler", [](auto& plan) -> auto& { return plan.scheduler; }, out);
@@ -142,12 +143,12 @@ void add_data(std::vector<FieldSpec>& out) {
            "through the tokenizer; tokens: headerless little-endian integers; megatron: a .bin and "
            ".idx pair.");
   data.add("path", &S::path, Texts{"path or array of paths"},
-           "Files, folders or globs. Required but for synthetic.")
+           "Files, folders or globs. Required unless kind is synthetic.")
       .is_path = is_any_path;
   data.add("shuffle", &S::shuffle, Boolean{},
-           "Visit each epoch's samples in an order that depends on train.seed alone.");
+           "Visit each epoch's samples in an order that depends only on train.seed.");
   data.add("tokenizer", &S::tokenizer, Text{Text::Empty::kRefused, "\"bytes\" or a path"},
-           "bytes: one token a byte; or a tokenizer.json.")
+           "bytes: one token per byte; or a tokenizer.json.")
       .is_path = [](std::string_view text) { return text != "bytes"; };
   data.add("token_dtype", &S::token_dtype, Choice{{"uint16", "uint32"}},
            "Integers of a tokens file.");
@@ -168,12 +169,14 @@ void add_validation(std::vector<FieldSpec>& out) {
            "Optimizer steps between two losses on other data; the last step has one too. 0: none.")
       .also = {"val_check_interval", "eval_interval", "val_every_steps"};
   validation
-      .add("steps", &S::steps, Integer{1, 1 << 20},
-           "Global batches that each is the mean of, the first ones of the data.")
+      .add(
+          "steps", &S::steps, Integer{1, 1 << 20},
+          "Number of global batches, from the start of the data, over which each loss is averaged.")
       .also = {"eval_iters", "limit_val_batches"};
   validation
       .add("path", &S::path, Texts{"path or array of paths"},
-           "Files, folders or globs, read as those of [data] are. Required but for synthetic data.")
+           "Files, folders or globs, read as those of [data] are. Required unless data.kind is "
+           "synthetic.")
       .is_path = is_any_path;
 }
 
@@ -187,16 +190,22 @@ void add_outputs(std::vector<FieldSpec>& out) {
       .is_path = is_any_path;
   checkpoint.add("every", &S::every, Integer{}, "Steps between checkpoints. 0: only at the end.");
   checkpoint.add("keep", &S::keep, Integer{},
-                 "How many of this run's to keep; those of other runs stay. 0: all.");
+                 "Number of this run's checkpoints to keep; those of other runs are never removed. "
+                 "0: all.");
   checkpoint.add(
       "last", &S::last, Boolean{},
-      "Save after the last step, whatever `every` says. false: a job that ends by itself "
-      "leaves the checkpoints of `every` alone; one that is stopped saves all the same.");
-  checkpoint.add("async", &S::async, Boolean{}, "Write while training goes on.");
+      "Save after the last step, whatever `every` says. false: a job that reaches its last step "
+      "saves only the checkpoints of `every`; one that is stopped always saves.");
+  checkpoint.add("async", &S::async, Boolean{},
+                 "Write in the background while training continues.");
+  checkpoint.add("metadata_parts", &S::metadata_parts, Integer{},
+                 "PyTorch's .metadata is written for checkpoints of at most this many parts of "
+                 "tensors, because it has 120 bytes per part and takes seconds for a million. 0: "
+                 "always.");
   checkpoint
       .add("resume", &S::resume, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
-           "auto: go on from the newest complete checkpoint, if any, where it is this run's; none: "
-           "start anew; or a path: go on from there whatever differs.")
+           "auto: resume from the newest complete checkpoint, if there is one and it belongs to "
+           "this run; none: start a new run; or a path: resume from it, whatever differs.")
       .is_path = is_path_unless_auto_or_none;
   checkpoint.add("export", &S::export_format, Choice{{"hf", "none"}},
                  "hf: write a Hugging Face folder at the end.");
@@ -226,11 +235,19 @@ void add_outputs(std::vector<FieldSpec>& out) {
       .is_path = looks_like_path;
   cluster.add("nodes", &G::nodes, Integer{0, 1 << 20}, "Machines. 0: as many as the ranks need.");
   cluster.add("implementation", &G::implementation, Text{},
-              "Who runs the step: automesh, torchtitan, pytorch, megatron, nemo, ...");
+              "Framework that runs the step: automesh, torchtitan, pytorch, megatron, nemo, ...");
   cluster
       .add("calibration", &G::calibration, Text{Text::Empty::kAllowed, "text"},
            "Constants of the time model, a file of scripts/calibrate. \"\": the built-in ones.")
       .is_path = looks_like_path;
+  cluster.add("hours_between_failures", &G::hours_between_failures, Number{0.0, 1e9},
+              "Hours that one GPU runs until it ends a job; 50700 in Llama 3's training. 0: not "
+              "known.");
+  cluster.add("restart_minutes", &G::restart_minutes, Number{0.0, 1e5},
+              "Minutes from a failure until the ranks that start again load a checkpoint.");
+  cluster.add("storage_gb_per_s", &G::storage_gb_per_s, Number{0.0, 1e6},
+              "10^9 bytes per second that all ranks together write to checkpoints, or read. 0: not "
+              "known.");
 }
 
 }  // namespace

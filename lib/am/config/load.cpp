@@ -42,7 +42,7 @@ class Loader {
     return false;
   }
 
-  // First of all, because it decides which keys [strategy] has.
+  // Read first, because the strategy determines the keys of [strategy].
   void choose_strategy(const Value& root) {
     const Member* section = root.find("strategy");
     const Member* name = section != nullptr ? section->value.find("name") : nullptr;
@@ -90,7 +90,7 @@ class Loader {
   void unknown_key(const std::string& section, const Member& member) {
     const std::string& key = member.key;
     const auto owners = section == "strategy" ? owners_of(key) : std::vector<std::string>();
-    if (!owners.empty() && !strategy_is_known_) return;  // the name's error says enough
+    if (!owners.empty() && !strategy_is_known_) return;  // the name's error is reported already
     if (!owners.empty()) {
       found_.error("plan.key", member.key_span,
                    cat("\"", key, "\" is a key of strategy ", join(owners, " and "),
@@ -120,7 +120,7 @@ class Loader {
     return cat("keys of [", section, "]: ", join(keys, ", "));
   }
 
-  // "[model], [train]": the sections that have a key of exactly this name, whatever the strategy.
+  // Returns the sections that have a key of exactly this name in any strategy: "[model], [train]".
   static std::string sections_with(std::string_view key) {
     std::vector<std::string> names;
     for (const FieldSpec& field : fields()) {
@@ -152,7 +152,7 @@ class Loader {
   bool strategy_is_known_ = true;
 };
 
-// ---- what one key alone cannot know --------------------------------------------------------------
+// ---- checks of several keys ---------------------------------------------------------------------
 
 void check_data(const Plan& plan, Diagnostics& found) {
   if (plan.data.kind == "synthetic" || !plan.data.path.empty()) return;
@@ -161,7 +161,7 @@ void check_data(const Plan& plan, Diagnostics& found) {
               "name a file, a folder or a glob, relative to the plan; or kind = \"synthetic\"");
 }
 
-// A file that cannot be read is the rules' to report ("pp.schedule_file").
+// An unreadable file is reported by the rules ("pp.schedule_file").
 void read_schedule(Plan& plan) {
   if (!is_schedule_file(plan.pipeline.schedule)) return;
   try {
@@ -194,7 +194,7 @@ std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
   apply_overrides(overrides, *root, own);
   if (readable) {
     Loader(plan, own).load(*root);
-    if (own.ok()) check_data(plan, own);  // an error may be that of data.path
+    if (own.ok()) check_data(plan, own);  // data.path itself may have an error
     settle_async_tensor_parallel(plan, own);
     read_schedule(plan);
   }

@@ -1,4 +1,5 @@
-// What [optimizer] means: its keys that may be absent, and the state that a parameter has.
+// Derived values of [optimizer]: defaults of its optional keys, and the optimizer state of a
+// parameter.
 #pragma once
 
 #include <span>
@@ -8,13 +9,12 @@
 
 namespace am::config {
 
-// PyTorch's defaults: none of sgd; 0.95, Nesterov's, of muon.
+// The key's value, or PyTorch's default: no momentum for sgd; 0.95 with Nesterov for muon.
 double momentum_of(const OptimizerSection& optimizer);
 bool nesterov_of(const OptimizerSection& optimizer);
 
-// PyTorch's names of the tensors, each as large as the parameter, that it is updated with:
-// "exp_avg", "exp_avg_sq"; "momentum_buffer". `orthogonalized`: the parameter is one of muon's
-// matrices.
+// Returns PyTorch's names of a parameter's state tensors, each of the parameter's size: "exp_avg",
+// "exp_avg_sq"; "momentum_buffer". `orthogonalized`: the parameter is updated by muon as a matrix.
 std::span<const std::string_view> state_names(const OptimizerSection& optimizer,
                                               bool orthogonalized);
 

@@ -12,7 +12,7 @@ constexpr const char* kShape = "write --set section.key=value";
 
 Span whole(const std::string& text) { return {kOverrideFile, 1, 1, display_width(text), text}; }
 
-// The only value of a document of one key, however many tables lie around it.
+// Returns the only value of a document with one key, inside any number of tables.
 Value& innermost(Value& document) {
   Value* at = &document;
   while (at->is_table() && at->members.size() == 1) at = &at->members.front().value;
@@ -27,7 +27,8 @@ void set_source(Value& value, const std::string& text) {
   }
 }
 
-// `left=right` where right is not TOML: a bare word, unless it begins like another kind of value.
+// Reads `left=right` where right is not TOML: text without quotes, unless it starts like another
+// kind of value.
 std::optional<Value> read_bare_word(const std::string& text, size_t equals,
                                     const Diagnostics& as_toml, Diagnostics& found) {
   const std::string_view right = trim(std::string_view(text).substr(equals + 1));

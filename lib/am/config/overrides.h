@@ -1,4 +1,4 @@
-// `--set section.key=value`, laid over the document before it is checked.
+// `--set section.key=value`: overrides of the parsed document, applied before it is checked.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace am::config {
 
-// What --set values are reported to stand in; the option's text is the source line.
+// File name in diagnostics about --set values; the option's text is the source line.
 inline constexpr const char* kOverrideFile = "--set";
 
-// Replaces or adds values in `root`, in the order given. The value is TOML; one that is not, and is
-// not meant to be (no quote or bracket begins it), is text: `--set strategy.name=ddp`.
+// Replaces or adds values in `root`, in the given order. The value is TOML. If it is not valid TOML
+// and does not start like a quoted text or a bracket, it is text: `--set strategy.name=ddp`.
 void apply_overrides(const std::vector<Override>& overrides, Value& root, Diagnostics& found);
 
 }  // namespace am::config

@@ -1,4 +1,4 @@
-// The plan: one TOML file describes one job. INTERFACE's schema as typed values.
+// The plan: one TOML file that describes one job, as typed values.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@ struct ModelSection {
   std::string weights = "auto";  // auto | none | path
   std::string dtype = "float32";
   int64_t seed = 0;
-  std::vector<std::string> freeze_params;  // globs over parameters' names: those are not trained
+  std::vector<std::string> freeze_params;  // globs over parameter names: frozen parameters
 };
 
 struct MeshSection {
-  int64_t world_size = 0;  // 0: not given
+  int64_t world_size = 0;  // 0: not set
   int64_t dp_size = 0;     // 0: world_size / (tp * cp * pp)
   int64_t dp_replicate_size = 1;
   int64_t tp_size = 1;
@@ -37,47 +37,51 @@ struct MeshSection {
 
 struct PipelineSection {
   std::string schedule = "1f1b";  // a name, or a CSV file (schedule_names.h)
-  int64_t microbatches = 0;       // of one run of the schedule; 0: one per pipeline stage
+  int64_t microbatches = 0;       // per run of the schedule; 0: one per pipeline stage
   int64_t virtual_stages = 1;
   std::vector<int64_t> split_points;
-  std::string balance = "layers";  // layers | cost: what stages without split points share evenly
-  // What the schedule's file says, read with the plan. Null: it is a name, or cannot be read.
+  // Quantity that stages share evenly without split points: layers | cost.
+  std::string balance = "layers";
+  // Content of the schedule's file, read with the plan. Null if the schedule is a name or the file
+  // cannot be read.
   std::shared_ptr<const std::string> csv = nullptr;
 };
 
-// Of context parallelism.
+// Context parallelism.
 struct ContextSection {
   std::string method = "ring";  // ring | all_gather | ulysses
 };
 
-// Of models with experts: what keeps them evenly taken.
+// Load balancing of experts.
 struct ExpertsSection {
   std::string balancing = "none";  // none | bias | sequence
-  double rate = 1e-3;              // of bias: what a step adds to it or takes off
-  double coefficient = 1e-4;       // of sequence: of the auxiliary loss
+  double rate = 1e-3;              // for "bias": change of the bias per step
+  double coefficient = 1e-4;       // for "sequence": coefficient of the auxiliary loss
 };
 
-// Low-rank adapters: what is trained instead of the model's own parameters.
+// Low-rank adapters, which are trained instead of the model's parameters.
 struct LoraSection {
-  int64_t rank = 0;      // 0: none
-  double alpha = 8.0;    // alpha / rank is the factor of what adapters add
-  double dropout = 0.0;  // of what they read
+  int64_t rank = 0;      // 0: no adapters
+  double alpha = 8.0;    // the adapters' output is scaled by alpha / rank
+  double dropout = 0.0;  // of the adapters' input
   std::vector<std::string> target_modules = {"q_proj", "v_proj"};
-  std::string weights;  // PEFT's adapter to begin with; empty: a new one
-  bool merge = false;   // of an export
+  std::string weights;  // PEFT adapter to start from; empty: a new one
+  bool merge = false;   // merge adapters into the weights on export
 };
 
 struct TrainSection {
   int64_t seq_len = 2048;
-  int64_t micro_batch_size = 1;   // sequences per rank per micro-batch
-  int64_t global_batch_size = 0;  // sequences per optimizer step; 0: micro_batch_size * dp
+  int64_t micro_batch_size = 1;  // sequences per rank per micro-batch
+  // Sequences per optimizer step; 0: one micro-batch, or one pipeline round, per rank.
+  int64_t global_batch_size = 0;
   int64_t max_steps = 100;
-  double max_grad_norm = 1.0;         // 0: no clipping
-  std::string on_nonfinite = "stop";  // stop | skip | continue: where loss or norm is not finite
-  double loss_scale = 0.0;            // of float16; 0: dynamic
-  int64_t seed = 0;                   // data order
-  bool deterministic = false;         // the same bits from the same values, on a GPU too
-  std::string matmul_precision = "highest";  // highest | high: float32 products on a GPU
+  double max_grad_norm = 1.0;  // 0: no clipping
+  // Action if loss or gradient norm is not finite: stop | skip | continue.
+  std::string on_nonfinite = "stop";
+  double loss_scale = 0.0;                   // for float16; 0: dynamic
+  int64_t seed = 0;                          // data order
+  bool deterministic = false;                // bitwise reproducible, on a GPU too
+  std::string matmul_precision = "highest";  // highest | high: float32 matmuls on a GPU
 };
 
 struct OptimizerSection {
@@ -86,10 +90,10 @@ struct OptimizerSection {
   std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.01;
-  std::vector<std::string> no_decay;  // globs over parameters' names: those do not decay
-  std::optional<double> momentum;     // of sgd and muon; see config/optimizer.h
+  std::vector<std::string> no_decay;  // globs over parameter names: no weight decay
+  std::optional<double> momentum;     // for sgd and muon; see config/optimizer.h
   std::optional<bool> nesterov;
-  std::string adjust_lr = "original";  // of muon: original | match_rms_adamw
+  std::string adjust_lr = "original";  // for muon: original | match_rms_adamw
 };
 
 struct SchedulerSection {
@@ -106,15 +110,15 @@ struct DataSection {
   bool shuffle = true;
   std::string tokenizer = "bytes";
   std::string token_dtype = "uint16";
-  // Megatron's names: a position starts again at 0 after each eod_token.
+  // Megatron's names: position ids restart at 0 after each eod_token.
   bool reset_position_ids = false;
   std::optional<int64_t> eod_token;
 };
 
-// Loss on other data of [data]'s kind.
+// Validation loss on other data of [data]'s kind.
 struct ValidationSection {
-  int64_t every = 0;  // optimizer steps between two of them; 0: none
-  int64_t steps = 8;  // global batches of each
+  int64_t every = 0;  // optimizer steps between validations; 0: none
+  int64_t steps = 8;  // global batches per validation
   std::vector<std::string> path;
 };
 
@@ -122,8 +126,9 @@ struct CheckpointSection {
   std::string dir;    // empty: RUN/checkpoints
   int64_t every = 0;  // 0: only at the end
   int64_t keep = 0;   // 0: all
-  bool last = true;   // one after the last step
+  bool last = true;   // save after the last step
   bool async = false;
+  int64_t metadata_parts = 500'000;    // most parts that get PyTorch's .metadata; 0: any
   std::string resume = "auto";         // auto | none | path
   std::string export_format = "none";  // key `export`: hf | none
 };
@@ -135,18 +140,21 @@ struct MetricsSection {
 };
 
 struct RuntimeSection {
-  double timeout_minutes = 10.0;  // of a rank that waits for its peers in a collective
+  double timeout_minutes = 10.0;  // for a rank that waits for its peers in a collective
 };
 
 struct ClusterSection {
   std::string gpu;
   int64_t nodes = 0;
   std::string implementation = "automesh";
-  std::string calibration;  // a file of scripts/calibrate; empty: the built-in one
+  std::string calibration;  // a file written by scripts/calibrate; empty: the built-in one
+  double hours_between_failures = 0.0;  // of one GPU; 0: unknown
+  double restart_minutes = 3.0;         // from a failure until ranks load a checkpoint
+  double storage_gb_per_s = 0.0;        // for checkpoints, all ranks together; 0: unknown
 };
 
-// Whether "libmine.so:symbol" in a plan may be loaded, which runs the library's code. The plan may
-// be somebody else's, so it cannot allow this itself: its reader does (the tools'
+// Whether "libmine.so:symbol" in a plan may be loaded, which runs the library's code. A plan may
+// come from someone else, so it cannot allow this itself; the caller does (the tools'
 // --allow-plugins).
 enum class Plugins { kRefused, kAllowed };
 
@@ -171,13 +179,13 @@ struct Plan {
   Plugins plugins = Plugins::kRefused;
 
   std::string file;
-  std::map<std::string, Span, std::less<>>
-      spans;  // of every value that was written: "mesh.tp_size"
+  // Spans of all written values, by key: "mesh.tp_size".
+  std::map<std::string, Span, std::less<>> spans;
 
-  // The place to point at for a key: its value, or its section's header, or the file.
+  // Returns the span for diagnostics about a key: its value, its section's header, or the file.
   Span span(std::string_view key) const;
   bool given(std::string_view key) const;
-  // A path written in the plan, relative to the plan's folder.
+  // Resolves a path written in the plan relative to the plan's folder.
   std::filesystem::path resolve(const std::string& path) const;
 };
 
@@ -186,24 +194,23 @@ struct Override {
   std::string text;
 };
 
-// Reads, overrides and type-checks a plan; all violations at once. Nothing when one is an error. A
-// file that cannot be read throws Error(kIo).
+// Reads, overrides and type-checks a plan, and reports all violations together. Returns nothing if
+// any is an error. Throws Error(kIo) if the file cannot be read.
 std::optional<Plan> load_plan(const std::filesystem::path& file,
                               const std::vector<Override>& overrides, Diagnostics& found);
-// The same from text; `file` is only named and resolves relative paths.
+// As load_plan, for a text; `file` is used in messages and to resolve relative paths.
 std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 
-// The same, but what could be read comes back however many errors there are, with defaults in the
-// place of the rest: so that the rules can be checked in the same run. Nothing only when the file
-// is not TOML.
+// As load_plan and parse_plan, but returns everything that could be read even after errors, with
+// defaults elsewhere, so that the rules can be checked in the same run. Returns nothing only if the
+// file is not TOML.
 std::optional<Plan> load_draft(const std::filesystem::path& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
                                 const std::vector<Override>& overrides, Diagnostics& found);
 
-// The resolved plan as TOML that loads to the same plan: every key written out. Paths become
-// absolute.
+// The resolved plan as TOML that loads to the same plan, with every key. Paths are absolute.
 std::string to_toml(const Plan& plan);
 Json to_json(const Plan& plan);
 

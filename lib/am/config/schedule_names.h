@@ -1,4 +1,4 @@
-// The pipeline schedules, as plans write them: by name, or as a file of one's own.
+// Pipeline schedules in plans: names, or CSV files.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ inline constexpr std::array<std::string_view, 7> kScheduleNames = {
     "gpipe",           "1f1b",       "interleaved_1f1b", "looped_bfs", "interleaved_zero_bubble",
     "zbv_zero_bubble", "dual_pipe_v"};
 
-// Whether a text that is none of the names is a file with a schedule (pipeline/csv.h).
+// Whether a text that is not a name is a schedule file (pipeline/csv.h).
 inline bool is_schedule_file(std::string_view text) {
   return text.size() > 4 && text.substr(text.size() - 4) == ".csv";
 }

@@ -15,7 +15,8 @@ Json default_of(const FieldSpec& field) {
   return field.get(default_plan(field.strategy.empty() ? "fsdp2" : field.strategy));
 }
 
-// One key of a section. Strategies may give it different values: then each is legal here.
+// Schema of one key of a section. If strategies have different schemas or defaults for it, each is
+// legal here.
 Json property(const SectionSpec& section, const std::string& key) {
   Json schemas = Json::array();
   Json defaults = Json::array();
@@ -42,13 +43,14 @@ Json property(const SectionSpec& section, const std::string& key) {
 
 Json text_array(const std::vector<std::string>& texts) { return Json(texts); }
 
-// "if the name is this, only these keys": what additionalProperties cannot say.
+// Conditions "if the strategy's name is this, only these keys", which additionalProperties cannot
+// express.
 Json strategy_conditions() {
   Json conditions = Json::array();
   for (const std::string& name : strategy_names()) {
     Json condition = Json::object();
     condition["properties"]["name"]["const"] = name;
-    // An absent name satisfies "properties" too, which is right for the default strategy alone.
+    // An absent name satisfies "properties" too, which is correct only for the default strategy.
     if (name != strategy_name(Plan{}.strategy)) condition["required"] = text_array({"name"});
     Json entry = Json::object();
     entry["if"] = std::move(condition);

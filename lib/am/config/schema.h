@@ -1,4 +1,4 @@
-// The plan file described for machines and for people, from the field table.
+// Descriptions of the plan file for machines and for people, generated from the field table.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace am::config {
 
-// JSON Schema (draft 2020-12) of a plan: names, types, ranges, defaults and descriptions, for
-// editors. `schema_json().dump(2)` beside a `#:schema plan.schema.json` line gives completion in
-// most of them.
+// Returns the JSON Schema (draft 2020-12) of a plan: names, types, ranges, defaults and
+// descriptions, for editors. Most editors offer completion if `schema_json().dump(2)` is saved and
+// named by a `#:schema plan.schema.json` line.
 Json schema_json();
 
-// The same as Markdown: one table a section.
+// Returns the same content as Markdown, one table per section.
 std::string plan_reference();
 
 }  // namespace am::config

@@ -16,7 +16,7 @@ Choice stored_or_dtype() {
   return choice;
 }
 
-// Members of an inline table: `assign` returns false for a name that it does not know.
+// Reads the members of an inline table. `assign` returns false for an unknown name.
 template <typename Assign>
 bool read_members(const Input& input, const std::vector<std::string>& names, Assign assign) {
   if (!input.value.is_table()) {
@@ -152,7 +152,7 @@ std::optional<Table<T>> read_flat(const Input& input, const Codec& codec) {
   return input.found.errors() == errors ? std::optional(std::move(table)) : std::nullopt;
 }
 
-// No tensor of a model has more dimensions.
+// Model tensors do not have more dims.
 constexpr Integer kDimension{0, 7};
 
 }  // namespace

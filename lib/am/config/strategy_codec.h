@@ -1,4 +1,4 @@
-// The values of [strategy] that are more than a number or a word.
+// Codecs of [strategy] values other than numbers and words.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace am::config {
 
-// mp_policy = { param_dtype = "float32", ... }: keys that are left out keep their defaults, "none"
-// means "as stored".
+// mp_policy = { param_dtype = "float32", ... }: missing keys keep their defaults, "none" means "as
+// stored".
 struct MixedPrecisionCodec {
   std::optional<MixedPrecisionPolicy> read(const Input& input) const;
   Json write(const MixedPrecisionPolicy& policy) const;
@@ -29,7 +29,7 @@ struct OffloadCodec {
   std::string type() const { return "{ pin_memory }"; }
 };
 
-// "auto", a name, a file, "libmine.so:symbol"; or a table pattern = style.
+// "auto", a name, a file, "libmine.so:symbol"; or a table of pattern = style.
 struct TpPlanCodec {
   std::optional<TpPlanSetting> read(const Input& input) const;
   Json write(const TpPlanSetting& setting) const;
@@ -45,7 +45,7 @@ struct PlacementCodec {
   std::string type() const { return "table of glob = dimension"; }
 };
 
-// false, true, "full" or "selective"; true is "full".
+// false, true, "full", "selective" or "mlp"; true is "full".
 struct CheckpointingCodec {
   std::optional<ActivationCheckpointing> read(const Input& input) const;
   Json write(ActivationCheckpointing value) const;
@@ -53,7 +53,7 @@ struct CheckpointingCodec {
   std::string type() const { return "false, true, \"full\", \"selective\" or \"mlp\""; }
 };
 
-// true, false, or a number of ranks from 2 on.
+// true, false, or a number of ranks >= 2.
 struct ReshardCodec {
   std::optional<std::variant<bool, int64_t>> read(const Input& input) const;
   Json write(const std::variant<bool, int64_t>& value) const;
@@ -61,7 +61,7 @@ struct ReshardCodec {
   std::string type() const { return "true, false, or an integer >= 2"; }
 };
 
-// Megatron's names of zero_dp_strategy's levels, from 0 on: "no_shard", "optim", ...
+// Megatron's names of the levels of zero_dp_strategy, from 0: "no_shard", "optim", ...
 const std::vector<std::string>& zero_level_names();
 
 // 0 to 3, or Megatron's name of the level.
@@ -72,8 +72,8 @@ struct ZeroLevelCodec {
   std::string type() const;
 };
 
-// A table of text = text in the file's order. TOML nests `a.b = "x"`; here that is the key "a.b"
-// again.
+// Reads a table of text = text in the file's order. TOML nests `a.b = "x"`; this joins it back to
+// the key "a.b".
 std::optional<std::vector<std::pair<std::string, std::string>>> read_text_table(const Input& input);
 
 }  // namespace am::config

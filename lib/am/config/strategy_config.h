@@ -1,7 +1,7 @@
-// The strategies' configurations, by the names that PyTorch FSDP2 and NeMo AutoModel users know.
+// Configurations of the strategies, with the names of PyTorch FSDP2 and NeMo AutoModel.
 //
-// Defaults are those of AutoModel 0.7 and PyTorch; lib/decisions/0023 says what follows from them.
-// A key that a build does not support is refused by am-plan check and am-run.
+// Defaults are those of AutoModel 0.7 and PyTorch; lib/decisions/0023 describes the consequences.
+// am-plan check and am-run refuse keys that a build does not support.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,8 @@
 
 namespace am::config {
 
-// Names are torch's: "float32", "bfloat16", "float16". Absent: parameters are gathered as they are
-// stored, gradients are reduced in the dtype of the parameters, logits stay as the model makes
-// them.
+// Names are torch's: "float32", "bfloat16", "float16". If absent: parameters are gathered in their
+// storage dtype, gradients are reduced in the parameters' dtype, logits keep the model's dtype.
 struct MixedPrecisionPolicy {
   std::optional<std::string> param_dtype = "bfloat16";
   std::optional<std::string> reduce_dtype = "float32";
@@ -32,14 +31,14 @@ struct CPUOffloadPolicy {
 // "auto", a registered plan's name, a path, or "libmine.so:symbol" as text; or an inline table.
 struct TpPlanSetting {
   std::string text = "auto";
-  std::vector<std::pair<std::string, std::string>> table;  // pattern, style; in the file's order
+  std::vector<std::pair<std::string, std::string>> table;  // pattern and style, in the file's order
 };
 
-// Glob over parameters' names, tensor dimension; in the file's order.
+// Glob over parameter names, and tensor dim; in the file's order.
 using ShardPlacement = std::vector<std::pair<std::string, int64_t>>;
 
-// What layers compute again in backward: nothing, all but the most expensive, all, or the
-// feed-forward alone.
+// Part of a layer that backward recomputes: nothing, everything, everything but the most expensive
+// operators, or the feed-forward.
 enum class ActivationCheckpointing { kOff, kFull, kSelective, kMlp };
 
 struct FSDP2Config {
@@ -52,17 +51,17 @@ struct FSDP2Config {
   ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::kOff;
   int64_t activation_checkpointing_every = 1;  // checkpoint every N-th layer
   bool defer_fsdp_grad_sync = true;
-  std::optional<std::string> backend;  // absent: nccl where a GPU is present, else gloo
-  // absent: every unit but the last layer and the root; true; false; or the size to reshard to (>=
-  // 2).
+  std::optional<std::string> backend;  // absent: nccl if a GPU is present, else gloo
+  // Absent: every unit except the last layer, the head and the root, and no unit in a pipeline.
+  // Otherwise true, false, or the number of ranks to reshard to (>= 2).
   std::optional<std::variant<bool, int64_t>> reshard_after_forward;
   bool enable_async_tensor_parallel = false;
   bool enable_compile = false;
   bool enable_fsdp2_prefetch = false;
   int64_t fsdp2_backward_prefetch_depth = 2;
   int64_t fsdp2_forward_prefetch_depth = 1;
-  // fully_shard's arguments of these names. A parameter that none matches is cut on dimension 0;
-  // where several match, the last one counts.
+  // Arguments of fully_shard. A parameter that matches none is sharded on dim 0; the last match
+  // wins.
   ShardPlacement shard_placement;
   std::vector<std::string> ignored_params;  // globs: whole on every data-parallel rank
 };
@@ -100,14 +99,20 @@ struct DDPConfig {
 
 using DistributedConfig = std::variant<FSDP2Config, MegatronFSDPConfig, DDPConfig>;
 
-// Whether gradients are reduced after the step's last micro-batch only: fsdp2 as
-// defer_fsdp_grad_sync says, megatron_fsdp where it does not shard them (levels 0 and 1), ddp
-// always.
+// Whether gradients are reduced only after the step's last micro-batch: fsdp2 by
+// defer_fsdp_grad_sync, megatron_fsdp if it does not shard gradients (levels 0 and 1), ddp always.
 bool defers_gradient_sync(const DistributedConfig& config);
+
+// Returns the checkpointing mode. Where the key is a flag, true means "full".
+ActivationCheckpointing checkpointing_of(const DistributedConfig& config);
+// Sets the mode. For Megatron-FSDP every mode but kOff means full recomputation.
+void set_checkpointing(ActivationCheckpointing mode, DistributedConfig& config);
+// Returns N if every N-th layer is checkpointed.
+int64_t checkpointing_every(const DistributedConfig& config);
 
 // "fsdp2", "megatron_fsdp", "ddp"
 const char* strategy_name(const DistributedConfig& config);
-// Keys and values by their own names, as AutoModel's `to_dict`.
+// Keys and values under their own names, as in AutoModel's `to_dict`.
 Json to_dict(const DistributedConfig& config);
 
 }  // namespace am::config

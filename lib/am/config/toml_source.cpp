@@ -1,7 +1,7 @@
 // read_toml, the only user of the TOML library.
 //
-// What toml++ 3.3 asserts about its input it assumes where assertions are off, and some input does
-// not keep it: behaviour is undefined then. So its assertions stay on, and throw.
+// toml++ 3.3 asserts properties of its input that some inputs violate; without assertions behaviour
+// is then undefined. Its assertions are therefore enabled, and throw.
 namespace am::config {
 struct BrokenAssumption {};
 }  // namespace am::config
@@ -16,9 +16,9 @@ struct BrokenAssumption {};
 #pragma GCC diagnostic ignored "-Wpragmas"
 #pragma GCC diagnostic ignored "-Wunknown-warning-option"
 #pragma GCC diagnostic ignored \
-    "-Wterminate"  // in functions that are noexcept, which no text reaches
+    "-Wterminate"  // concerns noexcept functions that no input of the parser reaches
 #include <toml++/impl/preprocessor.h>
-// Whether a character is a blank, it asks with a branch that is said to be unreachable and is not.
+// Its test for blank characters has a branch marked unreachable that can be reached.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -56,12 +56,12 @@ class Reader {
     span.line = static_cast<int>(region.begin.line);
     span.column = static_cast<int>(region.begin.column);
     const auto line = static_cast<size_t>(region.begin.line);
-    // A generated line with thousands of values is not copied for each of them.
+    // A long generated line is not copied for each of its thousands of values.
     constexpr size_t kLongest = 2000;
     if (line >= 1 && line <= lines_.size() && lines_[line - 1].size() <= kLongest) {
       span.source = lines_[line - 1];
     }
-    // A value of several lines is underlined to the end of its first one.
+    // A value of several lines is underlined to the end of its first line.
     const int rest = display_width(span.source) - span.column + 1;
     const int length = region.end.line == region.begin.line
                            ? static_cast<int>(region.end.column) - span.column
@@ -97,8 +97,7 @@ class Reader {
   }
 
  private:
-  // toml++ keeps keys sorted by name; people wrote them in an order, which errors and TP tables
-  // keep.
+  // toml++ sorts keys by name; errors and TP tables need the order in the file.
   void read_table(const toml::table& table, Value& value) const {
     value.kind = Value::Kind::kTable;
     value.is_inline = table.is_inline();
@@ -118,10 +117,8 @@ class Reader {
   std::vector<std::string> lines_;
 };
 
-constexpr int kDeepest = 64;
-
-// Dotted keys nest tables without limit, and code that walks tables is recursive. (Braces and
-// brackets are limited by the TOML library.)
+// Dotted keys nest tables without limit, and code that walks tables is recursive. The TOML library
+// limits braces and brackets itself.
 bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& file,
                       Diagnostics& found) {
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -150,8 +147,8 @@ bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& 
 
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
-// Past the end of the string that begins at `at`, or of the line or text where it does not end; or
-// at a character after a backslash that is not one of TOML's escapes.
+// Returns the position after the string that starts at `at`, or after the line or text if it does
+// not end. Stops at a character after a backslash that is not a TOML escape.
 size_t skip_string(std::string_view text, size_t at) {
   const char quote = text[at];
   const std::string triple(3, quote);
@@ -166,14 +163,14 @@ size_t skip_string(std::string_view text, size_t at) {
   return text.size();
 }
 
-// Whether a string may begin after this character; blanks do not count. Elsewhere a quote is one
-// more character of an invalid value.
+// Whether a string may start after this character, ignoring blanks. Elsewhere a quote is a part of
+// an invalid value.
 bool string_may_follow(char c) {
   return std::string_view("\n=[{,.").find(c) != std::string_view::npos;
 }
 
-// Outside of strings and comments TOML is ASCII: said in words that help. A byte order mark may
-// come first.
+// Checks that a text is ASCII outside of strings and comments, as TOML requires, and reports it
+// more clearly than the library. A byte order mark may precede the text.
 bool is_ascii_outside_strings(std::string_view text, const std::string& file, Diagnostics& found) {
   size_t i = starts_with(text, "\xEF\xBB\xBF") ? 3 : 0;
   char before = '\n';
@@ -203,11 +200,11 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
   span.source = std::string(text.substr(begin, text.find('\n', begin) - begin));
   found.error("plan.syntax", span,
               "a character that TOML allows only in text and comments, and not after a backslash",
-              "keys are ASCII letters, digits, - and _; anything else stands in quotes");
+              "keys are ASCII letters, digits, - and _; anything else must be in quotes");
   return false;
 }
 
-// The library writes "Error while parsing WHERE: WHAT".
+// Returns the message of an error. The library writes "Error while parsing WHERE: WHAT".
 std::string message_of(const toml::parse_error& error) {
   constexpr std::string_view kPrefix = "Error while parsing ";
   const std::string_view text = error.description();
@@ -227,7 +224,7 @@ std::string help_for(std::string_view description) {
   return {};
 }
 
-// Whether the parser runs into an assertion of its own; an error that it reports does not count.
+// Whether the parser violates one of its own assertions. Errors that it reports do not count.
 bool breaks_parser(std::string_view text) {
   try {
     static_cast<void>(toml::parse(text));
@@ -239,10 +236,10 @@ bool breaks_parser(std::string_view text) {
   return false;
 }
 
-// The first line with which the text breaks the parser, counted from 1. The parser reads from the
-// front, so every longer beginning breaks it too.
+// Returns the first line, from 1, at which the text makes the parser violate an assertion. The
+// parser reads from the front, so every longer prefix does so too.
 int breaking_line(std::string_view text) {
-  std::vector<size_t> ends;  // of each line
+  std::vector<size_t> ends;  // end of each line
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '\n') ends.push_back(at + 1);
   }
@@ -267,7 +264,7 @@ std::optional<Value> read_toml(std::string_view text, const std::string& file, D
     found.error("plan.syntax",
                 Span{file, line, 1, 1, reader.lines()[static_cast<size_t>(line) - 1]},
                 "this line is neither a section nor a key",
-                "keys are ASCII letters, digits, - and _; anything else stands in quotes");
+                "keys are ASCII letters, digits, - and _; anything else must be in quotes");
   }
   return std::nullopt;
 }

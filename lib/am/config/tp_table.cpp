@@ -11,7 +11,7 @@
 namespace am::config {
 namespace {
 
-// TOML nests `model.norm = "x"`; here that is the pattern "model.norm" again.
+// TOML nests `model.norm = "x"`; this joins it back to the pattern "model.norm".
 void flatten(const Input& input, const std::string& prefix, std::vector<TpTableEntry>& out) {
   for (const Member& member : input.value.members) {
     const Input part = input.part(member.value, member.key);

@@ -1,4 +1,4 @@
-// A tensor-parallel plan in a text of its own: TOML, a table of pattern = style.
+// A tensor-parallel plan as a separate TOML text: a table of pattern = style.
 //
 //   [tp_plan]
 //   "model.layers.*.self_attn.q_proj" = "colwise"
@@ -17,16 +17,16 @@ namespace am::config {
 struct TpTableEntry {
   std::string pattern;
   std::string style;
-  Span where;  // of the style, in its own file
+  Span where;  // span of the style in its file
 };
 
-// Entries in the text's order; the table stands at the top level or under [tp_plan]. What is wrong
-// inside is reported there, under the name `source`; a text without a table at `where`, the plan's
-// value that named it ("tp.plan"). Empty when anything is wrong. Whether a style exists is for
-// model/tp_plan.h.
+// Returns the entries in the text's order; the table is at the top level or under [tp_plan]. Errors
+// inside are reported there, with `source` as the file name. A text without a table is reported at
+// `where`, the plan's value that names it ("tp.plan"). Returns an empty list after any error.
+// Styles are checked later, by model/tp_plan.h.
 std::vector<TpTableEntry> parse_tp_table(std::string_view text, const std::string& source,
                                          const Span& where, Diagnostics& found);
-// The same from a file; one that cannot be read is reported at `where` too.
+// As parse_tp_table, for a file; an unreadable one is reported at `where` too.
 std::vector<TpTableEntry> load_tp_table(const std::filesystem::path& path, const Span& where,
                                         Diagnostics& found);
 

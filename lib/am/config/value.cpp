@@ -3,6 +3,16 @@
 #include <algorithm>
 
 namespace am::config {
+namespace {
+
+Value empty_value(Value::Kind kind, const Span& span) {
+  Value value;
+  value.kind = kind;
+  value.span = span;
+  return value;
+}
+
+}  // namespace
 
 const Member* Value::find(std::string_view key) const {
   const auto at =
@@ -34,6 +44,36 @@ const char* kind_name(Value::Kind kind) {
       return "a table";
   }
   return "a value";
+}
+
+Value value_of(int64_t value, const Span& span) {
+  Value out = empty_value(Value::Kind::kInteger, span);
+  out.integer = value;
+  return out;
+}
+
+Value value_of(double value, const Span& span) {
+  Value out = empty_value(Value::Kind::kNumber, span);
+  out.number = value;
+  return out;
+}
+
+Value value_of(bool value, const Span& span) {
+  Value out = empty_value(Value::Kind::kBoolean, span);
+  out.boolean = value;
+  return out;
+}
+
+Value value_of(std::string value, const Span& span) {
+  Value out = empty_value(Value::Kind::kText, span);
+  out.text = std::move(value);
+  return out;
+}
+
+Value value_of(const std::vector<Value>& items, const Span& span) {
+  Value out = empty_value(Value::Kind::kArray, span);
+  out.items = items;
+  return out;
 }
 
 }  // namespace am::config

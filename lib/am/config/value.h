@@ -1,7 +1,7 @@
-// A TOML document as plain values that remember where they were written.
+// A TOML document as plain values with their positions in the source.
 //
-// The TOML library stays behind read_toml: it costs seconds of compile time, and everything else
-// here also works on values that came from the command line.
+// Only read_toml uses the TOML library, which costs seconds of compile time. Everything else also
+// works on values from the command line.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,21 @@ namespace am::config {
 
 struct Member;
 
+// Most levels of a document; code that walks values is recursive.
+inline constexpr int kDeepest = 64;
+
 struct Value {
   enum class Kind { kText, kInteger, kNumber, kBoolean, kDate, kArray, kTable };
 
   Kind kind = Kind::kTable;
-  Span span;  // of the value; of a `[section]`, its header
+  Span span;  // span of the value; for a `[section]`, its header
   std::string text;
   int64_t integer = 0;
   double number = 0.0;
   bool boolean = false;
-  std::vector<Value> items;     // of an array
-  std::vector<Member> members;  // of a table, in the file's order
-  bool is_inline = false;       // a table in braces
+  std::vector<Value> items;     // for kArray
+  std::vector<Member> members;  // for kTable, in the file's order
+  bool is_inline = false;       // table in braces
 
   bool is_table() const { return kind == Kind::kTable; }
   const Member* find(std::string_view key) const;
@@ -40,11 +43,18 @@ struct Member {
   Value value;
 };
 
-// "text", "an integer", ...: the kind as it reads in a message.
+// Name of the kind in messages: "text", "an integer", ...
 const char* kind_name(Value::Kind kind);
 
-// The document as one table. A syntax error adds "plan.syntax" with its place and gives nothing;
-// the parser stops at the first one. `file` is only named.
+// Creates values that are derived from a file, with the location that they are derived from.
+Value value_of(int64_t value, const Span& span);
+Value value_of(double value, const Span& span);
+Value value_of(bool value, const Span& span);
+Value value_of(std::string value, const Span& span);
+Value value_of(const std::vector<Value>& items, const Span& span);
+
+// Parses a document into one table. A syntax error adds "plan.syntax" with its place and returns
+// nothing; parsing stops at the first one. `file` is used in messages only.
 std::optional<Value> read_toml(std::string_view text, const std::string& file, Diagnostics& found);
 
 }  // namespace am::config

@@ -29,7 +29,8 @@ std::string toml_text(std::string_view text) {
     }
   }
   out += '"';
-  return is_utf8(out) ? term::printable_json(out) : out;  // C1 and what reorders a line
+  // Escapes C1 characters and bidirectional controls.
+  return is_utf8(out) ? term::printable_json(out) : out;
 }
 
 std::string toml_key(const std::string& key) {
@@ -41,7 +42,7 @@ std::string toml_key(const std::string& key) {
 
 namespace {
 
-// The shortest text that reads back as the same double, and as no integer.
+// Returns the shortest text that reads back as the same double and not as an integer.
 std::string toml_number(double value) {
   std::array<char, 32> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
@@ -54,7 +55,7 @@ std::string toml_number(double value) {
 
 std::string toml_value(const Json& value) {
   switch (value.type()) {
-    case Json::value_t::null:  // only inside of mp_policy: as stored
+    case Json::value_t::null:  // only in mp_policy: as stored
       return "\"none\"";
     case Json::value_t::string:
       return toml_text(value.get_ref<const std::string&>());
@@ -79,7 +80,7 @@ std::string toml_value(const Json& value) {
 
 namespace {
 
-// Paths in a resolved plan do not depend on where it lies.
+// Makes paths absolute, so that a resolved plan does not depend on its folder.
 void make_absolute(const Plan& plan, const FieldSpec& field, Json& value) {
   if (field.is_path == nullptr) return;
   if (value.is_array()) {
@@ -94,11 +95,12 @@ bool is_written(const FieldSpec& field, const Plan& plan) {
 }
 
 struct Form {
-  bool absolute = false;      // paths
-  bool names_absent = false;  // a key without a value in a comment, for TOML has no null
+  bool absolute = false;  // paths are absolute
+  // Write absent values as comments, because TOML has no null.
+  bool names_absent = false;
 };
 
-// The keys of the plan's strategy that are `wanted`, by section.
+// Writes the `wanted` keys of the plan's strategy, by section.
 std::string written(const Plan& plan, const Form& form,
                     const std::function<bool(const FieldSpec&, const Json&)>& wanted) {
   std::string out;

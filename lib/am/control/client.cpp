@@ -44,8 +44,10 @@ int connect_to(const std::filesystem::path& socket) {
 
 ConnectionLost::ConnectionLost() : Error(ErrorKind::kRuntime, "the job closed the connection") {}
 
-Client::Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience)
-    : fd_(is_remote(address) ? connect_tcp(*address.tcp, patience) : connect_to(address.socket)) {
+Client::Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience,
+               size_t largest_reply)
+    : fd_(is_remote(address) ? connect_tcp(*address.tcp, patience) : connect_to(address.socket)),
+      reply_(largest_reply) {
   try {
     hello["protocol"] = kProtocol;
     const std::string nonce = is_remote(address) ? draw_nonce() : std::string();
@@ -81,7 +83,7 @@ void Client::prove(const JobAddress& address, const std::string& nonce,
   const Nonces nonces{nonce, text_in(challenge, "nonce")};
   if (!token.proves("job", nonces, text_in(challenge, "proof"))) {
     throw Error(ErrorKind::kRuntime,
-                cat("what answers at ", address.tcp->text(), " does not know the token of ",
+                cat("the server at ", address.tcp->text(), " does not know the token of ",
                     address.token.string()),
                 "the token is of another job, or this is not the job's port");
   }
@@ -123,7 +125,7 @@ std::optional<Json> Client::whole_message() {
     if (id == message->end()) return message;
     if (!id->is_number_integer()) throw not_a_job();
     const auto number = id->get<int64_t>();
-    // What nobody asked for is not kept.
+    // Replies that were not requested are not stored.
     if (!was_sent(number) || (replied_ != 0 && replied_ != number)) throw not_a_job();
     replied_ = number;
     auto reply = reply_.add(*message);
@@ -143,7 +145,7 @@ std::optional<Json> Client::receive(std::chrono::milliseconds patience) {
         std::chrono::duration_cast<std::chrono::milliseconds>(end - ClientClock::now()).count();
     pollfd wait{fd_, POLLIN, 0};
     const int ready = ::poll(&wait, 1, static_cast<int>(std::max<int64_t>(left, 0)));
-    if (ready < 0) return std::nullopt;  // a signal: the caller looks what it was
+    if (ready < 0) return std::nullopt;  // a signal; the caller checks which one
     if (ready == 0) return std::nullopt;
     const ssize_t count = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -1,4 +1,4 @@
-// am-repl's side: one connection to a job.
+// Client side (am-repl): one connection to a job.
 //
 //   Client client(job.address, {{"name", "am-repl"}}, 2s);
 //   const int64_t id = client.send({{"input", "ls"}});
@@ -19,7 +19,7 @@
 
 namespace am::control {
 
-// The job closed the connection: it ended, or does not want this client any more.
+// The job closed the connection: it ended, or dropped this client.
 class ConnectionLost : public Error {
  public:
   ConnectionLost();
@@ -27,24 +27,25 @@ class ConnectionLost : public Error {
 
 class Client {
  public:
-  // Over TCP where the address has no socket, with a proof that both ends know the token. Throws
-  // Error(kRuntime) where nobody answers there in time, refuses, or is not the job; what
-  // Token::read throws.
-  Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience);
+  // Connects over TCP if the address has no socket; both ends then prove that they know the token.
+  // Throws Error(kRuntime) if no job answers in time, it refuses, or the peer is not the job; also
+  // what Token::read throws. receive() refuses a reply of more than `largest_reply` bytes.
+  Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience,
+         size_t largest_reply = kLargestReply);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();
 
-  // What the job said first.
+  // The job's first message.
   const Json& welcome() const { return welcome_; }
 
-  // Sends a request under an id of its own. From any thread. Throws ConnectionLost.
+  // Sends a request and returns its id. Thread-safe. Throws ConnectionLost.
   int64_t send(Json request);
-  // The next event or whole reply; nothing when none came in time. From one thread. Throws
-  // ConnectionLost, Error(kFormat) for what no job says.
+  // Returns the next event or complete reply; nothing on timeout. Call from one thread only. Throws
+  // ConnectionLost, and Error(kFormat) for an invalid message.
   std::optional<Json> receive(std::chrono::milliseconds patience);
 
-  // To poll: readable when something came.
+  // Descriptor for poll(): readable when a message has arrived.
   int fd() const { return fd_; }
 
  private:
@@ -53,7 +54,7 @@ class Client {
              std::chrono::milliseconds patience);
   void send_bytes(std::string_view bytes);
   std::optional<Json> whole_message();
-  // Whether a request has this id.
+  // Whether a request with this id was sent.
   bool was_sent(int64_t id);
 
   int fd_ = -1;
@@ -61,9 +62,9 @@ class Client {
   std::mutex sending_;
   int64_t last_id_ = 0;
   FrameReader reader_{kLargestFromJob};
-  // Parts of one reply follow each other: another begins when its last has come.
+  // The parts of a reply arrive consecutively, before those of another reply.
   ReplyReader reply_;
-  int64_t replied_ = 0;  // the id of a reply whose last part has not come; 0: none
+  int64_t replied_ = 0;  // id of a reply whose last part is missing; 0: none
 };
 
 }  // namespace am::control

@@ -12,8 +12,7 @@ namespace am::control {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
-// Of a reply's text in one frame: each of its characters may take two there, and there are a few
-// words around it.
+// Reply text per frame: escaping can double each character, and the frame adds a few fields.
 constexpr size_t kPieceBytes = kLargestFromJob / 2 - 1024;
 
 size_t length_at(std::string_view bytes) {
@@ -24,7 +23,7 @@ size_t length_at(std::string_view bytes) {
   return length;
 }
 
-// ASCII alone, so that it can be cut anywhere.
+// ASCII only, so that the text can be split anywhere.
 std::string ascii_text(const Json& json) {
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
@@ -80,7 +79,7 @@ std::optional<std::string> FrameReader::next() {
   std::string text(left.substr(kLengthBytes, length));
   at_ += kLengthBytes + length;
   if (at_ == buffer_.size()) {
-    std::string().swap(buffer_);  // a long frame's memory is not kept
+    std::string().swap(buffer_);  // frees the memory of a long frame
     at_ = 0;
   } else if (at_ > buffer_.size() / 2) {
     buffer_.erase(0, at_);
@@ -89,13 +88,13 @@ std::optional<std::string> FrameReader::next() {
   return text;
 }
 
-std::vector<std::string> reply_frames(int64_t id, const Json& reply) {
+std::vector<std::string> reply_frames(int64_t id, const Json& reply, size_t largest) {
   std::string text = ascii_text(reply);
-  if (text.size() > kLargestReply) {
+  if (text.size() > largest) {
     text = ascii_text({{"error",
                         {{"kind", static_cast<int>(ErrorKind::kUsage)},
                          {"message", cat("the answer has ", text.size(),
-                                         " bytes, and a job answers with at most ", kLargestReply)},
+                                         " bytes, and a job answers with at most ", largest)},
                          {"hint", "ask for a part of it: `print NAME[0:4, :8]`"}}}});
   }
   std::vector<std::string> frames;
@@ -134,7 +133,7 @@ std::optional<Json> ReplyReader::add(const Json& message) {
   const auto piece = message.find("piece");
   if (piece == message.end() || !piece->is_string()) throw broken("a part is empty");
   text_ += piece->get_ref<const std::string&>();
-  if (text_.size() > kLargestReply) throw broken("it is too long");
+  if (text_.size() > largest_) throw broken("it is too long");
   if (!last->get<bool>()) return std::nullopt;
   next_part_ = 0;
   auto reply = parse_message(std::exchange(text_, {}));
@@ -143,7 +142,7 @@ std::optional<Json> ReplyReader::add(const Json& message) {
 }
 
 Error not_a_job() {
-  return {ErrorKind::kFormat, "what answers there is no job of am-run",
+  return {ErrorKind::kFormat, "the server there is not a job of am-run",
           "a job has its socket in the `control` folder of its run"};
 }
 

@@ -1,11 +1,11 @@
-// What travels between am-repl and a job that it attaches to: frames of JSON.
+// Wire protocol between am-repl and a job that it attaches to: frames of JSON.
 //
 // A client begins with kMagic, so that a browser, a port scanner or a shell fails at its first
-// byte. Then both sides send frames: four bytes of length, little-endian, and so many bytes of
+// byte. Then both sides send frames: a length of four bytes, little-endian, and that many bytes of
 // JSON.
 //
 //   FrameReader reader(kLargestToJob, FrameReader::Begins::kWithMagic);
-//   if (!reader.add(bytes)) close(fd);                // this can never become a frame
+//   if (!reader.add(bytes)) close(fd);                // the bytes can never become a frame
 //   while (auto text = reader.next()) handle(*text);
 #pragma once
 
@@ -24,23 +24,24 @@ inline constexpr int64_t kProtocol = 1;
 inline constexpr std::string_view kMagic{"AMRPC\0\0\1", 8};
 inline constexpr size_t kLargestToJob = size_t{1} << 20;
 inline constexpr size_t kLargestFromJob = size_t{16} << 20;
-// Of a reply in all its parts.
+// Limit of a reply, all parts together.
 inline constexpr size_t kLargestReply = size_t{256} << 20;
 
-// `text` has at most 2^32 - 1 bytes.
+// `text` must have at most 2^32 - 1 bytes.
 std::string to_frame(std::string_view text);
 
-// Frames out of a stream that comes in pieces. It holds what has arrived, never what was announced.
+// Extracts frames from a stream that arrives in pieces. Memory grows with received bytes, not with
+// announced lengths.
 class FrameReader {
  public:
   enum class Begins { kWithMagic, kAtOnce };
   explicit FrameReader(size_t largest, Begins begins = Begins::kAtOnce);
 
-  // False: what came can never become a frame, now or later.
+  // Returns false if the bytes can never become a valid frame.
   bool add(std::string_view bytes);
-  // The next whole frame's text.
+  // Returns the text of the next complete frame; nothing if none is complete.
   std::optional<std::string> next();
-  // Whether the magic has been seen, where one is expected.
+  // Whether the magic was received, if one is expected.
   bool begun() const { return begun_; }
 
  private:
@@ -50,30 +51,36 @@ class FrameReader {
   bool begun_;
   bool broken_ = false;
   std::string buffer_;
-  size_t at_ = 0;  // of what next() has not given yet
+  size_t at_ = 0;  // start of the data that next() has not returned yet
 };
 
-// A reply as frames: {"id", "part", "last", "reply"}, and where it is too long for one, pieces of
-// its text: {"id", "part", "last", "piece"}. What is longer than kLargestReply is an error instead.
-std::vector<std::string> reply_frames(int64_t id, const Json& reply);
+// Splits a reply into frames: {"id", "part", "last", "reply"}, or if it is too long for one, pieces
+// of its text: {"id", "part", "last", "piece"}. A reply of more than `largest` bytes is replaced by
+// an error.
+std::vector<std::string> reply_frames(int64_t id, const Json& reply,
+                                      size_t largest = kLargestReply);
 
-// Puts the parts together again.
+// Joins the parts of a reply.
 class ReplyReader {
  public:
-  // The whole reply once its last part has come. Throws Error(kFormat) for what is no part.
+  explicit ReplyReader(size_t largest = kLargestReply) : largest_(largest) {}
+
+  // Returns the complete reply after its last part. Throws Error(kFormat) for an invalid part, and
+  // once the parts have more than `largest` bytes.
   std::optional<Json> add(const Json& message);
 
  private:
+  size_t largest_;
   std::string text_;
   int64_t next_part_ = 0;
 };
 
-// For a message that no job sends.
+// Error for an invalid message.
 Error not_a_job();
 
-// Of a message that is JSON by a stranger: nothing where it is none, or no object.
+// Parses an untrusted message; returns nothing if it is not a JSON object.
 std::optional<Json> parse_message(std::string_view text);
-// A text in it; `otherwise` where there is none, or something else has its name.
+// Returns a text field; `otherwise` if it is missing or not a text.
 std::string text_in(const Json& message, const char* name, const std::string& otherwise = {});
 
 }  // namespace am::control

@@ -18,7 +18,7 @@ namespace am::control {
 
 namespace {
 
-// Read of one client before the others have their turn.
+// Bytes read from one client before the others have their turn.
 constexpr size_t kReadAtOnce = size_t{64} << 10;
 constexpr auto kNoDescriptorPause = std::chrono::milliseconds(200);
 
@@ -27,7 +27,7 @@ Json refusal(std::string_view message) { return {{"event", "refused"}, {"message
 }  // namespace
 
 Server::Listener::Listener(int socket, Shared& shared) : shared_(shared), socket_(socket) {
-  // No handler of the process may run on this thread.
+  // Signal handlers of the process must not run on this thread.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -75,13 +75,13 @@ void Server::Listener::run() {
       ready.push_back({connection.fd, wanted, 0});
     }
     if (::poll(ready.data(), ready.size(), timeout()) < 0) {
-      if (errno != EINTR) std::this_thread::sleep_for(kNoDescriptorPause);  // no memory
+      if (errno != EINTR) std::this_thread::sleep_for(kNoDescriptorPause);  // out of memory
       continue;
     }
     if (ready[0].revents != 0) {
       uint64_t ignored = 0;
       if (::read(shared_.wake_fd, &ignored, sizeof ignored) < 0) {
-        // Another turn took it.
+        // Already read by an earlier iteration.
       }
     }
     size_t i = 3;
@@ -93,7 +93,7 @@ void Server::Listener::run() {
         read_from(connection);
       }
       if (!connection.closing) write_to(connection);
-      if (!connection.reads) handle_frames(connection);  // what was written has made room
+      if (!connection.reads) handle_frames(connection);  // writing has made room
       judge(connection);
     }
     close_marked();
@@ -135,8 +135,7 @@ void Server::Listener::accept_all(int socket, bool remote) {
   }
 }
 
-// Who connects and says nothing must not keep out who comes after; strangers over TCP nobody of
-// this machine.
+// Idle connections must not block new ones, and remote ones must not block local ones.
 void Server::Listener::make_room(bool remote) {
   const auto half_open = [&](const Connection& one) { return !one.open && one.remote == remote; };
   const auto count = std::count_if(connections_.begin(), connections_.end(), half_open);
@@ -171,7 +170,7 @@ bool Server::Listener::handle_frames(Connection& connection) {
     if (!connection.reads) return false;
     const auto text = connection.reader.next();
     if (!text) {
-      // A length that is too long shows at the frame's turn.
+      // An invalid length is detected when the frame is next.
       connection.closing = !connection.reader.add({});
       return true;
     }
@@ -211,7 +210,8 @@ void Server::Listener::refuse(Connection& connection, std::string_view message) 
   connection.closing = true;
 }
 
-// The job proves first that it knows the token: whoever is asked to prove it speaks to no stranger.
+// The job proves first that it knows the token, so that a client never sends its proof to a
+// stranger.
 void Server::Listener::challenge(Connection& connection) {
   Nonces nonces{text_in(connection.who.hello, "nonce"), draw_nonce()};
   if (!is_nonce(nonces.client)) {

@@ -21,7 +21,7 @@ class Server::Listener {
   Listener(int socket, Shared& shared);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
-  // shared.ending is set by now.
+  // shared.ending must be set.
   ~Listener();
 
  private:
@@ -30,16 +30,16 @@ class Server::Listener {
   struct Connection {
     int fd = -1;
     ClientInfo who;
-    bool open = false;    // it has said hello, and may
+    bool open = false;    // handshake completed
     bool remote = false;  // over TCP
     std::optional<Nonces> challenged;
     bool closing = false;
-    Clock::time_point since;       // it connected
-    Clock::time_point progressed;  // a byte was written last
+    Clock::time_point since;       // time of connection
+    Clock::time_point progressed;  // time of the last write
     FrameReader reader{kLargestToJob, FrameReader::Begins::kWithMagic};
     std::deque<std::string> frames;  // taken from its outlet
-    size_t written = 0;              // of the first of them
-    bool reads = true;               // its requests and its output leave room
+    size_t written = 0;              // bytes written of the first frame
+    bool reads = true;               // false while its requests or its output are full
   };
 
   void run();
@@ -47,7 +47,7 @@ class Server::Listener {
   void accept_all(int socket, bool remote);
   void make_room(bool remote);
   void read_from(Connection& connection);
-  // False: nothing more is taken from it now.
+  // Returns false if reading from the connection must pause.
   bool handle_frames(Connection& connection);
   void say_hello(Connection& connection, const std::string& text);
   void challenge(Connection& connection);
@@ -55,7 +55,7 @@ class Server::Listener {
   void refuse(Connection& connection, std::string_view message);
   void welcome(Connection& connection);
   void handle(Connection& connection, const std::string& text);
-  // Takes what waits and writes what the socket takes.
+  // Takes queued frames and writes as much as the socket accepts.
   void write_to(Connection& connection);
   bool take_frames(Connection& connection);
   void judge(Connection& connection);
@@ -64,7 +64,7 @@ class Server::Listener {
   Shared& shared_;
   int socket_;
   uint64_t last_number_ = 0;
-  std::optional<Clock::time_point> no_accept_until_;  // there are no descriptors left
+  std::optional<Clock::time_point> no_accept_until_;  // pause after running out of descriptors
   std::list<Connection> connections_;
   std::thread thread_;
 };

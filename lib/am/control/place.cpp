@@ -31,15 +31,16 @@ constexpr const char* kFileName = "control.json";
 constexpr const char* kTokenName = "token";
 constexpr const char* kSocketName = "rank-0.sock";
 constexpr int kBacklog = 64;
-// A holder of the run folder touches its lock every five seconds; clocks of machines differ a bit.
+// The holder of the run folder touches its lock every five seconds; the margin covers clock
+// differences.
 constexpr auto kLockIsFresh = std::chrono::seconds(60);
 
 Error cannot_place(const fs::path& path, const char* what) {
   return Error(ErrorKind::kIo, cat(path.string(), ": ", what, ": ", std::strerror(errno)));
 }
 
-// Makes it where it is missing; opened. Throws Error(kIo) where it is not a folder of ours alone;
-// `mend`: its rights are set, as of one whose place is ours.
+// Creates the folder if it is missing, and opens it. Throws Error(kIo) if it is not private to this
+// user; `mend`: corrects its permissions, for a folder inside the user's own.
 Descriptor require_private(const fs::path& folder, bool mend) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw cannot_place(folder, "cannot make the folder");
@@ -50,8 +51,8 @@ Descriptor require_private(const fs::path& folder, bool mend) {
   bool is_private = ::fstat(fd.get(), &info) == 0 && info.st_uid == ::geteuid();
   if (is_private && (info.st_mode & 0077) != 0) is_private = mend && ::fchmod(fd.get(), 0700) == 0;
   if (is_private) return fd;
-  throw Error(ErrorKind::kIo, cat(folder.string(), ": not a folder of this user alone"),
-              "its owner and rights (0700) are what keeps others out");
+  throw Error(ErrorKind::kIo, cat(folder.string(), ": not a folder that only this user can enter"),
+              "its owner must be this user, and its permissions 0700");
 }
 
 sockaddr_un address_of(const fs::path& path) {
@@ -63,7 +64,7 @@ sockaddr_un address_of(const fs::path& path) {
 
 int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
-// Listens there, readable and writable by its owner alone. -1, and errno, where it cannot be.
+// Listens at a path that only its owner can read and write. Returns -1 with errno on failure.
 int listen_at(const fs::path& path) {
   if (path.native().size() > kLongestSocketPath) {
     errno = ENAMETOOLONG;
@@ -73,8 +74,8 @@ int listen_at(const fs::path& path) {
   if (fd < 0) return -1;
   ::unlink(path.c_str());
   const sockaddr_un address = address_of(path);
-  // Linux gives the file the rights of the socket; the umask is the whole process's, and other
-  // threads may be making files.
+  // On Linux the socket file inherits the permissions of the socket. Changing the umask would
+  // affect files that other threads create.
   const bool listens =
       ::fchmod(fd, 0600) == 0 &&
       ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
@@ -96,7 +97,7 @@ bool nobody_listens(const fs::path& socket) {
   return refused;
 }
 
-// What dead jobs have left in a runtime folder.
+// Removes sockets of dead jobs from a runtime folder.
 void sweep(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -150,12 +151,12 @@ std::optional<JobAddress> address_in(const fs::path& file) {
       address.token = file.parent_path() / kTokenName;
     }
     return address;
-  } catch (const std::exception&) {  // half written, or nobody's
+  } catch (const std::exception&) {  // incomplete or foreign file
     return std::nullopt;
   }
 }
 
-// Of a job on another machine, whose process cannot be looked at.
+// For a job on another machine, whose process cannot be checked.
 bool lock_is_fresh(const run_folder::RunFolder& run) {
   struct stat info = {};
   if (::stat((run.root() / "lock").c_str(), &info) != 0 || info.st_size == 0) return false;
@@ -179,7 +180,7 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
     : file_(fs::absolute(run.control() / kFileName)) {
   const fs::path folder = file_.parent_path();
   folder_ = require_private(folder, /*mend=*/true);
-  ::unlink(file_.c_str());  // a dead job's: the run folder is ours
+  ::unlink(file_.c_str());  // left by a dead job: this process holds the run folder
   address_.protocol = kProtocol;
   address_.host = host_name();
   address_.pid = ::getpid();
@@ -218,7 +219,7 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
   }
 }
 
-// The folder may have been moved, and another job's be at its path.
+// Works relative to the open folder, which may have been moved and replaced by another job's.
 void ControlPlace::leave() {
   const int folder = folder_.get();
   ::unlinkat(folder, kFileName, 0);
@@ -229,7 +230,7 @@ void ControlPlace::leave() {
     ::unlink(address_.socket.c_str());
   }
   const Descriptor run(::openat(folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  ::unlinkat(run.get(), file_.parent_path().filename().c_str(), AT_REMOVEDIR);  // where it is empty
+  ::unlinkat(run.get(), file_.parent_path().filename().c_str(), AT_REMOVEDIR);  // if it is empty
   for (const int socket : {socket_, tcp_socket_}) {
     if (socket >= 0) ::close(socket);
   }
@@ -246,10 +247,10 @@ std::optional<FoundJob> find_job(const run_folder::RunFolder& run) {
   if (!address) return std::nullopt;
   FoundJob found{*address, false};
   if (!address->boot_id.empty() && address->boot_id == boot_id()) {
-    // Containers of a machine share its boot, and may see other processes than ours.
+    // Containers on a machine share its boot id, but may not see each other's processes.
     found.here = address->begun != 0 && run_folder::process_begin(address->pid) == address->begun;
     const bool fits = address->socket.native().size() <= kLongestSocketPath;
-    // A process that ends is there for a while after its socket has closed.
+    // A process that is ending exists for a while after its socket has closed.
     if (found.here && (!fits || nobody_listens(address->socket))) return std::nullopt;
     if (found.here) return found;
     if (address->host == host_name()) return std::nullopt;

@@ -1,16 +1,16 @@
-// Where a job can be reached, and by whom: RUN/control/, which is the user's alone.
+// Rendezvous of a job and its clients: RUN/control/, accessible only to the user.
 //
-//   ControlPlace place(run);                     // rank 0: makes the socket, says where it is
-//   Server server(place.take_socket(), ...);
+//   ControlPlace place(run);                     // rank 0: creates the socket, writes the address
+//   Server server(place.take_socket(), options);
 //
-//   if (auto job = find_job(run)) ...            // am-repl: is there one, and is it on this machine?
+//   const auto job = find_job(run);              // am-repl: is a job running, and on this machine?
 //
 //   control/rank-0.sock     0600, in a folder of 0700
-//   control/control.json    0600: host, process, boot, socket, protocol; where it listens over TCP
-//   control/token           0600: what lets one attach over TCP, where that was asked for
+//   control/control.json    0600: host, process, boot, socket, protocol; the TCP address, if any
+//   control/token           0600: secret required to attach over TCP, if enabled
 //
-// A path that is too long for a socket (107 bytes), or on a file system that has none, is replaced
-// by one in $XDG_RUNTIME_DIR/am-UID, else /tmp/am-UID, which must be ours alone.
+// If the path is too long for a socket (107 bytes), or the file system does not support sockets,
+// the socket is in $XDG_RUNTIME_DIR/am-UID or /tmp/am-UID, which must belong to the user alone.
 #pragma once
 
 #include <sys/types.h>
@@ -28,41 +28,41 @@
 
 namespace am::control {
 
-// The longest path of a socket.
+// Longest path of a socket.
 inline constexpr size_t kLongestSocketPath = 107;
 
 struct JobAddress {
   std::string host;
   int64_t pid = 0;    // of rank 0
-  int64_t begun = 0;  // of the process, in the kernel's ticks: process ids come back
+  int64_t begun = 0;  // start time of the process in kernel ticks, since process ids are reused
   std::string boot_id;
-  std::filesystem::path socket;   // empty: over TCP
-  std::optional<TcpAddress> tcp;  // where it listens there too
-  std::filesystem::path token;    // the file that is to be shown there
+  std::filesystem::path socket;   // empty: use TCP
+  std::optional<TcpAddress> tcp;  // TCP address, if it listens there too
+  std::filesystem::path token;    // token file for TCP
   int64_t protocol = 0;
   std::string slurm_job;  // empty: not under Slurm
 };
 
-// Folders in which a socket may be put where the run folder cannot have one, the best first.
+// Folders for a socket that cannot be in the run folder, in order of preference.
 std::vector<std::filesystem::path> runtime_folders();
 
 class ControlPlace {
  public:
-  // What a dead job has left there is removed; the caller holds the run folder's lock. `fallbacks`:
-  // runtime_folders(); `tcp`: listens there too. Throws Error(kIo) where no place is left.
+  // Removes leftovers of a dead job; the caller must hold the run folder's lock. `fallbacks`:
+  // runtime_folders(); `tcp`: also listen there. Throws Error(kIo) if no place is usable.
   explicit ControlPlace(const run_folder::RunFolder& run,
                         const std::vector<std::filesystem::path>& fallbacks = runtime_folders(),
                         std::optional<TcpAddress> tcp = std::nullopt);
   ControlPlace(const ControlPlace&) = delete;
   ControlPlace& operator=(const ControlPlace&) = delete;
-  // Nobody finds the job any more.
+  // Removes the address, so that clients no longer find the job.
   ~ControlPlace();
 
   const JobAddress& address() const { return address_; }
-  // The listening sockets, which are the caller's from now on; -1 where TCP was not asked for.
+  // Transfer the listening sockets to the caller; -1 if TCP was not requested.
   int take_socket();
   int take_tcp_socket();
-  // Of TCP.
+  // Token for TCP.
   const std::optional<Token>& token() const { return token_; }
 
  private:
@@ -78,17 +78,18 @@ class ControlPlace {
 
 struct FoundJob {
   JobAddress address;
-  bool here = false;  // on this machine, and its process lives
+  bool here = false;  // on this machine, and its process is alive
 
-  // Over TCP, from another machine.
+  // Whether the job can be reached from here, possibly over TCP.
   bool reachable() const { return here || (address.tcp && !address.tcp->is_loopback()); }
 };
 
-// The job that runs in a run folder. Nothing where none can be reached: none was, it ended, or it
-// was started with --no-attach. One of another machine counts while it keeps the run's lock fresh.
+// Returns the job that is running in a run folder; nothing if there is none, it has ended, or it
+// was started with --no-attach. A job on another machine counts while it keeps the run's lock
+// fresh.
 std::optional<FoundJob> find_job(const run_folder::RunFolder& run);
 
-// How to get to a job of another machine.
+// Describes how to reach a job on another machine.
 std::string way_to(const JobAddress& address, const std::filesystem::path& run);
 
 }  // namespace am::control

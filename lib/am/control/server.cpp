@@ -19,7 +19,7 @@ namespace am::control {
 void Server::Shared::wake() const {
   const uint64_t one = 1;
   if (::write(wake_fd, &one, sizeof one) < 0) {
-    // Its counter is full: it is awake.
+    // The counter is full: the thread is awake.
   }
 }
 
@@ -73,7 +73,7 @@ std::optional<Request> Server::take(std::chrono::milliseconds patience) {
     const auto outlet = shared_->outlets.find(request->client);
     if (outlet != shared_->outlets.end()) --outlet->second.queued;
   }
-  shared_->wake();  // there is room for another
+  shared_->wake();  // there is room for another request
   return request;
 }
 

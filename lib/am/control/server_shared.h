@@ -1,4 +1,4 @@
-// What the server's thread and the others share. Private to server.cpp and listener.cpp.
+// State shared by the server's thread and the others. Private to server.cpp and listener.cpp.
 #pragma once
 
 #include <atomic>
@@ -13,23 +13,23 @@
 
 namespace am::control {
 
-// What waits to be sent to a client, until it is written.
+// Output that waits to be sent to a client.
 struct Outlet {
   ClientInfo who;
   std::deque<std::string> frames;
-  size_t bytes = 0;      // of these, and of what the listener has taken and not yet written
-  int64_t dropped = 0;   // events, since the last that was sent
+  size_t bytes = 0;      // queued frames, and those taken but not yet written
+  int64_t dropped = 0;   // events dropped since the last one sent
   size_t queued = 0;     // requests
-  bool overrun = false;  // it is to be left: it does not read what it asked for
+  bool overrun = false;  // must be disconnected, because it does not read its output
 };
 
 struct Server::Shared {
   ServerOptions options;
-  int wake_fd = -1;  // eventfd: the listener has something to send, or is to end
+  int wake_fd = -1;  // eventfd that wakes the listener: output is waiting, or it must end
   std::atomic<int64_t> waiting{0};
   std::atomic<bool> ending{false};
 
-  std::mutex mutex;  // held for a few instructions at a time, and never around a system call
+  std::mutex mutex;  // held briefly, and never during a system call
   std::condition_variable came;
   std::condition_variable sent;
   std::map<uint64_t, Outlet> outlets;

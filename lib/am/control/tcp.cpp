@@ -27,11 +27,12 @@ constexpr int kTcpBacklog = 64;
 constexpr int kLargestPort = 65535;
 
 [[noreturn]] void refuse_address(std::string_view text) {
-  throw Error(ErrorKind::kUsage, cat("`", text, "` is no address"),
+  throw Error(ErrorKind::kUsage, cat("`", text, "` is not an address"),
               "[HOST:]PORT, for example 7000, node7:7000, 0.0.0.0:7000 or [::1]:7000");
 }
 
-// Calls `use` with each address until it makes a socket; the last errno otherwise.
+// Calls `use` with each address until it returns a socket; otherwise returns -1, with the reason in
+// `why`.
 int first_socket(const TcpAddress& address, bool passive,
                  const std::function<int(const addrinfo&)>& use, std::string& why) {
   addrinfo hints = {};

@@ -22,7 +22,7 @@ constexpr size_t kBytes = 32;
 static_assert(kBytes == crypto_auth_KEYBYTES);
 static_assert(kBytes == crypto_auth_BYTES);
 
-// May be called again and by several threads.
+// Idempotent and thread-safe.
 void require_sodium() {
   if (::sodium_init() < 0) {
     throw Error(ErrorKind::kRuntime, "libsodium finds no source of random numbers");
@@ -30,13 +30,13 @@ void require_sodium() {
 }
 
 std::string hex_of(std::span<const unsigned char> bytes) {
-  std::string text(2 * bytes.size() + 1, '\0');  // it ends with a zero
+  std::string text(2 * bytes.size() + 1, '\0');  // sodium_bin2hex appends a zero
   ::sodium_bin2hex(text.data(), text.size(), bytes.data(), bytes.size());
   text.pop_back();
   return text;
 }
 
-// False where the text is anything but that many bytes.
+// Returns false if the text is not the hexadecimal form of bytes.size() bytes.
 bool bytes_of(std::string_view text, std::span<unsigned char> bytes) {
   size_t size = 0;
   return text.size() == 2 * bytes.size() &&
@@ -70,7 +70,7 @@ Token Token::read(const fs::path& file) {
   }
   if ((info.st_mode & 0077) != 0) {
     throw Error(ErrorKind::kIo, cat(file.string(), ": others may read this token"),
-                cat("chmod 600 ", file.string(), ", and start the job anew if they have"));
+                cat("chmod 600 ", file.string(), ", and start the job again if they have"));
   }
   constexpr size_t kMost = 4096;
   const std::string text = read_file(file, kMost);

@@ -1,12 +1,13 @@
-// What lets one attach over TCP: a secret of the job's own, shown by proving that one knows it.
+// Authentication over TCP: a secret of the job, of which both ends prove their knowledge.
 //
-//   const Token token = Token::make();               // the job; text() goes into a file of 0600
-//   token.proof("job", nonces)                       // to who asks
-//   token.proves("client", nonces, theirs)           // whether the other end knows it too
+//   const Token token = Token::make();               // the job; writes text() to a file of 0600
+//   token.proof("job", nonces);                      // sent to the peer
+//   token.proves("client", nonces, theirs);          // whether the peer knows the token too
 //
 // Both ends draw a nonce for each connection. A proof is a keyed hash (HMAC-SHA-512-256,
-// libsodium's crypto_auth) of who proves and of both, so the secret never travels, and what was
-// overheard opens nothing. What is said afterwards is not encrypted: `ssh -L` does that.
+// libsodium's crypto_auth) of the prover's role and both nonces, so the secret is never sent, and a
+// recorded proof cannot be replayed. The messages themselves are not encrypted: use `ssh -L` for
+// that.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@
 
 namespace am::control {
 
-// Of one connection, in hexadecimal digits.
+// Nonces of one connection, in hexadecimal digits.
 struct Nonces {
   std::string client;
   std::string job;
@@ -24,17 +25,17 @@ struct Nonces {
 
 class Token {
  public:
-  // Of the system's random numbers.
+  // Creates a token from the system's random numbers.
   static Token make();
-  // Throws Error(kIo) for a file that cannot be read or that others may read, Error(kFormat) for
-  // one that holds no token.
+  // Throws Error(kIo) if the file cannot be read, or others may read it; Error(kFormat) if it does
+  // not hold a token.
   static Token read(const std::filesystem::path& file);
 
   // 64 hexadecimal digits: the secret itself.
   std::string text() const;
   // `who`: "job" or "client".
   std::string proof(std::string_view who, const Nonces& nonces) const;
-  // In a time that does not tell how much of it is right.
+  // Verifies a proof in constant time.
   bool proves(std::string_view who, const Nonces& nonces, std::string_view proof) const;
 
  private:
@@ -43,7 +44,7 @@ class Token {
   std::array<unsigned char, 32> secret_ = {};
 };
 
-// 64 hexadecimal digits that nobody has drawn before.
+// Returns 64 random hexadecimal digits.
 std::string draw_nonce();
 bool is_nonce(std::string_view text);
 

@@ -1,14 +1,20 @@
 #include "am/cuda/gpu.h"
 
 #include <ATen/Context.h>
+#include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDAFunctions.h>
 
+#include <array>
+#include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/cuda/compiled_kernels.h"
 #include "am/launch/environment/nccl.h"
+#include "am/runtime/near_cores.h"
 
 namespace am::cuda {
 
@@ -26,8 +32,8 @@ int64_t count_gpus() { return static_cast<unsigned char>(c10::cuda::device_count
               hint);
 }
 
-// torch.cuda.set_sync_debug_mode by the environment: the CUDA runtime warns of each call for which
-// the host waits, or makes an error of it.
+// torch.cuda.set_sync_debug_mode by an environment variable: each call that synchronizes the host
+// with the GPU becomes a warning or an error.
 void set_sync_debug_mode() {
   const char* mode = std::getenv("AM_CUDA_SYNC_DEBUG");
   if (mode == nullptr) return;
@@ -37,11 +43,21 @@ void set_sync_debug_mode() {
   if (wanted == "error") c10::cuda::warning_state().set_sync_debug_mode(SyncDebugMode::L_ERROR);
 }
 
+std::string pci_address(c10::DeviceIndex gpu) {
+  const cudaDeviceProp& properties = *at::cuda::getDeviceProperties(gpu);
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0", properties.pciDomainID,
+                properties.pciBusID, properties.pciDeviceID);
+  return text.data();
+}
+
 c10::Device opened(int64_t index) {
   const c10::Device gpu(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
   at::globalContext().lazyInitDevice(c10::kCUDA);
   c10::cuda::set_device(gpu.index());
   set_sync_debug_mode();
+  runtime::keep_near(pci_address(gpu.index()));
+  start_compiling(gpu);
   return gpu;
 }
 
@@ -51,7 +67,7 @@ c10::Device own_gpu(const launch::RankEnvironment& here) {
   const int64_t count = count_gpus();
   if (here.local_rank >= count * launch::ranks_per_gpu()) {
     refuse(here, count,
-           "start one rank a GPU, and let every rank see all GPUs of its machine; or let ranks "
+           "start one rank per GPU, and let every rank see all GPUs of its machine; or let ranks "
            "share GPUs: backend = \"cuda:gloo\", or am-run --ranks-per-gpu with NCCL 2.30; or use "
            "backend = \"gloo\"");
   }

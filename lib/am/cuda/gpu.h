@@ -1,5 +1,5 @@
-// Chooses a rank's GPU among those that CUDA_VISIBLE_DEVICES leaves. It is initialised, and is the
-// calling thread's current one from then on.
+// Chooses a rank's GPU among those in CUDA_VISIBLE_DEVICES. Initialises it, makes it the calling
+// thread's current device, and binds the thread to cores near it (runtime/near_cores.h).
 #pragma once
 
 #include <c10/core/Device.h>
@@ -8,11 +8,11 @@
 
 namespace am::cuda {
 
-// For NCCL: number `here.local_rank`, or that modulo their number where AM_RANKS_PER_GPU lets so
-// many ranks share a GPU. Throws Error(kRuntime): there are too few.
+// For NCCL: returns GPU `here.local_rank`, modulo the number of GPUs if AM_RANKS_PER_GPU permits
+// that many ranks per GPU. Throws Error(kRuntime) if there are too few GPUs.
 c10::Device own_gpu(const launch::RankEnvironment& here);
-// Number `here.local_rank` modulo their number, as ranks may share GPUs. Throws Error(kRuntime):
-// there is none.
+// Returns GPU `here.local_rank` modulo the number of GPUs, for backends whose ranks may share GPUs.
+// Throws Error(kRuntime) if there is no GPU.
 c10::Device share_gpu(const launch::RankEnvironment& here);
 
 }  // namespace am::cuda

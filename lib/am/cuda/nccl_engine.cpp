@@ -21,8 +21,8 @@ namespace {
 
 using c10d::ProcessGroupNCCL;
 
-// Ends its communicator as the rank ends: in order, when all is well, so that peers still receive
-// what this rank has sent; at once, when an error is under way and peers may never come.
+// On destruction ends its communicator: without an error in order, so that peers still receive what
+// this rank has sent; otherwise immediately, because peers may never arrive.
 class NcclGroup final : public ProcessGroupNCCL {
  public:
   using ProcessGroupNCCL::ProcessGroupNCCL;
@@ -36,7 +36,7 @@ class NcclGroup final : public ProcessGroupNCCL {
         ProcessGroupNCCL::abort();
       }
     } catch (const std::exception&) {
-      // The rank is about to say, or has said, what went wrong.
+      // The rank reports the original error.
     }
   }
 
@@ -67,7 +67,7 @@ class NcclEngine final : public runtime::Engine {
     auto backend =
         c10::make_intrusive<NcclGroup>(std::move(store), static_cast<int>(index),
                                        static_cast<int>(group.ranks.size()), std::move(nccl));
-    // Now, while all ranks are known to be here, and because only a communicator that exists can
+    // Eagerly, because all ranks are known to be here now, and only an existing communicator can
     // register user buffers.
     backend->eagerConnectSingleDevice(device_);
     return backend;
@@ -77,7 +77,7 @@ class NcclEngine final : public runtime::Engine {
       const c10::intrusive_ptr<c10d::Work>& work) const override {
     const auto* nccl = dynamic_cast<const ProcessGroupNCCL::WorkNCCL*>(work.get());
     if (nccl == nullptr) return {};
-    // As c10d's own watchdog keeps it: a copy has no reference to the outputs.
+    // A copy, as c10d's watchdog keeps: it has no reference to the outputs.
     return c10::make_intrusive<ProcessGroupNCCL::WorkNCCL>(*nccl);
   }
 
@@ -85,11 +85,12 @@ class NcclEngine final : public runtime::Engine {
   c10::Device device_;
 };
 
-// ncclConfig_t lies inside ProcessGroupNCCL::Options and grows with NCCL's versions. Libtorch's
-// constructor writes by the nccl.h that libtorch was built with; here one sees whether it is ours.
+// Throws Error(kRuntime) if libtorch was built with another nccl.h. ncclConfig_t is a member of
+// ProcessGroupNCCL::Options and grows with NCCL's versions; libtorch's constructor writes it by the
+// nccl.h of its build.
 void check_nccl_header() {
   using Options = ProcessGroupNCCL::Options;
-  constexpr size_t kSlack = 1024;  // of what a larger ncclConfig_t writes
+  constexpr size_t kSlack = 1024;  // for the fields of a larger ncclConfig_t
   alignas(Options) std::byte room[sizeof(Options) + kSlack] = {};
   auto* options = new (room) Options();
   const bool same = options->split_color == NCCL_SPLIT_NOCOLOR - 1 && !options->split_from;

@@ -1,4 +1,4 @@
-// The engine of GPU tensors: c10d's NCCL group on the GPU of this rank's local rank.
+// Engine for GPU tensors: c10d's NCCL process group on the GPU of this rank's local rank.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace am::cuda {
 
-// On own_gpu(here), see gpu.h. Throws Error(kRuntime): too few GPUs; an NCCL that cannot
-// share them where AM_RANKS_PER_GPU asks for it; a libtorch that was built with another nccl.h than
-// this plugin.
+// Returns an engine on own_gpu(here), see gpu.h. Throws Error(kRuntime) if there are too few GPUs,
+// if AM_RANKS_PER_GPU requires sharing GPUs and this NCCL cannot, or if libtorch was built with
+// another nccl.h than this plugin.
 std::shared_ptr<runtime::Engine> make_nccl_engine(const launch::RankEnvironment& here);
 
 }  // namespace am::cuda

@@ -1,6 +1,7 @@
-// What libautomesh_cuda.so exports; see am/runtime/engine_plugin.h.
+// Exports of libautomesh_cuda.so; see am/runtime/engine_plugin.h.
 #include <nccl.h>
 
+#include "am/cuda/compiled_kernels.h"
 #include "am/cuda/gpu.h"
 #include "am/cuda/nccl_engine.h"
 #include "am/runtime/engine_plugin.h"
@@ -17,5 +18,6 @@ const am::runtime::CudaPlugin* am_cuda_plugin() {
       .make_nccl_engine = am::cuda::make_nccl_engine,
       .share_gpu = am::cuda::share_gpu,
   };
+  am::tensor::register_gpu_kernels(am::cuda::compiled_kernels());
   return &kPlugin;
 }

@@ -15,7 +15,7 @@
 
 namespace am::data {
 
-// Row-major [rows, seq_len].
+// Inputs and labels are row-major [rows, seq_len].
 struct Batch {
   int64_t rows = 0;
   int64_t seq_len = 0;
@@ -23,21 +23,21 @@ struct Batch {
   std::vector<int64_t> labels;
 };
 
-// Row-major like the inputs: each token's place in its document, where a document ends with
-// `eod_token` and a row begins a new one.
+// Returns each token's position in its document, row-major like the inputs. A document ends with
+// `eod_token`, and each row begins a new one.
 std::vector<int64_t> document_positions(const Batch& batch, int64_t eod_token);
 
 class BatchReader {
  public:
-  // Throws Error(kPlan) when the source is shorter than one sample.
+  // Throws Error(kPlan) if the source is shorter than one sample.
   BatchReader(std::unique_ptr<TokenSource> source, const SamplerOptions& options);
 
   const TokenSource& source() const { return *source_; }
   const Sampler& sampler() const { return sampler_; }
 
-  // The sequences at places [first, first + count) of the data's order.
+  // Returns the sequences at positions [first, first + count) of the data order.
   Batch read_batch(int64_t first, int64_t count) const;
-  // The share of a rank in a global batch that begins at `place`.
+  // Returns a rank's part of micro-batch `micro_batch` in the global batch that begins at `place`.
   Batch read_micro_batch(int64_t place, int64_t micro_batch, const BatchLayout& layout) const;
 
  private:

@@ -7,13 +7,12 @@
 namespace am::data {
 namespace {
 
-// Up to here a scan of the whole word for each merge is faster than a heap.
+// Up to this length, scanning the whole word for each merge is faster than a heap.
 constexpr size_t kShortWord = 32;
 
 uint64_t pair_key(uint32_t left, uint32_t right) { return (uint64_t{left} << 32) | right; }
 
-// A possible merge of the token at `left` with the next one. Out of date when one of them changed
-// since.
+// A possible merge of the token at `left` with the next one. Stale if either changed since.
 struct Candidate {
   uint32_t rank;
   size_t left;
@@ -21,7 +20,7 @@ struct Candidate {
   uint32_t right_id;
   uint32_t merged;
 
-  // std::priority_queue gives the largest: turn it round.
+  // Reversed, because std::priority_queue returns the largest.
   bool operator<(const Candidate& other) const {
     return std::tie(rank, left) > std::tie(other.rank, other.left);
   }
@@ -65,8 +64,8 @@ void BpeMerges::apply_short(std::vector<uint32_t>& ids) const {
   }
 }
 
-// The tokens form a linked list, in which a merge takes its right token out. The heap holds every
-// pair that had a rule when it arose; pairs that changed since are skipped when they come up.
+// The tokens form a linked list; a merge removes its right token. The heap holds every pair that
+// matched a rule when it arose; stale pairs are skipped when they are popped.
 void BpeMerges::apply_long(std::vector<uint32_t>& ids) const {
   std::vector<size_t> next(ids.size());
   std::vector<size_t> previous(ids.size());

@@ -1,4 +1,4 @@
-// Byte-pair merging: the heart of a BPE tokenizer, on ids.
+// Byte-pair merging on token ids: the core of a BPE tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@ namespace am::data {
 
 class BpeMerges {
  public:
-  // The pair (left, right) becomes `merged`; rules that were added earlier go first. The first of
-  // two rules for one pair stands.
+  // Adds a rule that merges (left, right) into `merged`. Rules added earlier have priority. A
+  // second rule for a pair replaces the first, with the later rule's priority.
   void add(uint32_t left, uint32_t right, uint32_t merged);
 
-  // Merges in place: always the pair whose rule comes first, the leftmost of several; O(n log n).
+  // Merges in place: repeatedly the pair with the earliest rule, the leftmost of several; O(n log
+  // n).
   void apply(std::vector<uint32_t>& ids) const;
 
  private:

@@ -14,7 +14,7 @@
 namespace am::data {
 namespace {
 
-// GPT-2 writes each byte as one visible letter: printable ones as themselves, the others as the
+// GPT-2 writes each byte as one printable letter: printable bytes as themselves, the others as the
 // letters from U+0100 on, in order.
 std::array<std::string, 256> letters_of_bytes() {
   std::array<std::string, 256> letters;
@@ -27,7 +27,7 @@ std::array<std::string, 256> letters_of_bytes() {
   return letters;
 }
 
-// The bytes that a vocabulary entry stands for; nothing when it has a letter of no byte.
+// Returns the bytes that a vocabulary entry encodes; empty if one of its letters encodes no byte.
 std::optional<std::string> bytes_of_letters(std::string_view text,
                                             const std::unordered_map<std::string, char>& byte_of) {
   std::string bytes;
@@ -41,14 +41,14 @@ std::optional<std::string> bytes_of_letters(std::string_view text,
   return bytes;
 }
 
-// A token in the text: the bytes [begin, end), white space that it takes included.
+// A token in the text: bytes [begin, end), including white space that it strips.
 struct Found {
   size_t begin;
   size_t end;
   uint32_t id;
 };
 
-// Finds added tokens: the leftmost, of several there the longest.
+// Finds added tokens: the leftmost match, and the longest of several there.
 class AddedTokens {
  public:
   void add(const AddedToken& token) {
@@ -89,7 +89,7 @@ class ByteBpe : public Tokenizer {
 
  private:
   void set_text(uint32_t id, const std::string& text);
-  // Cuts the tokens out of the text; what lies between goes to `rest`.
+  // Cuts the tokens out of the text; passes the text between them to `rest`.
   template <typename Rest>
   static void cut(const AddedTokens& tokens, std::string_view text, std::vector<uint32_t>& out,
                   const Rest& rest);
@@ -100,8 +100,8 @@ class ByteBpe : public Tokenizer {
   std::string file_;
   ByteBpeSpec spec_;
   std::array<std::optional<uint32_t>, 256> id_of_byte_;
-  std::unordered_map<std::string, uint32_t> id_of_bytes_;  // filled where merges are ignored
-  size_t tokens_;                                          // named in the file
+  std::unordered_map<std::string, uint32_t> id_of_bytes_;  // filled only if ignore_merges
+  size_t tokens_;                                          // number of tokens in the file
   std::vector<std::string> text_of_id_;
   BpeMerges merges_;
   AddedTokens raw_added_;
@@ -144,7 +144,7 @@ ByteBpe::ByteBpe(ByteBpeSpec spec, std::string file)
 }
 
 void ByteBpe::set_text(uint32_t id, const std::string& text) {
-  // Ids leave few gaps; a file that lies about one must not take the memory of those below it.
+  // Ids leave few gaps; an inconsistent file with a huge id must not cause a huge allocation.
   constexpr size_t kMostGaps = 1 << 20;
   if (id >= tokens_ + kMostGaps) {
     throw Error(ErrorKind::kFormat, cat(file_, ": the id ", id, " is too large for a tokenizer of ",
@@ -205,7 +205,7 @@ void ByteBpe::append_piece(std::string_view piece, std::vector<uint32_t>& out) c
   }
   std::vector<uint32_t> ids;
   for (const char c : piece) {
-    // A byte that the vocabulary lacks is left out, as Hugging Face does.
+    // A byte missing from the vocabulary is skipped, as in Hugging Face.
     if (const auto& id = id_of_byte_[static_cast<unsigned char>(c)]) ids.push_back(*id);
   }
   merges_.apply(ids);

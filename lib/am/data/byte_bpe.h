@@ -2,8 +2,8 @@
 //
 //   text -> added tokens cut out -> NFC -> pieces by a pattern -> bytes -> merges -> ids
 //
-// Gives the ids of `tokenizers`' encode(text, add_special_tokens=False). Bytes that are no UTF-8
-// count as U+FFFD, as Python reads them with errors="replace".
+// Produces the ids of `tokenizers`' encode(text, add_special_tokens=False). Bytes that are not
+// valid UTF-8 count as U+FFFD, as in Python with errors="replace".
 #pragma once
 
 #include <filesystem>
@@ -15,10 +15,10 @@
 
 namespace am::data {
 
-// A tokenizer.json, or a folder that holds one. Throws Error(kIo) when it cannot be read,
-// Error(kFormat) when it is not byte-level BPE: see data/tokenizer_json.h.
+// `path`: a tokenizer.json, or a folder that holds one. Throws Error(kIo) if it cannot be read,
+// Error(kFormat) if it is not byte-level BPE: see data/tokenizer_json.h.
 std::unique_ptr<Tokenizer> load_byte_bpe(const std::filesystem::path& path);
-// The same from text; `file` is only named.
+// Parses tokenizer.json from text; `file` is only used in messages.
 std::unique_ptr<Tokenizer> parse_byte_bpe(std::string_view text, const std::string& file);
 
 }  // namespace am::data

@@ -84,7 +84,7 @@ bool is_json_lines(const std::filesystem::path& file, std::string_view text) {
   const bool array = line.front() == '[' && second != std::string_view::npos && text[second] == '{';
   if (array || (extension == ".json" && (line.front() == '{' || line.front() == '['))) {
     throw Error(ErrorKind::kFormat, cat(file.string(), ": this is JSON, not UTF-8 text"),
-                "write an object a line: {\"text\": \"...\"}; from an array by jq -c '.[]'");
+                "write one object per line: {\"text\": \"...\"}; from an array by jq -c '.[]'");
   }
   return false;
 }

@@ -1,7 +1,7 @@
-// Are these the tokens that another rank reads, or that an earlier run has read? Told from a few of
-// them.
+// Fingerprint of a token source, to check that other ranks, or an earlier run, read the same
+// tokens. Computed from a sample of them.
 //
-//   fingerprint(*source)      // "9f86d081884c7d65"
+//   fingerprint(*source);      // "9f86d081884c7d65"
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace am::data {
 
-// A hash of the number of tokens and of 64 short pieces from the first to the last: it does not
-// depend on the layout, on seq_len, or on how the tokens are stored. Data that differs elsewhere
-// alone is not told apart. Throws what read() throws.
+// Returns a hash of the number of tokens and of 64 short pieces from the first to the last. It does
+// not depend on the layout, on seq_len, or on how the tokens are stored. Differences outside of
+// these pieces go unnoticed. Throws what read() throws.
 std::string fingerprint(const TokenSource& source);
 
 }  // namespace am::data

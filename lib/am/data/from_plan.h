@@ -1,4 +1,4 @@
-// The plan's [data] and [train] sections as this folder's own structs.
+// Converts a plan's [data] and [train] sections to the structs of this folder.
 #pragma once
 
 #include "am/config/plan.h"
@@ -7,7 +7,8 @@
 
 namespace am::data {
 
-// Paths and a tokenizer's path are resolved against the plan's folder; `vocab_size` is the model's.
+// The data paths and the tokenizer's path are resolved against the plan's folder; `vocab_size` is
+// the model's.
 DataSpec data_spec(const config::Plan& plan, int64_t vocab_size);
 SamplerOptions sampler_options(const config::Plan& plan);
 

@@ -25,7 +25,7 @@ void widen(const std::byte* from, std::span<int64_t> out) {
   }
 }
 
-// Tokens [first, first + out.size()) of one file.
+// Reads tokens [first, first + out.size()) of one file.
 void read_tokens(const TokenFile& file, int64_t first, std::span<int64_t> out) {
   const std::byte* from = file.map.bytes().data() + first * token_bytes(file.type);
   switch (file.type) {
@@ -55,7 +55,7 @@ void check_ids(const TokenFile& file, int64_t first, std::span<const int64_t> id
   }
 }
 
-// Integers of 32 or 64 bits below 65536, read as 16 bits, are 0 at every odd place: half of such a
+// Integers of 32 or 64 bits below 65536, read as 16 bits, are 0 at every odd position: half of the
 // data set would be a single token.
 void refuse_wider_integers(const TokenFile& file) {
   constexpr int64_t kLooked = 4096;
@@ -73,7 +73,7 @@ void refuse_wider_integers(const TokenFile& file) {
   throw Error(ErrorKind::kFormat,
               cat(file.path.string(), ": as uint16 every second token is 0: these are integers of ",
                   "more bytes"),
-              "data.token_dtype = \"uint32\", or write integers of 64 bits anew as uint32");
+              "data.token_dtype = \"uint32\", or convert 64-bit integers to uint32");
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ TokenFile open_token_file(const std::filesystem::path& path, TokenType type) {
   if (bytes == 0) throw Error(ErrorKind::kFormat, cat(path.string(), ": the file is empty"));
   if (bytes % token_bytes(type) != 0) {
     throw Error(ErrorKind::kFormat,
-                cat(path.string(), ": ", bytes, " bytes are no whole number of tokens of ",
+                cat(path.string(), ": ", bytes, " bytes are not a whole number of tokens of ",
                     token_bytes(type), " bytes"),
                 "check data.token_dtype");
   }

@@ -1,4 +1,4 @@
-// Token files read in place: fixed-size little-endian integers behind a memory map.
+// Token files read in place: fixed-size little-endian integers in memory-mapped files.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace am::data {
 enum class TokenType { kUint8, kInt16, kUint16, kInt32, kUint32, kInt64 };
 
 int64_t token_bytes(TokenType type);
-// "uint16" or "uint32"; others throw Error(kPlan).
+// Accepts "uint16" or "uint32"; throws Error(kPlan) otherwise.
 TokenType parse_token_dtype(std::string_view name);
 
-// One file, or the part of it that holds tokens.
+// A memory-mapped file, or the part of it that holds tokens.
 struct TokenFile {
   std::filesystem::path path;
   MappedFile map;
@@ -24,16 +24,16 @@ struct TokenFile {
   int64_t size = 0;  // tokens
 };
 
-// A headerless file. Throws Error(kIo) when it cannot be read, Error(kFormat) when it is empty or
-// its size is no multiple of a token's.
+// Opens a headerless file. Throws Error(kIo) if it cannot be read, Error(kFormat) if it is empty or
+// its size is not a multiple of the token size.
 TokenFile open_token_file(const std::filesystem::path& path, TokenType type);
 
-// Megatron's pair: `path` is PREFIX.bin, PREFIX.idx or PREFIX. The index gives the token type and
-// the sequences, which must lie one after the other, as Megatron writes them; their borders are
-// ignored.
+// Opens Megatron's pair of files: `path` is PREFIX.bin, PREFIX.idx or PREFIX. The index gives the
+// token type and the sequences, which must be contiguous, as Megatron writes them; sequence borders
+// are ignored.
 TokenFile open_megatron_file(const std::filesystem::path& path);
 
-// Files one after the other.
+// Concatenated token files.
 class MappedTokens : public TokenSource {
  public:
   MappedTokens(std::string kind, std::vector<TokenFile> files, int64_t vocab_size);
@@ -45,7 +45,7 @@ class MappedTokens : public TokenSource {
  private:
   std::string kind_;
   std::vector<TokenFile> files_;
-  std::vector<int64_t> starts_;  // of each file, in tokens
+  std::vector<int64_t> starts_;  // first token of each file
   int64_t vocab_size_;
   int64_t size_ = 0;
 };

@@ -3,8 +3,7 @@
 //   "MMIDIDX\0\0", u64 version = 1, u8 type, u64 sequences S, u64 documents D,
 //   S x i32 lengths in tokens, S x i64 byte offsets into PREFIX.bin, D x i64 document borders
 //
-// all little-endian. Longer indices (multimodal data) go on behind that; what follows is passed
-// over.
+// all little-endian. Longer indices (multimodal data) continue after that; the rest is ignored.
 #include <cstring>
 #include <optional>
 
@@ -42,11 +41,11 @@ std::optional<TokenType> type_of_code(uint8_t code) {
     case 8:
       return TokenType::kUint16;
     default:
-      return std::nullopt;  // signed bytes and floating point are no tokens
+      return std::nullopt;  // signed bytes and floating point cannot be tokens
   }
 }
 
-// Sum of the lengths; checks that each sequence begins where the one before it ended.
+// Returns the sum of the lengths; checks that each sequence begins where the previous one ended.
 int64_t count_tokens(std::span<const std::byte> index, uint64_t sequences, int64_t width,
                      const std::filesystem::path& path) {
   const size_t pointers = kHeaderBytes + sequences * sizeof(int32_t);

@@ -1,7 +1,7 @@
-// The files that a data path stands for.
+// Expands data paths to files.
 //
-//   expand_path("/usr/share/common-licenses")       // all files below the folder
-//   expand_path("/usr/share/doc/*/copyright")       // a glob
+//   expand_path("/usr/share/common-licenses");       // all files below the folder
+//   expand_path("/usr/share/doc/*/copyright");       // a glob
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace am::data {
 
-// A file: itself. A folder: all files below it. A glob (*, ?, [ab]): what it matches, folders
-// expanded. A folder's or glob's files are sorted by path; a symbolic link to a file that is there
-// already is dropped, links to folders are not followed below a folder, and empty files are left
-// out. Throws Error(kIo) when there is no such file or nothing matches.
+// Expands one path. A file: itself. A folder: all files below it. A glob (*, ?, [ab]): its matches,
+// folders expanded. Files of a folder or glob are sorted by path. A symbolic link to a file that is
+// already in the list is dropped, links to folders are not followed below a folder, and empty files
+// are skipped. Throws Error(kIo) if the file does not exist or nothing matches.
 std::vector<std::filesystem::path> expand_path(const std::filesystem::path& path);
-// All of them, one after the other.
+// Expands all paths, in order.
 std::vector<std::filesystem::path> expand_paths(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace am::data

@@ -41,7 +41,7 @@ Regex::Regex(const std::string& pattern) {
         ErrorKind::kFormat,
         cat("the pattern \"", pattern, "\" does not compile: ", error_text(error), " at ", offset));
   }
-  // Only faster: where the system forbids it, matching is interpreted.
+  // An optimisation only: if the system forbids JIT, matching is interpreted.
   pcre2_jit_compile(code->compiled, PCRE2_JIT_COMPLETE);
   code_ = std::move(code);
 }
@@ -52,7 +52,7 @@ void Regex::for_each_match(std::string_view text,
       pcre2_match_data_create_from_pattern(code_->compiled, nullptr));
   size_t at = 0;
   while (at < text.size()) {
-    // Without NO_UTF_CHECK each call would read the whole text again.
+    // Without NO_UTF_CHECK each call would validate the whole text again.
     const int count =
         pcre2_match(code_->compiled, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                     PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match.get(), nullptr);

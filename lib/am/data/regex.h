@@ -1,5 +1,5 @@
-// Regular expressions over UTF-8, for the patterns that tokenizers split text with: the one place
-// that names PCRE2. std::regex knows no \p{L}; these patterns also need look-ahead.
+// Regular expressions over UTF-8, for the patterns with which tokenizers split text. The only file
+// that uses PCRE2. std::regex lacks \p{L}; these patterns also need look-ahead.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace am::data {
 
 class Regex {
  public:
-  // Throws Error(kFormat) with PCRE2's reason when the pattern does not compile.
+  // Throws Error(kFormat) with PCRE2's reason if the pattern does not compile.
   explicit Regex(const std::string& pattern);
 
-  // Calls `found(begin, end)` for each match in turn, in bytes. `text` must be valid UTF-8. Throws
-  // Error(kRuntime) when a match takes too much time or memory.
+  // Calls `found(begin, end)` for each match in order, with byte offsets. `text` must be valid
+  // UTF-8. Throws Error(kRuntime) if a match takes too much time or memory.
   void for_each_match(std::string_view text,
                       const std::function<void(size_t begin, size_t end)>& found) const;
 

@@ -1,15 +1,14 @@
-// Which sample stands where: the order of the data, a pure function of how many came before.
+// The order of training data: a pure function of the number of sequences consumed before.
 //
 // Sample i has the inputs t[i*seq_len .. i*seq_len+seq_len-1] and the labels one further. Training
-// takes them from an endless sequence that walks through all samples, epoch after epoch: in order,
-// or in a permutation that depends on (seed, epoch) alone. A run with G sequences a step takes the
-// places s*G .. s*G+G-1 of it in step s; one that goes on with another G begins where the data
-// stood. The layout has no say in it.
+// consumes an endless sequence of samples, epoch after epoch: in order, or in a permutation that
+// depends only on (seed, epoch). A run with G sequences per step uses the positions s*G .. s*G+G-1
+// in step s; a run resumed with another G continues at the position it had reached. The layout does
+// not affect the order.
 //
 //   Sampler sampler(source->size(), {.seq_len = 128, .seed = 0});
-//   sampler.sample(1000);                     // of place 1000, from 0
-//   micro_batch_position(m, d, layout);       // where the sequences of rank d's micro-batch m
-//   begin
+//   sampler.sample(1000);                     // the sample at position 1000, from 0
+//   micro_batch_position(m, {.micro_batch_size = 2, .dp_size = 2, .dp_index = d});
 #pragma once
 
 #include <cstdint>
@@ -24,13 +23,13 @@ struct SamplerOptions {
 
 class Sampler {
  public:
-  // Throws Error(kPlan) when `num_tokens` is less than seq_len + 1 or seq_len is below 1.
+  // Throws Error(kPlan) if `num_tokens` is less than seq_len + 1 or seq_len is below 1.
   Sampler(int64_t num_tokens, const SamplerOptions& options);
 
   const SamplerOptions& options() const { return options_; }
   // (num_tokens - 1) / seq_len
   int64_t num_samples() const { return num_samples_; }
-  // The sample at a place of the endless sequence.
+  // Returns the sample at position `place` of the endless sequence of epochs.
   int64_t sample(int64_t place) const;
 
  private:
@@ -38,15 +37,15 @@ class Sampler {
   int64_t num_samples_;
 };
 
-// How a global batch is dealt out: micro-batch m of data-parallel index d holds the positions
-// [m*micro*dp + d*micro, ... + micro). Every layout then sees the same samples in a step.
+// Distribution of a global batch over data-parallel ranks: micro-batch m of index d holds the
+// positions [m*micro*dp + d*micro, ... + micro). Every layout thus sees the same samples in a step.
 struct BatchLayout {
   int64_t micro_batch_size = 1;
   int64_t dp_size = 1;
   int64_t dp_index = 0;
 };
 
-// First position of micro-batch `micro_batch`.
+// Returns the first position of micro-batch `micro_batch`.
 int64_t micro_batch_position(int64_t micro_batch, const BatchLayout& layout);
 
 }  // namespace am::data

@@ -1,9 +1,9 @@
-// Tokens from nothing: deterministic in (seed, position), below any vocabulary size, and learnable.
+// Synthetic tokens: deterministic in (seed, position), below the vocabulary size, and learnable.
 //
 // Runs of 64 tokens, each an arithmetic progression modulo min(vocab, 512) with a start and a
-// stride (1 to 8) drawn from (seed, run); then spread evenly over the vocabulary, so that every
-// rank of a vocabulary-parallel layer sees work. A model that looks two tokens back can predict all
-// but the first two of a run: the loss falls from ln(512) towards a few per cent of it.
+// stride (1 to 8) drawn from (seed, run), spread evenly over the vocabulary, so that every rank of
+// a vocabulary-parallel layer has work. A model that looks two tokens back can predict all but the
+// first two of a run: the loss falls from ln(512) to a few per cent of it.
 #pragma once
 
 #include "am/data/token_source.h"
@@ -15,7 +15,7 @@ class SyntheticTokens : public TokenSource {
   static constexpr int64_t kRunLength = 64;
   static constexpr int64_t kSize = int64_t{1} << 40;
 
-  // Throws Error(kPlan) when vocab_size < 1.
+  // Throws Error(kPlan) if vocab_size < 1.
   SyntheticTokens(int64_t vocab_size, int64_t seed);
 
   int64_t size() const override { return kSize; }

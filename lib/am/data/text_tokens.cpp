@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Text as tokens, in the smallest type that the tokenizer's ids need.
+// Tokenized text, in the smallest integer type that holds the tokenizer's ids.
 template <typename Id>
 class TextTokens : public TokenSource {
  public:
@@ -41,21 +41,21 @@ class TextTokens : public TokenSource {
   std::string description_;
 };
 
-// The "text" of a line of a .jsonl file. `line` counts from 1.
+// Returns the "text" of a line of a .jsonl file. `line` counts from 1.
 std::string text_of_line(const fs::path& file, int64_t line, std::string_view json) {
   const auto fail = [&](const std::string& reason) {
     throw Error(ErrorKind::kFormat, cat(file.string(), ":", line, ": ", reason),
                 "each line is an object whose \"text\" is a document: {\"text\": \"...\"}");
   };
   const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (object.is_discarded()) fail("the line is no JSON");
+  if (object.is_discarded()) fail("the line is not JSON");
   if (!object.is_object() || !object.contains("text") || !object["text"].is_string()) {
     fail("the line has no \"text\" that is a string");
   }
   return object["text"].get<std::string>();
 }
 
-// Calls `visit` with each document of a file: the lines of a .jsonl, else the whole.
+// Calls `visit` with each document of a file: each line of a .jsonl, otherwise the whole file.
 template <typename Visit>
 void for_each_document(const fs::path& file, std::string_view bytes, Visit visit) {
   if (!is_json_lines(file, bytes)) return visit(bytes);
@@ -99,7 +99,7 @@ class TextReader {
   }
 
  private:
-  // A document's ids, in ids_.
+  // Tokenizes a document into ids_.
   void append(const fs::path& file, std::string_view text) {
     ids_.clear();
     tokenizer_.append_tokens(text, ids_);

@@ -1,4 +1,4 @@
-// data.kind = "text": documents through the tokenizer, held in memory.
+// data.kind = "text": tokenized documents, held in memory.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace am::data {
 
-// What open_token_source() gives for this kind.
+// Implements open_token_source() for this kind.
 std::unique_ptr<TokenSource> open_text(const DataSpec& spec);
 
 }  // namespace am::data

@@ -8,10 +8,10 @@
 namespace am::data {
 namespace {
 
-// The pattern that a ByteLevel pre-tokenizer with use_regex stands for: GPT-2's.
+// Pattern of a ByteLevel pre-tokenizer with use_regex: GPT-2's.
 constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-// ASCII's punctuation, symbols included, and Unicode's.
+// Punctuation of ASCII, symbols included, and of Unicode.
 constexpr const char* kPunctuation = R"([!-/:-@\[-`{-~\p{P}])";
 
 class Parser {
@@ -52,7 +52,7 @@ class Parser {
     return object.value("type", std::string("(none)"));
   }
 
-  // True when the key is there and says more than its default.
+  // True if the key exists with a value other than null or "".
   static bool given(const SortedJson& object, const char* key) {
     const auto found = object.find(key);
     if (found == object.end() || found->is_null()) return false;
@@ -61,7 +61,7 @@ class Parser {
 
   uint32_t id_in(const SortedJson& value) const {
     const int64_t id = integer_of(value);
-    if (id < 0 || id > UINT32_MAX) fail(cat("the id ", id, " is no token's"));
+    if (id < 0 || id > UINT32_MAX) fail(cat("the id ", id, " is not a token's id"));
     return static_cast<uint32_t>(id);
   }
 
@@ -73,14 +73,14 @@ class Parser {
       if (given(model, key)) fail(cat("the model's \"", key, "\" is not supported"));
     }
     spec_.ignore_merges = model.value("ignore_merges", false);
-    if (!model.at("vocab").is_object()) fail("the vocabulary is no object");
+    if (!model.at("vocab").is_object()) fail("the vocabulary is not an object");
     for (const auto& [token, id] : model.at("vocab").items()) {
       spec_.vocab.emplace(token, id_in(id));
     }
     for (const SortedJson& merge : model.at("merges")) read_merge(merge);
   }
 
-  // ["a", "b"], or "a b" in files of older versions.
+  // `merge` is ["a", "b"], or "a b" in files of older versions.
   void read_merge(const SortedJson& merge) {
     if (merge.is_array() && merge.size() == 2) {
       spec_.merges.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
@@ -88,7 +88,7 @@ class Parser {
     }
     const auto text = merge.get<std::string>();
     const size_t space = text.find(' ');
-    if (space == std::string::npos) fail(cat("the merge \"", text, "\" is no pair"));
+    if (space == std::string::npos) fail(cat("the merge \"", text, "\" is not a pair"));
     spec_.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
   }
 
@@ -106,7 +106,7 @@ class Parser {
 
   void read_pre_tokenizer(const SortedJson& step) {
     if (step.is_null()) return;
-    if (byte_level_) fail("a pre-tokenizer behind ByteLevel");
+    if (byte_level_) fail("a pre-tokenizer after ByteLevel");
     const std::string type = type_of(step);
     if (type == "Sequence") {
       for (const SortedJson& part : step.at("pretokenizers")) read_pre_tokenizer(part);
@@ -127,7 +127,7 @@ class Parser {
     byte_level_ = true;
     spec_.add_prefix_space = step.value("add_prefix_space", true);
     if (spec_.add_prefix_space && !spec_.splits.empty()) {
-      fail("ByteLevel's add_prefix_space behind another pre-tokenizer is not supported");
+      fail("ByteLevel's add_prefix_space after another pre-tokenizer is not supported");
     }
     if (step.value("use_regex", true)) add_split(kGpt2Pattern);
   }

@@ -28,7 +28,8 @@ bool is_space(utf8proc_int32_t c) {
          category == UTF8PROC_CATEGORY_ZP;
 }
 
-// The code point at `at` and its length; a length below 1 where the bytes are no UTF-8.
+// Decodes the code point at `at` into `c` and returns its length; below 1 if the bytes are not
+// valid UTF-8.
 utf8proc_ssize_t decode(std::string_view text, size_t at, utf8proc_int32_t& c) {
   return utf8proc_iterate(bytes_of(text) + at, static_cast<utf8proc_ssize_t>(text.size() - at), &c);
 }
@@ -53,7 +54,8 @@ std::string valid_utf8(std::string_view text) {
 }
 
 std::string normalize_nfc(std::string_view text) {
-  // Nothing below U+0300 changes: no combining mark, and no letter that decomposes for good.
+  // Text below U+0300 does not change: it has no combining marks, and no letters with a singleton
+  // decomposition.
   if (std::all_of(text.begin(), text.end(),
                   [](char c) { return static_cast<unsigned char>(c) < 0xCC; })) {
     return std::string(text);

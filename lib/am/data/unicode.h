@@ -1,4 +1,4 @@
-// The little of Unicode that tokenizers need: the one place that names utf8proc.
+// The Unicode functions that tokenizers need. The only file that uses utf8proc.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace am::data {
 
-// The text with every byte that is no UTF-8 replaced by U+FFFD.
+// Returns the text with every byte that is not valid UTF-8 replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 
 // Normalization form C (Unicode annex 15). `text` must be valid UTF-8.
@@ -16,7 +16,7 @@ std::string normalize_nfc(std::string_view text);
 // Appends one code point.
 void append_utf8(std::string& out, char32_t code_point);
 
-// Bytes of white space at the beginning or the end of valid UTF-8 text.
+// Bytes of white space at the beginning, or the end, of valid UTF-8 text.
 size_t leading_space(std::string_view text);
 size_t trailing_space(std::string_view text);
 

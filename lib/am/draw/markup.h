@@ -1,4 +1,4 @@
-// Text and numbers in SVG and HTML.
+// Formats text and numbers for SVG and HTML.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace am::draw {
 
-// Printable, and safe between tags and in a quoted attribute.
+// Returns printable text that is safe between tags and in a quoted attribute.
 std::string escaped(std::string_view text);
-// Two decimals.
+// Formats with two decimals.
 std::string number(double value);
 
 }  // namespace am::draw

@@ -9,12 +9,12 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/draw/markup.h"
-#include "am/planner/cost/evidence.h"
+#include "am/predict/time/evidence.h"
 
 namespace am::draw {
 namespace {
 
-// Legible on light and on dark pages, and for those who do not tell red from green.
+// Legible on light and dark pages, and distinguishable with red-green colour blindness.
 constexpr std::array<const char*, 8> kColours = {"#4477aa", "#ee6677", "#228833", "#ccbb44",
                                                  "#66ccee", "#aa3377", "#999999", "#dd8844"};
 
@@ -48,7 +48,7 @@ struct Part {
   double value = 0;
 };
 
-// Bars of parts, one line a row, and the key to their colours.
+// Draws stacked bars of parts, one per row, with a colour legend.
 std::string stacked(const std::vector<std::pair<std::string, std::vector<Part>>>& rows,
                     const std::function<std::string(double)>& format) {
   constexpr double kLabel = 90, kWidth = 760, kRow = 24;
@@ -109,7 +109,7 @@ std::string mesh_picture(const ReportInput& input) {
                  title);
   }
   const double rows = std::ceil(static_cast<double>(shown) / static_cast<double>(columns));
-  std::string note = "<p>A square is a rank, a block a node, a colour a pipeline position.";
+  std::string note = "<p>Squares are ranks, blocks are nodes, colours are pipeline positions.";
   if (shown < mesh.world_size()) {
     note += cat(" The first ", shown, " of ", mesh.world_size(), " ranks.");
   }
@@ -134,7 +134,7 @@ std::string mesh_table(const ReportInput& input) {
   return text + "</table>\n";
 }
 
-std::vector<Part> parts_of(const planner::MemoryComponents& memory) {
+std::vector<Part> parts_of(const predict::MemoryComponents& memory) {
   const auto part = [](const char* name, int64_t bytes) {
     return Part{name, static_cast<double>(bytes)};
   };
@@ -150,7 +150,7 @@ std::vector<Part> parts_of(const planner::MemoryComponents& memory) {
 
 std::string memory_section(const ReportInput& input) {
   std::vector<std::pair<std::string, std::vector<Part>>> rows;
-  for (const planner::RankMemory& stage : input.stages) {
+  for (const predict::RankMemory& stage : input.stages) {
     rows.emplace_back(cat("rank ", stage.rank), parts_of(stage.components));
   }
   constexpr size_t kMostRows = 32;
@@ -158,14 +158,14 @@ std::string memory_section(const ReportInput& input) {
   return stacked(rows, [](double bytes) { return format_bytes(static_cast<int64_t>(bytes)); });
 }
 
-std::string between(const planner::Prediction& prediction) {
+std::string between(const predict::Prediction& prediction) {
   if (!prediction.interval) return {};
   return cat(", between ", format_duration(prediction.interval->low), " and ",
              format_duration(prediction.interval->high));
 }
 
-std::string time_section(const planner::Prediction& prediction) {
-  const planner::StepTime& t = prediction.time;
+std::string time_section(const predict::Prediction& prediction) {
+  const predict::StepTime& t = prediction.time;
   const std::vector<Part> parts = {{"matrix products", t.products},
                                    {"attention", t.attention},
                                    {"memory-bound and launching", t.memory_bound + t.launching},
@@ -175,8 +175,8 @@ std::string time_section(const planner::Prediction& prediction) {
                                    {"optimizer", t.optimizer},
                                    {"fixed", t.fixed}};
   std::string text =
-      cat("<p>", format_duration(t.seconds), " a step", between(prediction), "; ",
-          format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s a GPU, MFU ",
+      cat("<p>", format_duration(t.seconds), " per step", between(prediction), "; ",
+          format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s per GPU, MFU ",
           format_fixed(100.0 * prediction.mfu, 1), " % of ", prediction.assumptions.gpu.name,
           ", run by ", prediction.workload.implementation->name, " in ",
           name_of(prediction.workload.format), ".",
@@ -184,7 +184,7 @@ std::string time_section(const planner::Prediction& prediction) {
   text += stacked({{"step", parts}}, [](double seconds) { return format_duration(seconds); });
   if (prediction.nearest.empty()) return text;
   text += "<table><tr><th>nearest measured runs<th>GPU<th>ranks<th>measured<th>predicted</tr>\n";
-  for (const planner::NearestRun& near : prediction.nearest) {
+  for (const predict::NearestRun& near : prediction.nearest) {
     text += cat("<tr><td>", escaped(near.run.model), " (", escaped(near.run.source), ")<td>",
                 near.run.gpu.name, "<td class=n>", near.run.workload.world(), "<td class=n>",
                 format_duration(*near.run.seconds), "<td class=n>", format_duration(near.predicted),
@@ -193,12 +193,12 @@ std::string time_section(const planner::Prediction& prediction) {
   return text + "</table>\n";
 }
 
-// Outside of layers and in the first of them: the others are alike.
+// Lists parameters outside the layers and in the first layer; other layers are equal.
 std::string shard_table(const ReportInput& input) {
   std::string text = "<table><tr><th>parameter<th>shape<th>placements<th>on its first rank</tr>\n";
-  const planner::Layout& layout = input.layout;
+  const layout::Layout& layout = input.layout;
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
-    const planner::ParameterLayout& parameter = layout.parameters[i];
+    const layout::ParameterLayout& parameter = layout.parameters[i];
     const int layer = layout.inventory.parameters[i].layer;
     if (layer > 0 || parameter.name.find(".experts.1") != std::string::npos) continue;
     const int64_t rank = layout.first_holder(parameter);
@@ -213,22 +213,22 @@ std::string shard_table(const ReportInput& input) {
   return text + "</table>\n";
 }
 
-// Memory across, time up; the plan itself as a square.
+// Draws memory on the horizontal and time on the vertical axis, with the plan as a square.
 std::string pareto_picture(const ReportInput& input) {
   constexpr double kWidth = 640, kHeight = 280, kMargin = 60;
-  const planner::SearchResult& search = *input.search;
+  const predict::SearchResult& search = *input.search;
   double most_bytes = 0, most_seconds = 0;
   const auto look = [&](double bytes, double seconds) {
     most_bytes = std::max(most_bytes, bytes);
     most_seconds = std::max(most_seconds, seconds);
   };
   int64_t worst = 0;
-  for (const planner::RankMemory& stage : input.stages) {
+  for (const predict::RankMemory& stage : input.stages) {
     worst = std::max(worst, stage.components.total());
   }
   const double own_bytes = static_cast<double>(worst);
   look(own_bytes, input.prediction.time.seconds);
-  for (const planner::FoundLayout& found : search.pareto) {
+  for (const predict::FoundLayout& found : search.pareto) {
     look(static_cast<double>(found.peak_bytes), found.step_seconds);
   }
   const auto x = [&](double bytes) { return kMargin + bytes / most_bytes * kWidth; };
@@ -238,7 +238,7 @@ std::string pareto_picture(const ReportInput& input) {
   body += text_at(kMargin + kWidth - 90, kHeight + 28,
                   cat("memory, ", format_bytes(static_cast<int64_t>(most_bytes))));
   body += text_at(0, 18, format_duration(most_seconds));
-  for (const planner::FoundLayout& found : search.pareto) {
+  for (const predict::FoundLayout& found : search.pareto) {
     const config::MeshSection& mesh = found.plan.mesh;
     body += cat("<circle cx=\"", number(x(static_cast<double>(found.peak_bytes))), "\" cy=\"",
                 number(y(found.step_seconds)), "\" r=\"6\" fill=\"", kColours[0], "\"><title>",

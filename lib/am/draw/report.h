@@ -1,5 +1,5 @@
-// One self-contained HTML page on a plan: mesh, memory, time, the pipeline's timeline, shards, and
-// the Pareto front of a search. No scripts, no fonts, no links: it can be mailed and opened
+// A self-contained HTML page about a plan: mesh, memory, time, pipeline timeline, shards, and the
+// Pareto front of a search. It has no scripts, fonts or links, so it can be mailed and opened
 // anywhere.
 //
 //   write_file_atomically("plan.html", html_report({plan, model, layout, memory, prediction}));
@@ -10,21 +10,21 @@
 #include <vector>
 
 #include "am/config/plan.h"
+#include "am/layout/layout.h"
 #include "am/model/config.h"
-#include "am/planner/cost/prediction.h"
-#include "am/planner/layout.h"
-#include "am/planner/memory.h"
-#include "am/planner/search.h"
+#include "am/predict/memory/memory.h"
+#include "am/predict/search/search.h"
+#include "am/predict/time/prediction.h"
 
 namespace am::draw {
 
 struct ReportInput {
   const config::Plan& plan;
   const model::ModelConfig& model;
-  const planner::Layout& layout;
-  const std::vector<planner::RankMemory>& stages;  // the worst rank of each pipeline position
-  const planner::Prediction& prediction;
-  const planner::SearchResult* search = nullptr;  // null: without the Pareto front
+  const layout::Layout& layout;
+  const std::vector<predict::RankMemory>& stages;  // the worst rank of each pipeline position
+  const predict::Prediction& prediction;
+  const predict::SearchResult* search = nullptr;  // null: omits the Pareto front
   std::string timeline_svg;                       // empty: no pipeline
 };
 std::string html_report(const ReportInput& input);

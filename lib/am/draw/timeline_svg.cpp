@@ -20,8 +20,8 @@ constexpr double kMargin = 20.0;
 constexpr double kShortestPass = 30.0;  // pixels
 constexpr double kLegendStep = 130.0;
 
-// Fills with enough contrast to their dark letters on any page; the page's own colours follow the
-// reader's preference.
+// Fill colours have enough contrast with the dark text on any page; the page's colours follow the
+// reader's colour scheme.
 constexpr const char* kSvgStyle = R"(<style>
 text { font: 11px ui-sans-serif, system-ui, sans-serif; fill: #24292f; }
 .title { font-size: 14px; font-weight: 600; }
@@ -113,7 +113,7 @@ class SvgWriter {
                 number(horizon_ * scale_), "\" height=\"", number(kRowHeight), "\"/>\n");
     const auto& events = timeline_.ranks[rank];
     for (size_t i = 0; i < events.size() && events[i].end <= horizon_; ++i) {
-      // The halves of a pair that overlap stand one above the other.
+      // Overlapping passes of a pair are drawn above each other, at half height.
       const bool upper = i + 1 < events.size() && events[i].start == events[i + 1].start &&
                          events[i].paired && events[i + 1].paired;
       const bool lower = i > 0 && events[i].start == events[i - 1].start && events[i].paired &&
@@ -133,7 +133,7 @@ class SvgWriter {
                 format_general(event.end, 6), event.paired ? ", overlapped" : "",
                 "</title><rect class=\"", kind, "\" x=\"", number(x), "\" y=\"", number(y),
                 "\" width=\"", number(width), "\" height=\"", number(height), "\" rx=\"2\"/>");
-    // What does not fit is in the title.
+    // A name that does not fit is shown in the tooltip only.
     constexpr double kCharacter = 6.5;
     if (static_cast<double>(name.size()) * kCharacter <= width) {
       out_ += cat("<text x=\"", number(x + width / 2.0), "\" y=\"", number(y + height / 2.0 + 4.0),
@@ -145,7 +145,7 @@ class SvgWriter {
   const pipeline::Timeline& timeline_;
   const std::string& title_;
   double horizon_;      // time up to which passes are drawn
-  double scale_ = 1.0;  // pixels of one unit of time
+  double scale_ = 1.0;  // pixels per unit of time
   std::string out_;
 };
 

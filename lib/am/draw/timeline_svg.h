@@ -1,5 +1,5 @@
-// A timeline as an SVG file of its own: no scripts, no fonts, no links; legible on light and on
-// dark pages. Every pass names itself and its times when the mouse rests on it.
+// Draws a timeline as a self-contained SVG file without scripts, fonts or links, legible on light
+// and dark pages. Each pass shows its name and times as a tooltip.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace am::draw {
 
-// As many passes are drawn; a larger timeline is cut in time, and the picture says so.
+// Maximum number of drawn passes. A larger timeline is cut in time, and the picture states it.
 inline constexpr size_t kMostDrawnPasses = 100000;
 
 // `title`: a line above the picture, any text.

@@ -20,13 +20,13 @@ term::Role role_of(pipeline::Kind kind) {
   }
 }
 
-// A line that stops at its last column.
+// A line that is cut at its last column.
 class Line {
  public:
   Line(std::string head, int width, const term::Style& style)
       : text_(std::move(head)), left_(width), style_(style) {}
 
-  // `word` in `columns` columns, filled up with `fill`, the last column of a longer block left
+  // Appends `word` in `columns` columns, padded with `fill`; the last column of a longer block is
   // blank.
   void block(term::Role role, const std::string& word, const char* fill, int64_t columns) {
     const auto room = static_cast<int>(std::min<int64_t>(columns, left_));
@@ -66,7 +66,7 @@ class Picture {
       for (const pipeline::Event& event : events)
         longest_word = std::max(longest_word, word(event).size());
     }
-    // The shortest pass has room for its word and a blank behind it.
+    // The shortest pass fits its word and a blank.
     scale_ = std::isfinite(shortest) ? static_cast<double>(longest_word + 1) / shortest : 0.0;
     head_ = static_cast<int>(cat("rank ", timeline.ranks.size() - 1).size()) + 2;
     width_ = std::max(1, style.width - head_);
@@ -86,10 +86,10 @@ class Picture {
     return line.take();
   }
 
-  // "", or what the lines do not show.
+  // Returns a note on what was cut, or an empty string.
   std::string note() const {
     const int64_t all = column(timeline_.makespan);
-    if (all <= width_ + 1) return {};  // the last block's blank may fall off
+    if (all <= width_ + 1) return {};  // the last block's blank may be cut
     const auto share = static_cast<int64_t>(100.0 * width_ / static_cast<double>(all));
     return cat(term::repeat(" ", head_), style_.unicode ? "…" : "...", " the first ",
                std::max<int64_t>(1, share), " % of the time\n");
@@ -109,7 +109,7 @@ class Picture {
   const pipeline::Timeline& timeline_;
   const term::Style& style_;
   bool many_stages_ = false;
-  double scale_ = 1.0;  // columns of one unit of time
+  double scale_ = 1.0;  // columns per unit of time
   int head_ = 0;        // columns of "rank 12  "
   int width_ = 0;       // columns of time
 };

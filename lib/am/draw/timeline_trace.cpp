@@ -19,12 +19,12 @@ const char* category(pipeline::Kind kind) {
   }
 }
 
-// Microseconds, which the format counts in.
+// Converts to microseconds, the unit of the format.
 std::string microseconds(double units) { return format_fixed(units * 1000.0, 3); }
 
 }  // namespace
 
-// Names are of the actions' grammar and need no escapes, so the text is put together by hand: a
+// Names consist of action notation and need no escapes, so the text is concatenated directly: a
 // large schedule has a million events.
 std::string to_chrome_trace(const pipeline::Timeline& timeline) {
   std::string text = "{\"traceEvents\":[";

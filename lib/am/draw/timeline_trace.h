@@ -1,4 +1,4 @@
-// A timeline in the Chrome trace format, for Perfetto and chrome://tracing.
+// Writes a timeline in the Chrome trace format, for Perfetto and chrome://tracing.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace am::draw {
 
-// One complete event ("ph": "X") a pass, pid and tid its rank, and one metadata event ("M") a rank
-// that names it. One unit of the timeline is shown as a millisecond. JSON text.
+// Returns JSON text: one complete event ("ph": "X") per pass, with the rank as pid and tid, and one
+// metadata event ("M") per rank with its name. One time unit is shown as a millisecond.
 std::string to_chrome_trace(const pipeline::Timeline& timeline);
 
 }  // namespace am::draw

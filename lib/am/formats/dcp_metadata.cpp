@@ -16,7 +16,7 @@ namespace am::formats {
 
 namespace {
 
-// A row of storage_data; its offset where the pickle has it, null for values.
+// A row of storage_data. `offset` is the chunk's offset in the pickle; null for values.
 struct StoredSlice {
   const PickleValue* offset = nullptr;
   DcpSlice slice;
@@ -30,7 +30,7 @@ class MetadataReader {
   DcpMetadata read() {
     const PickleValue& root = pickle_.root();
     if (!root.is_object(kDcpClasses, "Metadata")) {
-      fail(cat("its root is no ", kDcpClasses, ".Metadata"));
+      fail(cat("its root is not a ", kDcpClasses, ".Metadata"));
     }
     for (const PickleGlobal& global : pickle_.globals()) {
       if (global.alarming) result_.alarms.push_back(global);
@@ -50,25 +50,26 @@ class MetadataReader {
 
   const PickleValue& member(const PickleValue& object, std::string_view key) const {
     const PickleValue* found = object.state().find(key);
-    // The state is a view of the object's; what it finds lives as long as the pickle.
     if (found == nullptr) {
       fail(cat(object.global().name().empty() ? "a value" : object.global().name(), " without ",
                key));
     }
+    // Safe to return: the state is a view into the object, and its values live as long as the
+    // pickle.
     return *found;
   }
   std::span<const PickleValue> pairs(const PickleValue& dict, std::string_view what) const {
-    if (!dict.is(PickleKind::kDict)) fail(cat(what, " is no dict"));
+    if (!dict.is(PickleKind::kDict)) fail(cat(what, " is not a dict"));
     return dict.items();
   }
   std::string_view text(const PickleValue& value) const {
     const auto text = value.text();
-    if (!text) fail("a name that is no text");
+    if (!text) fail("a name that is not text");
     return *text;
   }
   Shape shape(const PickleValue& value, std::string_view of) const {
     auto shape = shape_of(value);
-    if (!shape) fail(cat(of, ": a shape that is none"));
+    if (!shape) fail(cat(of, ": a shape that is not a tuple of sizes"));
     return std::move(*shape);
   }
 
@@ -78,7 +79,7 @@ class MetadataReader {
     const auto rows = pairs(storage, "storage_data");
     for (size_t i = 0; i + 1 < rows.size(); i += 2) {
       if (!rows[i].is_object(kDcpClasses, "MetadataIndex"))
-        fail("a key of storage_data is no index");
+        fail("a key of storage_data is not an index");
       StoredSlice row;
       const std::string_view name = text(member(rows[i], "fqn"));
       const PickleValue* offset = rows[i].state().find("offset");
@@ -117,7 +118,7 @@ class MetadataReader {
     const auto [place, fresh] = files_.emplace(name, static_cast<uint32_t>(result_.files.size()));
     if (!fresh) return place->second;
     if (!is_file_name(name))
-      fail(cat("a data file \"", name, "\", which is no name of a file in its folder"));
+      fail(cat("a data file \"", name, "\", which is not the name of a file in its folder"));
     result_.files.emplace_back(name);
     return place->second;
   }
@@ -165,7 +166,7 @@ class MetadataReader {
     if (tensor.dtype.empty()) fail(cat(name, ": a dtype that is not known"));
     tensor.shape = shape(member(metadata, "size"), name);
     const PickleValue& chunks = member(metadata, "chunks");
-    if (!chunks.is(PickleKind::kList)) fail(cat(name, ": its chunks are no list"));
+    if (!chunks.is(PickleKind::kList)) fail(cat(name, ": its chunks are not a list"));
     const auto items = chunks.items();
     tensor.chunks.reserve(items.size());
     by_offset_.clear();
@@ -173,7 +174,7 @@ class MetadataReader {
     result_.tensors.push_back(std::move(tensor));
   }
 
-  // A tuple, the dtype first; of old files a dict.
+  // Properties are a tuple with the dtype first; in old files a dict.
   static std::string_view dtype_of(const PickleValue& properties) {
     const PickleValue state = properties.state();
     if (const PickleValue* dtype = state.find("dtype")) return dtype_of_global(*dtype);
@@ -183,7 +184,7 @@ class MetadataReader {
 
   void add_chunk(DcpTensor& tensor, const PickleValue& value, size_t number) {
     if (!value.is_object(kDcpClasses, "ChunkStorageMetadata")) {
-      fail(cat(tensor.name, ": a chunk that is none"));
+      fail(cat(tensor.name, ": a chunk without an offset and sizes"));
     }
     DcpChunk chunk;
     chunk.offset = shape(member(value, "offsets"), tensor.name);
@@ -195,7 +196,7 @@ class MetadataReader {
     tensor.chunks.push_back(std::move(chunk));
   }
 
-  // Rows mostly stand in the order of the chunks; where they do not they are sought.
+  // Rows are mostly in the order of the chunks; otherwise they are looked up.
   const DcpSlice& slice_at(const std::vector<StoredSlice>& rows, std::string_view name,
                            const Shape& offset, size_t number) {
     if (number < rows.size() && offset_of(rows[number], name) == offset) return rows[number].slice;
@@ -216,7 +217,7 @@ class MetadataReader {
   std::string where_;
   DcpMetadata result_;
   std::unordered_map<std::string_view, std::vector<StoredSlice>> stored_;
-  std::map<Shape, const StoredSlice*> by_offset_;  // those of the tensor that is being read
+  std::map<Shape, const StoredSlice*> by_offset_;  // of the tensor being read
   std::unordered_map<std::string_view, DcpPath> paths_;
   std::unordered_map<std::string_view, uint32_t> files_;
 };

@@ -1,5 +1,5 @@
-// The other direction of dcp_metadata.cpp: classes, attributes and their order as PyTorch 2.11
-// writes them, of protocol 2.
+// Writes what dcp_metadata.cpp reads, with the classes, attributes and order of PyTorch 2.11, in
+// pickle protocol 2.
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -41,7 +41,7 @@ class MetadataWriter {
     pickle_.empty_tuple();
     pickle_.new_object();
   }
-  // An object whose state is a dict of what is written up to end_object().
+  // Begins an object whose state is a dict of the values written until end_object().
   void begin_object(std::string_view module, std::string_view name) {
     bare_object(module, name);
     begin_dict();
@@ -96,7 +96,7 @@ class MetadataWriter {
     end_dict();
   }
 
-  // (dtype, layout, requires_grad, memory format, pin_memory), the same of all tensors of a dtype.
+  // (dtype, layout, requires_grad, memory format, pin_memory), shared by all tensors of a dtype.
   void properties(const std::string& dtype) {
     if (const auto known = properties_.find(dtype); known != properties_.end()) {
       pickle_.recall(known->second);
@@ -185,7 +185,7 @@ class MetadataWriter {
 
   const DcpMetadata& metadata_;
   PickleWriter pickle_;
-  std::unordered_map<std::string, uint32_t> properties_;  // of a dtype, as remembered
+  std::unordered_map<std::string, uint32_t> properties_;  // memo index per dtype
 };
 
 }  // namespace

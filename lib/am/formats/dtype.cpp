@@ -13,11 +13,11 @@ namespace {
 struct DtypeRow {
   Dtype dtype;
   std::string_view torch;
-  std::string_view safetensors;  // empty: it has no name for it
+  std::string_view safetensors;  // empty: none
   int64_t size;
 };
 
-// In the enumeration's order.
+// In the order of the enum.
 constexpr std::array<DtypeRow, 20> kDtypes = {{
     {Dtype::kFloat32, "float32", "F32", 4},
     {Dtype::kBFloat16, "bfloat16", "BF16", 2},
@@ -51,7 +51,7 @@ static_assert(is_in_order());
 
 const DtypeRow& row_of(Dtype dtype) { return kDtypes[static_cast<size_t>(dtype)]; }
 
-// Null for a name of no dtype that is read here.
+// Returns null for unknown or unsupported names.
 const DtypeRow* row_of_safetensors(std::string_view name) {
   for (const DtypeRow& row : kDtypes) {
     if (!name.empty() && row.safetensors == name) return &row;

@@ -1,4 +1,4 @@
-// Dtypes of tensors in files, with the names that torch and safetensors have for them.
+// Dtypes of tensors in files, with their names in torch and in safetensors.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ enum class Dtype : uint8_t {
 int64_t dtype_size(Dtype dtype);
 // "float32"
 std::string torch_name(Dtype dtype);
-// "F32". Throws Error(kFormat) for a dtype that safetensors has no name for.
+// "F32". Throws Error(kFormat) for a dtype without a name in safetensors.
 std::string safetensors_name(Dtype dtype);
-// Their reverse. Throw Error(kFormat) for names of no dtype that is read here.
+// Inverse functions. Throw Error(kFormat) for unknown or unsupported names.
 Dtype dtype_of_torch(std::string_view name);
 Dtype dtype_of_safetensors(std::string_view name);
 

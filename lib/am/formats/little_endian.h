@@ -1,4 +1,4 @@
-// Numbers of files that have their lowest byte first, wherever they lie.
+// Reads little-endian numbers at any alignment.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace am::formats {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files' numbers are read as they lie");
 
-// The T at `offset`, which the caller has checked to lie inside, T's bytes included.
+// Returns the T at `offset`; the caller must have checked that all its bytes are inside.
 template <typename T>
 T little_endian(std::span<const std::byte> bytes, size_t offset = 0) {
   T value;

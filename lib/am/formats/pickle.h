@@ -1,18 +1,19 @@
-// Python's pickles, protocols 2 to 5, as data: nothing that a pickle names is looked up or called.
+// Parses Python pickles, protocols 2 to 5, as data: globals are never imported or called.
 //
 //   const Pickle pickle = Pickle::read(bytes, "checkpoint/.metadata");
 //   const PickleValue root = pickle.root();
 //   if (root.is_object("torch.distributed.checkpoint.metadata", "Metadata")) {
-//     const auto* tensors = root.state().find("state_dict_metadata");
+//     const PickleValue* tensors = root.state().find("state_dict_metadata");
+//   }
 //
-// A global is a tag of two texts; what Python would make by calling it is an object of that tag,
-// its arguments, and the state that BUILD gave it. So an unknown class needs no refusal here: who
-// interprets values compares tags whole, and what he does not know stays closed. `alarms` names
-// those that only an attack would hold.
+// A global is a tag of two texts (module and name). The result of calling it is an object with that
+// tag, its arguments, and the state that BUILD set. Unknown classes need no error here: code that
+// interprets values compares complete tags and leaves unknown objects opaque. `alarming` marks
+// globals that only an attack would use.
 //
-// Texts and byte strings view the bytes that were read, which must outlive the pickle. Values may
-// be shared, and may contain themselves: whoever walks them needs a budget. Memory is a hundred
-// bytes at most for each byte that is read, some ten in files as PyTorch writes them.
+// Texts and byte strings are views of the input, which must outlive the pickle. Values may be
+// shared and may contain themselves, so traversals need a limit. Memory is at most a hundred bytes
+// per byte of input, about ten for files written by PyTorch.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,7 @@ enum class PickleKind : uint8_t {
   kNone,
   kBool,
   kInt,      // of 64 bits
-  kLongInt,  // of more: its bytes, the lowest first, in two's complement
+  kLongInt,  // longer: little-endian bytes in two's complement
   kFloat,
   kText,
   kBytes,
@@ -40,14 +41,14 @@ enum class PickleKind : uint8_t {
   kSet,
   kDict,
   kGlobal,      // a class or function
-  kObject,      // what a global made
-  kPersistent,  // what only the file around the pickle knows: a storage
+  kObject,      // result of calling a global
+  kPersistent,  // a persistent id, resolved by the enclosing file: a storage
 };
 
 struct PickleNode;
 
-// 16 bytes, copied freely. What each kind has is asked for by that kind alone; the others have
-// none: an empty text, no items.
+// A value of 16 bytes, cheap to copy. An accessor returns its kind's contents; for other kinds it
+// returns an empty result.
 class PickleValue {
  public:
   PickleValue() = default;
@@ -57,31 +58,32 @@ class PickleValue {
   bool truth() const { return kind_ == PickleKind::kBool && integer_ != 0; }
   std::optional<int64_t> integer() const;
   std::optional<double> real() const;
-  // Of kText, which is UTF-8 as it stands in the file and may hold anything; nothing otherwise.
+  // Text of kText, raw from the file (UTF-8, unvalidated); nothing for other kinds.
   std::optional<std::string_view> text() const;
-  // Of kText, kBytes and kLongInt.
+  // Bytes of kText, kBytes and kLongInt.
   std::string_view bytes() const;
-  // Of a tuple, list or set; of a dict: key, value, key, value, ...
+  // Elements of a tuple, list or set; of a dict: key, value, key, value, ...
   std::span<const PickleValue> items() const;
 
-  // Of a global. "torch.storage", "UntypedStorage"
+  // Module and name of a global: "torch.storage", "UntypedStorage".
   std::string_view module() const;
   std::string_view name() const;
   bool is_global(std::string_view module, std::string_view name) const;
 
-  // Of an object: the global, its arguments (a tuple), what BUILD gave it (None without).
+  // Global, arguments (a tuple) and BUILD state of an object; the state is None without a BUILD.
   PickleValue global() const;
   PickleValue arguments() const;
   PickleValue state() const;
-  // What SETITEMS or APPENDS gave an object: a dict's key, value, ... or a list's elements.
+  // Items added to an object by SETITEMS or APPENDS: key, value, ... as of a dict, or elements of a
+  // list.
   std::span<const PickleValue> contents() const;
   bool is_object(std::string_view module, std::string_view name) const;
 
-  // Of kPersistent: what identifies it.
+  // The id of kPersistent.
   PickleValue persistent_id() const;
 
-  // Of a dict, or of an object with a dict's contents: the last value under this text. Null where
-  // there is none.
+  // In a dict, or an object with a dict's contents: the last value with this key. Null if there is
+  // none.
   const PickleValue* find(std::string_view key) const;
 
  private:
@@ -97,19 +99,20 @@ class PickleValue {
   };
 };
 
-// A global that a pickle names, for reports.
+// A global named by a pickle, for reports.
 struct PickleGlobal {
   std::string module;
   std::string name;
-  size_t position = 0;    // of the opcode, in the bytes that were read
-  bool alarming = false;  // it would run commands, or code from elsewhere
+  size_t position = 0;    // offset of the opcode in the input
+  bool alarming = false;  // would run commands, or code from elsewhere
 };
 
 class Pickle {
  public:
-  // `where` names the bytes in messages. Throws Error(kFormat) with the position of what is no
-  // pickle, or is none that this reads: text opcodes of protocols 0 and 1, extensions, buffers.
-  // Bytes behind the pickle's end are refused, unless `end` asks where it is.
+  // `where` names the input in messages. Throws Error(kFormat) with the position if the input is
+  // not a pickle or uses unsupported features: text opcodes of protocols 0 and 1, extensions,
+  // buffers. Bytes behind the end of the pickle are an error unless `end` is given, which receives
+  // the end.
   static Pickle read(std::span<const std::byte> bytes, const std::string& where,
                      size_t* end = nullptr);
   Pickle(Pickle&&) noexcept;
@@ -117,9 +120,9 @@ class Pickle {
   ~Pickle();
 
   const PickleValue& root() const { return root_; }
-  // Each once, in the order in which they are named.
+  // Distinct globals, in order of first appearance.
   const std::vector<PickleGlobal>& globals() const { return globals_; }
-  // Of all kPersistent values, as often as they are named.
+  // Ids of all kPersistent values, one entry per occurrence.
   const std::vector<PickleValue>& persistent_ids() const { return persistent_ids_; }
 
  private:
@@ -133,8 +136,8 @@ class Pickle {
   std::vector<PickleValue> persistent_ids_;
 };
 
-// Whether a pickle that names this global was made to do harm: what runs commands, imports or
-// evaluates, opens connections, or unpickles more.
+// Whether a pickle that names this global is malicious: globals that run commands, import or
+// evaluate code, open connections, or unpickle more data.
 bool is_alarming_global(std::string_view module, std::string_view name);
 
 }  // namespace am::formats

@@ -1,4 +1,4 @@
-// Names that no file of tensors has a use for, and that do harm where Python looks them up.
+// Globals that no file of tensors needs and that are dangerous if Python imports them.
 #include <algorithm>
 #include <array>
 
@@ -9,7 +9,7 @@ namespace am::formats {
 
 namespace {
 
-// A dot in a name is resolved by attributes, so that everything is reachable from anything.
+// Dots in a name are resolved as attributes, so any object is reachable from any module.
 constexpr std::array<std::string_view, 30> kAlarmingModules = {
     "os",        "posix",  "nt",       "sys",       "subprocess", "pkgutil",
     "importlib", "runpy",  "ctypes",   "pickle",    "_pickle",    "marshal",

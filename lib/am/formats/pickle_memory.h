@@ -1,5 +1,5 @@
-// Where a pickle's values lie: for pickle.cpp, which looks at them, and pickle_reader.cpp, which
-// makes them.
+// Memory of a pickle's values, shared by pickle.cpp, which reads them, and pickle_reader.cpp, which
+// creates them.
 #pragma once
 
 #include <algorithm>
@@ -15,20 +15,20 @@
 
 namespace am::formats {
 
-// What a value refers to. `items` has room for `capacity`.
+// Array of values that a container refers to. `items` has space for `capacity`.
 struct PickleNode {
   PickleValue* items = nullptr;
   uint32_t count = 0;
   uint32_t capacity = 0;
 };
 
-// An object's items: these, and behind them its contents.
+// First items of an object; its contents follow them.
 inline constexpr size_t kGlobalItem = 0;
 inline constexpr size_t kArgumentsItem = 1;
 inline constexpr size_t kStateItem = 2;
 inline constexpr uint32_t kObjectItems = 3;
 
-// Values and nodes never move, and are freed together: no destructor follows references.
+// Values and nodes never move and are freed together: no destructor follows references.
 struct Pickle::Arena {
   static constexpr size_t kBlock = size_t{1} << 14;
 
@@ -53,7 +53,7 @@ struct Pickle::Arena {
       node.capacity = static_cast<uint32_t>(count);
       return;
     }
-    // The first time exactly, for most are never extended.
+    // The first allocation is exact, because most nodes are never extended.
     const size_t capacity = node.items == nullptr ? count : std::max(count, size_t{2} * node.count);
     PickleValue* const items = take(capacity);
     std::copy(node.items, node.items + node.count, items);

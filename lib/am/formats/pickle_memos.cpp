@@ -7,7 +7,8 @@ namespace am::formats {
 
 namespace {
 
-// What follows an opcode: bytes, or as many as a number of `prefix` bytes says, or lines.
+// Argument of an opcode: fixed bytes, or bytes whose number is in a prefix of `prefix` bytes, or
+// lines.
 struct Argument {
   size_t bytes = 0;
   size_t prefix = 0;

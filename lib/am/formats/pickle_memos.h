@@ -1,4 +1,4 @@
-// Which memos a pickle recalls, found in one pass that makes no values.
+// Finds the memo indices that a pickle recalls, in one pass that creates no values.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@ namespace am::formats {
 
 using RecalledMemos = std::unordered_set<uint64_t>;
 
-// Python's writer remembers nearly every value and recalls few: of the half million parts of a
-// large distributed checkpoint some thousand. Behind an opcode that is not known anything may
-// follow, at which reading ends.
+// Python's pickler memoizes nearly every value and recalls few: some thousand of the half million
+// values of a large distributed checkpoint. Stops at an unknown opcode, where the reader fails
+// anyway.
 RecalledMemos recalled_memos(std::span<const std::byte> bytes);
 
 }  // namespace am::formats

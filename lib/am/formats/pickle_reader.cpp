@@ -1,4 +1,4 @@
-// The machine that Python's pickles are programs of, short of all that would look a name up.
+// Interpreter of pickle opcodes, without those that would import names.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -110,7 +110,7 @@ class PickleReader {
     const auto taken = take(length);
     push(make_text(kind, {reinterpret_cast<const char*>(taken.data()), taken.size()}));
   }
-  // In two's complement, the lowest byte first.
+  // Two's complement, little-endian.
   void push_long(uint64_t length) {
     if (length > kLongestLong) fail(cat("an integer of ", length, " bytes"));
     if (length > sizeof(int64_t)) {
@@ -135,7 +135,7 @@ class PickleReader {
 
   size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   PickleValue& top() {
-    if (stack_.size() <= floor()) fail("it takes a value where none is");
+    if (stack_.size() <= floor()) fail("it uses a value from an empty stack");
     return stack_.back();
   }
   PickleValue pop() {
@@ -143,7 +143,7 @@ class PickleReader {
     stack_.pop_back();
     return value;
   }
-  // What lies above the last mark, which is closed; valid until something is pushed.
+  // Closes the last mark and returns the values above it; valid until the next push.
   std::span<const PickleValue> pop_to_mark() {
     if (marks_.empty()) fail("it closes a mark where none is open");
     const size_t begin = marks_.back();
@@ -155,7 +155,7 @@ class PickleReader {
   void drop_above() { stack_.resize(above_); }
 
   void collect(PickleKind kind, size_t count) {
-    if (stack_.size() - floor() < count) fail("it takes a value where none is");
+    if (stack_.size() - floor() < count) fail("it uses a value from an empty stack");
     const PickleValue value = make_node(kind, std::span<const PickleValue>(stack_).last(count));
     stack_.resize(stack_.size() - count);
     push(value);
@@ -168,18 +168,19 @@ class PickleReader {
     push(value);
   }
 
-  // `items` lie above the container, which is of this kind or an object.
+  // Adds `items` from the top of the stack to the container below them, which must be of this kind
+  // or an object.
   void add_items(PickleKind kind, std::span<const PickleValue> items, size_t below) {
-    if (below <= floor()) fail("it takes a value where none is");
+    if (below <= floor()) fail("it uses a value from an empty stack");
     if (kind == PickleKind::kDict && items.size() % 2 != 0) fail("a key without a value");
     const PickleValue& container = stack_[below - 1];
     const bool object = container.is(PickleKind::kObject) && kind != PickleKind::kSet;
-    if (!container.is(kind) && !object) fail("it adds to what takes no items");
+    if (!container.is(kind) && !object) fail("it adds items to a value that is not a container");
     pickle_.arena_->extend(*container.node_, items);
     stack_.resize(below);
   }
   void add_one(PickleKind kind, size_t count) {
-    if (stack_.size() - floor() < count) fail("it takes a value where none is");
+    if (stack_.size() - floor() < count) fail("it uses a value from an empty stack");
     add_items(kind, std::span<const PickleValue>(stack_).last(count), stack_.size() - count);
   }
   void add_marked(PickleKind kind) {
@@ -187,7 +188,7 @@ class PickleReader {
     add_items(kind, items, above_);
   }
 
-  // ---- the memo, which pickles number from 0
+  // ---- the memo, numbered from 0
 
   void remember(size_t index) {
     if (index > opcodes_) fail(cat("it remembers a value under ", index));
@@ -205,7 +206,7 @@ class PickleReader {
 
   void push_global(PickleValue module, PickleValue name) {
     if (!module.is(PickleKind::kText) || !name.is(PickleKind::kText)) {
-      fail("a global's name is no text");
+      fail("a global's name is not text");
     }
     if (seen_.emplace(module.bytes(), name.bytes()).second) {
       pickle_.globals_.push_back({std::string(module.bytes()), std::string(name.bytes()), position_,
@@ -217,19 +218,19 @@ class PickleReader {
   void push_object() {
     const PickleValue arguments = pop();
     const PickleValue global = pop();
-    if (!global.is(PickleKind::kGlobal)) fail("it calls what is no global");
-    if (!arguments.is(PickleKind::kTuple)) fail("arguments that are no tuple");
+    if (!global.is(PickleKind::kGlobal)) fail("a call of a value that is not a global");
+    if (!arguments.is(PickleKind::kTuple)) fail("arguments that are not a tuple");
     const std::array<PickleValue, kObjectItems> items = {global, arguments, PickleValue()};
     push(make_node(PickleKind::kObject, items));
   }
   void build() {
     const PickleValue state = pop();
     PickleValue& object = top();
-    if (!object.is(PickleKind::kObject)) fail("it gives a state to what is no object");
+    if (!object.is(PickleKind::kObject)) fail("a state for a value that is not an object");
     object.node_->items[kStateItem] = state;
   }
 
-  // ---- opcodes, by the names of Python's pickletools
+  // ---- opcodes, with the names of Python's pickletools
 
   bool step();
   bool step_container(uint8_t opcode);
@@ -237,15 +238,15 @@ class PickleReader {
   std::span<const std::byte> bytes_;
   const std::string& where_;
   size_t next_ = 0;
-  size_t position_ = 0;  // of the opcode
+  size_t position_ = 0;  // of the current opcode
   size_t opcodes_ = 0;
-  size_t above_ = 0;  // where the last closed mark was
+  size_t above_ = 0;  // position of the last closed mark
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;
   RecalledMemos recalled_;
-  std::unordered_map<size_t, PickleValue> memo_;  // of those
+  std::unordered_map<size_t, PickleValue> memo_;  // values of the recalled indices
   size_t next_memo_ = 0;
-  std::optional<PickleValue> empty_tuple_;  // one for all: tuples do not change
+  std::optional<PickleValue> empty_tuple_;  // shared, since tuples are immutable
   std::set<std::pair<std::string_view, std::string_view>> seen_;
   Pickle pickle_;
 };

@@ -1,14 +1,14 @@
-// Pickles of protocol 2, as Python would make them of plain values and of objects whose classes are
-// told by name.
+// Writes pickles of protocol 2 for plain values and for objects whose classes are given by name, as
+// Python would.
 //
 //   PickleWriter pickle;
 //   pickle.global("collections", "OrderedDict");
 //   pickle.empty_tuple();
 //   pickle.reduce();                           // OrderedDict()
-//   const std::string bytes = pickle.finish();
+//   const std::string bytes = std::move(pickle).finish();
 //
-// Texts and globals that come again are written once. Values are written innermost first, as
-// Python's machine takes them from its stack; nothing checks that they make up one value.
+// Repeated texts and globals are written once and recalled. Values are written innermost first, in
+// the order in which Python's unpickler pops them; it is not checked that they form one value.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class PickleWriter {
   void text(std::string_view value);
   void global(std::string_view module, std::string_view name);
 
-  // Values from open_mark() on become one tuple; or, behind empty_dict() or empty_list(), its items
-  // (a dict's: key, value, key, value, ...).
+  // Values since open_mark() become one tuple, or items of the preceding empty_dict() or
+  // empty_list() (of a dict: key, value, key, value, ...).
   void open_mark() { put('('); }
   void close_tuple() { put('t'); }
   void close_dict_items() { put('u'); }
@@ -39,21 +39,21 @@ class PickleWriter {
   void empty_tuple() { put(')'); }
   void empty_dict() { put('}'); }
   void empty_list() { put(']'); }
-  void integers(std::span<const int64_t> values);  // a tuple
+  void integers(std::span<const int64_t> values);  // written as a tuple
 
-  // What lies before: a global and its arguments (a tuple), called or made an object of.
+  // Call, or instantiate, the preceding global with the preceding arguments (a tuple).
   void reduce() { put('R'); }
   void new_object() { put('\x81'); }
-  // An object and its state, a dict or a tuple.
+  // Sets the state of the preceding object: a dict or a tuple.
   void build() { put('b'); }
-  // A tuple that only the file around the pickle understands.
+  // A persistent id: the preceding tuple, interpreted by the enclosing file.
   void persistent() { put('Q'); }
 
-  // The last value is kept, and may be written again by recall().
+  // Memoizes the last value, which recall() can write again.
   uint32_t remember();
   void recall(uint32_t number);
 
-  // The pickle, which is whole.
+  // Returns the complete pickle.
   std::string finish() &&;
 
  private:
@@ -61,7 +61,7 @@ class PickleWriter {
   template <typename T>
   void put_number(T value);
   void put_index(char short_opcode, char long_opcode, uint32_t index);
-  // Writes it again where it was written before.
+  // Recalls a value that was written before; returns false if it is new.
   bool repeats(const std::string& what);
 
   std::string bytes_;

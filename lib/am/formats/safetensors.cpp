@@ -20,7 +20,7 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path, Truncat
   std::error_code none;
   const auto status = std::filesystem::status(path, none);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    throw Error(ErrorKind::kIo, cat(path.string(), ": no regular file"));  // a pipe has no end
+    throw Error(ErrorKind::kIo, cat(path.string(), ": not a regular file"));  // a pipe has no end
   }
   SafetensorsFile file;
   file.path_ = path;
@@ -95,8 +95,8 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
     expected_ += *bytes;
   }
   std::string text = dump_json(header, -1);
-  // Spaces, so that the data begin at a multiple of 8 in the file and can be used as they are
-  // mapped.
+  // Padded with spaces, so that the data begin at a multiple of 8 in the file and can be used in
+  // place when mapped.
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
   AM_ASSERT(text.size() <= kLongestHeader, "safetensors: the header is too long for the format");
   std::array<char, kLengthBytes> length;

@@ -1,7 +1,7 @@
-// safetensors on disk: header checked against the file before a byte of data is trusted.
+// safetensors files: the header is checked against the file before any data is used.
 //
-// Layout: u64 little-endian header length, JSON header, data. Every entry names dtype, shape and
-// [begin, end) relative to the data; no holes, no overlaps, the whole file covered.
+// Layout: u64 little-endian header length, JSON header, data. Every entry has dtype, shape and
+// [begin, end) relative to the data; entries cover the whole file without holes or overlaps.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,14 @@ struct SafetensorsEntry {
   uint64_t end = 0;
 };
 
-// What to do with a file that ends before its data do.
+// Policy for a file that is shorter than its data.
 enum class Truncated { kRefused, kOpened };
 
-// An opened, validated file. The map lives as long as this object and whatever shares `file()`.
+// An open, validated file. The map lives as long as this object and the copies of `file()`.
 class SafetensorsFile {
  public:
-  // Throws Error(kIo) when it cannot be read, Error(kFormat) when the header lies: the message
-  // names the file and what is wrong (truncated, overlapping, wrong size, unknown dtype).
+  // Throws Error(kIo) if the file cannot be read, Error(kFormat) if the header is inconsistent; the
+  // message names the file and the problem (truncated, overlapping, wrong size, unknown dtype).
   static SafetensorsFile open(const std::filesystem::path& path,
                               Truncated truncated = Truncated::kRefused);
   SafetensorsFile(SafetensorsFile&&) = default;
@@ -48,11 +48,11 @@ class SafetensorsFile {
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }  // by offset
   const SafetensorsEntry* find(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  // Throws Error(kFormat) for what lies behind the end of a truncated file.
+  // Throws Error(kFormat) for data behind the end of a truncated file.
   std::span<const std::byte> data(const SafetensorsEntry& entry) const;
-  // What a truncated file lacks, in words; empty for a whole one.
+  // Describes what a truncated file lacks; empty for a complete one.
   std::string truncation() const;
-  // After data was read: throws Error(kIo) when the file has become smaller meanwhile.
+  // Call after reading data: throws Error(kIo) if the file has become smaller meanwhile.
   void require_whole() const;
   std::shared_ptr<const MappedFile> file() const { return file_; }
   const std::filesystem::path& path() const { return path_; }
@@ -68,13 +68,13 @@ class SafetensorsFile {
   size_t data_begin_ = 0;
 };
 
-// The folder's *.safetensors, by name. Throws filesystem_error.
+// Returns the folder's *.safetensors, sorted by name. Throws filesystem_error.
 std::vector<std::filesystem::path> safetensors_in(const std::filesystem::path& folder);
 std::vector<std::filesystem::path> paths_of(const std::vector<SafetensorsFile>& files);
 
-// Writes one file: header first, then tensors in the order given; 8-byte aligned data. The caller
-// passes each tensor's bytes when asked for (so that a model needs not be in memory twice). Throws
-// Error(kIo) on a full disk, which is known before a byte is written.
+// Writes one file: header first, then tensors in the given order, with 8-byte aligned data. The
+// caller passes each tensor's bytes in turn, so that a model need not be in memory twice. Throws
+// Error(kIo) on a full disk, which is detected before any byte is written.
 struct SafetensorsItem {
   std::string name;
   std::string dtype;
@@ -84,10 +84,10 @@ class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsItem>& items,
                     const std::map<std::string, std::string>& metadata);
-  // The next item's bytes, row-major; may be called repeatedly for one item with parts of it, in
-  // order.
+  // Writes the next item's bytes, row-major; may be called repeatedly with consecutive parts of an
+  // item.
   void write(std::span<const std::byte> bytes);
-  // fsync; throws Error(kInternal) when bytes are missing.
+  // Calls fsync; throws Error(kInternal) if bytes are missing.
   void close();
 
  private:

@@ -14,19 +14,19 @@
 namespace am::formats {
 namespace {
 
-constexpr size_t kDeepest = 5;    // {tensor: {shape: [size]}}, and some to spare
-constexpr size_t kMostDims = 64;  // ATen's operators count dims in 64 bits
+constexpr size_t kDeepest = 5;    // {tensor: {shape: [size]}}, and a margin
+constexpr size_t kMostDims = 64;  // ATen's operators store sets of dims in 64 bits
 
-// Of the format, but without a place for a single value of theirs in memory.
+// Legal dtypes with several values per byte, which are not supported.
 bool is_packed(std::string_view dtype) {
   return dtype == "F4" || dtype == "F6_E2M3" || dtype == "F6_E3M2";
 }
 
-// A value of the header that is no bracket.
+// A value of the header that is not an object or array.
 struct Scalar {
-  std::optional<uint64_t> number;  // a whole number from 0
-  std::string* text = nullptr;     // a text, which may be taken
-  std::string_view shown;          // any other, as it stands or might stand in the file
+  std::optional<uint64_t> number;  // a non-negative integer
+  std::string* text = nullptr;     // a text, which may be moved from
+  std::string_view shown;          // any other value, as written in the file or similar
 
   std::string describe() const {
     if (number) return std::to_string(*number);
@@ -34,15 +34,15 @@ struct Scalar {
   }
 };
 
-// Takes the JSON as it is read. What is wrong is thrown at once, with the tensor's name.
+// SAX handler of the header. Throws immediately on an error, with the tensor's name.
 class HeaderSax final : public SortedJson::json_sax_t {
  public:
   HeaderSax(const std::filesystem::path& path, SafetensorsHeader& header)
       : path_(path), header_(header) {}
 
-  // After the whole text: it was one object.
+  // Call after the whole text: checks that it was an object.
   void finish() const {
-    if (!is_object_) fail("the header is no JSON object");
+    if (!is_object_) fail("the header is not a JSON object");
   }
 
   bool null() override { return scalar({.shown = "null"}); }
@@ -55,7 +55,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
     return scalar({.shown = text});
   }
   bool string(string_t& text) override { return scalar({.text = &text}); }
-  bool binary(binary_t& /*value*/) override { return false; }  // JSON has none
+  bool binary(binary_t& /*value*/) override { return false; }  // JSON has no binary values
   bool start_object(size_t /*size*/) override { return open(true); }
   bool start_array(size_t /*size*/) override { return open(false); }
   bool end_object() override { return close(); }
@@ -77,7 +77,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
   }
 
  private:
-  // What the innermost open bracket is.
+  // Kind of the innermost open bracket.
   enum class Where { kNothing, kTop, kMetadata, kEntry, kShape, kOffsets, kElsewhere };
   struct Fields {
     bool dtype = false;
@@ -99,7 +99,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
     return true;
   }
 
-  // What the bracket is that opens here.
+  // Kind of a bracket that opens here.
   Where opened(bool object) {
     switch (where()) {
       case Where::kNothing:
@@ -124,14 +124,14 @@ class HeaderSax final : public SortedJson::json_sax_t {
   }
 
   Where opened_field(bool object) {
-    if (key_ == "dtype") fail_entry("its dtype is no text");
+    if (key_ == "dtype") fail_entry("its dtype is not text");
     if (key_ == "shape") {
-      if (object) fail_entry("its shape is no array");
+      if (object) fail_entry("its shape is not an array");
       see(seen_.shape);
       return Where::kShape;
     }
     if (key_ == "data_offsets") {
-      if (object) fail_entry("data_offsets is no pair");
+      if (object) fail_entry("data_offsets is not a pair");
       see(seen_.offsets);
       offsets_.clear();
       return Where::kOffsets;
@@ -143,7 +143,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
     const Where closed = where();
     open_.pop_back();
     if (closed == Where::kOffsets) {
-      if (offsets_.size() != 2) fail_entry("data_offsets is no pair");
+      if (offsets_.size() != 2) fail_entry("data_offsets is not a pair");
       entry_.begin = offsets_[0];
       entry_.end = offsets_[1];
     }
@@ -169,7 +169,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
         entry_.shape.push_back(static_cast<int64_t>(natural(value)));
         break;
       case Where::kOffsets:
-        if (offsets_.size() == 2) fail_entry("data_offsets is no pair");
+        if (offsets_.size() == 2) fail_entry("data_offsets is not a pair");
         offsets_.push_back(natural(value));
         break;
       case Where::kNothing:
@@ -181,12 +181,12 @@ class HeaderSax final : public SortedJson::json_sax_t {
 
   void take_field(const Scalar& value) {
     if (key_ == "dtype") {
-      if (value.text == nullptr) fail_entry("its dtype is no text");
+      if (value.text == nullptr) fail_entry("its dtype is not text");
       see(seen_.dtype);
       entry_.dtype = std::move(*value.text);
     }
-    if (key_ == "shape") fail_entry("its shape is no array");
-    if (key_ == "data_offsets") fail_entry("data_offsets is no pair");
+    if (key_ == "shape") fail_entry("its shape is not an array");
+    if (key_ == "data_offsets") fail_entry("data_offsets is not a pair");
   }
 
   void see(bool& field) const {
@@ -194,16 +194,16 @@ class HeaderSax final : public SortedJson::json_sax_t {
   }
 
   [[noreturn]] void refuse_top_value() const {
-    if (is_metadata()) fail(cat(kMetadataKey, " is no JSON object"));
-    fail_entry("its entry is no JSON object");
+    if (is_metadata()) fail(cat(kMetadataKey, " is not a JSON object"));
+    fail_entry("its entry is not a JSON object");
   }
 
   [[noreturn]] void refuse_metadata() const {
-    fail(cat(kMetadataKey, ": the value of \"", key_, "\" is no text"));
+    fail(cat(kMetadataKey, ": the value of \"", key_, "\" is not text"));
   }
 
   [[noreturn]] void refuse_number(std::string_view what) const {
-    fail_entry(cat(key_, " holds ", what, ", which is no whole number from 0 to ", kLargest));
+    fail_entry(cat(key_, " holds ", what, ", which is not a whole number from 0 to ", kLargest));
   }
 
   uint64_t natural(const Scalar& value) const {
@@ -244,8 +244,8 @@ class HeaderSax final : public SortedJson::json_sax_t {
   std::vector<Where> open_;
   bool is_object_ = false;
   bool has_metadata_ = false;
-  SafetensorsEntry entry_;  // that is being read; `name` is the last key of the top
-  std::string key_;         // the last key below
+  SafetensorsEntry entry_;  // being read; `name` is the last top-level key
+  std::string key_;         // last key inside an entry
   Fields seen_;
   std::vector<uint64_t> offsets_;
 };
@@ -268,7 +268,7 @@ std::string_view header_text(const std::filesystem::path& path, std::span<const 
   return {text, static_cast<size_t>(length)};
 }
 
-// No holes, no overlaps, nothing behind the last tensor.
+// Checks that there are no holes, no overlaps, and nothing behind the last tensor.
 void check_coverage(const std::filesystem::path& path, const std::vector<SafetensorsEntry>& entries,
                     uint64_t data_size, Truncated truncated) {
   const auto fail = [&](const SafetensorsEntry& entry, const std::string& what) {
@@ -287,7 +287,7 @@ void check_coverage(const std::filesystem::path& path, const std::vector<Safeten
   }
   if (covered < data_size) {
     not_safetensors(path,
-                    cat(data_size - covered, " bytes behind the last tensor belong to no tensor"));
+                    cat(data_size - covered, " bytes after the last tensor belong to no tensor"));
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 struct TorchDtype {
   std::string_view name;
-  std::string_view storage;  // its class in torch; empty: it has none
+  std::string_view storage;  // torch's storage class; empty: none
   int64_t size;
 };
 
@@ -43,7 +43,7 @@ constexpr std::array<TorchDtype, 22> kTorchDtypes = {{
     {"complex32", "", 4},
 }};
 
-constexpr size_t kMostTorchDims = 64;  // ATen's operators count dims in 64 bits
+constexpr size_t kMostTorchDims = 64;  // ATen's operators store sets of dims in 64 bits
 
 const TorchDtype* dtype_of_name(std::string_view name) {
   for (const auto& dtype : kTorchDtypes) {
@@ -60,11 +60,11 @@ const TorchDtype* dtype_of_storage(const PickleValue& storage) {
   return nullptr;
 }
 
-// Which arguments torch._utils._rebuild_tensor_v2 and _v3 begin with.
+// Leading arguments of torch._utils._rebuild_tensor_v2 and _v3.
 enum RebuildArgument : size_t { kStorage, kOffset, kSize, kStride, kRequiresGrad, kHooks, kDtype };
-// Arguments of torch._tensor._rebuild_from_type_v2: of a tensor with attributes, or of a subclass.
+// Arguments of torch._tensor._rebuild_from_type_v2, for tensors with attributes and subclasses.
 enum TypedArgument : size_t { kOfFunction, kOfType, kOfArguments };
-// A storage's persistent id.
+// Elements of a storage's persistent id.
 enum StorageId : size_t { kTag, kClass, kKey, kLocation, kNumel, kStorageIdSize };
 
 bool rebuilds_dense(const PickleValue& global) {
@@ -132,7 +132,7 @@ TorchArchive TorchArchive::read(std::span<const std::byte> bytes, const std::str
   const auto records = read_zip_records(bytes, where);
   std::unordered_map<std::string_view, std::span<const std::byte>> files;
   for (const auto& record : records) {
-    // "archive/data.pkl": what stands before the first slash is the file's own name.
+    // "archive/data.pkl": the part before the first slash is the archive's name.
     files.emplace(record.name.substr(record.name.find('/') + 1), record.data);
   }
   const auto data = files.find("data.pkl");
@@ -158,7 +158,7 @@ TorchArchive TorchArchive::read(std::span<const std::byte> bytes, const std::str
 }
 
 std::optional<TorchTensor> TorchArchive::tensor(const PickleValue& value) const {
-  constexpr int kDeepest = 4;  // a parameter of a tensor
+  constexpr int kDeepest = 4;  // a parameter wraps a tensor
   PickleValue object = value;
   for (int depth = 0; depth < kDeepest; ++depth) {
     if (!object.is(PickleKind::kObject)) return std::nullopt;
@@ -203,7 +203,7 @@ TorchTensor TorchArchive::strided(std::span<const PickleValue> arguments) const 
   if (!offset || *offset < 0 || !shape || !strides || shape->size() != strides->size()) {
     fail("a tensor without an offset, a shape and strides");
   }
-  // Elements from the first to behind the last, by the largest index of each dim.
+  // Elements from the first to one past the last, by the largest index of each dim.
   int64_t span = 1;
   for (size_t dim = 0; dim < shape->size(); ++dim) {
     if ((*shape)[dim] == 0) {
@@ -218,7 +218,7 @@ TorchTensor TorchArchive::strided(std::span<const PickleValue> arguments) const 
   }
   int64_t volume = 1;
   for (const int64_t size : *shape) {
-    // A stride of 0 repeats elements, without an end.
+    // A stride of 0 repeats elements, so the shape is not bounded by the storage.
     if (__builtin_mul_overflow(volume, size, &volume)) fail("a tensor of more than 2^63 elements");
   }
   if (*offset > elements || span > elements - *offset) {

@@ -1,6 +1,6 @@
-// What torch.save writes: a zip archive of a pickle (`data.pkl`) and the storages of its tensors
-// (`data/0`, ...). A .pt or .bin file, or a slice of PyTorch's distributed checkpoints. Files of
-// its older format are read as the same (torch_legacy.h).
+// Reads files of torch.save: a zip archive of a pickle (`data.pkl`) and the storages of its tensors
+// (`data/0`, ...). A .pt or .bin file, or a slice of PyTorch's distributed checkpoints. Files in
+// the older format are read too (torch_legacy.h).
 //
 //   const auto archive = TorchArchive::read(bytes, "weights.pt");
 //   const PickleValue* weight = archive.root().find("fc.weight");
@@ -22,13 +22,14 @@
 
 namespace am::formats {
 
-// Bytes of an element of a dtype by torch's name; 0 for an unknown one.
+// Bytes per element of a dtype, by torch's name; 0 for an unknown one.
 int64_t torch_dtype_size(std::string_view dtype);
-// "FloatStorage" of "float32": the class of torch's that holds such elements; empty where there is
-// none, as of float8_e4m3fn.
+// Returns torch's storage class of a dtype: "FloatStorage" for "float32"; empty if there is none,
+// as for float8_e4m3fn.
 std::string_view torch_storage_class(std::string_view dtype);
 
-// The same of a storage's class, torch.FloatStorage; 1 of torch.storage.UntypedStorage.
+// Bytes per element of a storage class such as torch.FloatStorage; 1 for
+// torch.storage.UntypedStorage.
 int64_t storage_element_size(const PickleValue& storage_class);
 
 // A strided view of a storage, checked to lie inside it.
@@ -36,21 +37,21 @@ struct TorchTensor {
   std::string_view dtype;
   Shape shape;
   Shape strides;  // in elements, not negative
-  // From the view's first element on; of no alignment.
+  // From the view's first element on; possibly unaligned.
   std::span<const std::byte> data;
 };
 
 class TorchArchive {
  public:
-  // `bytes` must outlive the archive. Throws Error(kFormat), which `where` begins: no archive, a
-  // byte order other than little, a pickle that cannot be read.
+  // `bytes` must outlive the archive. Throws Error(kFormat) prefixed with `where`: not an archive,
+  // a byte order other than little-endian, an unreadable pickle.
   static TorchArchive read(std::span<const std::byte> bytes, const std::string& where);
 
   const PickleValue& root() const { return pickle_.root(); }
   const Pickle& pickle() const { return pickle_; }
-  // Nothing when the value is no tensor; attributes that Python code has given one are left out.
-  // Throws Error(kFormat) for one that lies: a view beyond its storage, a storage of another size
-  // than its record, an unknown dtype.
+  // Returns nothing if the value is not a tensor; attributes that Python code has set are ignored.
+  // Throws Error(kFormat) for an inconsistent tensor: a view beyond its storage, a storage of
+  // another size than its record, an unknown dtype.
   std::optional<TorchTensor> tensor(const PickleValue& value) const;
 
  private:
@@ -64,9 +65,10 @@ class TorchArchive {
   std::unordered_map<std::string_view, std::span<const std::byte>> storages_;  // by key
 };
 
-// "float32" of the global torch.float32; empty for any other.
+// "float32" for the global torch.float32; empty for any other.
 std::string_view dtype_of_global(const PickleValue& value);
-// The numbers of a tuple, list or torch.Size; nothing when there are others, or negative ones.
+// Returns the numbers of a tuple, list or torch.Size; nothing if an element is not a non-negative
+// integer.
 std::optional<Shape> shape_of(const PickleValue& value);
 
 }  // namespace am::formats

@@ -13,7 +13,7 @@ namespace am::formats {
 
 namespace {
 
-// PROTO 2 and LONG1: how the magic number is pickled.
+// The magic number as a pickle: PROTO 2 and LONG1.
 constexpr std::string_view kMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
 constexpr int64_t kProtocol = 1001;
 constexpr std::string_view kObject = "object";
@@ -34,7 +34,7 @@ class LegacyReader {
     const Pickle keys = next("keys");
     for (const PickleValue& key : keys.root().items()) {
       const auto text = key.text();
-      if (!text) fail("a storage's key that is no text");
+      if (!text) fail("a storage's key that is not text");
       result.storages.emplace_back(*text, take_storage(*text));
     }
     if (!storages_.empty()) fail(cat("storage ", storages_.begin()->first, " is not there"));
@@ -42,7 +42,7 @@ class LegacyReader {
   }
 
  private:
-  // A storage's persistent id.
+  // Elements of a storage's persistent id.
   enum StorageIdItem : size_t { kTag, kClass, kKey, kLocation, kNumel, kView };
   struct Storage {
     int64_t element_size = 0;
@@ -61,7 +61,7 @@ class LegacyReader {
     Pickle pickle = Pickle::read(rest.first(std::min<size_t>(rest.size(), UINT32_MAX)),
                                  cat(where_, ": ", what, " at ", position_), &end);
     position_ += end;
-    // The object's are judged by who opens the file.
+    // The caller checks the object's globals.
     if (what != kObject && !pickle.globals().empty()) {
       const PickleGlobal& global = pickle.globals().front();
       fail(cat("its ", what, " names ", global.module, ".", global.name));
@@ -71,7 +71,7 @@ class LegacyReader {
 
   void add_storage(std::span<const PickleValue> id) {
     if (id.size() < kNumel + 1 || id[kTag].text() != "storage") fail("a storage without an id");
-    // Of PyTorch before 0.4.
+    // PyTorch before 0.4 stored views.
     if (id.size() > kView && !id[kView].is(PickleKind::kNone)) fail("a view of a storage");
     const auto key = id[kKey].text();
     const auto numel = id[kNumel].integer();
@@ -110,7 +110,7 @@ class LegacyReader {
   std::span<const std::byte> bytes_;
   const std::string& where_;
   size_t position_ = 0;
-  std::map<std::string_view, Storage> storages_;  // those that are yet to come
+  std::map<std::string_view, Storage> storages_;  // not yet read
 };
 
 }  // namespace

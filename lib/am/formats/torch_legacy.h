@@ -1,6 +1,6 @@
-// What torch.save wrote before PyTorch 1.6, and writes today when it is asked to: pickles one
-// behind the other (a magic number, a protocol, the machine's sizes, the object, the keys of its
-// storages), then for each key its number of elements and their bytes.
+// Reads the format of torch.save before PyTorch 1.6, which it still writes on request: consecutive
+// pickles (a magic number, a protocol, the machine's sizes, the object, the keys of its storages),
+// then for each key its number of elements and their bytes.
 //
 //   if (is_legacy_torch(bytes)) const LegacyTorch file = read_legacy_torch(bytes, "weights.pt");
 #pragma once
@@ -21,11 +21,11 @@ struct LegacyTorch {
   std::vector<std::pair<std::string_view, std::span<const std::byte>>> storages;  // by key
 };
 
-// Whether the bytes begin with its magic number.
+// Whether the bytes begin with the format's magic number.
 bool is_legacy_torch(std::span<const std::byte> bytes);
 
-// `bytes` must outlive the result. Throws Error(kFormat), which `where` begins: another byte order,
-// storages that are cut off, missing, twice there, or of a size that the object does not give them.
+// `bytes` must outlive the result. Throws Error(kFormat) prefixed with `where`: another byte order,
+// storages that are truncated, missing, duplicated, or of another size than the object says.
 LegacyTorch read_legacy_torch(std::span<const std::byte> bytes, const std::string& where);
 
 }  // namespace am::formats

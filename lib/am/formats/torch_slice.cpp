@@ -15,7 +15,7 @@ namespace am::formats {
 namespace {
 
 constexpr size_t kExtraHeader = 4;
-constexpr uint16_t kExtraPadding = 0x4246;  // "FB", as torch.save pads
+constexpr uint16_t kExtraPadding = 0x4246;  // "FB", torch.save's id of padding
 
 template <typename... Numbers>
 void append(std::string& to, Numbers... numbers) {
@@ -27,8 +27,7 @@ void append(std::string& to, Numbers... numbers) {
   (one(numbers), ...);
 }
 
-// An archive of which all but the last record is written here: where the last one's data lies,
-// nothing is known.
+// Writes all of an archive except the data of the last record, which the caller writes.
 class ArchiveWriter {
  public:
   void add(std::string_view name, std::string_view data) {
@@ -36,7 +35,7 @@ class ArchiveWriter {
     bytes_.append(data);
   }
 
-  // The last record. `position`: of the archive in its file.
+  // Begins the last record. `position`: of the archive in its file.
   void begin_aligned(std::string_view name, uint64_t size, uint64_t position, size_t alignment) {
     std::string extra;
     if (size >= kZipFull32) append(extra, kZipExtra64, uint16_t{16}, size, size);
@@ -101,7 +100,7 @@ class ArchiveWriter {
     to.append(record.path).append(extra);
   }
 
-  // That of zip which a reader needs: 4.5 for sizes of 64 bits.
+  // Minimum zip version of a reader: 4.5 for sizes of 64 bits.
   static uint16_t version_of(uint64_t size) { return size >= kZipFull32 ? 45 : 0; }
 
   std::string bytes_;
@@ -109,8 +108,8 @@ class ArchiveWriter {
   uint64_t data_behind_ = 0;
 };
 
-// torch._utils._rebuild_tensor_v2(storage, 0, shape, strides, False, OrderedDict()); of dtypes
-// without a storage class _v3, of bytes, with the dtype behind.
+// torch._utils._rebuild_tensor_v2(storage, 0, shape, strides, False, OrderedDict()); for dtypes
+// without a storage class _v3 with an untyped storage and the dtype as the last argument.
 std::string tensor_pickle(std::string_view dtype, const Shape& shape, uint64_t bytes) {
   const std::string_view storage = torch_storage_class(dtype);
   PickleWriter pickle;

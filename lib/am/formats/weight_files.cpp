@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// As transformers, Meta and torch.save name them; not optimizer.pt or training_args.bin.
+// Matches the names of transformers, Meta and torch.save; not optimizer.pt or training_args.bin.
 bool is_pickled_weights(std::string_view name) {
   constexpr std::array<std::string_view, 3> kBegins = {"pytorch_model", "consolidated", "model"};
   constexpr std::array<std::string_view, 4> kEnds = {".bin", ".bin.index.json", ".pt", ".pth"};
@@ -40,7 +40,7 @@ WeightFiles weight_files(const fs::path& folder) {
       found.pickled = name;
     }
   }
-  found.safetensors = named || (others && !pytorch);  // in transformers' order
+  found.safetensors = named || (others && !pytorch);  // transformers' precedence
   return found;
 }
 

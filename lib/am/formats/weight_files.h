@@ -1,4 +1,4 @@
-// Which weights lie in a folder, by their files' names alone.
+// Finds the weights in a folder by file names only.
 #pragma once
 
 #include <filesystem>
@@ -6,15 +6,16 @@
 
 namespace am::formats {
 
-// transformers' names of pickled weights. They come before safetensors of names that are not its
-// own.
+// transformers' names of pickled weights. They take precedence over safetensors files with names
+// that transformers does not use.
 inline constexpr const char* kPytorchModel = "pytorch_model.bin";
 inline constexpr const char* kPytorchModelIndex = "pytorch_model.bin.index.json";
 
 struct WeightFiles {
-  // A file of them or an index; of another name than transformers', only without pytorch_model.bin.
+  // There is a safetensors file or index. Files with other names than transformers' count only if
+  // there is no pytorch_model.bin.
   bool safetensors = false;
-  std::string pickled;  // a file of PyTorch's pickle format, such as pytorch_model.bin; or empty
+  std::string pickled;  // file in PyTorch's pickle format, such as pytorch_model.bin; may be empty
 };
 
 WeightFiles weight_files(const std::filesystem::path& folder);

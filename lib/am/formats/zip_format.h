@@ -1,4 +1,4 @@
-// Numbers of zip archives: PKWARE's APPNOTE 6.3.10, section 4.3.
+// Constants of zip archives: PKWARE's APPNOTE 6.3.10, section 4.3.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline constexpr size_t kZipEndBytes = 22;
 inline constexpr size_t kZipEnd64Bytes = 56;
 inline constexpr size_t kZipLocator64Bytes = 20;
 inline constexpr uint16_t kZipExtra64 = 1;
-// What a field holds whose number stands in zip64's.
+// Placeholder of a field whose value is in the zip64 extra field.
 inline constexpr uint16_t kZipFull16 = 0xFFFF;
 inline constexpr uint32_t kZipFull32 = 0xFFFFFFFF;
 

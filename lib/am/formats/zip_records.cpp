@@ -69,7 +69,7 @@ class ZipReader {
     return bytes_.subspan(offset, size);
   }
 
-  // Where the last end record begins, whose comment reaches to the end.
+  // Offset of the last end record, whose comment must extend to the end.
   size_t find_end() const {
     if (bytes_.size() >= kZipEndBytes) {
       const size_t last = bytes_.size() - kZipEndBytes;
@@ -110,7 +110,7 @@ class ZipReader {
     return directory;
   }
 
-  // The values of zip64's extra field, for those that are full, in their order.
+  // Replaces placeholder fields by the values of the zip64 extra field, in order.
   void widen(std::span<const std::byte> extra,
              const std::array<std::pair<bool, uint64_t*>, 3>& fields) const {
     size_t at = 0;
@@ -137,7 +137,7 @@ class ZipReader {
     }
   }
 
-  // The entry at `at`, which moves behind it.
+  // Reads the entry at `at` and advances `at` behind it.
   Entry read_entry(size_t& at, size_t end) const {
     if (end - at < kZipCentralBytes) fail("its directory is cut off");
     const auto header = part(at, kZipCentralBytes);
@@ -169,8 +169,8 @@ class ZipReader {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  // Records lie before the directory. The local header's own sizes may be 0 or full: what counts is
-  // the directory's.
+  // Records must precede the directory. Sizes in the local header may be 0 or placeholders; only
+  // the directory's are used.
   std::span<const std::byte> data_of(const Entry& entry, uint64_t directory) const {
     const auto header = part(entry.local_offset, kZipLocalBytes);
     if (little_endian<uint32_t>(header) != kZipLocalHeader)
@@ -187,7 +187,7 @@ class ZipReader {
     return data;
   }
 
-  // A record reaches from its local header to the end of its data.
+  // Checks that records, from local header to end of data, do not overlap.
   void check_apart(const std::vector<Entry>& entries, const std::vector<ZipRecord>& records) const {
     std::vector<std::pair<uint64_t, uint64_t>> extents;
     for (size_t i = 0; i < entries.size(); ++i) {

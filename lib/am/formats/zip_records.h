@@ -1,10 +1,12 @@
-// The records of a zip archive as torch.save writes it: stored, never compressed, found by the
-// central directory alone.
+// Reads the records of a zip archive written by torch.save: stored, never compressed, found only by
+// the central directory.
 //
-//   for (const ZipRecord& record : read_zip_records(bytes, "weights.pt")) ...
+//   for (const ZipRecord& record : read_zip_records(bytes, "weights.pt")) {
+//     std::cout << record.name << "\n";
+//   }
 //
-// Archives whose two directories disagree, whose records overlap or leave the archive, or are
-// compressed, are refused: what one reader sees in them is not what another sees.
+// Rejects archives whose two directories disagree, whose records overlap or leave the archive, or
+// are compressed: different readers would see different contents.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +18,16 @@
 namespace am::formats {
 
 struct ZipRecord {
-  std::string_view name;  // as it stands in the archive
+  std::string_view name;  // as in the archive
   std::span<const std::byte> data;
 };
 
-// Whether the bytes begin as an archive does.
+// Whether the bytes begin like a zip archive.
 bool is_zip(std::span<const std::byte> bytes);
 
-// In the central directory's order; names and data view `bytes`, which are the archive and nothing
-// else. Zip64's fields are read where the others are full. Checksums are not compared: PyTorch's
-// own may be 0. Throws Error(kFormat); `where` names the bytes.
+// Returns the records in the central directory's order; names and data are views of `bytes`, which
+// must be exactly the archive. Zip64 fields replace fields with placeholders. Checksums are not
+// compared, because PyTorch may write 0. Throws Error(kFormat); `where` names the input.
 std::vector<ZipRecord> read_zip_records(std::span<const std::byte> bytes, const std::string& where);
 
 }  // namespace am::formats

@@ -8,7 +8,7 @@
 namespace am::inspect {
 namespace {
 
-// What several commands' answers are made of. `Answer` is any entry of "results".
+// Types shared by the answers of several commands. `Answer` is any entry of "results".
 constexpr std::string_view kShared =
     "{results: [Answer], diagnostics?: [Diagnostic] (of the plan), error?: Error (of the target)};"
     "Diagnostic = {rule: string, severity: 'error' | 'warning' | 'note', file: string, "
@@ -20,7 +20,7 @@ constexpr std::string_view kShared =
     "Moments = {name: string, numel: integer, min: number | null, max: number | null, "
     "mean: number | null, std: number | null, norm: number | null, nan: integer, inf: integer};"
     "Part = {rank: integer, offset: [integer], shape: [integer]};"
-    "Piped = {..Entry, filters: [string] (behind the pipes), *: any};"
+    "Piped = {..Entry, filters: [string] (after the pipes), *: any};"
     "Problem = {what: string, where: string};"
     "RankBytes = {rank: integer, sharded_bytes: integer, unsharded_bytes: integer, "
     "gradient_bytes: integer, optimizer_bytes: integer, model_bytes: integer};"
@@ -31,7 +31,8 @@ const JsonTypes& shared() {
   return *kTypes;
 }
 
-// An answer of the command: what all have, and its own fields, which may say more of the same key.
+// Returns the type of the command's answer: the common fields and its own, which may refine a
+// common one.
 JsonType entry_of(const JsonType& fields, const JsonNames& names, const Command& command) {
   if (fields.kind == JsonType::Kind::kName) {
     return entry_of(names.at(fields.word), names, command);
@@ -50,7 +51,7 @@ JsonType entry_of(const JsonType& fields, const JsonNames& names, const Command&
   return entry;
 }
 
-// With the names that all may use.
+// The types in the command's row, plus the shared names.
 JsonTypes fields_of(const Command& command) {
   JsonTypes types = parse_json_types(command.json.empty() ? "{}" : command.json);
   types.names.insert(shared().names.begin(), shared().names.end());
@@ -84,7 +85,7 @@ Json answers_schema() {
   }
   definitions["Answer"] = {{"anyOf", std::move(answers)}};
   Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                 {"title", "What am-repl --json prints"}};
+                 {"title", "Output of am-repl --json"}};
   schema.update(json_schema(shared().type, shared().names));
   schema["$defs"] = std::move(definitions);
   return schema;

@@ -23,9 +23,9 @@ using namespace std::chrono_literals;
 constexpr auto kGreeting = 5s;
 constexpr auto kLook = 100ms;
 constexpr auto kRenewal = 10s;
-// After so long without a word the user is told what the job is doing.
+// After this much silence the user is told what the job is doing.
 constexpr auto kSilence = 2s;
-constexpr auto kLongSilence = 30s;  // of a command that waits for steps
+constexpr auto kLongSilence = 30s;  // for commands that wait for steps
 
 Json hello_of(const AttachOptions& options) {
   return {{"name", cat("am-repl ", AM_VERSION)},
@@ -114,7 +114,7 @@ void AttachedJob::keep() {
     try {
       client_.send({{"renew", true}});
     } catch (const Error&) {
-      // Its end shows in poll.
+      // poll() detects the end.
     }
     lock.lock();
   }
@@ -137,7 +137,7 @@ void AttachedJob::tell_what_came() {
   try {
     while (const auto message = client_.receive(0ms)) tell(*message);
   } catch (const Error&) {
-    // Its end shows elsewhere: that was all.
+    // The end is detected elsewhere; there are no more messages.
   }
 }
 

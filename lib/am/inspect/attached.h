@@ -1,5 +1,5 @@
-// A job that runs, as whoever is attached to it sees it: commands go to its rank 0 and are run on
-// all ranks between two steps.
+// A client attached to a running job: commands are sent to its rank 0 and run on all ranks between
+// two steps.
 #pragma once
 
 #include <atomic>
@@ -18,19 +18,19 @@
 
 namespace am::inspect {
 
-// How a client describes itself, and the session that it wants on the ranks.
+// The client's description of itself and of the session that it requests on the ranks, as JSON.
 Json session_request(const SessionOptions& options);
 SessionOptions requested_session(const Json& json);
 
 struct AttachOptions {
   SessionOptions session;
   WaitOptions wait;
-  bool write = false;  // commands that change the job are wanted
+  bool write = false;  // allow commands that change the job
 };
 
 class AttachedJob : public Interpreter {
  public:
-  // Throws Error(kRuntime) where the job cannot be reached.
+  // Throws Error(kRuntime) if the job cannot be reached.
   AttachedJob(const control::JobAddress& address, const std::filesystem::path& run,
               const AttachOptions& options);
   AttachedJob(const AttachedJob&) = delete;
@@ -38,18 +38,19 @@ class AttachedJob : public Interpreter {
   ~AttachedJob() override;
 
   const SessionFacts& facts() const override { return facts_; }
-  // The first interrupt asks the job to end the command; another leaves it. Throws SessionLost when
-  // the job has gone.
+  // The first interrupt asks the job to end the command; a second one abandons it. Throws
+  // SessionLost if the job has ended.
   Outcome run(const std::string& input) override;
   void set_width(int columns) override { style_.width = columns; }
 
  private:
-  // `lasts`: it may take as many steps as it likes.
+  // Waits for the answer to command `id`. `lasts`: the command may take any number of steps.
   Json wait_for(int64_t id, bool lasts);
   void tell(const Json& event);
   void tell_what_came();
   [[noreturn]] void lost();
-  // Shows the job that we live, and while nobody asks tells its events and when it has gone.
+  // Keep-alive thread: renews the connection, and while no command runs, reports the job's events
+  // and its end.
   void keep();
 
   WaitOptions wait_;
@@ -57,13 +58,13 @@ class AttachedJob : public Interpreter {
   std::filesystem::path run_;
   control::Client client_;
   SessionFacts facts_;
-  std::string end_;  // what the job said last
+  std::string end_;  // last message of the job
   bool gone_ = false;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
-  bool busy_ = false;  // a command is under way, whose reader sees the end itself
+  bool busy_ = false;  // a command is running, whose reader sees the end itself
   std::thread keeper_;
 };
 

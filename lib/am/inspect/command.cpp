@@ -97,7 +97,7 @@ int64_t Arguments::integer(std::string_view option, int64_t fallback, int64_t lo
   if (found == options.end()) return fallback;
   const std::string& text = found->second;
   const auto value = parse_integer(text);
-  if (!value) throw Error(ErrorKind::kUsage, cat(option, " `", text, "` is no integer"));
+  if (!value) throw Error(ErrorKind::kUsage, cat(option, " `", text, "` is not an integer"));
   if (*value < low || *value > high) {
     throw Error(ErrorKind::kUsage, cat(option, " ", *value, " is out of range"),
                 high == std::numeric_limits<int64_t>::max() ? cat("at least ", low)
@@ -113,7 +113,7 @@ double Arguments::number(std::string_view option, double fallback, double low, d
   char* stop = nullptr;
   const double value = std::strtod(text.c_str(), &stop);
   if (text.empty() || *stop != '\0' || !std::isfinite(value)) {
-    throw Error(ErrorKind::kUsage, cat(option, " `", text, "` is no number"));
+    throw Error(ErrorKind::kUsage, cat(option, " `", text, "` is not a number"));
   }
   if (value < low || value > high) {
     throw Error(ErrorKind::kUsage, cat(option, " ", text, " is out of range"),
@@ -166,7 +166,7 @@ Outcome failed(const std::string& input, const std::string& command, const Error
 
 namespace {
 
-// Calls `perform` with the command that the input names and its arguments.
+// Calls `perform` with the command named by the input, and its arguments.
 template <typename Perform>
 Outcome outcome_of(const std::string& input, const Perform& perform) {
   Outcome outcome;
@@ -188,7 +188,7 @@ Outcome outcome_of(const std::string& input, const Perform& perform) {
 
 [[noreturn]] void needs_job(const Command& command) {
   throw Error(ErrorKind::kUsage,
-              cat("`", command.name, "` is answered by a job that runs; this is none"),
+              cat("`", command.name, "` needs a running job, and this is not one"),
               "`am-repl RUN` attaches to the job of a run folder while it trains");
 }
 
@@ -199,7 +199,7 @@ const Command* command_of(const std::string& input) {
     const std::vector<std::string> words = split_words(input);
     return words.empty() ? nullptr : find_command(words.front());
   } catch (const Error&) {
-    return nullptr;  // an open quote
+    return nullptr;  // unclosed quote
   }
 }
 
@@ -211,7 +211,7 @@ Outcome answer(const std::string& input,
 Outcome execute(Session& session, const std::string& input) {
   return outcome_of(input, [&](const Command& command, const Arguments& arguments) {
     if (command.filter != nullptr) {
-      throw Error(ErrorKind::kUsage, cat("`", command.name, "` stands behind a pipe"),
+      throw Error(ErrorKind::kUsage, cat("`", command.name, "` can only follow a pipe"),
                   cat("ls | ", command.usage()));
     }
     if (command.at_console != nullptr) {

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names that begin with `word`, each cut behind the next dot after it: "model.la" offers
+// Adds the names that begin with `word`, each cut behind the next dot: "model.la" offers
 // "model.layers.".
 void add_by_segment(const std::vector<std::string>& names, std::string_view word, bool is_module,
                     std::set<std::string>& out) {
@@ -32,7 +32,7 @@ void add_paths(std::string_view word, std::set<std::string>& out) {
   const std::string folder(slash == std::string_view::npos ? "" : word.substr(0, slash + 1));
   const std::string_view start = slash == std::string_view::npos ? word : word.substr(slash + 1);
   std::error_code problem;
-  // What was typed stays as it was typed.
+  // The typed form is kept in the candidate.
   const fs::path there = begins_with_home(folder) ? expand_home(folder) : fs::path(folder);
   for (fs::directory_iterator entry(there.empty() ? "." : there, problem), end;
        !problem && entry != end; entry.increment(problem)) {
@@ -79,7 +79,7 @@ void add_operands(const Command& command, std::string_view word, const SessionFa
   }
 }
 
-// "mean|max" names its values; "FILE" and "TEXT|FILE" are places.
+// Lower-case alternatives such as "mean|max" are literal values; "FILE" and "TEXT|FILE" are paths.
 void add_values(const Option& option, std::string_view word, std::set<std::string>& out) {
   const std::vector<std::string> values = split(option.value, '|');
   if (std::find(values.begin(), values.end(), "FILE") != values.end()) add_paths(word, out);
@@ -89,15 +89,15 @@ void add_values(const Option& option, std::string_view word, std::set<std::strin
   }
 }
 
-// What stands before the cursor: a command, where one is named, and the word that is being typed.
+// The text before the cursor: the command, if named, and the word being typed.
 struct Typed {
   const Command* command = nullptr;
-  const Option* option = nullptr;  // whose value the word is
+  const Option* option = nullptr;  // option whose value the word is
   bool first = false;              // the word is the command's name
   std::string word;
 };
 
-// Of an option that takes a value; null for other words.
+// Returns the option of that name if it takes a value; otherwise null.
 const Option* option_of(const Command& command, std::string_view word) {
   for (const Option& option : command.options) {
     if (option.name == word && !option.value.empty()) return &option;
@@ -105,13 +105,13 @@ const Option* option_of(const Command& command, std::string_view word) {
   return nullptr;
 }
 
-// Nothing inside of a quote.
+// Returns nothing inside quotes.
 std::optional<Typed> typed(std::string_view line) {
   const SplitCommands split = split_commands(line, false);
   if (split.open_quote) return std::nullopt;
   const std::string current = split_pipes(split.rest).back();
   Typed typed;
-  // Brackets hold the names of an expression; in a path they are letters.
+  // Brackets enclose names in an expression; in a path they are ordinary characters.
   const Command* command = command_of(current);
   const bool has_brackets =
       command != nullptr && command->keywords.find('(') != std::string_view::npos;
@@ -121,7 +121,7 @@ std::optional<Typed> typed(std::string_view line) {
   try {
     before = split_words(current.substr(0, current.size() - typed.word.size()));
   } catch (const Error&) {
-    return std::nullopt;  // a quote is open
+    return std::nullopt;  // unclosed quote
   }
   typed.first = before.empty();
   if (typed.first) return typed;

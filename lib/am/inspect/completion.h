@@ -1,5 +1,5 @@
-// What Tab offers: commands, their options and the values of these, parameters and modules by
-// dotted segment, files. And what may follow, as a hint beside what is typed.
+// Tab completion: commands, their options and option values, parameters and modules by dotted
+// segment, files. Also hints about what may follow the typed text.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 namespace am::inspect {
 
 struct Completion {
-  size_t begin = 0;                     // where in the line the word starts
-  std::vector<std::string> candidates;  // whole words, sorted; one that ends in '.' or '/' goes on
+  size_t begin = 0;                     // start of the word in the line
+  std::vector<std::string> candidates;  // whole words, sorted; '.' or '/' at the end: extensible
 };
 
-// `line` is what stands before the cursor.
+// `line`: the text before the cursor.
 Completion complete(std::string_view line, const SessionFacts& facts);
 
-// The operands and options of the command that `line` begins, or what the value is that it waits
-// for: "[NAMES] [--by parameter|layer]". Less of it, or nothing, where it has more than so many
-// columns.
+// Returns the operands and options of the command that `line` begins, or a description of the value
+// that is expected next: "[NAMES] [--by parameter|layer]". Shortened, or empty, if it exceeds
+// `columns`.
 std::string hint(std::string_view line, int columns);
 
-// The longest text that all candidates begin with.
+// Returns the longest common prefix of all candidates.
 std::string common_prefix(const std::vector<std::string>& candidates);
 
 }  // namespace am::inspect

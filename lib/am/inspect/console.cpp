@@ -16,18 +16,18 @@ namespace am::inspect {
 namespace {
 
 constexpr int kDeepestSource = 10;
-// Of answers that a report would show; the oldest give way.
+// Bytes of answers kept for a report; the oldest are dropped.
 constexpr size_t kMostRemembered = size_t{16} << 20;
 
 void apply_filter(Outcome& outcome, const std::string& stage, const term::Style& style) {
   const ParsedCommand parsed = parse_command(stage);
   if (parsed.command->filter == nullptr) {
     throw Error(ErrorKind::kUsage, cat("`", parsed.command->name, "` takes no rows from a pipe"),
-                "behind `|` stand sort, head, tail, grep, select and count");
+                "only sort, head, tail, grep, select and count may follow `|`");
   }
   Json* rows = rows_in(outcome.result.json);
   if (rows == nullptr) {
-    throw Error(ErrorKind::kUsage, cat("`", outcome.command, "` answers no rows"),
+    throw Error(ErrorKind::kUsage, cat("`", outcome.command, "` has no rows"),
                 cat("`", parsed.command->name, "` takes the rows of commands as ls and stats"));
   }
   parsed.command->filter(*rows, parsed.arguments);
@@ -50,7 +50,7 @@ pre{overflow-x:auto;font:13px/1.35 ui-monospace,monospace}svg{max-width:100%;hei
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}}</style>
 )";
 
-// One file of commands further, while it lives.
+// Increments the nesting depth of `source` files during its lifetime.
 class Deeper {
  public:
   explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
@@ -75,7 +75,7 @@ Outcome Console::run(const std::string& input) {
   const Command* command = find_command(outcome.command);
   const bool own =
       command != nullptr && (command->at_console != nullptr || command->tell != nullptr);
-  if (own) return outcome;  // `help`, and what `output` says of itself
+  if (own) return outcome;  // `help`, and the confirmation of `output`
   if (mode_ != OutputMode::kTable) outcome.result.text = in_mode(outcome.result.json, mode_);
   if (output_.empty()) return outcome;
   try {
@@ -89,18 +89,19 @@ Outcome Console::run(const std::string& input) {
   return outcome;
 }
 
-// The first stage's answer after what stands behind its pipes.
+// Runs the first stage and applies the filters behind its pipes.
 Outcome Console::answer(const std::string& input) {
   Outcome outcome;
   try {
     const std::vector<std::string> stages = split_pipes(input);
-    for (size_t i = 1; i < stages.size(); ++i) parse_command(stages[i]);  // before anything runs
+    // reports syntax errors before anything runs
+    for (size_t i = 1; i < stages.size(); ++i) parse_command(stages[i]);
     outcome = first_stage(stages.front());
     outcome.input = input;
     if (outcome.error) return outcome;
     for (size_t i = 1; i < stages.size(); ++i) apply_filter(outcome, stages[i], options_.style);
   } catch (const SessionLost&) {
-    throw;  // no answer to the command: there is nobody any more who could give one
+    throw;  // the session is gone; no answer is possible
   } catch (const Error& error) {
     return failed(input, outcome.command, error);
   }
@@ -138,7 +139,7 @@ void Console::remember(const Outcome& outcome) {
 void Console::set_output(const std::filesystem::path& path, bool forced) {
   if (!path.empty()) {
     require_free_path(path, forced);
-    write_file_atomically(path, "");  // what is wrong with the place is said now
+    write_file_atomically(path, "");  // fails now if the path cannot be written
   }
   output_ = path;
   written_.clear();

@@ -1,7 +1,7 @@
-// What stands between a person and an interpreter: pipes, output modes, files of commands and of
-// answers. It needs no ranks: it works on what commands answered.
+// The console between a user and an interpreter: pipes, output modes, files of commands and of
+// answers. It needs no ranks: it processes the answers of commands.
 //
-//   Console console(open_target(target, options, found), {.style = style});
+//   Console console(std::move(interpreter), {.style = style});   // of values::open_target()
 //   console.run("stats | sort norm | head 3");
 #pragma once
 
@@ -21,7 +21,7 @@ std::optional<OutputMode> parse_output_mode(std::string_view name);
 
 struct ConsoleOptions {
   term::Style style;
-  bool for_programs = false;  // texts are not read
+  bool for_programs = false;  // texts are not needed
 };
 
 class Console : public Interpreter {
@@ -35,15 +35,15 @@ class Console : public Interpreter {
     inner_->set_width(columns);
   }
 
-  // What its own commands do.
+  // Implementations of the console's own commands.
   void set_mode(OutputMode mode) { mode_ = mode; }
-  // Answers go to the file from now on, to which whole answers are added; an empty path ends it.
-  // Throws Error(kUsage) for a path that is taken, unless `forced`.
+  // Redirects all further answers to the file, which holds complete answers at any time; an empty
+  // path ends the redirection. Throws Error(kUsage) if the path exists, unless `forced`.
   void set_output(const std::filesystem::path& path, bool forced);
-  // Runs a file's commands, up to the first that fails.
+  // Runs a file's commands until one fails.
   Result source(const std::filesystem::path& path);
-  // Every answer since the session began as an HTML page. Throws Error(kUsage) for a path that is
-  // taken, unless `forced`.
+  // Writes every answer of the session to an HTML page. Throws Error(kUsage) if the path exists,
+  // unless `forced`.
   Result report(const std::filesystem::path& path, bool forced);
 
  private:
@@ -61,18 +61,18 @@ class Console : public Interpreter {
   ConsoleOptions options_;
   OutputMode mode_ = OutputMode::kTable;
   std::filesystem::path output_;
-  std::string written_;  // to `output_`
+  std::string written_;  // contents of `output_`
   std::vector<Shown> shown_;
   size_t shown_bytes_ = 0;
-  int depth_ = 0;  // of files that read files
+  int depth_ = 0;  // nesting depth of `source` files
 };
 
-// The list of rows in an answer and its key; null where there is none.
+// Returns the list of rows in an answer, and its key; null if there is none.
 Json* rows_in(Json& answer, std::string* key = nullptr);
 
-// `text` as a field of a CSV file.
+// Returns `text` as a field of a CSV file.
 std::string csv_field(std::string_view text);
-// An answer in a mode other than kTable.
+// Formats an answer in a mode other than kTable.
 std::string in_mode(const Json& answer, OutputMode mode);
 
 }  // namespace am::inspect

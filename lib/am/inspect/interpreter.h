@@ -1,7 +1,6 @@
-// Who answers commands: a session in this process, or one in the processes of a plan's ranks.
+// Interface to execute commands: in this process, in the ranks of a plan, or in a running job.
 //
-//   auto interpreter = open_target("checkpoints/step-300", options, found);
-//   Outcome outcome = interpreter->run("ls *.weight");
+//   Outcome outcome = interpreter.run("ls *.weight");   // values::open_target() returns one
 #pragma once
 
 #include <string>
@@ -12,17 +11,18 @@
 
 namespace am::inspect {
 
-// What a prompt and completion need to know of a session.
+// Facts of a session for the prompt and for completion.
 struct SessionFacts {
   std::string title;                    // "llama step-300 [dp_shard 2]"
   std::vector<std::string> parameters;  // names
   std::vector<std::string> modules;
-  std::string note;  // what is worth saying at the beginning; may be empty
+  std::string note;  // shown at the start; may be empty
 };
 
 SessionFacts facts_of(const Session& session);
 
-// The session is over: a rank died. `report` is the whole story, in lines that end with a newline.
+// Thrown when a session is over because a rank died. `report`: full description, in lines that end
+// with a newline.
 class SessionLost : public Error {
  public:
   explicit SessionLost(const std::string& report);
@@ -38,13 +38,13 @@ class Interpreter {
   virtual ~Interpreter() = default;
 
   virtual const SessionFacts& facts() const = 0;
-  // What the command did, its error included. Throws SessionLost when there is no session any more.
+  // Runs a command; errors are part of the outcome. Throws SessionLost if the session has ended.
   virtual Outcome run(const std::string& input) = 0;
-  // Columns of what is drawn from now on: the terminal's, which change.
+  // Sets the terminal's width in columns for further output.
   virtual void set_width(int /*columns*/) {}
 };
 
-// Runs commands in this process.
+// Executes commands in this process.
 class LocalInterpreter : public Interpreter {
  public:
   explicit LocalInterpreter(Session session);

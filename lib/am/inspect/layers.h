@@ -1,4 +1,4 @@
-// Which layer a parameter is of: what `--by layer` folds.
+// Maps a parameter to its layer, for `--by layer`.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace am::inspect {
 
-// Its name up to the first number ("model.layers.3", "optim.state.model.layers.3"); where there is
-// none the module that it is in ("model.norm"), or itself.
+// Returns the name up to the first number ("model.layers.3", "optim.state.model.layers.3"); without
+// a number, the module that contains it ("model.norm"), or the name itself.
 std::string layer_of(std::string_view name);
 
 }  // namespace am::inspect

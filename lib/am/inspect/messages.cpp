@@ -30,7 +30,7 @@ bool send_bytes(int socket, const char* bytes, size_t size) {
   return true;
 }
 
-// False at the end of the stream before the first byte or in the middle: the peer died.
+// Returns false if the stream ends before the last byte: the peer died.
 bool receive_bytes(int socket, char* bytes, size_t size) {
   while (size > 0) {
     const ssize_t count = ::recv(socket, bytes, size, 0);

@@ -9,12 +9,14 @@
 
 namespace am::inspect {
 
-// False when the peer has gone. Throws Error(kRuntime) for anything else that goes wrong.
+// Returns false if the peer has closed its end. Throws Error(kRuntime) for other failures.
 bool send_message(int socket, const Json& message);
-// Blocks. Nothing when the peer has closed its end. Throws Error(kRuntime) for what is no message.
+// Blocks. Returns nothing if the peer has closed its end. Throws Error(kRuntime) for malformed
+// messages.
 std::optional<Json> receive_message(int socket);
 
-// An outcome as a message and back. unpack throws JsonError for a message of other types.
+// Converts an outcome to a message and back. unpack throws JsonError for a message with wrong
+// types.
 Json pack(const Outcome& outcome);
 Outcome unpack(const Json& message);
 

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::string_view kStatePrefix = "optim.state.";
 
-// The group that a value's key is under: PyTorch names it by parameter or by number.
+// Value from the flattened groups, which PyTorch names by parameter or by number.
 Json group_value(const Session& session, const std::string& parameter, const char* key) {
-  const Holdings& view = session.view();
+  const TensorCatalog& view = session.view();
   for (const std::string& group : {parameter, std::string("0")}) {
     for (const char* prefix : {"optim.param_groups.", "optimizer.param_groups."}) {
       Json value = view.value(cat(prefix, group, ".", key));
@@ -21,7 +21,7 @@ Json group_value(const Session& session, const std::string& parameter, const cha
   return nullptr;
 }
 
-// The groups as one value: a list of dicts that name their parameters.
+// Value from groups stored as a list of dicts that name their parameters.
 Json listed_group_value(const Session& session, const std::string& parameter, const char* key) {
   for (const char* name : {"optim.param_groups", "optimizer.param_groups"}) {
     const Json groups = session.view().value(name);

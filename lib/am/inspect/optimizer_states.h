@@ -1,4 +1,4 @@
-// The optimizer's states beside their parameters, and what moved a parameter in its last step.
+// Optimizer states of parameters, and the settings of the last step.
 #pragma once
 
 #include <optional>
@@ -9,22 +9,23 @@
 
 namespace am::inspect {
 
-// "optim.state.NAME.exp_avg" and its like, of all parameters that `pattern` names. Throws
-// Error(kUsage) as Session::matching does.
+// Returns "optim.state.NAME.exp_avg" etc. for all parameters that `pattern` matches. Throws
+// Error(kUsage) like Session::matching.
 std::vector<const HeldParameter*> states_of(const Session& session, std::string_view pattern);
-// Of one parameter; empty where there are none.
+// Returns the states of one parameter; may be empty.
 std::vector<const HeldParameter*> states_of(const Session& session, const HeldParameter& parameter);
-// "exp_avg" of a state of this parameter.
+// Returns the kind of a state of this parameter: "exp_avg".
 std::string state_kind(const HeldParameter& state, const HeldParameter& parameter);
 
-// What Adam's step needs beside its moments.
+// Hyperparameters of Adam's step.
 struct AdamSettings {
   double lr = 0.0;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
 };
-// From the optimizer's groups as PyTorch saves them, of this parameter or else of the first group.
+// Reads them from the optimizer's param_groups as saved by PyTorch: those of the group with this
+// parameter, otherwise of the first group.
 std::optional<AdamSettings> adam_settings(const Session& session, const std::string& parameter);
 
 }  // namespace am::inspect

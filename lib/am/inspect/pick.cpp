@@ -13,7 +13,7 @@ Picked whole_tensor(const HeldParameter& tensor) {
 
 namespace {
 
-// Slices have spaces, at which words were parted: `w[0:4,` and `:8]` are one.
+// Joins words of a slice that contains spaces: `w[0:4,` and `:8]`.
 std::vector<std::string> joined_brackets(const std::vector<std::string>& words) {
   std::vector<std::string> joined;
   bool open = false;
@@ -30,16 +30,16 @@ std::vector<std::string> joined_brackets(const std::vector<std::string>& words) 
   return joined;
 }
 
-// "[0:4, :8]", not the "[01]" of a glob in the middle of a name.
+// Whether the word ends in a slice "[0:4, :8]", as opposed to a glob with "[01]" in a name.
 bool ends_in_slice(const std::string& word) {
   const size_t open = word.rfind('[');
   if (open == std::string::npos || open == 0) return false;
-  if (word.back() != ']') return true;  // parse_subscript says what is wrong
+  if (word.back() != ']') return true;  // parse_subscript reports the error
   return word.find_first_not_of("0123456789:,-+ \t]", open + 1) == std::string::npos ||
          !is_glob(word.substr(0, open));
 }
 
-// A slice of what was picked: dims that an index took are no more.
+// Slices a picked tensor; dims removed by an index are skipped.
 Picked sliced(const Picked& from, const std::string& slice) {
   const Selection inner = select(parse_subscript("w" + slice).items, from.selection.shape);
   Picked result{from.parameter, {from.selection.box, inner.shape}, from.label + slice};

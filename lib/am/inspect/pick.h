@@ -1,8 +1,11 @@
-// What a command's operands name: parameters, states, or slices of them.
+// Resolves a command's operands to parameters, states, or slices of them.
 //
-//   for (const Picked& picked : pick_all(session, arguments.words)) ...   // stats *norm* w[0:4]
+//   for (const Picked& picked : pick_all(session, arguments.words)) {   // stats *norm* w[0:4]
+//     std::cout << picked.label << "\n";
+//   }
 //
-// A name, the unique end of one, a glob, and where it says so a module; NAME[0:4, :8] is a part.
+// An operand is a name, the unique end of one, a glob, or where noted a module; NAME[0:4, :8] is a
+// slice.
 #pragma once
 
 #include <set>
@@ -16,23 +19,24 @@ namespace am::inspect {
 
 struct Picked {
   const HeldParameter* parameter = nullptr;
-  Selection selection;     // all of it without a slice
-  std::string label;       // its name, with the slice
-  std::set<size_t> taken;  // dims that an index of the slice took
+  Selection selection;     // the whole tensor without a slice
+  std::string label;       // the name, with the slice
+  std::set<size_t> taken;  // dims removed by an index of the slice
 
   int64_t numel() const { return selection.box.numel(); }
   int64_t bytes() const { return numel() * formats::dtype_size(parameter->dtype); }
 };
 
 Picked whole_tensor(const HeldParameter& tensor);
-// In the order in which they are named, each once; modules name what is in them, no words all
-// parameters. Throws Error(kUsage) for what matches nothing and for slices of several.
+// Returns the tensors in the order in which they are named, each once. A module selects all its
+// parameters; no words select all parameters. Throws Error(kUsage) if nothing matches, and for a
+// slice of several tensors.
 std::vector<Picked> pick_all(const Session& session, const std::vector<std::string>& words);
-// The same without modules: whoever asks means tensors.
+// Like pick_all, but modules are not accepted.
 std::vector<Picked> pick_tensors(const Session& session, const std::vector<std::string>& words);
-// What is stored of them.
+// Stored bytes of the picked tensors.
 int64_t bytes_of(const std::vector<Picked>& all);
-// One alone. Throws Error(kUsage) for a glob of several.
+// Returns exactly one tensor. Throws Error(kUsage) for a glob with several matches.
 Picked pick_one(const Session& session, const std::vector<std::string>& words);
 
 }  // namespace am::inspect

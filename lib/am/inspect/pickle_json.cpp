@@ -37,7 +37,7 @@ Json list_json(std::span<const PickleValue> items, PickleBudget& budget) {
   return json;
 }
 
-// "OrderedDict {..}" is its contents; what else Python would make is its name and arguments.
+// An OrderedDict becomes its contents; any other object its class name and constructor arguments.
 Json object_json(const PickleValue& value, PickleBudget& budget) {
   if (value.is_object("collections", "OrderedDict")) return dict_json(value.contents(), budget);
   Json json = {{"object", cat(value.global().module(), ".", value.global().name())}};

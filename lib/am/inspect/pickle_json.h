@@ -1,4 +1,4 @@
-// What Python pickled beside tensors, for people and programs.
+// Converts pickled Python values to JSON, for people and programs.
 #pragma once
 
 #include "am/base/json.h"
@@ -6,8 +6,8 @@
 
 namespace am::inspect {
 
-// Numbers, texts, lists and dicts as they are; of objects and classes their names, of more than a
-// thousand values and of what contains itself only the beginning: "...".
+// Numbers, texts, lists and dicts keep their values; objects and classes become their names. Lists
+// of more than a thousand values, and values that contain themselves, are truncated with "...".
 Json to_json(const formats::PickleValue& value);
 
 }  // namespace am::inspect

@@ -1,5 +1,5 @@
-// How far a command has come with the bytes that it looks at: said by the threads that look, read
-// by the one that draws it.
+// Progress of a command in bytes read: written by the threads that read, displayed by another
+// thread.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@ namespace am::inspect {
 
 class Progress {
  public:
-  // A command begins, which may say later how much it looks at.
+  // Resets at the start of a command, which may call expect() later.
   void begin() { total_ = done_ = 0; }
   void expect(int64_t bytes) {
     done_ = 0;
@@ -17,7 +17,7 @@ class Progress {
   }
   void add(int64_t bytes) { done_ += bytes; }
 
-  // 0: nobody has said.
+  // 0: unknown.
   int64_t total() const { return total_; }
   int64_t done() const { return done_; }
 

@@ -28,18 +28,18 @@
 namespace am::inspect {
 namespace {
 
-// How long ranks have to end by themselves: after a peer died, to tell cause from consequence; and
-// at the end of a session, where the closed socket tells them.
+// Time for ranks to exit by themselves: after a peer died, to tell cause from consequence; and at
+// the end of a session, where they notice the closed socket.
 constexpr auto kSettle = std::chrono::milliseconds(500);
 constexpr int kPollMilliseconds = 100;
 constexpr int kTailLines = 20;
-// After so long without an answer ranks are named that others wait for; and so long ranks have to
-// end a command that was interrupted.
+// Time without an answer after which ranks that the others wait for are named; also the time for
+// ranks to end an interrupted command.
 constexpr auto kPatience = std::chrono::seconds(2);
 
 using Clock = std::chrono::steady_clock;
 
-// A rank's output, in memory: only its end is ever shown, and nothing is left behind however
+// Output of a rank, kept in memory: only its last lines are ever shown, and no file remains however
 // am-repl ends.
 launch::RankLog make_log() {
   const int fd = open_memory_file("am-repl-rank");
@@ -62,7 +62,7 @@ launch::RankEnvironment environment_of(int64_t rank, int64_t ranks, int port) {
   return environment;
 }
 
-// Both ends close on exec; the child's end is inherited by the one process that is started next.
+// Both ends close on exec; only the process that is started next inherits the child's end.
 struct SocketPair {
   int ours = -1;
   int theirs = -1;
@@ -73,12 +73,12 @@ struct SocketPair {
       throw Error(ErrorKind::kRuntime, cat("cannot make a socket: ", std::strerror(errno)));
     }
     ours = fds[0];
-    theirs = ::fcntl(fds[1], F_DUPFD, 10);  // above what the child's standard streams take
+    theirs = ::fcntl(fds[1], F_DUPFD, 10);  // above the child's standard streams
     ::close(fds[1]);
   }
 };
 
-// Fills how the process ended. True when it has.
+// Fills in how the process ended. Returns true if it has.
 bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
   int status = 0;
   if (::waitpid(pid, &status, wait ? 0 : WNOHANG) != pid) return false;
@@ -92,7 +92,7 @@ bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
   return true;
 }
 
-// Of a process whose sockets have closed; it stays to be reaped.
+// Describes how a process whose sockets have closed ended, without reaping it.
 std::string how_it_ended(pid_t pid) {
   for (int i = 0; i < 20; ++i) {
     siginfo_t info = {};
@@ -138,7 +138,7 @@ RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerS
 RankProcesses::~RankProcesses() { end_ranks(); }
 
 void RankProcesses::start(const std::vector<std::string>& argv, int64_t ranks) {
-  store_ = std::make_unique<launch::StoreServer>(0, launch::Reach::kThisMachine);
+  store_ = std::make_unique<launch::StoreServer>(0, launch::BindScope::kThisMachine);
   launch::TorchrunOptions options;
   options.agent_store = true;
   options.cores = launch::usable_cores();
@@ -165,7 +165,7 @@ void RankProcesses::start(const std::vector<std::string>& argv, int64_t ranks) {
 }
 
 void RankProcesses::send_all(const Json& message) {
-  // A rank that has gone shows at the next read.
+  // A rank that has exited is detected at the next read.
   for (const Rank& rank : ranks_) send_message(rank.socket, message);
 }
 
@@ -182,7 +182,7 @@ bool RankProcesses::receive_all() {
   while (!missing(false).empty()) {
     std::vector<pollfd> sockets;
     for (size_t i = 0; i < ranks_.size(); ++i) {
-      sockets.push_back({replies[i] ? -1 : ranks_[i].socket, POLLIN, 0});  // poll passes over -1
+      sockets.push_back({replies[i] ? -1 : ranks_[i].socket, POLLIN, 0});  // poll ignores -1
     }
     ::poll(sockets.data(), sockets.size(), kPollMilliseconds);
     for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -206,7 +206,7 @@ std::vector<Json> RankProcesses::take_replies() {
   return messages;
 }
 
-// The ranks that have not answered.
+// Ranks that have not answered; with `stopped_only`, those of them that are stopped.
 std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
   std::vector<size_t> found;
   for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -218,7 +218,8 @@ std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
   return found;
 }
 
-// "rank 1 (stopped, pid 123)": those that the others wait for, as far as that can be seen.
+// "rank 1 (stopped, pid 123)": the stopped ranks that the others wait for; if there are none, all
+// that have not answered.
 std::string RankProcesses::missing_text() const {
   std::vector<size_t> named = missing(true);
   if (named.empty()) named = missing(false);
@@ -231,8 +232,8 @@ std::string RankProcesses::missing_text() const {
   return join(texts, ", ");
 }
 
-// Ranks that work without an end in sight are no news; one that is stopped is, and so is one that
-// others have finished without.
+// Ranks that are all busy are not reported; a stopped rank is, and so is one that the others have
+// finished without.
 void RankProcesses::name_missing() {
   if (!wait_.notice || Clock::now() - pending_->since < kPatience) return;
   const std::vector<size_t> all = missing(false);
@@ -260,7 +261,7 @@ bool RankProcesses::obey_interrupt() {
   return missing(true).empty() && Clock::now() - *pending_->interrupted < kPatience;
 }
 
-// How one rank ended; it is killed when it has not. `reply` is what it sent last.
+// Returns how one rank ended; kills it if it is still running. `reply` is its last message.
 launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> reply) {
   Rank& rank = ranks_[static_cast<size_t>(index)];
   launch::RankExit exit;
@@ -274,14 +275,15 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
   try {
     if (!reply) reply = receive_message(rank.socket);
   } catch (const Error&) {
-    // Half a message from a rank that died while it wrote.
+    // The rank died while sending a message.
   }
   if (reply && reply->contains("error")) {
     const CommandError error = *unpack(*reply).error;
-    // Hints about peers name logs: there are none here, and the end of each rank's is shown.
+    // Hints about peers refer to log files, of which there are none; the end of each rank's output
+    // is shown.
     const std::string hint = error.kind == ErrorKind::kPeer ? std::string() : error.hint;
     exit.error = launch::rank_error(Error(error.kind, error.message, hint), index);
-    if (exit.stopped) {  // it had failed by itself, and waited for the next command
+    if (exit.stopped) {  // it had failed by itself, and was waiting for the next command
       exit.stopped = false;
       exit.signal = 0;
       exit.exit_status = 1;
@@ -292,7 +294,7 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
 }
 
 void RankProcesses::fail() {
-  // Whoever waits for a stopped rank gives up first: it is the other that is to be named.
+  // Ranks that wait for a stopped rank fail first, but the stopped rank is the one to name.
   if (!missing(true).empty()) {
     const std::string stopped = missing_text();
     end_ranks();
@@ -377,7 +379,7 @@ Outcome RankProcesses::run(const std::string& input) {
         "the session"};
     return outcome;
   };
-  if (pending_) {  // given up, and the ranks may still be at it
+  if (pending_) {  // given up earlier; the ranks may still be running it
     pending_->given_up = true;
     pending_->since = Clock::now();
     pending_->named.clear();
@@ -392,7 +394,7 @@ Outcome RankProcesses::run(const std::string& input) {
   for (size_t i = 1; i < replies.size(); ++i) {
     const Outcome other = unpack(replies[i]);
     if (other.error.has_value() == outcome.error.has_value()) continue;
-    // The ranks disagree: what they hold may differ from now on.
+    // The ranks disagree; their states may differ from now on.
     const CommandError error = outcome.error ? *outcome.error : *other.error;
     end_ranks();
     throw SessionLost(cat("rank ", outcome.error ? 0 : i, ": ", error.message, "\n"));

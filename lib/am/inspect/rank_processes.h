@@ -1,9 +1,9 @@
-// The ranks of a plan as processes of this machine, held by am-repl while a session lasts.
+// The ranks of a plan as local processes, which am-repl holds during a session.
 //
-// launch::supervise runs a job to its end; a session talks to its ranks instead. Each rank gets
-// torchrun's variables and one end of a socket pair, runs every command (collectives need all of
-// them), and rank 0's answer is shown. They die with this process: the kernel kills them when it
-// ends.
+// launch::supervise runs a job to its end; a session communicates with its ranks instead. Each rank
+// gets torchrun's environment variables and one end of a socket pair, and runs every command
+// (collectives need all ranks); rank 0's answer is shown. The kernel kills the ranks when this
+// process ends.
 #pragma once
 
 #include <sys/types.h>
@@ -27,20 +27,21 @@
 
 namespace am::inspect {
 
-// The command that ranks are at.
+// The command that the ranks are running.
 struct PendingCommand {
   std::string input;
   std::vector<std::optional<Json>> replies;
   std::chrono::steady_clock::time_point since;
   std::optional<std::chrono::steady_clock::time_point> interrupted;
   bool given_up = false;
-  std::string named;  // what was last said of ranks that do not answer
+  std::string named;  // last notice about ranks that do not answer
 };
 
 class RankProcesses : public Interpreter {
  public:
-  // Starts `ranks` processes of `argv` with a socket's number appended, and waits until all hold
-  // the model. Throws what a rank threw while it opened the plan, or SessionLost.
+  // Starts `ranks` processes of `argv`, with a socket's descriptor number appended, and waits until
+  // all have loaded the model. Throws the error of a rank that could not open the plan, or
+  // SessionLost.
   RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup, int64_t ranks,
                 WaitOptions wait, const term::Style& style);
   RankProcesses(const RankProcesses&) = delete;
@@ -49,8 +50,8 @@ class RankProcesses : public Interpreter {
 
   const SessionFacts& facts() const override { return facts_; }
   // A rank that does not answer is named after two seconds. The first interrupt is passed on to the
-  // ranks; when they do not end the command then, it is given up: it goes on behind the prompt, and
-  // the next command that needs the ranks waits for it. Another interrupt ends the session.
+  // ranks. If they do not end the command, it is abandoned: it continues in the background, and the
+  // next command that needs the ranks waits for it. A second interrupt ends the session.
   Outcome run(const std::string& input) override;
   void set_width(int columns) override { style_.width = columns; }
 
@@ -64,23 +65,24 @@ class RankProcesses : public Interpreter {
   void start(const std::vector<std::string>& argv, int64_t ranks);
   void send_all(const Json& message);
   void begin(const std::string& input);
-  // One message from every rank to `pending_`. False when the user gave the command up before.
+  // Receives one message from every rank into `pending_`. Returns false if the user gives the
+  // command up.
   bool receive_all();
   std::vector<Json> take_replies();
-  // False when the command is given up. Throws SessionLost when the user ends the session.
+  // Returns false if the command is given up. Throws SessionLost if the user ends the session.
   bool obey_interrupt();
   void name_missing();
   std::string missing_text() const;
   std::vector<size_t> missing(bool stopped_only) const;
   launch::RankExit end_rank(int64_t index, std::optional<Json> reply);
-  // Ends the session: says which rank failed first.
+  // Ends the session and throws a report that names the rank that failed first.
   [[noreturn]] void fail();
   void end_ranks();
-  // While no command is under way: says once that a rank has gone.
+  // Watches the ranks while no command runs; reports once that a rank has exited.
   void keep();
   void set_busy(bool busy);
 
-  // Through which the ranks meet. It is served here, on loopback: there is no password.
+  // Rendezvous of the ranks, served on loopback without a password.
   std::unique_ptr<launch::StoreServer> store_;
   std::vector<Rank> ranks_;
   WaitOptions wait_;
@@ -91,7 +93,7 @@ class RankProcesses : public Interpreter {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
-  bool busy_ = false;  // a command is under way, and sees the end itself
+  bool busy_ = false;  // a command is running, which detects an exit itself
   std::thread keeper_;
 };
 

@@ -18,7 +18,7 @@ using term::Cell;
 using term::Role;
 using term::Style;
 
-// "dp_shard 0", with the outer axes where they have several indices.
+// "dp_shard 0", preceded by the outer axes with more than one index.
 std::string row_title(const mesh::MeshLayout& mesh, const std::array<int64_t, 5>& coordinate) {
   std::vector<std::string> parts;
   for (const mesh::Axis axis : {mesh::Axis::kDpReplicate, mesh::Axis::kDpShard, mesh::Axis::kCp}) {
@@ -80,7 +80,7 @@ std::string draw_held_bytes(const std::vector<HeldBytes>& before,
   std::vector<term::Column> columns = {{"rank", Align::kRight}, {"shards", Align::kRight}};
   if (compares) columns.push_back({"full before", Align::kRight});
   columns.push_back({compares ? "full after" : "full", Align::kRight});
-  std::vector<int64_t HeldBytes::*> others;  // that any rank has
+  std::vector<int64_t HeldBytes::*> others;  // of which any rank has bytes
   for (const Kind& kind : kOthers) {
     const bool any = std::any_of(after.begin(), after.end(),
                                  [&](const HeldBytes& rank) { return rank.*kind.bytes > 0; });

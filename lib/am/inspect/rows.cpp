@@ -17,7 +17,7 @@ RowKind kind_of(const std::string& key, const Json& value) {
 
 bool is_right(RowKind kind) { return kind != RowKind::kText; }
 
-// Too much for a cell: a program reads it.
+// Whether a value is too deeply nested for a cell.
 bool is_nested(const Json& value) {
   if (value.is_object()) return true;
   return value.is_array() && std::any_of(value.begin(), value.end(),
@@ -93,7 +93,7 @@ std::vector<RowColumn> columns_of(const Json& rows) {
                        [&name = key](const auto& column) { return column.key == name; });
       if (known == columns.end()) {
         columns.push_back({key, {}, kind_of(key, value)});
-      } else if (known->kind == RowKind::kText) {  // null in the rows before
+      } else if (known->kind == RowKind::kText) {  // null in all previous rows
         known->kind = kind_of(key, value);
       }
     }

@@ -1,4 +1,4 @@
-// Answers that are lists: rows with the same fields, JSON for programs and a table for people.
+// Answers that are lists of rows with equal fields: JSON for programs, a table for people.
 //
 //   Rows rows({{"name"}, {"norm", "norm", RowKind::kNumber}});
 //   rows.add({{"name", name}, {"norm", 5.2}});
@@ -25,10 +25,10 @@ class Rows {
  public:
   explicit Rows(std::vector<RowColumn> columns) : columns_(std::move(columns)) {}
 
-  // Fields without a column are for programs alone.
+  // Fields without a column appear only in JSON.
   void add(Json row) { rows_.push_back(std::move(row)); }
   Json& list() { return rows_; }
-  // By the numbers under `key`, the largest first; those without one last.
+  // Sorts by the numbers under `key` in descending order; rows without one come last.
   void sort_down(const std::string& key);
   // Sets json[name] and the text.
   void give(Result& result, const std::string& name, const Session& session) const;
@@ -38,15 +38,15 @@ class Rows {
   Json rows_ = Json::array();
 };
 
-// What a cell shows: "-" for null, "[2, 3]" for a list, "3 entries" for what is nested, numbers
-// with so many significant digits.
+// Text of a cell: "-" for null, "[2, 3]" for a list, "3 entries" for nested values, numbers with
+// `digits` significant digits.
 std::string cell_text(const Json& value, RowKind kind, int digits);
 std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
                       const term::Style& style, int digits);
-// Columns for the fields of rows of any command, in their order.
+// Derives columns from the fields of rows, in order of first appearance.
 std::vector<RowColumn> columns_of(const Json& rows);
 
-// JSON has no NaN and no infinity: null.
+// JSON has no NaN and infinity; they become null.
 Json number_or_null(double value);
 
 }  // namespace am::inspect

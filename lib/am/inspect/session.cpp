@@ -9,7 +9,7 @@
 namespace am::inspect {
 namespace {
 
-// "did you mean a, b?" from names near to `word`, or that contain it.
+// "did you mean a, b?" with names near to `word`, or that contain it.
 std::string suggest(std::string_view word, const std::vector<std::string>& names) {
   if (const auto near = nearest(word, names)) return cat("did you mean ", *near, "?");
   std::vector<std::string> containing;
@@ -36,7 +36,7 @@ const HeldParameter* named(std::span<const HeldParameter> all, std::string_view 
   return found == all.end() ? nullptr : &*found;
 }
 
-// By a name, a glob, or the module that they are in.
+// Finds tensors by name, glob, or module.
 std::vector<const HeldParameter*> matches(std::span<const HeldParameter> among,
                                           std::string_view pattern, bool all) {
   const std::string as_module = cat(pattern, ".");
@@ -54,7 +54,7 @@ std::vector<const HeldParameter*> matches(std::span<const HeldParameter> among,
 
 }  // namespace
 
-Session::Session(std::unique_ptr<Holdings> view, SessionOptions options)
+Session::Session(std::unique_ptr<TensorCatalog> view, SessionOptions options)
     : view_(std::move(view)), options_(std::move(options)) {}
 
 const HeldParameter& Session::parameter(std::string_view name) const {
@@ -117,16 +117,16 @@ Between Session::between() {
 
 void Session::require_memory(int64_t bytes, const std::string& what, bool forced) {
   if (forced || options_.force || bytes == 0) return;
-  const launch::Space own = options_.memory ? options_.memory() : launch::memory_of_machine();
-  // All ranks judge by the same numbers.
-  launch::Space least = own;
+  const launch::MemoryInfo own = options_.memory ? options_.memory() : launch::memory_of_machine();
+  // All ranks must decide by the same numbers.
+  launch::MemoryInfo least = own;
   for (const auto& rank : view_->gather_numbers({own.total, own.available})) {
     least.total = std::min(least.total, rank[0]);
     least.available = std::min(least.available, rank[1]);
   }
   const auto shortage = launch::memory_shortage(bytes, least);
   if (shortage) {
-    throw Error(ErrorKind::kPlan, cat(what, " ", *shortage), "--force tries it all the same");
+    throw Error(ErrorKind::kPlan, cat(what, " ", *shortage), "--force tries it nevertheless");
   }
 }
 
@@ -138,7 +138,7 @@ void Session::check_interrupt() {
 
 std::vector<std::string> module_names(const std::vector<HeldParameter>& parameters) {
   std::vector<std::string> names;
-  std::string_view last;  // what both share was named with it
+  std::string_view last;  // the previous name; modules in the common prefix are listed already
   for (const HeldParameter& parameter : parameters) {
     const std::string& name = parameter.name;
     const auto [end, ignored] = std::mismatch(name.begin(), name.end(), last.begin(), last.end());

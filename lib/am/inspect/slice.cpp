@@ -15,7 +15,7 @@ std::optional<int64_t> parse_bound(std::string_view text) {
   text = trim(text);
   if (text.empty()) return std::nullopt;
   const auto value = parse_integer(text);
-  if (!value) throw Error(ErrorKind::kUsage, cat("`", text, "` is no index"), kHint);
+  if (!value) throw Error(ErrorKind::kUsage, cat("`", text, "` is not an index"), kHint);
   return value;
 }
 

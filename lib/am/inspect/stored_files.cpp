@@ -8,7 +8,7 @@ namespace am::inspect {
 const stored::TensorSource& require_files(const Session& session, std::string_view command) {
   const stored::TensorSource* source = session.view().source();
   if (source == nullptr) {
-    throw Error(ErrorKind::kUsage, cat(command, " looks into a checkpoint at rest, not a plan"),
+    throw Error(ErrorKind::kUsage, cat(command, " needs a checkpoint on disk, not a plan"),
                 "open the folder of weights or the run's checkpoint");
   }
   return *source;

@@ -1,4 +1,4 @@
-// What commands over files share.
+// Shared by commands that read files.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace am::inspect {
 
-// The files that are open. Throws Error(kUsage) for a plan's model, which lives in ranks; `command`
-// is named.
+// Returns the open files. Throws Error(kUsage) naming `command` if the session's model is in the
+// memory of ranks.
 const stored::TensorSource& require_files(const Session& session, std::string_view command);
 
 }  // namespace am::inspect

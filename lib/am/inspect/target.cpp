@@ -8,8 +8,8 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/frameworks/open_weights.h"
 #include "am/run_folder/step_folders.h"
-#include "am/stored/tensor_source.h"
 
 namespace am::inspect {
 
@@ -26,7 +26,7 @@ constexpr const char* kKinds =
     "checkpoints/step-N (a run folder), "
     "or a plan (*.toml)";
 
-// The one that am-run would go on from; what it skips is said.
+// The checkpoint from which am-run would resume; the note names those it skips.
 std::optional<Target> newest_in(const fs::path& folder) {
   const auto newest = run_folder::newest_complete(folder);
   const std::string skipped = join(newest.skipped, "; ");
@@ -42,7 +42,7 @@ std::optional<Target> newest_in(const fs::path& folder) {
   throw Error(ErrorKind::kFormat, cat(folder.string(), ": no checkpoint is whole: ", skipped));
 }
 
-// The job of a run folder, while it runs.
+// The running job of a run folder.
 std::optional<Target> job_in(const fs::path& folder) {
   const auto job = control::find_job(run_folder::RunFolder(folder));
   if (!job) return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<Target> job_in(const fs::path& folder) {
                   (folder / "checkpoints").string()));
 }
 
-// A run's own plan says how its model began, and not what it has become.
+// Note that a run's plan describes the initial model, not the trained one.
 std::string run_note(const fs::path& plan) {
   const fs::path folder = fs::absolute(plan).parent_path();
   const fs::path checkpoints = folder / "checkpoints";
@@ -73,19 +73,19 @@ std::string run_note(const fs::path& plan) {
              newest->path.filename().string());
 }
 
-// A run, weights or a plan; not what we may not look at.
+// Whether the path is a run, weights or a plan; false without permission.
 bool looks_openable(const fs::path& path) {
   try {
     if (!fs::is_directory(path)) return path.extension() == ".toml";
-    return fs::is_directory(path / "checkpoints") || stored::is_tensor_source(path);
+    return fs::is_directory(path / "checkpoints") || frameworks::is_tensor_source(path);
   } catch (const fs::filesystem_error&) {
     return false;
   }
 }
 
-// What can be opened one step down, of a folder of runs or of plans; empty where nothing can.
+// Lists what can be opened directly below a folder of runs or plans; empty if nothing can.
 std::string openable_in(const fs::path& folder) {
-  constexpr size_t kMostEntries = 1000;  // that are looked at
+  constexpr size_t kMostEntries = 1000;  // entries examined
   constexpr size_t kShown = 6;
   std::vector<std::string> names;
   size_t entries = 0;
@@ -106,7 +106,7 @@ Target recognize(const fs::path& path) {
   }
   if (fs::is_directory(path)) {
     if (auto job = job_in(path)) return *std::move(job);
-    if (stored::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
+    if (frameworks::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
     if (const auto newest = newest_in(path / "checkpoints")) return *newest;
     if (const auto newest = newest_in(path)) return *newest;
     const std::string below = openable_in(path);
@@ -114,12 +114,11 @@ Target recognize(const fs::path& path) {
                 below.empty() ? kKinds : below);
   }
   if (path.extension() == ".toml") return {TargetKind::kPlan, path, run_note(path), {}};
-  if (stored::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
+  if (frameworks::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
   if (path.extension() == ".distcp") {
     throw Error(
         ErrorKind::kFormat,
-        cat(path.string(), ": one rank's part of a checkpoint: what it holds are pieces of ",
-            "tensors"),
+        cat(path.string(), ": one rank's part of a checkpoint: it holds pieces of tensors"),
         "open the checkpoint's folder, which has the files of all ranks and says what is in "
         "them");
   }
@@ -133,7 +132,7 @@ Target find_target(const fs::path& path, const fs::path& token) {
   if (starts_with(path.native(), kTcp)) {
     if (token.empty()) {
       throw Error(ErrorKind::kUsage, cat(path.string(), ": a job asks for its token over TCP"),
-                  "--token FILE, a copy of RUN/control/token that is yours alone");
+                  "--token FILE, a copy of RUN/control/token that only you can read");
     }
     control::JobAddress address;
     address.tcp = control::parse_tcp(std::string_view(path.native()).substr(kTcp.size()));
@@ -142,7 +141,7 @@ Target find_target(const fs::path& path, const fs::path& token) {
   }
   try {
     return recognize(path);
-  } catch (const fs::filesystem_error& error) {  // no permission to look
+  } catch (const fs::filesystem_error& error) {  // no permission
     throw Error(ErrorKind::kIo, cat(path.string(), ": ", error.code().message()));
   }
 }

@@ -1,9 +1,9 @@
-// What am-repl's TARGET is.
+// Determines what am-repl's TARGET is.
 //
-//   weights at rest, whoever wrote them               kWeights
-//   an am-run run folder whose job runs               kJob
+//   weights at rest, of any framework                 kWeights
+//   an am-run run folder whose job is running         kJob
 //   tcp://HOST:PORT of a job                          kJob
-//   any other, or its checkpoints/                    kWeights: its newest whole checkpoint
+//   another run folder, or its checkpoints/           kWeights: its newest complete checkpoint
 //   a plan (TOML)                                     kPlan
 #pragma once
 
@@ -20,13 +20,13 @@ enum class TargetKind { kWeights, kPlan, kJob };
 struct Target {
   TargetKind kind = TargetKind::kWeights;
   std::filesystem::path path;
-  std::string note;  // what was opened in the target's place; empty: the target itself
-  std::optional<control::JobAddress> job;  // of kJob
+  std::string note;  // what was opened instead of the target; empty: the target itself
+  std::optional<control::JobAddress> job;  // for kJob
 };
 
-// `token`: the file that a job at tcp:// is shown. Throws Error(kIo) for a path that is not there,
-// Error(kFormat) for one that is none of the above; its hint lists what was looked for. Throws
-// Error(kUsage) that says how to get to a job of another machine.
+// `token`: the token file for a job at tcp://. Throws Error(kIo) if the path does not exist,
+// Error(kFormat), with a hint that lists the legal kinds, if it is none of the above, and
+// Error(kUsage), with advice on how to reach it, for a job on another machine.
 Target find_target(const std::filesystem::path& path, const std::filesystem::path& token = {});
 
 }  // namespace am::inspect

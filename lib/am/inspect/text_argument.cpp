@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// "notes.txt", "model.7z": up to eight letters and digits behind the last dot, one of the first two
-// a letter.
+// "notes.txt", "model.7z": two to eight letters and digits behind the last dot, one of the first
+// two a letter.
 bool has_extension(std::string_view word) {
   const size_t dot = word.rfind('.');
   if (dot == std::string_view::npos || dot == 0) return false;
@@ -35,7 +35,7 @@ bool looks_like_file(std::string_view word) {
   return one_word && (word.find('/') != std::string_view::npos || has_extension(word));
 }
 
-// What is there in a file's place: "is a folder".
+// Describes a path that is not a regular file: "is a folder".
 std::string other_kind(const fs::file_status& status) {
   switch (status.type()) {
     case fs::file_type::directory:
@@ -74,7 +74,7 @@ TextArgument text_or_file(const Arguments& arguments) {
   if (fs::is_regular_file(status)) return {read_text(path), path.string()};
   if (quoted) return {std::move(text), {}};
   if (fs::exists(status)) {
-    throw Error(ErrorKind::kIo, cat(path.string(), ": ", other_kind(status), ", no text file"),
+    throw Error(ErrorKind::kIo, cat(path.string(), ": ", other_kind(status), ", not a text file"),
                 how_to_quote);
   }
   if (home || looks_like_file(text)) {

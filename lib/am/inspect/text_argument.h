@@ -1,8 +1,8 @@
-// What `loss` and `logprob` are asked about: words, or a file.
+// The text operand of `loss` and `logprob`: words, or a file.
 //
 //   loss the whole line             words
-//   loss notes.txt                  the file; an error when there is none
-//   loss "notes.txt"                the file when there is one, else these words
+//   loss notes.txt                  the file; an error if it does not exist
+//   loss "notes.txt"                the file if it exists, otherwise the text
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,17 @@ namespace am::inspect {
 
 struct TextArgument {
   std::string text;
-  std::string file;  // it was read from; empty: the words themselves
+  std::string file;  // source file; empty: the words themselves
 };
 
-// A text is scored in windows, token by token: past this a part of the file has to be cut out.
+// Largest text file; users must pass an excerpt of a larger one. Texts are scored token by token,
+// in windows.
 inline constexpr int64_t kLongestText = int64_t{64} << 20;  // bytes
 
-// Throws Error(kIo) for a word without quotes that looks like a file's name and is none, for what
-// is no regular file, and for a file that is too long.
+// Throws Error(kIo) for an unquoted word that looks like a file name and is not a file, for a path
+// that is not a regular file, and for a file that is too long.
 TextArgument text_or_file(const Arguments& arguments);
-// Of an option's value, as of a word in quotes: the file when there is one.
+// For an option's value, treated like a quoted word: the file if it exists.
 TextArgument text_or_file(const std::string& value);
 
 }  // namespace am::inspect

@@ -16,16 +16,16 @@ int64_t steps_in(const Arguments& arguments) {
   if (arguments.words.empty()) return 1;
   const auto number = parse_integer(arguments.words.front());
   if (number && *number >= 1 && *number <= kMostSteps) return *number;
-  throw Error(ErrorKind::kUsage, cat("`", arguments.words.front(), "` is no number of steps"),
+  throw Error(ErrorKind::kUsage, cat("`", arguments.words.front(), "` is not a number of steps"),
               "for example: step 10");
 }
 
 std::optional<int64_t> rank_in(const Arguments& arguments, int64_t world_size) {
-  if (arguments.words.empty()) return std::nullopt;
+  if (arguments.words.empty() || arguments.words.front() == "all") return std::nullopt;
   const auto number = parse_integer(arguments.words.front());
   if (number && *number >= 0 && *number < world_size) return number;
   throw Error(ErrorKind::kUsage, cat("there is no rank `", arguments.words.front(), "`"),
-              world_size == 1 ? std::string("there is rank 0 alone")
+              world_size == 1 ? std::string("there is only rank 0")
                               : cat("there are ranks 0 to ", world_size - 1));
 }
 
@@ -39,9 +39,9 @@ Result step_result(const observe::StepMetrics& last, std::string_view then) {
   return result;
 }
 
-std::string draw_collectives(int64_t rank, const Json& collectives, bool few,
+std::string draw_collectives(const std::string& title, const Json& collectives, bool few,
                              const term::Style& style) {
-  term::Table table({{cat("rank ", rank)},
+  term::Table table({{title},
                      {"number", term::Align::kRight},
                      {"group"},
                      {"bytes", term::Align::kRight},

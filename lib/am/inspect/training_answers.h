@@ -1,4 +1,5 @@
-// What `step` and `collectives` are asked and say, of a job that runs and of a plan's own ranks.
+// Arguments and answers of `step` and `collectives`, shared by running jobs and by a plan's own
+// ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,19 @@
 
 namespace am::inspect {
 
-// The first word: how many steps, 1 without it. Throws Error(kUsage) for no number of steps.
+// Returns the number of steps in the first word, 1 without one. Throws Error(kUsage) if it is not a
+// number of steps.
 int64_t steps_in(const Arguments& arguments);
-// The first word: a rank of so many; nothing without it. Throws Error(kUsage) for no rank.
+// Returns the rank in the first word, below `world_size`; nothing for "all" or without a word.
+// Throws Error(kUsage) otherwise.
 std::optional<int64_t> rank_in(const Arguments& arguments, int64_t world_size);
 
-// After the last one of some steps; `then`, what comes of it, stands behind them.
+// Answer of `step`: metrics of the last step, followed by `then`.
 Result step_result(const observe::StepMetrics& last, std::string_view then = {});
 
-// RecentCollectives::to_json of one rank; `few`: the newest alone.
-std::string draw_collectives(int64_t rank, const Json& collectives, bool few,
+// Draws a table of RecentCollectives::to_json, with a title that names ranks; `few`: only the
+// newest four.
+std::string draw_collectives(const std::string& title, const Json& collectives, bool few,
                              const term::Style& style);
 
 }  // namespace am::inspect

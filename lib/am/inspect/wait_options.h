@@ -1,4 +1,4 @@
-// What a session asks and tells the user while ranks do not answer.
+// Callbacks of a session while ranks do not answer.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,9 @@
 namespace am::inspect {
 
 struct WaitOptions {
-  std::function<bool()> interrupted;               // did the user ask to stop? May be empty
-  std::function<void()> forget_interrupt;          // it was obeyed; may be empty
-  std::function<void(const std::string&)> notice;  // a line for the user; may be empty
+  std::function<bool()> interrupted;               // whether the user wants to stop; may be empty
+  std::function<void()> forget_interrupt;          // acknowledges the interrupt; may be empty
+  std::function<void(const std::string&)> notice;  // shows a line to the user; may be empty
 };
 
 }  // namespace am::inspect

@@ -24,14 +24,14 @@ char escape_in_double_quotes(char c) {
 }  // namespace
 
 struct CommandReader::State {
-  // Where in the grammar a position of the text is.
+  // State of the grammar at a position of the text.
   struct Scanner {
-    char quote = 0;        // the quote that is open, or 0
-    bool escaped = false;  // the character before was a backslash
+    char quote = 0;        // the open quote, or 0
+    bool escaped = false;  // the previous character was a backslash
     bool in_word = false;
     bool in_comment = false;
 
-    // True when `c` ends a command.
+    // Returns true if `c` ends a command.
     bool step(char c) {
       if (in_comment) {
         if (c != '\n') return false;
@@ -139,7 +139,7 @@ std::vector<std::string> split_words(std::string_view command, std::vector<bool>
   std::vector<std::string> words;
   std::string word;
   bool in_word = false;
-  bool in_quotes = false;  // a part of the word
+  bool in_quotes = false;  // a part of the word was quoted
   char quote = 0;
   const auto end_word = [&] {
     if (in_word) {
@@ -152,7 +152,7 @@ std::vector<std::string> split_words(std::string_view command, std::vector<bool>
     const char c = command[i];
     if (c == '\\' && quote != '\'' && i + 1 < command.size()) {
       const char next = command[++i];
-      if (next == '\n' && quote == 0) continue;  // the line goes on in the next one
+      if (next == '\n' && quote == 0) continue;  // joins the lines
       word += quote == '"' ? escape_in_double_quotes(next) : next;
       in_word = true;
     } else if (quote != 0) {
@@ -163,7 +163,7 @@ std::vector<std::string> split_words(std::string_view command, std::vector<bool>
       }
     } else if (c == '\'' || c == '"') {
       quote = c;
-      in_word = in_quotes = true;  // '' is a word without characters
+      in_word = in_quotes = true;  // '' is an empty word
     } else if (is_space(c)) {
       end_word();
     } else {

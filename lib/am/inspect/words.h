@@ -1,12 +1,12 @@
-// From what a user typed to commands, and from a command to its words.
+// Splits input into commands, and a command into words.
 //
 // Commands end at a newline or a `;`. Words end at a space; quotes keep spaces, `;` and line
-// breaks: 'as it stands', "with \" \\ \n \t". Outside of single quotes a backslash takes the next
-// character as it is, and a line break behind one is none. A `#` where a word could begin starts a
-// comment.
+// breaks: 'literally', "with \" \\ \n \t". Outside of single quotes a backslash escapes the next
+// character, and a backslash before a line break joins the lines. A `#` where a word could begin
+// starts a comment.
 //
-//   split_commands("ls; show 'a b'\n", true).commands   // {"ls", "show 'a b'"}
-//   split_words("show 'a b'")                           // {"show", "a b"}
+//   split_commands("ls; show 'a b'\n", true).commands;  // {"ls", "show 'a b'"}
+//   split_words("show 'a b'");                          // {"show", "a b"}
 #pragma once
 
 #include <memory>
@@ -17,15 +17,15 @@
 namespace am::inspect {
 
 struct SplitCommands {
-  std::vector<std::string> commands;  // without empty ones and without comments
-  std::string rest;                   // the command that is not finished; for the next call
+  std::vector<std::string> commands;  // without empty ones and comments
+  std::string rest;                   // unfinished command; prepend it to the next call's text
   bool open_quote = false;            // `rest` ends inside quotes
 };
 
-// With `at_end` the last command needs no newline; an open quote then stays in `rest`.
+// With `at_end` the last command needs no newline; with an open quote it stays in `rest`.
 SplitCommands split_commands(std::string_view text, bool at_end);
 
-// Commands that arrive in pieces: what was looked at once is not looked at again.
+// Incremental splitter for input that arrives in pieces; scans each character once.
 //
 //   CommandReader reader;
 //   for (piece : pieces) for (command : reader.add(piece)) run(command);
@@ -35,14 +35,14 @@ class CommandReader {
   CommandReader();
   ~CommandReader();
 
-  // A command longer than this is an Error(kUsage): input without an end is no command.
+  // A longer command throws Error(kUsage), since unbounded input cannot be a command.
   static constexpr size_t kLongest = size_t{16} << 20;
 
-  // The commands that end in this piece.
+  // Returns the commands that end in this piece.
   std::vector<std::string> add(std::string_view piece);
-  // The last one, which needs no newline; none where its quote is open.
+  // Returns the last command, which needs no newline; nothing if its quote is open.
   std::vector<std::string> finish();
-  // What is not finished yet.
+  // The unfinished command.
   const std::string& rest() const;
   bool open_quote() const;
 
@@ -51,11 +51,11 @@ class CommandReader {
   std::unique_ptr<State> state_;
 };
 
-// The commands between ` | `, which stands alone and outside of quotes; one where there is none.
+// Splits a command at ` | ` outside of quotes; one element if there is none.
 std::vector<std::string> split_pipes(std::string_view command);
 
-// Throws Error(kUsage) for a quote that is not closed. `quoted`, where it is given, says of each
-// word whether a part of it stood in quotes.
+// Throws Error(kUsage) for an unclosed quote. `quoted`, if given, receives for each word whether a
+// part of it was quoted.
 std::vector<std::string> split_words(std::string_view command, std::vector<bool>* quoted = nullptr);
 
 }  // namespace am::inspect

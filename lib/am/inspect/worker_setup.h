@@ -1,4 +1,4 @@
-// What a rank that am-repl starts is told first.
+// The first message to a rank that am-repl starts.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ struct WorkerSetup {
   std::filesystem::path plan;
   std::vector<config::Override> overrides;
   config::Plugins plugins = config::Plugins::kRefused;
-  SessionOptions session;  // `interrupted` does not travel
+  SessionOptions session;  // without `interrupted`, which is not sent
 };
 
 Json to_json(const WorkerSetup& setup);

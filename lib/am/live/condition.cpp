@@ -71,7 +71,7 @@ bool Condition::compares(std::string_view word) {
 
 Condition Condition::parse(const std::vector<std::string>& words, const Numbers& numbers) {
   if (words.size() != 3) {
-    throw Error(ErrorKind::kUsage, cat("`", join(words, " "), "` is no condition"),
+    throw Error(ErrorKind::kUsage, cat("`", join(words, " "), "` is not a condition"),
                 cat("for example: ", numbers.example));
   }
   Condition condition;

@@ -1,4 +1,5 @@
-// `break when loss > 4.5`, `tripwire max > 100`: a comparison of named numbers.
+// Conditions such as `break when loss > 4.5` and `tripwire max > 100`: a comparison of named
+// numbers.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@
 
 namespace am::live {
 
-// What can be compared.
+// The names that a condition may compare.
 struct Numbers {
   std::string_view of;  // "step"
   std::span<const std::string_view> names;
@@ -25,16 +26,16 @@ double step_number(const observe::StepMetrics& metrics, std::string_view name);
 
 class Condition {
  public:
-  // Of the words "loss", ">", "4.5". Throws Error(kUsage) that says what there is.
+  // Parses words such as "loss", ">", "4.5". Throws Error(kUsage) that lists the valid names.
   static Condition parse(const std::vector<std::string>& words, const Numbers& numbers);
 
-  static bool compares(std::string_view word);  // "<", ">=", ..
+  static bool compares(std::string_view word);  // whether `word` is "<", ">=", ..
   bool holds(const std::function<double(std::string_view name)>& number) const;
   const std::string& text() const { return text_; }
 
  private:
   struct Side {
-    std::string name;  // empty: `value`
+    std::string name;  // empty: the side is `value`
     double value = 0.0;
   };
   static Side side(const std::string& word, const Numbers& numbers);

@@ -4,15 +4,18 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "am/base/error.h"
+#include "am/base/ranks.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/inspect/training_answers.h"
 #include "am/launch/cause/rank_state.h"
 #include "am/launch/supervise/wall_time.h"
+#include "am/live/silence.h"
 #include "am/runtime/stall.h"
 #include "am/term/table.h"
 
@@ -20,7 +23,7 @@ namespace am::live {
 
 namespace {
 
-// A rank that waits for less is one that works.
+// Seconds; a rank that has waited for less counts as working.
 constexpr double kLongWait = 1.0;
 
 std::optional<launch::RankState> state_in(const Json& json) {
@@ -31,7 +34,7 @@ std::optional<launch::RankState> state_in(const Json& json) {
   }
 }
 
-// Silence now is what counts: whoever did not answer has no younger state.
+// A rank that did not answer now counts as silent: it has no newer state than its last one.
 std::map<int64_t, runtime::PeerView> views_of(const Answers& answers) {
   std::map<int64_t, runtime::PeerView> views;
   for (const auto& [rank, json] : answers.said) views[rank] = {state_in(json.at("state")), 0.0};
@@ -55,8 +58,8 @@ runtime::Stall stall_of(const launch::RankState& waiter,
   return runtime::find_stall(collective, waiter.rank, views, kLongWait / 2);
 }
 
-// The rank that has waited longest for another one, and for whom. One that does not come out of a
-// collective at which all have arrived waits longer than all that it keeps waiting, but for nobody.
+// Returns the rank that has waited longest for others, and its stall. Collectives in which all
+// ranks have arrived are skipped: a rank stuck in one has waited longest, but not for another rank.
 std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
     const std::map<int64_t, runtime::PeerView>& views) {
   std::vector<const launch::RankState*> waiting;
@@ -67,36 +70,136 @@ std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
   std::stable_sort(waiting.begin(), waiting.end(), [](const auto* a, const auto* b) {
     return a->waiting_seconds > b->waiting_seconds;
   });
+  std::set<std::pair<std::string, uint64_t>> seen;  // collectives at which all have arrived
   for (const launch::RankState* waiter : waiting) {
+    if (!seen.emplace(waiter->waiting_communicator, waiter->waiting_sequence).second) continue;
     runtime::Stall stall = stall_of(*waiter, views);
     if (!stall.missing.empty()) return std::pair(waiter->rank, std::move(stall));
   }
   return std::nullopt;
 }
 
-std::string silence_text(const Silent& silent) {
-  if (silent.process.empty()) return "does not answer";
-  if (silent.process == "running") return "does not answer, though its process runs";
-  return cat("its process is ", silent.process);
-}
-
-std::string short_list(const std::vector<int64_t>& ranks) {
-  return cat(ranks.size() == 1 ? "rank " : "ranks ", join(ranks, ", "));
-}
-
-// The one sentence that whoever asks wants.
+// Lines below the table: silent ranks, and which rank the others wait for.
 std::string verdict(const Answers& answers,
                     const std::optional<std::pair<int64_t, runtime::Stall>>& stall,
                     const std::vector<int64_t>& missing) {
-  std::string text;
-  for (const auto& [rank, silent] : answers.silent) {
-    text += cat("rank ", rank, ": ", silence_text(silent), "\n");
-  }
+  std::string text = silence_lines(answers.silent);
   if (stall) {
-    text += cat("rank ", stall->first, " waits for ", short_list(missing), "\n");
+    text += cat("rank ", stall->first, " waits for ", ranks_text(missing), "\n");
     if (!stall->second.text.empty()) text += cat(stall->second.text, "\n");
   }
   return text;
+}
+
+class Span {
+ public:
+  explicit Span(double value) : low_(value), high_(value) {}
+  void add(const Span& other) {
+    low_ = std::min(low_, other.low_);
+    high_ = std::max(high_, other.high_);
+  }
+  // "3 s"; "3 s to 4 s"
+  template <typename Format>
+  std::string text(const Format& format) const {
+    const std::string low = format(low_);
+    const std::string high = format(high_);
+    return low == high ? low : cat(low, " to ", high);
+  }
+
+ private:
+  double low_;
+  double high_;
+};
+
+std::string duration_text(const Span& span) { return span.text(format_duration); }
+
+std::string bytes_text(const Span& span) {
+  return span.text([](double bytes) { return format_bytes(static_cast<int64_t>(bytes)); });
+}
+
+// Ranks in the same state.
+struct Doing {
+  std::vector<int64_t> ranks;
+  std::string step;
+  std::string phase;
+  std::string collective;              // "all_reduce world #6"; empty: in none
+  std::optional<Span> waiting;         // seconds in the collective
+  std::optional<Span> memory;          // bytes, of ranks that answered
+  std::optional<Silent> silent;        // without its last state
+  std::optional<Span> silent_seconds;  // nothing: they never published a state
+
+  auto kind() const {
+    return std::tuple(step, phase, collective, silent ? silent->process : "answers",
+                      silent && !silent_seconds);
+  }
+  void add(const Doing& other) {
+    ranks.insert(ranks.end(), other.ranks.begin(), other.ranks.end());
+    if (waiting && other.waiting) waiting->add(*other.waiting);
+    if (memory && other.memory) memory->add(*other.memory);
+    if (silent_seconds && other.silent_seconds) silent_seconds->add(*other.silent_seconds);
+  }
+  std::string where() const {
+    std::string in =
+        waiting ? cat("in ", collective, " for ", duration_text(*waiting)) : "in no collective";
+    if (!silent) return in;
+    return cat(silence_text(*silent, ranks.size() == 1), "; last heard ",
+               silent_seconds ? cat(duration_text(*silent_seconds), " ago ", in) : "never");
+  }
+};
+
+Doing doing_of(int64_t rank, const runtime::PeerView& view, const Answers& answers) {
+  Doing doing;
+  doing.ranks = {rank};
+  if (view.state && view.state->step) doing.step = cat(*view.state->step);
+  if (view.state && !view.state->waiting_op.empty()) {
+    doing.collective = cat(view.state->waiting_op, " ", view.state->waiting_group, " #",
+                           view.state->waiting_sequence);
+    doing.waiting = Span(view.state->waiting_seconds);
+  }
+  if (const auto silent = answers.silent.find(rank); silent != answers.silent.end()) {
+    doing.silent = {silent->second.process, {}};
+    if (view.state) doing.silent_seconds = Span(view.silent_seconds);
+  } else {
+    const Json& said = answers.said.at(rank);
+    doing.phase = said.at("phase").get<std::string>();
+    doing.memory = Span(said.at("memory_bytes").get<double>());
+  }
+  return doing;
+}
+
+Json row_of(const Doing& doing, const runtime::PeerView& view) {
+  Json row = {{"rank", doing.ranks.front()},
+              {"state", "answers"},
+              {"step", nullptr},
+              {"phase", nullptr},
+              {"collective", nullptr},
+              {"seconds", nullptr},
+              {"memory_bytes", nullptr}};
+  if (doing.silent) row["state"] = doing.silent->process.empty() ? "silent" : doing.silent->process;
+  if (view.state && view.state->step) row["step"] = *view.state->step;
+  if (doing.waiting) {
+    row["collective"] = doing.collective;
+    row["seconds"] = view.state->waiting_seconds;
+  }
+  return row;
+}
+
+std::string ranks_table(const std::vector<Doing>& rows, bool folded, const term::Style& style) {
+  std::vector<term::Column> columns = {{folded ? "ranks" : "rank", term::Align::kRight},
+                                       {"step", term::Align::kRight},
+                                       {"phase"},
+                                       {"memory", term::Align::kRight},
+                                       {"where", folded ? term::Align::kWrap : term::Align::kLeft}};
+  if (folded) columns.push_back({"which", term::Align::kWrap});
+  term::Table table(std::move(columns));
+  for (const Doing& doing : rows) {
+    std::vector<term::Cell> cells = {
+        cat(folded ? static_cast<int64_t>(doing.ranks.size()) : doing.ranks.front()), doing.step,
+        doing.phase, doing.memory ? bytes_text(*doing.memory) : std::string(), doing.where()};
+    if (folded) cells.emplace_back(rank_list(doing.ranks, kListedRanks));
+    table.add(std::move(cells));
+  }
+  return table.text(style);
 }
 
 }  // namespace
@@ -106,94 +209,32 @@ inspect::Result describe_ranks(const Answers& answers, const term::Style& style)
   const auto stall = longest_stall(views);
   std::vector<int64_t> missing;
   if (stall) missing = stall->second.missing;
-  for (const auto& [rank, silent] : answers.silent) {
-    if (std::find(missing.begin(), missing.end(), rank) == missing.end()) missing.push_back(rank);
-  }
+  for (const auto& [rank, silent] : answers.silent) missing.push_back(rank);
   std::sort(missing.begin(), missing.end());
-  Json rows = Json::array();
-  term::Table table({{"rank", term::Align::kRight},
-                     {"step", term::Align::kRight},
-                     {"phase"},
-                     {"memory", term::Align::kRight},
-                     {"where"}});
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  const bool folded = views.size() > kListedRanks;
+  Json list = Json::array();
+  std::vector<Doing> rows;
+  std::map<decltype(Doing().kind()), size_t> places;  // of the rows
   for (const auto& [rank, view] : views) {
-    const bool silent = answers.silent.contains(rank);
-    Json row = {{"rank", rank},           {"state", silent ? "silent" : "answers"},
-                {"step", nullptr},        {"phase", nullptr},
-                {"collective", nullptr},  {"seconds", nullptr},
-                {"memory_bytes", nullptr}};
-    std::string where = "in no collective";
-    if (view.state && view.state->step) row["step"] = *view.state->step;
-    if (view.state && !view.state->waiting_op.empty()) {
-      const std::string name = cat(view.state->waiting_op, " ", view.state->waiting_group, " #",
-                                   view.state->waiting_sequence);
-      row["collective"] = name;
-      row["seconds"] = view.state->waiting_seconds;
-      where = cat("in ", name, " for ", format_duration(view.state->waiting_seconds));
+    Doing doing = doing_of(rank, view, answers);
+    Json row = row_of(doing, view);
+    if (const auto said = answers.said.find(rank); said != answers.said.end()) {
+      row["phase"] = said->second.at("phase");
+      row["memory_bytes"] = said->second.at("memory_bytes");
     }
-    std::string phase;
-    std::string memory;
-    if (silent) {
-      const Silent& about = answers.silent.at(rank);
-      row["state"] = about.process.empty() ? "silent" : about.process;
-      where = cat(silence_text(about), "; last heard ",
-                  view.state ? cat(format_duration(view.silent_seconds), " ago ", where)
-                             : std::string("never"));
+    list.push_back(std::move(row));
+    const auto [place, fresh] = places.try_emplace(doing.kind(), rows.size());
+    if (fresh || !folded) {
+      rows.push_back(std::move(doing));
     } else {
-      const Json& said = answers.said.at(rank);
-      row["phase"] = said.at("phase");
-      row["memory_bytes"] = said.at("memory_bytes");
-      phase = said.at("phase").get<std::string>();
-      memory = format_bytes(said.at("memory_bytes").get<int64_t>());
+      rows[place->second].add(doing);
     }
-    const std::string step = row["step"].is_null() ? "" : cat(row["step"].get<int64_t>());
-    table.add({std::to_string(rank), step, phase, memory, where});
-    rows.push_back(std::move(row));
   }
   inspect::Result result;
   const std::string text = verdict(answers, stall, missing);
-  result.json = {{"ranks", rows}, {"missing", missing}, {"text", text}};
-  result.text = table.text(style) + text;
-  return result;
-}
-
-inspect::Result describe_collectives(const Answers& answers, const term::Style& style) {
-  inspect::Result result;
-  Json ranks = Json::array();
-  for (const auto& [rank, said] : answers.said) {
-    ranks.push_back({{"rank", rank}, {"collectives", said.at("collectives")}});
-    // Of all ranks the newest ones; of one, all that it remembers.
-    const bool few = answers.said.size() + answers.silent.size() > 1;
-    result.text += inspect::draw_collectives(rank, said.at("collectives"), few, style);
-  }
-  for (const auto& [rank, silent] : answers.silent) {
-    result.text += cat("rank ", rank, ": ", silence_text(silent), "\n");
-  }
-  result.json = {{"ranks", ranks}};
-  return result;
-}
-
-inspect::Result describe_stack(int64_t rank, const Answers& answers) {
-  const auto said = answers.said.find(rank);
-  if (said == answers.said.end()) {
-    const auto silent = answers.silent.find(rank);
-    throw Error(
-        ErrorKind::kUsage,
-        cat("rank ", rank, " has no stack to show: ",
-            silent == answers.silent.end() ? "it is not there" : silence_text(silent->second)),
-        "`ranks` says where all are");
-  }
-  const Json& frames = said->second.at("frames");
-  if (frames.empty()) {
-    throw Error(ErrorKind::kUsage, cat("rank ", rank, "'s training thread did not write its stack"),
-                "it is inside the kernel, as in a disk or a driver that does not answer");
-  }
-  inspect::Result result;
-  result.json = {{"rank", rank}, {"frames", frames}};
-  size_t number = 0;
-  for (const Json& frame : frames) {
-    result.text += cat("#", number++, "  ", frame.get<std::string>(), "\n");
-  }
+  result.json = {{"ranks", list}, {"missing", missing}, {"text", text}};
+  result.text = ranks_table(rows, folded, style) + text;
   return result;
 }
 

@@ -1,4 +1,4 @@
-// The desk of rank 0: who comes, and what can be answered without a step's end.
+// Rank 0's host: clients that attach, and requests that are answered while a step runs.
 #include "am/live/host.h"
 
 #include <utility>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long the end of a job waits for those who are attached.
+// How long a job that ends waits until attached clients have received its last message.
 constexpr auto kClientsFarewell = 1s;
 
 int64_t ticks_now() { return Pause::Clock::now().time_since_epoch().count(); }
@@ -33,9 +33,12 @@ std::string status_text(const Json& json, const term::Style& style) {
   facts.emplace_back("phase", json.at("phase").get<std::string>());
   if (json.at("loss").is_number()) facts.emplace_back("loss", cat(number("loss")));
   if (json.at("step_seconds").is_number()) {
-    facts.emplace_back("a step",
+    facts.emplace_back("time per step",
                        cat(format_duration(number("step_seconds")), ", ",
-                           format_short_count(number("tokens_per_second")), " tokens a second"));
+                           format_short_count(number("tokens_per_second")), " tokens per second"));
+  }
+  if (json.at("goodput").is_number()) {
+    facts.emplace_back("goodput", format_fixed(100.0 * number("goodput"), 1) + " %");
   }
   const Json& paused = json.at("paused");
   facts.emplace_back("paused", paused.is_null() ? "no" : paused.get<std::string>());
@@ -63,14 +66,15 @@ Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOp
     : world_(world),
       options_(std::move(options)),
       run_(run.root().string()),
-      self_(std::make_shared<RankSelf>(world)),
+      self_(std::make_shared<RankStatus>(world)),
+      probe_(world.device()),
       pause_(options_.pause) {
   self_->set_probe(&probe_);
   world_.context()->on_collective = [self = self_](const runtime::Collective& collective,
                                                    int64_t bytes) {
     self->collectives.add(collective, bytes);
   };
-  helpers_ = std::make_unique<Helpers>(world_, self_);
+  helpers_ = std::make_unique<RankAgents>(world_, self_);
   if (world_.rank() != 0) return;
   try {
     place_ = std::make_unique<control::ControlPlace>(run, control::runtime_folders(), options_.tcp);
@@ -78,7 +82,7 @@ Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOp
     server.tcp_socket = place_->take_tcp_socket();
     server.token = place_->token();
     if (const auto& tcp = place_->address().tcp) {
-      log(cat("attach      at tcp://", tcp->text(), " for who knows ",
+      log(cat("attach      at tcp://", tcp->text(), " for clients with ",
               place_->address().token.string()));
     }
     server.welcome = [this](const control::ClientInfo& who) { return welcome(who); };
@@ -97,7 +101,7 @@ Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOp
 }
 
 Host::~Host() {
-  helpers_.reset();  // no answer is told any more
+  helpers_.reset();  // no answer is sent after this
   world_.context()->on_collective = nullptr;
   self_->set_probe(nullptr);
 }
@@ -204,7 +208,7 @@ inspect::Result Host::tell_status(const term::Style& style) const {
   return result;
 }
 
-// Answered when the ranks have, by the thread that asks them.
+// Sends the answer from the thread that asks the ranks, once they have answered.
 void Host::ask_ranks(const control::Request& request, const std::string& input,
                      const term::Style& style) {
   const auto refused = inspect::answer(
@@ -213,13 +217,15 @@ void Host::ask_ranks(const control::Request& request, const std::string& input,
         const std::string what(command.name);
         const auto use = [this, request, input, style, what, only](const Answers& answers) {
           const auto told = [&](const auto&, const auto&) {
-            if (what == "stack") return describe_stack(*only, answers);
+            if (what == "stack") {
+              return only ? describe_stack(*only, answers) : describe_stacks(answers);
+            }
             return what == "ranks" ? describe_ranks(answers, style)
                                    : describe_collectives(answers, style);
           };
           server_->reply(request.client, request.id, inspect::pack(inspect::answer(input, told)));
         };
-        if (!helpers_->ask(what, only, use)) {
+        if (!helpers_->ask(question_of(what, only.has_value(), world_.size()), only, use)) {
           throw Error(ErrorKind::kUsage, "too many questions to the ranks wait for their answers");
         }
         return inspect::Result{};

@@ -1,7 +1,7 @@
-// Who holds a job between two steps, and until when.
+// A client's hold of a job between two steps, and the time at which it ends.
 //
-// A pause is a lease: it ends when its owner says so or goes, shows no sign of life for half a
-// minute, or gives no command for five, so that no job waits for a person who has gone home.
+// A pause is a lease: it ends if its owner ends it or disconnects, shows no sign of life for 30
+// seconds, or gives no command for five minutes, so that no job waits for an absent person.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace am::live {
 
 struct PauseLimits {
   std::chrono::milliseconds silent =
-      std::chrono::seconds(30);  // of a client that renews every 10 s
+      std::chrono::seconds(30);  // for a client that renews every 10 s
   std::chrono::milliseconds idle = std::chrono::minutes(5);
 };
 
@@ -30,15 +30,16 @@ class Pause {
 
   void begin(uint64_t owner, const std::string& who, Clock::time_point now);
   void end() { owner_ = 0; }
-  // The owner gave a command; it showed a sign of life at `alive`.
+  // The owner gave a command at `now`.
   void used(Clock::time_point now) { used_ = now; }
-  // Why the pause is over by itself; nothing: it is not.
+  // Returns why the pause ends without a command; nothing if it continues. `alive` is the time of
+  // the owner's last sign of life.
   std::optional<std::string> why_over(Clock::time_point now, Clock::time_point alive,
                                       bool owner_is_there) const;
 
  private:
   PauseLimits limits_;
-  uint64_t owner_ = 0;  // 0: nobody
+  uint64_t owner_ = 0;  // 0: no owner
   std::string who_;
   Clock::time_point since_{};
   Clock::time_point used_{};

@@ -24,7 +24,7 @@ double number_in(const Json& row, std::string_view name) {
   return found != row.end() && found->is_number() ? found->get<double>() : std::nan("");
 }
 
-// Takes "every N" from the end of the words; 1 where it is not there.
+// Removes "every N" from the end of the words and returns N; 1 if absent.
 int64_t take_every(std::vector<std::string>& words) {
   if (words.size() < 2 || words[words.size() - 2] != "every") {
     if (words.empty() || words.back() != "every") return 1;
@@ -32,7 +32,7 @@ int64_t take_every(std::vector<std::string>& words) {
   }
   const auto every = parse_integer(words.back());
   if (!every || *every < 1) {
-    throw Error(ErrorKind::kUsage, cat("`every ", words.back(), "` is no number of steps"),
+    throw Error(ErrorKind::kUsage, cat("`every ", words.back(), "` is not a number of steps"),
                 "for example: every 10");
   }
   words.resize(words.size() - 2);
@@ -55,7 +55,7 @@ Probe Probe::watch(const inspect::Arguments& arguments, const control::Request& 
   probe.times_ = arguments.integer("--times", 20, 1, kMostTimes);
   std::vector<std::string> words = arguments.words;
   probe.every_ = take_every(words);
-  if (words.empty()) throw Error(ErrorKind::kUsage, "`watch` needs what to watch");
+  if (words.empty()) throw Error(ErrorKind::kUsage, "`watch` needs a number to watch");
   probe.measure_ = words.front();
   probe.names_.assign(words.begin() + 1, words.end());
   probe.of_step_ = step_numbers().has(probe.measure_);

@@ -1,7 +1,7 @@
-// What is asked again after every few steps: `watch rms lm_head.weight every 10`, `tripwire nan`.
+// Probes repeat a question every few steps: `watch rms lm_head.weight every 10`, `tripwire nan`.
 //
-// A probe is of a step's own numbers, or of tensors': those come from the command `norms`, run on
-// all ranks in the session of whoever asked.
+// A probe reads either a step's metrics or tensors. The values of tensors come from the command
+// `norms`, run on all ranks in the session of the client that asked.
 #pragma once
 
 #include <cstdint>
@@ -23,29 +23,29 @@ const Numbers& tensor_numbers();
 
 class Probe {
  public:
-  // Of their commands' words. Throw Error(kUsage).
+  // Construct from the words of their commands. Throw Error(kUsage).
   static Probe watch(const inspect::Arguments& arguments, const control::Request& request,
                      const term::Style& style);
   static Probe tripwire(const inspect::Arguments& arguments, const control::Request& request);
 
   bool is_watch() const { return !condition_; }
   const control::Request& request() const { return request_; }
-  // After this many finished steps.
+  // Returns whether the probe runs after this many finished steps.
   bool is_due(int64_t steps) const { return !begun() || (steps % every_ == 0 && steps != last_); }
-  // The first time is at once.
+  // The first run is immediate.
   bool begun() const { return last_ >= 0; }
-  // The command whose answer add() wants; empty: a step's numbers are enough.
+  // Returns the command whose answer add() needs; empty if a step's metrics suffice.
   std::string input() const;
 
-  // What is there to say of this step; nothing: all is as it should be. `norms` is input()'s
-  // answer.
+  // Returns the message about this step; nothing if there is none. `norms` is the answer to
+  // input().
   std::optional<std::string> add(int64_t step, const observe::StepMetrics& metrics,
                                  const Json& norms);
-  // A watch has all that it was asked for; a tripwire was touched.
+  // Returns whether a watch has all its samples or a tripwire was triggered.
   bool is_over() const { return over_; }
-  // Of a watch: what it saw.
+  // Returns the samples of a watch.
   inspect::Result result() const;
-  // What it waits for, for people.
+  // Returns a description of the probe for people.
   std::string text() const;
 
  private:
@@ -58,14 +58,14 @@ class Probe {
 
   control::Request request_;
   std::string measure_;             // of a watch
-  std::vector<std::string> names_;  // of tensors
+  std::vector<std::string> names_;  // names of tensors
   bool of_step_ = false;
   int64_t every_ = 1;
   int64_t times_ = 0;
   term::Style style_;
   std::optional<Condition> condition_;
   std::vector<Sample> samples_;
-  int64_t last_ = -1;  // none yet
+  int64_t last_ = -1;  // -1: not run yet
   bool over_ = false;
 };
 

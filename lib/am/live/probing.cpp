@@ -1,5 +1,5 @@
-// `watch` and `tripwire` of a job: whose they are, when they are asked, and whom the answer goes
-// to. On rank 0's training thread, between two steps.
+// `watch` and `tripwire` of a job: their owners, when their questions run, and who receives the
+// answers. Runs on rank 0's training thread, between two steps.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@ namespace {
 using inspect::Arguments;
 using inspect::Result;
 
-constexpr std::ptrdiff_t kMostTripwires = 8;  // of one client
+constexpr std::ptrdiff_t kMostTripwires = 8;  // per client
 
 void list(const Probe& tripwire, Result& result) {
   result.json["tripwires"].push_back(tripwire.text());
@@ -29,7 +29,7 @@ bool Host::probe_is_due(int64_t steps) const {
                      [&](const Probe& probe) { return probe.is_due(steps); });
 }
 
-// While somebody holds the job, only what has just been asked for.
+// During a pause, only runs probes that have not run yet.
 std::optional<Host::Turn> Host::next_probe(const train::Boundary& boundary) {
   for (size_t i = 0; i < probes_.size();) {
     const Probe& probe = probes_[i];
@@ -38,13 +38,14 @@ std::optional<Host::Turn> Host::next_probe(const train::Boundary& boundary) {
     } else if (!probe.input().empty()) {
       return Turn{.kind = Kind::kCommand, .request = probe.request(), .probe = i};
     } else {
-      probed(i, {}, boundary);  // after which it is due no more, or gone
+      probed(i, {}, boundary);  // the probe is then no longer due, or removed
     }
   }
   return std::nullopt;
 }
 
-// Whether its request has no answer yet and gets none elsewhere.
+// Returns whether the turn's request still needs a reply: not if a probe's request was or will be
+// answered otherwise.
 bool Host::waits(const Turn& turn) const {
   if (!turn.probe) return true;
   const Probe& probe = probes_[*turn.probe];
@@ -59,7 +60,7 @@ void Host::start_watch(const Arguments& arguments, const control::Request& reque
   }
   for (const Probe& each : probes_) {
     if (each.is_watch() && each.request().client == request.client) {
-      throw Error(ErrorKind::kUsage, "another `watch` of yours is under way");
+      throw Error(ErrorKind::kUsage, "your other `watch` is still running");
     }
   }
   const auto who = server_->client(request.client);
@@ -75,8 +76,10 @@ Result Host::set_tripwire(const Arguments& arguments, const control::Request& re
     std::erase_if(probes_, is_mine);
   } else if (!arguments.words.empty()) {
     if (std::count_if(probes_.begin(), probes_.end(), is_mine) >= kMostTripwires) {
-      throw Error(ErrorKind::kUsage, cat("there are ", kMostTripwires, " tripwires of yours"),
-                  "`tripwire off` takes them away");
+      throw Error(
+          ErrorKind::kUsage,
+          cat("there are ", kMostTripwires, " tripwires of yours, the most that a user may have"),
+          "`tripwire off` removes them");
     }
     probes_.push_back(Probe::tripwire(arguments, request));
     later = true;
@@ -87,7 +90,7 @@ Result Host::set_tripwire(const Arguments& arguments, const control::Request& re
   for (const Probe& probe : probes_) {
     if (is_mine(probe)) list(probe, result);
   }
-  if (result.text.empty()) result.text = "there is no tripwire of yours\n";
+  if (result.text.empty()) result.text = "you have no tripwires\n";
   return result;
 }
 
@@ -104,7 +107,7 @@ void Host::end_watches_if(const std::function<bool(const Probe&)>& over) {
   });
 }
 
-// It is gone: its names match nothing, or it was interrupted.
+// The probe is already removed: its names match nothing, or it was interrupted.
 void Host::probe_failed(const Probe& probe, inspect::Outcome outcome) {
   if (!probe.begun()) {
     outcome.input = control::text_in(probe.request().body, "input");

@@ -15,7 +15,7 @@ namespace am::live {
 
 namespace {
 
-// A command that draws random numbers must not move those of training.
+// Restores the random generators, so that commands that draw random numbers do not affect training.
 class KeptGenerators {
  public:
   explicit KeptGenerators(c10::Device device) {
@@ -30,7 +30,7 @@ class KeptGenerators {
         const std::lock_guard lock(generator.mutex());
         generator.set_state(state);
       } catch (const std::exception&) {
-        // A state that was read a moment ago is one that can be set.
+        // Cannot fail: the state was read from this generator.
       }
     }
   }
@@ -74,7 +74,7 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
 void Sessions::release() {
   for (auto& [client, session] : sessions_)
     values::values_of(*session).reshard(session->matching("all"));
-  // Of those who have left, too: a step that finds old values gathered would compute with them.
+  // Also for sessions that have ended: a step would compute with outdated gathered values.
   for (parallel::ParamGroup* group : trainer_.model().groups()) group->reshard();
 }
 

@@ -1,5 +1,5 @@
-// The sessions of those who are attached, on one rank: each client has its own, with its own
-// settings, over the one model that trains.
+// The sessions of attached clients, on one rank: each client has a session and settings, all over
+// the one model that trains.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ class Sessions {
  public:
   Sessions(train::Trainer& trainer, std::string run);
 
-  // Collective: runs a client's command. What draws random numbers leaves the generators as they
-  // were. `interrupted` as SessionOptions'. Throws Error(kPeer) where a collective failed: then the
-  // job is lost.
+  // Collective: runs a client's command. Commands that draw random numbers leave the generators
+  // unchanged. `interrupted` is as in SessionOptions. Throws Error(kPeer) if a collective failed;
+  // the job cannot continue then.
   inspect::Outcome execute(uint64_t client, inspect::SessionOptions options,
                            const std::string& input, int64_t steps);
-  // What was unsharded is freed, because the next step changes it.
+  // Frees unsharded parameters, because the next step changes them.
   void release();
-  // Forgets those that are not among `clients`.
+  // Destroys the sessions of clients that are not among `clients`.
   void keep_only(const std::vector<uint64_t>& clients);
 
   train::Trainer& trainer() { return trainer_; }
-  // What a client is told first: title, parameters, modules.
+  // Returns the first message to a client: title, parameters, modules.
   Json facts(int64_t steps);
   std::string title(int64_t steps);
 
@@ -45,7 +45,7 @@ class Sessions {
   std::shared_ptr<std::optional<int64_t>> text_gradients_ =
       std::make_shared<std::optional<int64_t>>();  // values::LiveJob's
   std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;
-  std::unique_ptr<values::ParameterView> own_;  // for facts
+  std::unique_ptr<values::ParameterView> own_;  // for facts()
 };
 
 }  // namespace am::live

@@ -1,5 +1,7 @@
 #include "am/live/stack_probe.h"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -17,16 +19,17 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/tensor/side_stream.h"
 
 namespace am::live {
 
 namespace {
 
 constexpr int kMostFrames = 64;
-// The handler's own, and the kernel's return from it.
+// Frames of the handler itself, and of the kernel's return from it.
 constexpr int kOwnFrames = 2;
 
-// Below PIPE_BUF: written whole or not at all.
+// Smaller than PIPE_BUF, so that it is written atomically.
 struct Record {
   int64_t question = 0;
   int32_t count = 0;
@@ -34,7 +37,7 @@ struct Record {
 };
 static_assert(sizeof(Record) <= 4096);
 
-std::atomic<int> g_pipe{-1};  // for the handler, which nothing can be passed to
+std::atomic<int> g_pipe{-1};  // global, because a signal handler takes no arguments
 std::atomic<int64_t> g_question{0};
 
 int probe_signal() { return SIGRTMIN + 11; }
@@ -47,7 +50,7 @@ void write_stack(int) {
     record.question = g_question;
     record.count = ::backtrace(record.frames, kMostFrames);
     if (::write(fd, &record, sizeof record) < 0) {
-      // Nobody has read what was asked for before.
+      // The pipe is full: earlier answers were not read.
     }
   }
   errno = before;
@@ -71,14 +74,39 @@ std::string name_of_frame(void* address) {
   const std::unique_ptr<char, decltype(&std::free)> readable(
       abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
   std::string name = readable ? readable.get() : info.dli_sname;
-  constexpr size_t kLongest = 160;  // templates have names of pages
+  constexpr size_t kLongest = 160;  // names of templates can be very long
   if (name.size() > kLongest) name = cat(name.substr(0, kLongest), "...");
   return cat(name, "  (", file, ")");
 }
 
+// Unblocks the probe's signal. Returns the calling thread's signal mask from before.
+sigset_t let_probe_in() {
+  sigset_t one, before;
+  sigemptyset(&one);
+  sigaddset(&one, probe_signal());
+  ::pthread_sigmask(SIG_UNBLOCK, &one, &before);
+  return before;
+}
+
+// Returns autograd's thread for a device, which exists until the process ends. Runs a backward of
+// one scalar there, which prepares the thread for the signal.
+std::optional<pthread_t> prepare_device_thread(c10::Device device) {
+  if (!tensor::is_asynchronous(device)) return std::nullopt;
+  std::optional<pthread_t> found;
+  const at::AutoGradMode with_graph(true);
+  const at::Tensor one = at::ones({}, at::TensorOptions(device)).requires_grad_(true);
+  one.register_hook([&found](const at::Tensor&) {
+    thread_local const launch::AlternateStack stack;
+    let_probe_in();
+    found = ::pthread_self();
+  });
+  (one * 1.0).backward();
+  return found;
+}
+
 }  // namespace
 
-StackProbe::StackProbe() : thread_(::pthread_self()) {
+StackProbe::StackProbe(c10::Device device) : thread_(::pthread_self()) {
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
     throw Error(ErrorKind::kRuntime, cat("cannot make a pipe: ", std::strerror(errno)));
@@ -86,15 +114,13 @@ StackProbe::StackProbe() : thread_(::pthread_self()) {
   read_fd_ = fds[0];
   write_fd_ = fds[1];
   void* warm[1];
-  ::backtrace(warm, 1);  // loads libgcc, which a handler must not
+  ::backtrace(warm, 1);  // loads libgcc now, because a handler must not
   int nobody = -1;
   active_ = g_pipe.compare_exchange_strong(nobody, write_fd_);
   if (!active_) return;
   before_ = launch::set_signal_handler(probe_signal(), write_stack);
-  sigset_t one;
-  sigemptyset(&one);
-  sigaddset(&one, probe_signal());
-  ::pthread_sigmask(SIG_UNBLOCK, &one, &mask_before_);
+  mask_before_ = let_probe_in();
+  device_thread_ = prepare_device_thread(device);
 }
 
 StackProbe::~StackProbe() {
@@ -109,11 +135,19 @@ StackProbe::~StackProbe() {
 }
 
 std::vector<std::string> StackProbe::take(std::chrono::milliseconds patience) {
+  return take_of(thread_, patience);
+}
+
+std::vector<std::string> StackProbe::take_of_device(std::chrono::milliseconds patience) {
+  return device_thread_ ? take_of(*device_thread_, patience) : std::vector<std::string>();
+}
+
+std::vector<std::string> StackProbe::take_of(pthread_t thread, std::chrono::milliseconds patience) {
   const std::lock_guard lock(asking_);
   std::vector<std::string> names;
   if (!active_) return names;
   const int64_t question = ++g_question;
-  if (::pthread_kill(thread_, probe_signal()) != 0) return names;
+  if (::pthread_kill(thread, probe_signal()) != 0) return names;
   const auto end = std::chrono::steady_clock::now() + patience;
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -123,7 +157,7 @@ std::vector<std::string> StackProbe::take(std::chrono::milliseconds patience) {
     if (::poll(&wait, 1, static_cast<int>(left.count())) <= 0) continue;
     Record record;
     if (::read(read_fd_, &record, sizeof record) != sizeof record) continue;
-    if (record.question != question) continue;  // of one that came too late
+    if (record.question != question) continue;  // a late answer to an earlier question
     for (int i = kOwnFrames; i < record.count; ++i)
       names.push_back(name_of_frame(record.frames[i]));
     return names;

@@ -1,19 +1,24 @@
-// Where a thread is, written down by itself when another thread of the process asks: no debugger,
-// no rights, and it need not come back from what it does.
+// Stack traces of a thread, taken in the thread itself at the request of another one. Needs neither
+// a debugger nor privileges, and works while the thread is blocked.
 //
-//   StackProbe probe;                         // on the thread that is asked about
-//   probe.take(1s)                            // on another: "am::train::Step::backward(..) +0x1c"
+//   StackProbe probe(world.device());         // on the thread to be probed
+//   probe.take(1s);                           // on another: "am::train::Step::backward(..) +0x1c"
+//   probe.take_of_device(1s);                 // stack of a GPU's backward
 //
+// Backward of GPU tensors runs in a thread of autograd, while the thread that began it waits;
+// backward of CPU tensors runs in the calling thread.
 // A signal is directed at the thread; its handler calls backtrace() and writes the addresses to a
-// pipe. Names are found afterwards, by whoever asked. The handler runs on an alternate stack: see
-// Note [No handler on a computing thread] (launch/supervise/signal_thread.cpp).
+// pipe. The requesting thread looks up the names afterwards. The handler runs on an alternate
+// stack: see Note [No handler on a computing thread] (launch/supervise/signal_thread.cpp).
 #pragma once
 
+#include <c10/core/Device.h>
 #include <pthread.h>
 
 #include <chrono>
 #include <csignal>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,20 +28,26 @@ namespace am::live {
 
 class StackProbe {
  public:
-  // Of the calling thread. One at a time in a process: another one has nothing to say. Throws
-  // Error(kRuntime) without descriptors.
-  StackProbe();
+  // Probes the calling thread, and autograd's thread for the device if there is one. Only one probe
+  // of a process is active at a time; others return empty stacks. Throws Error(kRuntime) if no
+  // descriptor is free.
+  explicit StackProbe(c10::Device device = c10::Device(c10::kCPU));
   StackProbe(const StackProbe&) = delete;
   StackProbe& operator=(const StackProbe&) = delete;
-  // On the same thread.
+  // Must run on the constructing thread.
   ~StackProbe();
 
-  // Innermost first. Empty where the thread wrote nothing in time.
+  // Returns the thread's frames, innermost first; empty if it did not answer in time.
   std::vector<std::string> take(std::chrono::milliseconds patience);
+  // Returns the frames of autograd's thread for the device; empty if there is none.
+  std::vector<std::string> take_of_device(std::chrono::milliseconds patience);
 
  private:
+  std::vector<std::string> take_of(pthread_t thread, std::chrono::milliseconds patience);
+
   launch::AlternateStack stack_;
   pthread_t thread_;
+  std::optional<pthread_t> device_thread_;
   bool active_ = false;
   int read_fd_ = -1;
   int write_fd_ = -1;

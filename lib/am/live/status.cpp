@@ -1,16 +1,48 @@
 #include "am/live/status.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <string_view>
+#include <utility>
+
+#include "am/tensor/side_stream.h"
 
 namespace am::live {
 
-Status::Status() : phase_("starting") {}
+namespace {
+
+const char* phase_after(std::string_view over) {
+  if (over == "forward") return "backward";
+  if (over == "backward") return "optimizer";
+  return "forward";  // of the next step
+}
+
+}  // namespace
+
+Status::Status(c10::Device device) : device_(device) {}
 
 void Status::phase_over(const char* phase) {
-  const std::string_view over = phase;
-  if (over == "forward") set_phase("backward");
-  if (over == "backward") set_phase("optimizer");
-  if (over == "optimizer") set_phase("forward");  // of the next step
+  const char* next = phase_after(phase);
+  if (!tensor::is_asynchronous(device_)) return set_phase(next);
+  Border border{c10::Event(device_.type()), next};
+  border.event.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  const std::lock_guard lock(phase_mutex_);
+  borders_.push_back(std::move(border));
+}
+
+void Status::set_phase(const char* phase) {
+  const std::lock_guard lock(phase_mutex_);
+  borders_.clear();
+  phase_ = phase;
+}
+
+const char* Status::phase() const {
+  const std::lock_guard lock(phase_mutex_);
+  while (!borders_.empty() && borders_.front().event.query()) {
+    phase_ = borders_.front().next;
+    borders_.pop_front();
+  }
+  return phase_;
 }
 
 void Status::stepped(const observe::StepMetrics& metrics) {
@@ -37,11 +69,13 @@ Json Status::to_json() const {
                {"loss", nullptr},
                {"step_seconds", nullptr},
                {"tokens_per_second", nullptr},
+               {"goodput", nullptr},
                {"paused", nullptr}};
   if (last_) {
     json["loss"] = last_->loss;
     json["step_seconds"] = last_->step_seconds;
     json["tokens_per_second"] = last_->tokens_per_second;
+    if (last_->goodput) json["goodput"] = *last_->goodput;
   }
   if (!paused_.empty()) json["paused"] = paused_;
   return json;

@@ -1,8 +1,14 @@
-// What a job is doing, for whoever asks while it does it: written by the training thread, read by
-// others, behind a lock that neither holds for longer than a copy.
+// Current state of a job, written by the training thread and read by others. Its lock is held only
+// for copies.
+//
+// A GPU runs behind the host: a phase is over when the GPU has finished the work enqueued until
+// then, which an event in the compute stream shows.
 #pragma once
 
-#include <atomic>
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -14,23 +20,32 @@ namespace am::live {
 
 class Status {
  public:
-  Status();
+  // `device`: the compute device.
+  explicit Status(c10::Device device);
 
-  // As TrainerCallbacks say it.
+  // Called on the training thread, as by TrainerCallbacks.
   void phase_over(const char* phase);
   void stepped(const observe::StepMetrics& metrics);
-  // "between steps", "paused by .."; must be a literal.
-  void set_phase(const char* phase) { phase_.store(phase, std::memory_order_relaxed); }
+  // "between steps", "paused by ..": set when the device is idle; must be a literal.
+  void set_phase(const char* phase);
   void set_total(int64_t first_step, int64_t max_steps);
-  // Empty: it is not paused.
+  // Empty: the job is not paused.
   void set_paused(const std::string& by);
 
-  const char* phase() const { return phase_.load(std::memory_order_relaxed); }
-  // step, max_steps, phase, loss, step_seconds, paused.
+  const char* phase() const;
+  // step, max_steps, phase, loss, step_seconds, tokens_per_second, goodput, paused.
   Json to_json() const;
 
  private:
-  std::atomic<const char*> phase_;
+  struct Border {
+    c10::Event event;
+    const char* next;  // the phase after it
+  };
+
+  c10::Device device_;
+  mutable std::mutex phase_mutex_;
+  mutable const char* phase_ = "starting";
+  mutable std::deque<Border> borders_;  // not known to be passed by the device yet
   mutable std::mutex mutex_;
   std::optional<observe::StepMetrics> last_;
   int64_t first_step_ = 0;

@@ -1,4 +1,4 @@
-// What a job does when it is told to: pause, step, continue, break, save. On rank 0's training
+// Commands that control a job: pause, step, continue, break, save. They run on rank 0's training
 // thread, between two steps.
 #include <cmath>
 #include <cstdlib>
@@ -42,7 +42,7 @@ bool holds(const Condition& when, const observe::StepMetrics& metrics) {
 
 constexpr std::string_view kLearningRateKey = "optimizer.lr";
 
-// `set` of a plan's key rather than of the session's.
+// Returns whether `set` names a key of the plan rather than of the session.
 bool names_the_job(const std::string& input) {
   const std::vector<std::string> words = inspect::split_words(input);
   return words.size() > 1 && words[1] == kLearningRateKey;
@@ -53,7 +53,7 @@ double learning_rate_in(const Arguments& arguments) {
   char* end = nullptr;
   const double value = std::strtod(word.c_str(), &end);
   if (word.empty() || *end != '\0' || !std::isfinite(value) || value < 0.0) {
-    throw Error(ErrorKind::kUsage, cat("optimizer.lr `", word, "` is no learning rate"),
+    throw Error(ErrorKind::kUsage, cat("optimizer.lr `", word, "` is not a learning rate"),
                 "a number from 0: set optimizer.lr 3e-4");
   }
   return value;
@@ -63,7 +63,7 @@ double learning_rate_in(const Arguments& arguments) {
 
 void Host::begin_pause(uint64_t client, int64_t steps) {
   const auto who = server_->client(client);
-  if (!who) return;  // it left meanwhile
+  if (!who) return;  // it has disconnected meanwhile
   pause_.begin(client, describe(*who), Pause::Clock::now());
   alive_ = Pause::Clock::now().time_since_epoch().count();
   owner_ = client;
@@ -95,8 +95,8 @@ void Host::end_pause(const std::string& why, int64_t steps, bool asked) {
 
 void Host::require_mine(uint64_t client) const {
   if (!pause_.active() || pause_.owner() == client) return;
-  throw Error(ErrorKind::kUsage, cat("the job is held by ", pause_.who()),
-              "its pause ends when it leaves, or after five minutes without a command");
+  throw Error(ErrorKind::kUsage, cat("the job is paused by ", pause_.who()),
+              "the pause ends when its owner leaves, or after five minutes without a command");
 }
 
 std::set<std::pair<uint64_t, int64_t>> Host::take_cancelled() {
@@ -105,7 +105,7 @@ std::set<std::pair<uint64_t, int64_t>> Host::take_cancelled() {
   return std::exchange(cancelled_, {});
 }
 
-// What is due when a step has ended.
+// Handles events that are due at the end of a step.
 void Host::arrive(const train::Boundary& boundary) {
   const auto cancelled = take_cancelled();
   const auto is_cancelled = [&](const control::Request& request) {
@@ -128,14 +128,14 @@ void Host::arrive(const train::Boundary& boundary) {
   if (hit || reached || (stepping_ && is_cancelled(*stepping_))) answer_step(boundary);
 }
 
-// `step N`, if there is one, is over.
+// Replies to the pending `step N`, if any.
 void Host::answer_step(const train::Boundary& boundary) {
   pause_at_ = 0;
   if (!stepping_) return;
   const control::Request request = *std::exchange(stepping_, std::nullopt);
   if (!pause_.active()) begin_pause(request.client, boundary.steps);
   const auto told = [&](const Command&, const Arguments&) {
-    Result result = inspect::step_result(boundary.metrics, "; held again");
+    Result result = inspect::step_result(boundary.metrics, "; paused again");
     result.json["paused"] = true;
     return result;
   };
@@ -173,7 +173,7 @@ Result Host::set_break(const Arguments& arguments, uint64_t client) {
   result.json = {{"when", break_ ? Json(break_->when.text()) : Json(nullptr)}};
   result.text = break_
                     ? cat("the job is paused after the first step with ", break_->when.text(), "\n")
-                    : "no condition is waited for\n";
+                    : "no condition is set\n";
   return result;
 }
 
@@ -193,12 +193,12 @@ Result Host::perform(const Command& command, const Arguments& arguments,
   } else if (command.name == "break") {
     result = set_break(arguments, request.client);
   } else {
-    throw Error(ErrorKind::kInternal, cat("`", command.name, "` has nobody who answers it"));
+    throw Error(ErrorKind::kInternal, cat("`", command.name, "` has no implementation"));
   }
   return result;
 }
 
-// Nothing: it has been answered, or will be.
+// Returns nothing if the request was answered or will be answered later.
 std::optional<Host::Turn> Host::turn_of(const control::Request& request,
                                         const train::Boundary& boundary) {
   if (pause_.active() && pause_.owner() == request.client) pause_.used(Pause::Clock::now());

@@ -1,4 +1,4 @@
-// A visit between two steps: what every rank does, turn by turn, as rank 0 says.
+// A visit between two steps: the turns that every rank runs, as decided by rank 0.
 #include <ATen/ATen.h>
 
 #include <utility>
@@ -14,7 +14,7 @@ namespace am::live {
 
 namespace {
 
-// Commands of one visit to a job that is not paused: whoever asks without an end does not hold it.
+// Limit of commands in one visit to a job that is not paused, so that a busy client cannot hold it.
 constexpr int64_t kMostCommands = 32;
 
 }  // namespace
@@ -100,7 +100,7 @@ void Host::run_command(const Turn& turn, const train::Boundary& boundary) {
       sessions_->execute(command.at("client").get<uint64_t>(), std::move(options),
                          command.at("input").get<std::string>(), boundary.steps);
   running_client_ = 0;
-  // A rank that failed alone has answered nothing that could be trusted.
+  // If a single rank failed, the other ranks' answer is not valid.
   const auto errors =
       world_.group().all_gather_text(outcome.error ? cat(" ", outcome.error->message) : "");
   if (!first) return;

@@ -20,7 +20,7 @@ bool lies_inside(const Box& box, std::span<const int64_t> shape) {
   return true;
 }
 
-// The dim in which the boxes begin at most places.
+// Returns the dim along which the boxes have the most distinct offsets.
 size_t widest_dim(std::span<const Box* const> boxes, size_t dims) {
   size_t best = 0;
   size_t most = 0;
@@ -42,7 +42,7 @@ std::string box_text(const Box& box) {
   return cat(shape_text(box.shape), " at ", shape_text(box.offset));
 }
 
-// Two that overlap, by a sweep along one dim.
+// Describes two overlapping boxes, found by a sweep along one dim.
 std::optional<std::string> overlap(std::vector<const Box*>& boxes, size_t dim) {
   std::sort(boxes.begin(), boxes.end(),
             [&](const Box* a, const Box* b) { return a->offset[dim] < b->offset[dim]; });
@@ -79,7 +79,7 @@ std::optional<std::string> why_not_covered(std::span<const int64_t> shape,
     }
     if (box->numel() == 0) continue;
     filled.push_back(box);
-    // More than this is an overlap, which is found below.
+    // A sum above the volume means an overlap, which is detected below.
     if (__builtin_add_overflow(covered, box->numel(), &covered)) covered = volume;
   }
   if (filled.size() > 1) {

@@ -1,4 +1,4 @@
-// Whether boxes make up a tensor: stored shards are held against its shape before any is read.
+// Checks that boxes partition a tensor. Used on stored shards before any of them is read.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,10 @@
 
 namespace am::mesh {
 
-// Why the boxes are no partition of a tensor of this shape: one has other dims, leaves it, overlaps
-// another, or elements are missing. Nothing: each element is in one box. Empty boxes are passed
-// over. Takes n log n steps for boxes of one cut dim, n times a row of them for a grid.
+// Returns why the boxes do not partition a tensor of this shape: a box has another number of dims,
+// lies outside the tensor or overlaps another box, or elements are missing. Returns nothing if
+// every element is in exactly one box. Empty boxes are ignored. Costs O(n log n) for n boxes that
+// are cut along one dim, and O(n * boxes per row) for a grid.
 std::optional<std::string> why_not_covered(std::span<const int64_t> shape,
                                            std::span<const Box* const> boxes);
 

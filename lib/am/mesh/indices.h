@@ -1,4 +1,4 @@
-// Places of elements in a tensor: one row-major number, or an index a dim.
+// Conversion between row-major element numbers and multi-dimensional indices.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,10 @@
 
 namespace am::mesh {
 
-// The row-major number, in a tensor of this shape, of the element that is number `local` of a box.
+// Returns the row-major number, in a tensor of this shape, of element `local` of the box (itself
+// counted row-major within the box).
 int64_t flat_index(const Box& box, std::span<const int64_t> shape, int64_t local);
-// flat_index undone for the whole tensor.
+// Returns the multi-dimensional index of the element with this row-major number.
 std::vector<int64_t> coordinates_of(int64_t index, std::span<const int64_t> shape);
 
 }  // namespace am::mesh

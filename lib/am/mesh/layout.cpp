@@ -9,8 +9,7 @@
 namespace am::mesh {
 namespace {
 
-// The axes of a named group, outer first, as positions in kAxes. Expert groups are not of this
-// kind.
+// Axes of a named group. Expert groups are not listed: they are not made of axes.
 struct NamedAxes {
   std::string_view name;
   std::array<bool, 5> varies;  // parallel to kAxes: pp, dp_replicate, dp_shard, cp, tp
@@ -28,9 +27,10 @@ constexpr std::array<NamedAxes, 9> kNamedAxes = {{
     {"world", {true, true, true, true, true}},
 }};
 
-// What every group is: `size` ranks, found by mixed-radix arithmetic. Axis groups vary some of the
-// five axes. Expert groups see a stage's ranks as (ep_shard, ep), so they vary one digit of another
-// radix.
+// Returns the row of kNamedAxes, or null for an expert group or unknown name.
+//
+// Every group is found by mixed-radix arithmetic. Axis groups vary some of the five axes. Expert
+// groups view the ranks of a stage as (ep_shard, ep) and vary one of these two digits.
 const NamedAxes* find_axes(std::string_view name) {
   const auto found = std::find_if(kNamedAxes.begin(), kNamedAxes.end(),
                                   [&](const NamedAxes& axes) { return axes.name == name; });

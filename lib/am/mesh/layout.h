@@ -1,7 +1,7 @@
-// The mesh as arithmetic: sizes, coordinates, and which ranks form which group.
+// Mesh arithmetic: sizes, coordinates, and the ranks of each group.
 //
 // Axes from outer to inner, as in PyTorch's and NeMo AutoModel's five-axis mesh: pp, dp_replicate,
-// dp_shard, cp, tp; the rank is row-major in them, so tp is fastest.
+// dp_shard, cp, tp. Ranks are row-major in this order, so tp varies fastest.
 //
 //   MeshLayout mesh({.dp_shard = 2, .tp = 2});
 //   mesh.groups("tp");            // {{0, 1}, {2, 3}}
@@ -24,8 +24,8 @@ inline constexpr std::array<Axis, 5> kAxes = {Axis::kPp, Axis::kDpReplicate, Axi
 
 const char* to_string(Axis axis);
 
-// Numbers of ranks along each axis; all at least 1. `ep` re-uses the ranks of one pipeline stage
-// and is not an axis of its own: ep divides dp_replicate * dp_shard * cp * tp.
+// Number of ranks along each axis; all at least 1. `ep` reuses the ranks of one pipeline stage and
+// is not an axis: it must divide dp_replicate * dp_shard * cp * tp.
 struct MeshSizes {
   int64_t pp = 1;
   int64_t dp_replicate = 1;
@@ -40,8 +40,8 @@ struct MeshSizes {
   bool operator==(const MeshSizes&) const = default;
 };
 
-// The names that a group can be asked for by: the five axes, the flattened ones that users know
-// from AutoModel, the expert groups, and "world".
+// Names of groups: the five axes, the flattened axes that AutoModel users know, the expert groups,
+// and "world".
 //   dp = (dp_replicate, dp_shard)      data loading
 //   dp_shard_cp = (dp_shard, cp)       what FSDP shards over
 //   dp_cp = (dp_replicate, dp_shard, cp)   loss and gradient norm
@@ -52,23 +52,23 @@ inline constexpr std::array<std::string_view, 11> kGroupNames = {
 
 class MeshLayout {
  public:
-  // Throws Error(kPlan) when a size is below 1 or ep does not divide a stage's ranks.
+  // Throws Error(kPlan) if a size is below 1 or ep does not divide the ranks of a stage.
   explicit MeshLayout(const MeshSizes& sizes);
 
   const MeshSizes& sizes() const { return sizes_; }
   int64_t world_size() const { return sizes_.world_size(); }
 
-  // Indices of a rank along kAxes, outer first.
+  // Returns the rank's index along each of kAxes, outermost first.
   std::array<int64_t, 5> coordinate(int64_t rank) const;
   int64_t rank(const std::array<int64_t, 5>& coordinate) const;
 
-  // Number of ranks in a group of this name. Unknown names throw Error(kInternal).
+  // Number of ranks in each group with this name. Throws Error(kInternal) for an unknown name.
   int64_t group_size(std::string_view name) const;
-  // This rank's index within its group of this name, row-major over the group's axes.
+  // Returns the rank's index within its group, row-major over the group's axes.
   int64_t index(int64_t rank, std::string_view name) const;
-  // The ranks of this rank's group, in index order.
+  // Returns the ranks of the group that contains `rank`, in index order.
   std::vector<int64_t> group(int64_t rank, std::string_view name) const;
-  // All groups of this name, ordered by their first rank; a partition of the world.
+  // Returns all groups with this name, ordered by their first rank. They partition the world.
   std::vector<std::vector<int64_t>> groups(std::string_view name) const;
 
  private:

@@ -1,13 +1,13 @@
-// How context parallelism cuts the positions of a sequence over ranks, and which ranks' keys
-// queries then see. Planner and runtime call these same functions.
+// Sharding of a sequence's positions over context-parallel ranks, and the ranks whose keys each
+// rank's queries attend to. Planner and runtime call the same functions.
 //
 //   const SequenceCut cut = cut_sequence({.length = 30, .ranks = 4});   // 32 positions, 4 a chunk
 //   cut.parts(1);                // {4, 4} and {24, 4}: the second chunk and the last but one
 //   ring_steps(cut, 6);          // {0, 1, 3}: no query sees a key of the rank two before its own
 //
-// A causal mask gives late positions more work than early ones. Head-tail cuts into 2 * ranks
-// chunks, of which rank r has number r and number 2 * ranks - 1 - r: an early and a late one, so
-// that all ranks have the same work.
+// Under a causal mask late positions cost more than early ones. kHeadTail cuts the sequence into
+// 2 * ranks chunks and gives rank r chunk r and chunk 2 * ranks - 1 - r: an early and a late one,
+// so that all ranks have equal work.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,13 @@ enum class SequenceOrder : uint8_t { kHeadTail, kContiguous };
 
 struct SequenceCut {
   int64_t length = 0;  // positions of the sequence
-  int64_t padded = 0;  // with those behind them that stand for nothing, so that all parts are equal
+  int64_t padded = 0;  // `length` rounded up with padding at the end, so that all parts are equal
   int64_t ranks = 1;
   SequenceOrder order = SequenceOrder::kHeadTail;
 
-  // Positions of a rank.
+  // Positions per rank.
   int64_t local() const { return padded / ranks; }
-  // Those of the rank `index`, in the order in which it has them: each run is of consecutive
-  // positions.
+  // Returns the runs of consecutive positions that rank `index` holds, in its local order.
   std::vector<Extent> parts(int64_t index) const;
 
   bool operator==(const SequenceCut&) const = default;
@@ -38,17 +37,17 @@ struct CutRequest {
   int64_t length = 0;
   int64_t ranks = 1;
   SequenceOrder order = SequenceOrder::kHeadTail;
-  int64_t pieces = 1;  // into which each rank's part is cut again, as by sequence parallelism
+  int64_t pieces = 1;  // number of pieces each rank's part must divide into (sequence parallelism)
 };
-// On one rank nothing is padded.
+// Pads the sequence only if there is more than one rank.
 SequenceCut cut_sequence(const CutRequest& request);
 
-// Whether one of these queries sees one of these keys: position t sees s where s <= t and, under a
-// window (0: none), t - s < window.
+// Whether any of these queries attends to any of these keys: position t attends to s if s <= t and,
+// if window > 0, t - s < window.
 bool sees(const Extent& queries, const Extent& keys, int64_t window);
 
-// How many ranks back the keys are that queries see, ascending, 0 first: those of step i belong to
-// rank (r - i) mod ranks. The same on all ranks: a step that any of them needs.
+// Returns the ring steps that attention needs, ascending and starting with 0. In step i, rank r
+// reads the keys of rank (r - i) mod ranks. A step that any rank needs is returned for all.
 std::vector<int64_t> ring_steps(const SequenceCut& cut, int64_t window);
 
 }  // namespace am::mesh

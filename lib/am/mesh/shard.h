@@ -1,6 +1,6 @@
-// Placements and the one piece of arithmetic that cuts tensors: torch.chunk.
+// Placements, and the chunking (as by torch.chunk) by which every tensor is cut.
 //
-// Planner and runtime call these same functions, so a predicted shard is the shard.
+// Planner and runtime call the same functions, so predicted shards equal the real ones.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace am::mesh {
 
-// How a tensor lies along one mesh axis; the names of PyTorch's DTensor.
+// Placement of a tensor along one mesh axis, named as in PyTorch's DTensor.
 struct Placement {
   enum class Kind { kReplicate, kShard, kPartial };
   Kind kind = Kind::kReplicate;
-  int dim = 0;  // of kShard
+  int dim = 0;  // kShard only
 
   static Placement replicate() { return {}; }
   static Placement shard(int dim) { return {Kind::kShard, dim}; }
@@ -35,21 +35,21 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// Length of the full pieces when `size` is cut in `parts`: ceil(size / parts). FSDP pads every
-// piece to it.
+// Length of a full piece when `size` is cut into `parts`: ceil(size / parts). FSDP pads every piece
+// to this length.
 int64_t chunk_length(int64_t size, int64_t parts);
-// The piece of `index` in torch.chunk(size, parts): trailing pieces may be shorter or empty, and an
-// empty one has offset == size. 5 in 4: 2, 2, 1, 0.
+// Returns piece `index` of torch.chunk(size, parts). Trailing pieces may be shorter or empty; an
+// empty piece has offset == size. Example: 5 in 4 parts gives 2, 2, 1, 0.
 Extent chunk(int64_t size, int64_t parts, int64_t index);
 
-// A part of one dim that is cut by itself: one slice of a fused matrix, or all of the dim. So many
-// neighbouring ranks hold the same piece: key heads that are fewer than the ranks.
+// A part of one dim that is cut separately: one slice of a fused matrix, or the whole dim. Each
+// piece is held by `copies` neighbouring ranks (KV heads that are fewer than the ranks).
 struct DimSlice {
   Extent extent;
   int64_t copies = 1;
   bool operator==(const DimSlice&) const = default;
 };
-// The piece of the `index`th of `ranks`, which `copies` divides.
+// Returns the piece of rank `index` of `ranks`. `copies` must divide `ranks`.
 Extent piece_of(const DimSlice& slice, int64_t ranks, int64_t index);
 
 // A box in a tensor's global index space.
@@ -62,18 +62,18 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
-// The common part, or nothing when the boxes do not meet.
+// Returns the intersection, or nothing if the boxes are disjoint.
 std::optional<Box> intersect(const Box& a, const Box& b);
 
-// One cut: dim `dim` in `parts`, of which this is number `index`.
+// One cut: `dim` is cut into `parts`, and piece `index` is kept.
 struct Cut {
   int dim = 0;
   int64_t parts = 1;
   int64_t index = 0;
 };
 
-// What is left of `shape` after the cuts, each applied to the result of the one before: tensor
-// parallel first, FSDP after it, which is DTensor's (_StridedShard, Shard) order.
+// Returns the part of `shape` that remains after the cuts, each applied to the result of the
+// previous one: tensor parallel first, then FSDP, which is DTensor's (_StridedShard, Shard) order.
 Box cut_box(std::span<const int64_t> shape, std::span<const Cut> cuts);
 
 }  // namespace am::mesh

@@ -7,7 +7,7 @@
 namespace am::mesh {
 
 Json to_json(const MeshSizes& sizes);
-// The reverse. Throws Json::exception where one is missing or no number.
+// Inverse of to_json. Throws Json::exception if a size is missing or not a number.
 MeshSizes sizes_from_json(const Json& json);
 
 }  // namespace am::mesh

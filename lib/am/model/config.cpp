@@ -17,8 +17,8 @@
 namespace am::model {
 namespace {
 
-// Multimodal configs whose `text_config` is one of our families, and which one when it does not
-// say.
+// Multimodal configs whose `text_config` has a known family, and the family to assume if it has no
+// model_type.
 struct Wrapper {
   std::string_view model_type;
   std::string_view text_type;
@@ -46,7 +46,7 @@ std::string family_help(const std::string& model_type) {
                           : known_families();
 }
 
-// The family that the config is read as; null after an error.
+// Returns the family by which the config is read, or null after an error.
 const Family* read_family(ConfigReader& reader, std::string_view fallback, ModelConfig& config) {
   const std::string model_type(fallback);
   if (reader.raw("model_type").is_null() && fallback.empty()) {
@@ -79,8 +79,8 @@ const Family* read_family(ConfigReader& reader, std::string_view fallback, Model
   return &family_of(config);
 }
 
-// Of a model that is planned as Llama: a window over all layers, or over those that layer_types
-// names.
+// For a model planned as Llama: the window applies to all layers, or to those that layer_types
+// lists.
 void read_unknown_window(ConfigReader& reader, ModelConfig& config) {
   if (!reader.boolean("use_sliding_window").value_or(true)) return;
   read_window(reader, config, 0);
@@ -96,7 +96,7 @@ void read_model(ConfigReader& reader, std::string_view fallback, ModelConfig& co
   if (find_family(config.model_type) == nullptr) read_unknown_window(reader, config);
 }
 
-// The text part of a multimodal config. `tie_word_embeddings` may stand beside it.
+// Reads the text part of a multimodal config. `tie_word_embeddings` may be outside text_config.
 void read_text_part(ConfigReader& reader, const Wrapper& wrapper, ModelConfig& config) {
   if (!reader.raw("text_config").is_object()) {
     reader.error("model.type", "text_config",

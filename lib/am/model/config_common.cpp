@@ -8,8 +8,8 @@
 namespace am::model {
 namespace {
 
-// Limits far above any real model. With check_extent they keep every later product, byte counts of
-// all states included, inside 63 bits.
+// Limits far above any real model. Together with check_extent they keep all later products,
+// including byte counts of all states, within 63 bits.
 constexpr int64_t kMaxVocab = int64_t{1} << 26;
 constexpr int64_t kMaxHidden = int64_t{1} << 20;
 constexpr int64_t kMaxIntermediate = int64_t{1} << 22;
@@ -17,7 +17,7 @@ constexpr int64_t kMaxLayers = 10000;
 constexpr int64_t kMaxHeads = int64_t{1} << 16;
 constexpr int64_t kMaxHeadDim = int64_t{1} << 14;
 constexpr int64_t kMaxPositions = int64_t{1} << 40;
-// Learned positions are a table, so that their number is a size.
+// Learned positions are a table, so their number is limited like a size.
 constexpr int64_t kMaxLearnedPositions = int64_t{1} << 26;
 constexpr int64_t kMaxTensors = 500000;
 constexpr double kMaxParameters = 1e17;
@@ -25,8 +25,8 @@ constexpr double kMaxParameters = 1e17;
 void read_key_value_heads(ConfigReader& reader, const Family& family, ModelConfig& config) {
   const int64_t heads = config.num_attention_heads;
   const std::string_view key = family.keys.key_value_heads;
-  // null means "as many as query heads" to every class; only a missing key takes the class's
-  // default.
+  // Every class reads null as "equal to the number of query heads"; only a missing key means the
+  // class default.
   const bool missing = !reader.has(key);
   const int64_t fallback = missing ? family.defaults.key_value_heads.value_or(heads) : heads;
   config.num_key_value_heads = reader.integer(key, 1, kMaxHeads).value_or(fallback);
@@ -68,7 +68,8 @@ void read_head_dim(ConfigReader& reader, const Family& family, ModelConfig& conf
   }
 }
 
-// A negative one counts from the end, as for nn.Embedding; one that is no row pads nothing.
+// A negative id counts from the end, as in nn.Embedding. An id outside the vocabulary means no
+// padding.
 std::optional<int64_t> read_padding(ConfigReader& reader, const Family& family,
                                     int64_t vocab_size) {
   constexpr std::string_view kKey = "pad_token_id";
@@ -79,7 +80,8 @@ std::optional<int64_t> read_padding(ConfigReader& reader, const Family& family,
   return *id >= 0 && *id < vocab_size ? id : std::nullopt;
 }
 
-// The checkpoint's values: a hint for people. What is loaded says its own dtype.
+// Reads the dtype of the checkpoint's values, for display only; stored tensors have their own
+// dtype.
 void read_dtype(ConfigReader& reader, ModelConfig& config) {
   const std::string_view key = reader.raw("dtype").is_null() ? "torch_dtype" : "dtype";
   std::string dtype = reader.text(key).value_or("float32");
@@ -128,7 +130,8 @@ void read_common(ConfigReader& reader, const Family& family, ModelConfig& config
   config.tie_word_embeddings =
       reader.boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
   config.hidden_act = reader.text(keys.activation).value_or(std::string(defaults.hidden_act));
-  if (config.hidden_act == "swish") config.hidden_act = "silu";  // two names of one function
+  // Both names mean the same function.
+  if (config.hidden_act == "swish") config.hidden_act = "silu";
   config.bidirectional = reader.boolean("use_bidirectional_attention").value_or(false);
   for (const std::string_view key :
        {"attention_dropout", "attn_pdrop", "resid_pdrop", "embd_pdrop", "hidden_dropout"}) {
@@ -159,9 +162,10 @@ void check_extent(ConfigReader& reader, const ModelConfig& config) {
   }
   count(spec.after);
   if (tensors > kMaxTensors) {
-    reader.error("model.value", family.keys.layers,
-                 cat("the model has ", tensors, " tensors, experts counted one by one"),
-                 cat("at most ", kMaxTensors, " are planned: fewer layers or fewer experts"));
+    reader.error(
+        "model.value", family.keys.layers,
+        cat("the model has ", tensors, " tensors, experts counted one by one"),
+        cat("at most ", kMaxTensors, " can be planned: use fewer layers or fewer experts"));
   }
   if (parameters > kMaxParameters) {
     reader.error("model.value", family.keys.layers,

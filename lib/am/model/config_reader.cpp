@@ -32,7 +32,8 @@ std::string kind_name(const Json& value) {
   }
 }
 
-// The value as an int64, clamped when it does not fit: it is outside every range that we ask for.
+// Returns the value as an int64. Values that do not fit are clamped; they are outside every range
+// that callers pass.
 int64_t clamped_integer(const Json& value) {
   if (value.is_number_unsigned() &&
       value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {

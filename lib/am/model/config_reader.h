@@ -1,8 +1,7 @@
-// Typed access to the keys of a config.json: every wrong key becomes a diagnostic that points at
-// it.
+// Typed access to the keys of a config.json. Each wrong value adds a diagnostic that points at its
+// key.
 //
-// A key that is absent or null gives nothing, so that the caller states its default beside the
-// read:
+// Reads of an absent or null key return nothing, so the caller states the default at the call:
 //
 //   config.rms_norm_eps = reader.number("rms_norm_eps", 0.0, 1.0).value_or(1e-6);
 #pragma once
@@ -19,25 +18,27 @@ namespace am::model {
 
 class ConfigReader {
  public:
-  // All arguments must outlive the reader. `json` is an object, `text` its bytes, `file` its name.
+  // All arguments must outlive the reader. `json` must be an object; `text` is its source, `file`
+  // the source's name.
   ConfigReader(const Json& json, const std::string& text, const std::string& file,
                Diagnostics& found);
 
-  // Each adds "model.type" for a value of another kind, "model.value" for one outside [low, high].
+  // Each returns the value, or adds "model.type" for a value of another type, "model.value" for one
+  // outside [low, high].
   std::optional<int64_t> integer(std::string_view key, int64_t low, int64_t high);
   std::optional<double> number(std::string_view key, double low, double high);
   std::optional<bool> boolean(std::string_view key);
   std::optional<std::string> text(std::string_view key);
-  // As integer(), but absence is an error too ("model.key"); then 0, which is legal for no size.
+  // As integer(), but an absent key is an error too ("model.key"). Returns 0 after an error; 0 is
+  // not a legal size.
   int64_t required_integer(std::string_view key, int64_t low, int64_t high);
 
-  // Whether the key is there at all; null counts.
+  // Whether the key is present, even if null.
   bool has(std::string_view key) const { return json_.contains(std::string(key)); }
-  // The value, or null when it is absent.
+  // Returns the value, or a JSON null if the key is absent.
   const Json& raw(std::string_view key) const;
-  // All keys, with their values.
   auto items() const { return json_.items(); }
-  // A reader of a nested object whose diagnostics point at `key` and name "key.inner".
+  // Returns a reader of a nested object, whose diagnostics point at `key` and name "key.inner".
   ConfigReader nested(std::string_view key) const;
 
   Span span(std::string_view key) const;
@@ -55,7 +56,7 @@ class ConfigReader {
   const std::string& text_;
   const std::string& file_;
   Diagnostics& found_;
-  std::string parent_;  // the key of the object that this reader is in; empty at the top
+  std::string parent_;  // key of the object that this reader reads; empty at the top level
 };
 
 }  // namespace am::model

@@ -1,9 +1,10 @@
-// What one model family adds to the common decoder: reading its config and naming its
-// parameters.
+// A model family: how its config is read and which modules its layers have, in addition to what all
+// decoders share.
 //
 // A family is one file in families/: a `Family` value whose layers are composed of the blocks of
-// families/blocks.h. To add one, write the file and list it in families/registry.cpp. All else
-// (the inventory, cuts, operations, memory) follows from its LayerSpecs.
+// families/blocks.h. To add one, write the file, declare the value in families/families.h, list it
+// in families/registry.cpp, and once its layers run, in layout/runs.cpp. Everything else (the
+// inventory, cuts, operations, memory) is derived from its LayerSpecs.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@
 
 namespace am::model {
 
-// The keys under which a config.json says what every decoder has.
+// Names of the config.json keys that every decoder has.
 struct ConfigKeys {
   std::string_view hidden_size = "hidden_size";
   std::string_view intermediate_size = "intermediate_size";
@@ -33,19 +34,21 @@ struct ConfigKeys {
   std::string_view activation = "hidden_act";
 };
 
-// What a config that leaves a key out means: the defaults of transformers' configuration class.
+// Values of keys that a config leaves out: the defaults of transformers' configuration class.
 struct ConfigDefaults {
   int64_t max_position_embeddings = 2048;
-  std::optional<int64_t> key_value_heads = {};  // nothing: as many as query heads
-  std::optional<int64_t> head_dim = {};         // nothing: hidden_size / num_attention_heads
+  std::optional<int64_t> key_value_heads = {};  // absent: equal to the number of query heads
+  std::optional<int64_t> head_dim = {};         // absent: hidden_size / num_attention_heads
   double norm_eps = 1e-6;
   double rope_theta = 10000.0;
   bool tie_word_embeddings = false;
   std::string_view hidden_act = "silu";
   std::optional<int64_t> pad_token_id = {};
-  int64_t intermediate_ratio = 0;  // of hidden_size, where the key may be absent; 0: it may not
-  // The five sizes have no default in a config of their own (some 7B model is never meant). The
-  // text part of a multimodal config leaves them out when they are the class's: 0 where unknown.
+  // Default intermediate_size as a multiple of hidden_size. 0: the key is required.
+  int64_t intermediate_ratio = 0;
+  // Class defaults of the five sizes; 0: unknown. Used only for the text part of a multimodal
+  // config, which may leave them out. Other configs must state them: the defaults of a class (some
+  // 7B model) are rarely intended.
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -55,29 +58,29 @@ struct ConfigDefaults {
 
 struct Family {
   std::string_view model_type;
-  std::string_view description;  // one line for the docs
-  // The class of a decoder layer in transformers: "transformers.models.llama.modeling_llama.L...".
+  std::string_view description;  // one line for the documentation
+  // Class of a decoder layer in transformers: "transformers.models.llama.modeling_llama.L...".
   std::string_view layer_class;
   ConfigKeys keys = {};
   ConfigDefaults defaults = {};
-  bool rotary = true;  // heads are rotated, so that their width is even
-  // A part of a head turns by partial_rotary_factor; other classes have the key and pass over it.
+  bool rotary = true;  // uses RoPE, so head_dim must be even
+  // Whether partial_rotary_factor applies. Other classes accept the key and ignore it.
   bool rotates_part = false;
   NormKind norm = NormKind::kRms;
-  bool scales_embedding = false;  // by the root of hidden_size
-  bool pads_embedding = true;     // the class gives nn.Embedding its pad_token_id
+  bool scales_embedding = false;  // embeddings are multiplied by sqrt(hidden_size)
+  bool pads_embedding = true;     // the class passes pad_token_id to nn.Embedding
   ModuleNames names = {};
-  // Fills what is this family's own (biases, norms, windows, experts) after the common keys.
+  // Reads the family's additional keys (biases, norms, windows, experts) after the common ones.
   void (*read_config)(ConfigReader& reader, ModelConfig& config) = nullptr;
-  // What one decoder layer, in [0, num_hidden_layers), is made of.
+  // Returns the description of one decoder layer in [0, num_hidden_layers).
   LayerSpec (*describe_layer)(const ModelConfig& config, int64_t layer) = nullptr;
 };
 
 std::span<const Family* const> families();
 const Family* find_family(std::string_view model_type);
-// "llama", "mistral", ... in the registry's order.
+// Model types in the registry's order: "llama", "mistral", ...
 std::vector<std::string> family_names();
-// The config's family: that of its model_type, or Llama's, whose shape an unknown one is read as.
+// Returns the family of the config's model_type, or Llama's for an unknown model_type.
 const Family& family_of(const ModelConfig& config);
 
 }  // namespace am::model

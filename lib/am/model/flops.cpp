@@ -5,8 +5,7 @@
 namespace am::model {
 namespace {
 
-// Of the layers: weights that a token is multiplied with, and the sum over layers of
-// (n d) * min(window, s).
+// Sums over the layers: weights that a token is multiplied with, and (n d) * min(window, s).
 struct LayerSums {
   double weights = 0.0;
   double attention = 0.0;
@@ -14,7 +13,7 @@ struct LayerSums {
 
 enum class Windows { kCounted, kIgnored };
 
-// (n d) * min(window, s) of a layer.
+// Returns (n d) * min(window, s) of a layer.
 double attended(const AttentionSpec& attention, int64_t seq_len, Windows windows) {
   const int64_t reach = windows == Windows::kCounted ? attention.window.value_or(seq_len) : seq_len;
   const double width = static_cast<double>(attention.heads) *
@@ -49,7 +48,7 @@ int64_t active_parameters(const ModelConfig& config, const Inventory& inventory)
   for (const ParameterSpec& parameter : inventory.parameters) {
     if (parameter.module_kind == ModuleKind::kExpert) routed += numel(parameter.shape);
   }
-  // All experts are alike, so that the division leaves nothing.
+  // All experts have equal sizes, so the division is exact.
   return total -
          routed / config.moe->experts * (config.moe->experts - config.moe->experts_per_token);
 }

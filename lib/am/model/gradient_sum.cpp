@@ -13,7 +13,7 @@ bool is_cut(const ModuleSpec& module, bool bias, TpStyle style) {
       return true;
     case TpStyle::kRowwise:
     case TpStyle::kRowwiseRep:
-      // A row-wise bias is added once, after the sum over tp: every rank has all of it.
+      // A row-wise bias is added once, after the sum over tp, so every rank holds all of it.
       return !bias || module.kind == ModuleKind::kEmbedding;
     case TpStyle::kSequenceParallel:
     case TpStyle::kReplicatedWithGradAllreduce:
@@ -26,7 +26,7 @@ bool is_on_heads(const ModuleSpec& module) {
   return module.from == Space::kHeads || module.from == Space::kKeyHeads;
 }
 
-// Left out by a planted mistake.
+// Whether an injected fault omits this module's sum.
 bool is_forgotten(const ModuleSpec& module) {
   if (module.role == Role::kRouter) return fault::is_planted(fault::Fault::kEpRouterSum);
   if (module.kind != ModuleKind::kNorm) return false;
@@ -44,8 +44,8 @@ bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
   if (is_forgotten(module)) return false;
   if (use.style == TpStyle::kSequenceParallel) return true;
   if (use.style == TpStyle::kReplicatedWithGradAllreduce) return true;
-  // Projections gather the tokens before they are split into heads. A head vector is cut as the
-  // heads are, so that its piece is nobody else's.
+  // Projections gather the tokens before they split them into heads, so a head vector sees all
+  // tokens. It is sharded with the heads, so each piece belongs to one rank.
   if (module.kind == ModuleKind::kHeadVector) return false;
   const bool routes = module.role == Role::kRouter || module.kind == ModuleKind::kExpert;
   if (routes && use.deals_tokens) return true;

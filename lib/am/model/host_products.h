@@ -1,17 +1,18 @@
-// What the host's kernels do that shows in memory: facts that the kernels keep to and the memory
-// model counts by.
+// Properties of the CPU matmul kernels that affect memory. The kernels implement them, and the
+// memory model counts by them.
 #pragma once
 
 #include <cstdint>
 
 namespace am::model {
 
-// Elements of a transposed matrix that a float32 product on the host copies at a time
+// Elements of a transposed matrix that a float32 matmul on the CPU copies at a time
 // (nn/fused/product.cpp).
 inline constexpr int64_t kMostTransposed = 1 << 19;
 
-// Whether they copy it at all: where this processor's float32 products are oneDNN's, which read a
-// dense left side (AVX-512, and not Intel's, for which ATen's MKL has kernels that read any).
+// Whether the CPU matmul makes that copy: true if float32 matmuls use oneDNN, which requires a
+// dense left operand. That is the case with AVX-512 on processors not made by Intel; on Intel's,
+// ATen's MKL has kernels for any layout.
 bool products_are_onednns();
 
 }  // namespace am::model

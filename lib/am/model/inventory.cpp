@@ -10,7 +10,7 @@
 namespace am::model {
 namespace {
 
-// A description's modules one after the other, as parameters.
+// Appends the modules of a description as parameters.
 class Flattening {
  public:
   explicit Flattening(std::vector<ParameterSpec>& out) : out_(out) {}
@@ -24,7 +24,7 @@ class Flattening {
         add(modules[i++], std::nullopt);
         continue;
       }
-      // An expert has all of its matrices before the next expert has its own.
+      // Ordered by expert: all matrices of one expert before those of the next.
       for (int64_t expert = 0; expert < modules[i].copies; ++expert) {
         for (size_t each = i; each < end; ++each) add(modules[each], expert);
       }
@@ -37,7 +37,7 @@ class Flattening {
     return module.kind == ModuleKind::kExpert && !module.stacked;
   }
 
-  // Behind the last of the modules from `first` on that each expert has one of.
+  // Returns the end of the run of unstacked expert modules that starts at `first`.
   static size_t end_of_experts(const std::vector<ModuleSpec>& modules, size_t first) {
     size_t end = first;
     while (end < modules.size() && is_one_by_one(modules[end])) ++end;
@@ -67,7 +67,7 @@ class Flattening {
     if (module.adapter) add_adapter(module, name);
   }
 
-  // As PEFT begins: what B adds is nothing at first.
+  // Initialised as by PEFT: B is zero, so the adapter adds nothing at first.
   void add_adapter(const ModuleSpec& module, const std::string& name) {
     const int64_t rank = module.adapter->rank;
     push(module, cat(name, "lora_A.weight"), {rank, module.in}, Init::kFanIn);
@@ -90,7 +90,7 @@ class Flattening {
   int layer_ = -1;
 };
 
-// The digits after ".experts." in a name; empty where there are none.
+// Returns the digits after ".experts." in a name; empty if there are none.
 std::string_view expert_number(std::string_view name) {
   constexpr std::string_view kExperts = ".experts.";
   const size_t experts = name.find(kExperts);
@@ -101,7 +101,7 @@ std::string_view expert_number(std::string_view name) {
   return name.substr(first, last - first);
 }
 
-// `takes(layer)`: whether the layer's modules are parameters of the inventory.
+// `takes(layer)`: whether the layer's modules become parameters of the inventory.
 template <typename Takes>
 Inventory flatten(DecoderSpec described, const Takes& takes) {
   Inventory inventory;
@@ -213,7 +213,7 @@ std::vector<Unit> shard_units(const Inventory& inventory) {
       layers[layer].parameters.push_back(index);
     } else if (parameter.module_kind == ModuleKind::kEmbedding ||
                (parameter.role == Role::kHead && inventory.tied_lm_head)) {
-      // The bias of a tied head is gathered with the weight that it is used with.
+      // The bias of a tied head is gathered with the weight that the head uses.
       embedding.parameters.push_back(index);
     } else if (parameter.role == Role::kHead) {
       head.parameters.push_back(index);

@@ -1,9 +1,9 @@
-// The classes that transformers gives decoder layers: what a list of FSDP units names.
+// transformers' class names of decoder layers, as used in lists of FSDP units.
 //
 //   is_layer_class(qwen3, "Qwen3DecoderLayer");                                           // true
 //   find_layer_class("transformers.models.llama.modeling_llama.LlamaDecoderLayer");       // llama
 //
-// A class is named by its full path or by its last part; no two families share either.
+// A class may be given by its full path or by its last component; both are unique to a family.
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@
 
 namespace am::model {
 
-// "LlamaDecoderLayer"
+// Last component of a class path: "LlamaDecoderLayer".
 std::string_view bare_class_name(std::string_view path);
-// The family whose decoder layers have this class; null when none has.
+// Returns the family whose decoder layers have this class, or null.
 const Family* find_layer_class(std::string_view name);
-// Whether the decoder layers of this model have this class.
+// Whether the model's decoder layers have this class.
 bool is_layer_class(const ModelConfig& config, std::string_view name);
-// All families' classes, by their full paths.
+// Full class paths of all families.
 std::vector<std::string> layer_class_names();
 
 }  // namespace am::model

@@ -46,7 +46,7 @@ FeedForwardProfile feed_forward_profile(const LayerSpec& layer) {
   }
   if (!layer.router.has_value()) return feed_forward;
   feed_forward.experts = layer.router->experts;
-  feed_forward.experts_per_token = layer.router->taken;
+  feed_forward.experts_per_token = layer.router->top_k;
   feed_forward.shared_gate = layer.has(Role::kSharedWeigher);
   return feed_forward;
 }

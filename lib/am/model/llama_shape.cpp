@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kSizes = {
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"};
 
-// What Llama's reader reads besides, and judges by itself.
+// Further keys that Llama's reader reads and checks.
 constexpr std::array<std::string_view, 22> kRead = {"model_type",
                                                     "num_key_value_heads",
                                                     "head_dim",
@@ -37,8 +37,8 @@ constexpr std::array<std::string_view, 22> kRead = {"model_type",
                                                     "rope_type",
                                                     "original_max_position_embeddings"};
 
-// Shapes, and the work of a step, do not depend on these: how the file was written, how text is
-// generated from the model, constants that values are multiplied with, limits on logits.
+// Keys that affect neither shapes nor the FLOPs of a step: file metadata, text generation, constant
+// factors, limits on logits.
 constexpr std::array<std::string_view, 78> kNoShape = {
     "architectures", "auto_map", "transformers_version", "name_or_path", "tokenizer_class",
     "prefix", "use_cache", "pretraining_tp", "quantization_config", "gradient_checkpointing",
@@ -60,7 +60,7 @@ constexpr std::array<std::string_view, 78> kNoShape = {
     "max_window_layers", "max_sequence_length", "model_max_length", "seq_length", "bos_token",
     "eos_token", "pad_token", "unk_token", "mask_token"};
 
-// With this value a key leaves the layer as Llama's is.
+// A key that, with this value, leaves the layer unchanged from Llama's.
 struct Neutral {
   std::string_view key;
   bool value;
@@ -81,9 +81,9 @@ constexpr std::array<Neutral, 15> kNeutral = {{{"use_bias", false},
                                                {"parallel_attn", false},
                                                {"use_parallel_residual", false}}};
 
-// Causal models of transformers whose layers are not Llama's and whose keys do not show it: further
-// norms (glm4, olmo3, exaone4, hunyuan_v1_dense), norms without weights (olmo), LayerNorm (orion),
-// biases and fused projections that no key switches (glm, chatglm, baichuan, internlm2).
+// Causal models of transformers whose layers differ from Llama's without a key that shows it:
+// further norms (glm4, olmo3, exaone4, hunyuan_v1_dense), norms without weights (olmo), LayerNorm
+// (orion), biases and fused projections that no key enables (glm, chatglm, baichuan, internlm2).
 constexpr std::array<std::string_view, 10> kSilentlyOther = {
     "glm",     "glm4",     "olmo",     "olmo3", "exaone4", "orion", "hunyuan_v1_dense",
     "chatglm", "baichuan", "internlm2"};
@@ -101,7 +101,7 @@ bool is_token_or_dropout(std::string_view key) {
   return false;
 }
 
-// null and [] switch nothing on.
+// null and [] enable nothing.
 bool says_nothing(const Json& value) {
   return value.is_null() || (value.is_array() && value.empty());
 }
@@ -125,10 +125,11 @@ std::vector<std::string> foreign_keys(const ConfigReader& reader) {
   return keys;
 }
 
-// A layer of another kind ("conv", "linear_attention"); empty: none.
+// Returns an entry of layer_types that is not attention ("conv", "linear_attention"), or an empty
+// string.
 std::string other_layer_type(const ConfigReader& reader) {
   const Json& types = reader.raw("layer_types");
-  if (!types.is_array()) return {};  // its reader says what is wrong
+  if (!types.is_array()) return {};  // reported by its reader
   for (const Json& type : types) {
     if (type != "full_attention" && type != "sliding_attention") return type.dump();
   }
@@ -150,7 +151,7 @@ std::string why_not_llama(const ConfigReader& reader) {
     if (reader.raw(key).is_null()) missing.emplace_back(key);
   }
   if (!missing.empty()) return cat("it has no ", join(missing, ", "));
-  if (reader.raw("is_encoder_decoder") == true) return "it is an encoder and a decoder";
+  if (reader.raw("is_encoder_decoder") == true) return "it is an encoder-decoder model";
   const std::vector<std::string> foreign = foreign_keys(reader);
   if (!foreign.empty()) {
     return cat(

@@ -1,11 +1,11 @@
-// Whether a config of an unknown model_type may be planned as a Llama decoder.
+// Decides whether a config of an unknown model_type may be planned as a Llama decoder.
 //
-// Note [Unknown model types]: many models take over Llama's config and layers under a name of their
-// own. Many others take over its config and change the layers, and add keys that say so; a few
-// change them and say nothing. Counting those as Llama gave totals that were wrong by up to a
-// factor of six. So a config is of Llama's shape only when each of its keys is understood or known
-// not to change a shape, and its model_type is not one of those that say nothing.
-// scripts/fixtures/check_unknown_families.py holds this to every causal model of transformers.
+// Note [Unknown model types]: many models reuse Llama's config and layers under another name. Many
+// others reuse its config but change the layers, and add keys that show it; a few change the layers
+// without any such key. Counting these as Llama gave totals that were wrong by up to a factor of
+// six. Therefore a config is of Llama's shape only if each of its keys is understood or known not
+// to affect a shape, and its model_type is not one of those without such keys.
+// scripts/fixtures/check_unknown_families.py checks this for every causal model of transformers.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace am::model {
 
-// Why the config is none, by the names of its keys; empty: it is one.
+// Returns why the config is not of Llama's shape, naming its keys; empty if it is.
 std::string why_not_llama(const ConfigReader& reader);
 
 }  // namespace am::model

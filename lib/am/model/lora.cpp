@@ -59,7 +59,8 @@ class Adapting {
       if (is_target(module, module.name)) module.adapter = adapter_;
     }
     const std::vector<LayerSpec> before = std::exchange(spec_.kinds, {});
-    std::map<std::pair<int, std::vector<bool>>, int> kind_of;  // and of each module: a target
+    // Key: old kind, and which modules are targets.
+    std::map<std::pair<int, std::vector<bool>>, int> kind_of;
     for (size_t i = 0; i < spec_.kind_of_layer.size(); ++i) {
       int& kind = spec_.kind_of_layer[i];
       const LayerSpec& like = before[static_cast<size_t>(kind)];

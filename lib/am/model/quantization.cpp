@@ -6,7 +6,7 @@ namespace am::model {
 
 namespace {
 
-// transformers' key, and compressed-tensors' older one.
+// Keys of transformers, and of older compressed-tensors files.
 constexpr std::array<const char*, 2> kKeys = {"quantization_config", "compression_config"};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Whether a config.json describes quantised weights, which hold codes and scales instead of
-// numbers.
+// Detects configs of quantised weights, which are stored as codes and scales instead of plain
+// values.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace am::model {
 
-// The quant_method of a config's quantization_config ("unknown" where it names none); empty where
-// there is no such key, or the text is no JSON.
+// Returns the quant_method of the config's quantization_config ("unknown" if it names none), or an
+// empty string if there is no such key or the text is not JSON.
 std::string quantization_of(const std::string& config_text);
 
-// Takes the keys out that say so.
+// Removes the quantisation keys from the config.
 void remove_quantization(Json& config);
 
 }  // namespace am::model

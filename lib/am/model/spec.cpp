@@ -81,7 +81,7 @@ double matmul_parameters(const LayerSpec& layer) {
   double weights = 0.0;
   for (const ModuleSpec& module : layer.modules) {
     const bool taken = module.kind == ModuleKind::kExpert;
-    weights += matrix_numel(module) * (taken ? static_cast<double>(layer.router->taken) : 1.0);
+    weights += matrix_numel(module) * (taken ? static_cast<double>(layer.router->top_k) : 1.0);
   }
   return weights;
 }

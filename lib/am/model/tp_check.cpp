@@ -20,7 +20,7 @@ std::string style_text(const TpModule& module) {
   return module.style.has_value() ? cat("\"", to_string(*module.style), "\"") : "no style";
 }
 
-// Collects diagnostics so that eighty layers with one mistake give one line.
+// Collects diagnostics and drops repetitions, so that a mistake in eighty layers is one line.
 class Reporter {
  public:
   Reporter(const TpPlan& plan, const Span& where, Diagnostics& found)
@@ -45,7 +45,7 @@ class Reporter {
   std::set<std::string> seen_;
 };
 
-// Whether its slices are cut each by itself: those that a rank has a part of.
+// Whether the module is a fused matrix whose slices are cut separately: qkv or gate and up.
 bool is_packed(const TpModule& module) {
   return !module.spec->slices.empty() &&
          (module.role() == Role::kQkv || module.role() == Role::kGateUp);
@@ -112,8 +112,9 @@ void check_style(const TpModule& module, Reporter& report) {
   }
 }
 
-// What feeds a module: what meets in attention or in the gate before it. Nothing: it takes the
-// hidden state, or nobody has it cut.
+// Returns the roles whose outputs the module reads: queries, keys and values for the attention
+// output, gate and up for down. Empty for modules that read the hidden state or an input that is
+// never sharded.
 std::initializer_list<Role> feeders_of(Role role) {
   static constexpr std::initializer_list<Role> kAttention = {
       Role::kQuery, Role::kKey, Role::kValue, Role::kQueryUp, Role::kKeyValueUp, Role::kQkv};
@@ -131,7 +132,7 @@ std::initializer_list<Role> feeders_of(Role role) {
   }
 }
 
-// Whether attention's output or the dense feed-forward's last matrix takes what the module gives.
+// Whether the attention output or the dense down projection reads this role's output.
 bool feeds(Role role) {
   for (const Role consumer : {Role::kAttentionOut, Role::kDown}) {
     const auto feeders = feeders_of(consumer);
@@ -140,8 +141,8 @@ bool feeds(Role role) {
   return false;
 }
 
-// Producers whose outputs meet (queries, keys, values; gate and up) must all be cut or all be
-// whole, and the consumer must take what they give.
+// Checks that the producers of one module (queries, keys, values; gate and up) are all cut or all
+// replicated, and that the consumer's style fits their outputs.
 void check_pair(const std::vector<const TpModule*>& producers, const TpModule& last,
                 Reporter& report) {
   const TpModule& first = *producers.front();
@@ -212,7 +213,8 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
   const char* needed = nullptr;
   if (hidden_norm && module.style != TpStyle::kSequenceParallel) needed = "sequence_parallel";
   if (consumes && !sums) needed = "rowwise";
-  // Attention needs the whole sequence, and what sums needs all of its input for the same tokens.
+  // Attention needs the whole sequence, and a row-wise matrix needs all slices of its input for the
+  // same tokens.
   if (feeds(module.role()) && !gathers) {
     needed = is_packed(module) ? "packed_colwise" : "colwise";
   }
@@ -267,7 +269,7 @@ TpModules::TpModules(const Inventory& inventory) : spec_(inventory.spec) {
     }
     modules_.back().parameters.push_back(static_cast<int>(i));
   }
-  // A tied head has a name that rules may match, and nothing of its own.
+  // A tied head has a name that rules may match, but no parameters.
   const ModuleSpec* head = spec_.find(Role::kHead);
   if (head->tensors() == 0) add(head->name, head, -1);
 }
@@ -296,7 +298,7 @@ bool TpModules::heads_are_cut(const TpModule& module) const {
 
 void check_tp_modules(const TpPlan& plan, const TpModules& modules, const Span& where,
                       Diagnostics& found) {
-  // A plan without rules is no tensor parallelism: everything is replicated, and nothing can clash.
+  // A plan without rules replicates everything, so there is nothing to check.
   if (plan.rules.empty()) return;
   Reporter report(plan, where, found);
   for (const TpModule& module : modules.all()) {

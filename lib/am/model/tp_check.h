@@ -1,5 +1,5 @@
-// What a tensor-parallel plan must not say: styles that do not fit their module, and modules whose
-// styles do not work together. Used by resolve_tp_plan.
+// Checks of a tensor-parallel plan: styles that do not fit their module, and modules whose styles
+// are incompatible. Used by resolve_tp_plan.
 #pragma once
 
 #include <map>
@@ -18,19 +18,20 @@ struct TpModule {
   const ModuleSpec* spec = nullptr;
   int layer = -1;
   std::vector<int> parameters;   // indices into Inventory::parameters; none for a tied head
-  std::optional<TpStyle> style;  // of the last rule that matched
-  int rule = -1;                 // that rule's index in the plan
+  std::optional<TpStyle> style;  // from the last rule that matched
+  int rule = -1;                 // index of that rule in the plan
 
   Role role() const { return spec->role; }
   ModuleKind kind() const { return spec->kind; }
-  // q_norm and k_norm: they act on heads, of which a rank has only some when the projection is cut.
+  // q_norm and k_norm: norms over heads, of which a rank has only some if the projection is cut.
   bool is_head_norm() const;
   bool has_cut_output() const {
     return style == TpStyle::kColwise || style == TpStyle::kPackedColwise;
   }
 };
 
-// The modules of a model, each expert's own one by one. The inventory must outlive them.
+// All modules of a model, with each expert listed separately. The inventory must outlive the
+// object.
 class TpModules {
  public:
   explicit TpModules(const Inventory& inventory);
@@ -39,15 +40,17 @@ class TpModules {
 
   std::vector<TpModule>& all() { return modules_; }
   const std::vector<TpModule>& all() const { return modules_; }
-  // In a layer, or outside of them (-1); of the experts' the first; null: there is none.
+  // Returns the module with this role in a layer, or outside the layers (-1). For expert roles
+  // returns the first expert's. Null if there is none.
   const TpModule* find(int layer, Role role) const;
-  // Of the module's layer.
+  // Attention of the module's layer.
   const AttentionSpec& attention_of(const TpModule& module) const {
     return spec_.layer(module.layer).attention;
   }
-  // What gives the heads that a norm over heads, or a head vector, acts on; null: no module alone.
+  // Returns the projection that produces the heads on which a head norm or head vector acts. Null
+  // if these heads come from a fused matrix, or for other modules.
   const TpModule* projection_of(const TpModule& module) const;
-  // Whether those heads are this rank's own.
+  // Whether those heads are sharded over tp.
   bool heads_are_cut(const TpModule& module) const;
 
  private:
@@ -56,7 +59,7 @@ class TpModules {
   std::map<std::pair<int, Role>, size_t> by_role_;
 };
 
-// Adds "tp.style" and "tp.pair". Layers that break a rule in the same way are reported once.
+// Adds "tp.style" and "tp.pair". A mistake that repeats over layers is reported once.
 void check_tp_modules(const TpPlan& plan, const TpModules& modules, const Span& where,
                       Diagnostics& found);
 

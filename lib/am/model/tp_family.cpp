@@ -1,12 +1,12 @@
-// The tensor-parallel plan that follows from a description: a style for each role.
+// Derives a tensor-parallel plan from a description: one style per role.
 //
-// The rules follow NeMo AutoModel's tables: the embedding cut over the vocabulary, queries, keys,
-// values, gate and up column-wise, what follows them row-wise, the head over the vocabulary with
-// its output left cut. With sequence parallelism the norms work on sequence shards. What ours
-// mends: the gradients of norms over query and key heads are summed over tp; fused matrices are cut
-// slice by slice, and latent attention behind its narrow vectors, where AutoModel's tables leave
-// attention whole. Experts and routers stay whole, and each rank has its part of the tokens there:
-// expert parallelism cuts them.
+// The rules follow NeMo AutoModel's tables: the embedding is cut over the vocabulary; queries,
+// keys, values, gate and up are column-wise, the modules after them row-wise; the head is cut over
+// the vocabulary and its output stays sharded. With sequence parallelism the norms run on sequence
+// shards. Differences from AutoModel: gradients of norms over query and key heads are summed over
+// tp; fused matrices are cut slice by slice; latent attention is cut after its low-rank vectors,
+// where AutoModel's tables replicate attention. Experts and routers are replicated over tp, and
+// each rank processes its part of the tokens there; expert parallelism shards them.
 #include <algorithm>
 #include <array>
 
@@ -19,7 +19,7 @@ namespace {
 
 using Style = std::optional<TpStyle>;
 
-// Plans are written in this order.
+// Order of the rules in a written plan.
 constexpr std::array<Role, 25> kOrder = {Role::kEmbedding,
                                          Role::kQuery,
                                          Role::kKey,
@@ -51,12 +51,13 @@ Style attention_style(const LayerSpec& layer, Role role) {
     case Role::kAttentionOut:
       return TpStyle::kRowwise;
     case Role::kQkv:
-      // A key head with its query heads lies together, or all queries before all keys.
+      // kByKeyHead stores each key head with its query heads; otherwise all queries precede all
+      // keys.
       return layer.attention.fused == AttentionSpec::Fused::kByKeyHead ? TpStyle::kColwise
                                                                        : TpStyle::kPackedColwise;
     case Role::kQueryNorm:
     case Role::kKeyNorm:
-      // One with a weight for each head is cut as they are.
+      // A norm with a weight per head is cut with the heads.
       return layer.attention.norms_span_heads ? Style() : TpStyle::kReplicatedWithGradAllreduce;
     default:
       return TpStyle::kColwise;
@@ -104,7 +105,7 @@ Style outer_style(const ModuleSpec& module, bool sequence_parallel) {
     case Role::kFinalNorm:
       return sequence_parallel ? Style(TpStyle::kSequenceParallel) : std::nullopt;
     case Role::kHead:
-      // A tied head has no weight of its own: it is cut as the embedding is.
+      // A tied head has no weight; it is cut with the embedding.
       return module.tensors() > 0 ? Style(TpStyle::kColwise) : std::nullopt;
     default:
       return std::nullopt;

@@ -1,4 +1,4 @@
-// What a plan means for a model's parameters.
+// Applies a plan to a model's parameters.
 #include "am/model/tp_plan.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace am::model {
 namespace {
 
-// Component by component.
+// Matches component by component.
 bool matches(std::string_view pattern, std::string_view module) {
   for (;;) {
     const size_t of_pattern = pattern.find('.');
@@ -29,8 +29,8 @@ bool matches_any(std::string_view pattern, const std::vector<TpModule>& modules)
                      [&](const TpModule& module) { return matches(pattern, module.name); });
 }
 
-// Why a pattern may have matched nothing: a parameter instead of its module, or no "model." before
-// it.
+// Returns a hint why a pattern matched nothing: it names a parameter instead of its module, or
+// lacks "model.".
 std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& modules) {
   for (const std::string_view leaf : {".weight", ".bias"}) {
     if (!ends_with(pattern, leaf)) continue;
@@ -41,14 +41,14 @@ std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& 
   }
   const std::string prefixed = cat("model.", pattern);
   if (matches_any(prefixed, modules)) return cat("did you mean \"", prefixed, "\"?");
-  // Layers look alike, so one candidate stands for all of them.
+  // Layers have equal names, so layer 0 represents all of them.
   std::vector<std::string> candidates;
   for (const TpModule& module : modules) {
     if (module.layer <= 0) candidates.push_back(any_layer_name(module.name, module.layer));
   }
   const auto near = nearest(pattern, candidates);
   if (near.has_value()) return cat("did you mean \"", *near, "\"?");
-  return "`*` stands for one component: \"model.layers.*.mlp.up_proj\"";
+  return "`*` matches one component: \"model.layers.*.mlp.up_proj\"";
 }
 
 void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span& where,
@@ -70,7 +70,7 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
   }
 }
 
-// As W is: A's columns are its columns, B's rows its rows.
+// A is sharded like the columns of W, B like its rows.
 std::optional<int> adapter_shard_dim(const TpModule& module, AdapterPart part) {
   const TpStyle style = *module.style;
   const bool rows = style == TpStyle::kColwise || style == TpStyle::kPackedColwise ||
@@ -91,7 +91,7 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
     case TpStyle::kRowwise:
     case TpStyle::kRowwiseRep:
       if (module.kind() == ModuleKind::kEmbedding) return 0;
-      // A row-wise bias is added once, after the sum over tp: every rank keeps all of it.
+      // A row-wise bias is added once, after the sum over tp, so every rank holds all of it.
       if (parameter.bias || parameter.shape.size() != 2) return std::nullopt;
       return parameter.transposed ? 0 : 1;
     case TpStyle::kSequenceParallel:
@@ -101,8 +101,9 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
   return std::nullopt;
 }
 
-// Of the heads that a projection, a slice, or a norm's weight holds those that are handed out whole
-// and may be shared; a query head is always one rank's.
+// Number of KV heads in a projection, slice or norm weight of this role; these heads are
+// distributed whole and may be held by several ranks. Returns 0 for other roles: a query head
+// belongs to one rank.
 int64_t shared_heads(Role role, const AttentionSpec& attention) {
   const bool of_keys = role == Role::kKey || role == Role::kValue || role == Role::kKeyNorm;
   return of_keys && !attention.latent ? attention.key_heads : 0;
@@ -123,13 +124,13 @@ std::vector<TpSlice> slices_of(const TpModule& module, const AttentionSpec& atte
   return slices;
 }
 
-// How the plan cuts one parameter of a module.
+// Returns how the plan cuts one parameter of a module.
 TpParameter cut_of(const TpModule& module, const TpModules& modules, const TpUse& use,
                    const ParameterSpec& parameter) {
   TpParameter out;
   out.style = module.style;
   out.shard_dim = shard_dim(module, parameter);
-  // What has a value for each head is cut as the heads are.
+  // Parameters with a value per head are cut with the heads.
   const bool of_heads = module.kind() == ModuleKind::kHeadVector || use.spans_heads;
   if (of_heads && use.heads_are_cut) out.shard_dim = 0;
   out.grad_sum_over_tp = parameter.adapter == AdapterPart::kNone

@@ -1,4 +1,4 @@
-// The styles' names: PyTorch's and Hugging Face's, old and new.
+// Style names of PyTorch and Hugging Face, old and new.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -14,7 +14,7 @@ struct StyleName {
   TpStyle style;
 };
 
-// The first name of each style is the one that we print.
+// The first name of each style is the printed one.
 constexpr std::array<StyleName, 10> kStyleNames = {{
     {"colwise", TpStyle::kColwise},
     {"rowwise", TpStyle::kRowwise},
@@ -28,7 +28,7 @@ constexpr std::array<StyleName, 10> kStyleNames = {{
     {"embedding_rowwise", TpStyle::kRowwiseRep},
 }};
 
-// Hugging Face's styles for fused projections and for experts.
+// Styles of Hugging Face for fused projections and experts, not supported here.
 constexpr std::array<std::string_view, 13> kForeignStyles = {
     "packed_rowwise", "local_packed_rowwise",
     "local_colwise",  "local_rowwise",

@@ -1,4 +1,4 @@
-// Where the dropout of a decoder's adapters is: PEFT's, of what A reads, in training alone.
+// Dropout of LoRA adapters, as in PEFT: applied to the input of A, in training only.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace am::nn {
 
-// The batch that is in training.
+// Identifies the batch in training: masks are a function of these fields.
 struct DropoutPass {
   uint64_t seed = 0;
   uint64_t step = 0;
   fused::DropoutRows rows = {};
 };
 
-// What is in force on this thread; absent: nothing is dropped. Segments that are checkpointed put
-// theirs in force again when they run again.
+// Returns the pass that is active on this thread; empty: nothing is dropped. A checkpointed segment
+// restores the pass of its forward when it is recomputed.
 std::optional<DropoutPass> current_dropout();
 
-// Puts a pass (or none) in force on this thread, and what was there before when it ends.
+// Makes a pass (or none) active on this thread; restores the previous one on destruction.
 class DropoutScope {
  public:
   explicit DropoutScope(const std::optional<DropoutPass>& pass);
@@ -33,10 +33,10 @@ class DropoutScope {
 
 struct AdapterDropout {
   double p = 0.0;
-  uint64_t module = 0;       // hash of its name
-  int64_t first_column = 0;  // of a piece of A's columns
+  uint64_t module = 0;       // hash of the module's name
+  int64_t first_column = 0;  // where A holds a slice of its columns: the first of them
 
-  // Of the batch in training.
+  // Returns the dropout of the batch in training; empty outside of training.
   std::optional<fused::Dropout> here() const;
 };
 

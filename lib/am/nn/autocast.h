@@ -1,11 +1,11 @@
 // PyTorch's autocast from C++: operators choose their dtype while a scope lasts.
 //
-// As under torch.autocast, matrix products and attention run in the autocast dtype, and what loses
-// too much there (norms, softmax) stays as it is. Weights that are cast are not cached: a step uses
-// each once, and a cached copy would outlive the parameter that FSDP frees.
+// As under torch.autocast, matrix products and attention run in the autocast dtype, and operators
+// that would lose too much precision (norms, softmax) keep theirs. Cast weights are not cached: a
+// step uses each once, and a cached copy would outlive the parameter that FSDP frees.
 //
 //   const AutocastScope scope({at::kCPU, at::kBFloat16});
-//   at::linear(x, w);  // bfloat16, whatever x and w are
+//   at::linear(x, w);  // runs in bfloat16, whatever the dtypes of x and w
 #pragma once
 
 #include <c10/core/DeviceType.h>
@@ -16,15 +16,15 @@
 namespace am::nn {
 
 struct Autocast {
-  // The meta device has none, and takes the host's (tensor/meta_operators.h).
+  // The meta device has no autocast of its own and uses the host's (tensor/meta_operators.h).
   c10::DeviceType device = c10::DeviceType::CPU;
   std::optional<at::ScalarType> dtype;  // absent: off
 };
 
-// What holds on this thread for a kind of device.
+// Returns the autocast state of this thread for a device type.
 Autocast current_autocast(c10::DeviceType device);
 
-// Sets autocast on this thread, and what was there before when it ends.
+// Sets autocast on this thread; restores the previous state on destruction.
 class AutocastScope {
  public:
   explicit AutocastScope(const Autocast& autocast);

@@ -25,7 +25,7 @@ class LayerBuilder {
       : layer_(layer), prefix_(prefix), parameters_(parameters) {}
 
   Linear linear(Role role) const { return build_linear(module(role), prefix_, parameters_); }
-  // Of the roles those that the layer has.
+  // Linears of those roles that the layer has.
   Projections projections(std::initializer_list<Role> roles) const {
     Projections all;
     for (const Role role : roles) {
@@ -44,7 +44,7 @@ class LayerBuilder {
     heads.interleaved = attention.interleaved;
     return heads;
   }
-  // A parameter that is its module's own leaf; null where the layer has none.
+  // A parameter with its own leaf name in a module; null if the layer has none.
   ParameterPtr vector(Role role) const {
     const model::ModuleSpec* found = layer_.find(role);
     if (found == nullptr) return nullptr;
@@ -72,7 +72,7 @@ class LayerBuilder {
     if (layer_.has(Role::kSharedWeigher)) all.shared_weigher = linear(Role::kSharedWeigher);
     return all;
   }
-  // The identity where the layer has none.
+  // The identity if the layer has no such norm.
   Norm norm(Role role) const {
     return layer_.has(role) ? build_norm(module(role), prefix_, parameters_) : Norm();
   }

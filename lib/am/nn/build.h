@@ -1,4 +1,4 @@
-// From a model's description to layers: each module is found by its role, whatever its name.
+// Builds layers from a model's description. Modules are found by role, not by name.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@ namespace am::nn {
 
 using ParametersByName = std::map<std::string, ParameterPtr, std::less<>>;
 
-// `prefix` stands before a layer's names: "model.layers.3."; outside of the layers it is empty.
-// Each throws an internal error where a parameter is not there.
+// `prefix` precedes a layer's parameter names ("model.layers.3."); it is empty outside of layers.
+// These functions throw an internal error if a parameter is missing.
 Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
                     const ParametersByName& parameters);
 Norm build_norm(const model::ModuleSpec& module, const std::string& prefix,
                 const ParametersByName& parameters);
-// A layer of a runnable family (runnable.h).
+// Builds a layer of a family that can run (layout/runs.h).
 DecoderLayer build_layer(const model::LayerSpec& layer, const std::string& prefix,
                          const ParametersByName& parameters);
 

@@ -23,7 +23,7 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-// The segment in the graph: one gradient in for each output, one out for each input.
+// Autograd node of the segment: takes one gradient per output, returns one per input.
 class Replay : public torch::autograd::Node {
  public:
   Replay(Segment segment, const Tensors& inputs)
@@ -38,7 +38,7 @@ class Replay : public torch::autograd::Node {
     const at::NoGradGuard no_grad;
     products_.record();
     Tensors outputs = segment_(inputs, products_);
-    // Tensors of their own, also where the segment returns an input.
+    // Separate tensors, even where the segment returns an input.
     for (at::Tensor& output : outputs) output = output.variable_data();
     return outputs;
   }
@@ -78,7 +78,7 @@ class Replay : public torch::autograd::Node {
   }
 
   Segment segment_;
-  Products products_;
+  RecomputeTape products_;
   Autocast autocast_;
   WeightPassPtr weight_pass_;
   std::optional<DropoutPass> dropout_;
@@ -87,15 +87,15 @@ class Replay : public torch::autograd::Node {
 
 }  // namespace
 
-Tensors Products::next(size_t count) {
+Tensors RecomputeTape::next(size_t count) {
   AM_ASSERT(turn_ + count <= values_.size(), "a segment asks for the same both times");
   const auto first = values_.begin() + static_cast<std::ptrdiff_t>(turn_);
   turn_ += count;
   return {first, first + static_cast<std::ptrdiff_t>(count)};
 }
 
-Tensors Products::multiply(const Linear& linear, const at::Tensor& x,
-                           const std::vector<Again>& again) {
+Tensors RecomputeTape::multiply(const Linear& linear, const at::Tensor& x,
+                                const std::vector<Recompute>& again) {
   AM_ASSERT(again.size() == linear.outputs(), "each output of a product is kept, or is not");
   if (run_ == Run::kSecond) {
     const Tensors known = next(again.size());
@@ -108,13 +108,13 @@ Tensors Products::multiply(const Linear& linear, const at::Tensor& x,
   for (size_t i = 0; i < outputs.size(); ++i) {
     const at::Tensor& y = outputs[i];
     switch (again[i]) {
-      case Again::kMultiplied:
+      case Recompute::kRecompute:
         values_.emplace_back();
         break;
-      case Again::kKept:
+      case Recompute::kSave:
         values_.push_back(y);
         break;
-      case Again::kReturned:
+      case Recompute::kOutputOnly:
         values_.push_back(at::zeros({}, y.options()).expand(y.sizes()));
         break;
     }
@@ -122,7 +122,7 @@ Tensors Products::multiply(const Linear& linear, const at::Tensor& x,
   return outputs;
 }
 
-Tensors Products::chosen(size_t count, const std::function<Tensors()>& choose) {
+Tensors RecomputeTape::chosen(size_t count, const std::function<Tensors()>& choose) {
   if (run_ == Run::kSecond) return next(count);
   Tensors made = choose();
   AM_ASSERT(made.size() == count, "a choice of so many tensors");
@@ -130,9 +130,9 @@ Tensors Products::chosen(size_t count, const std::function<Tensors()>& choose) {
   return made;
 }
 
-void Products::record() { run_ = Run::kFirst; }
+void RecomputeTape::record() { run_ = Run::kFirst; }
 
-void Products::replay() {
+void RecomputeTape::replay() {
   run_ = Run::kSecond;
   turn_ = 0;
 }
@@ -142,7 +142,7 @@ Tensors checkpoint(Segment segment, const Tensors& inputs, bool trains) {
       trains || std::any_of(inputs.begin(), inputs.end(),
                             [](const at::Tensor& input) { return input.requires_grad(); });
   if (!at::GradMode::is_enabled() || !needed) {
-    Products products;
+    RecomputeTape products;
     return segment(inputs, products);
   }
   const std::shared_ptr<Replay> node(new Replay(std::move(segment), inputs),

@@ -1,23 +1,23 @@
 // Activation checkpointing: a segment of the model keeps its inputs instead of what autograd would
-// save, and computes itself again when its backward begins.
+// save, and is recomputed when its backward begins.
 //
-//   // down(silu(gate(x)) * up(x)): keeps x and gate's output; only `up` is multiplied again.
+//   // down(silu(gate(x)) * up(x)): keeps x and gate's output; recomputes only `up`.
 //   const Tensors y = checkpoint(
-//       [&](const Tensors& in, Products& products) -> Tensors {
-//         const at::Tensor gate = products.multiply(gate_proj, in[0], Again::kKept);
+//       [&](const Tensors& in, RecomputeTape& products) -> Tensors {
+//         const at::Tensor gate = products.multiply(gate_proj, in[0], Recompute::kSave);
 //         const at::Tensor wide = at::silu(gate) * up_proj.product(in[0]);
-//         return {products.multiply(down_proj, wide, Again::kReturned)};
+//         return {products.multiply(down_proj, wide, Recompute::kOutputOnly)};
 //       },
-//       {x});
+//       {x}, /*trains=*/true);
 //
-// The segment runs without a graph in forward. Its node in the graph runs it again with one, under
-// the autocast state and the weight pass (weight_pass.h) of its forward, and sends the gradients
-// through: parameters get theirs in their usual place before the node's own gradients leave it, so
-// hooks around a segment (UnitHooks) see the order that they would see without it. Gradients are
-// the same to the bit.
+// The forward runs the segment without a graph. In backward, the segment's autograd node runs it
+// again with a graph, under the autocast state, weight pass (weight_pass.h) and dropout of its
+// forward, and backpropagates through it. Parameters receive their gradients before the node's own
+// gradients leave it, so hooks around a segment (UnitHooks) fire in the same order as without
+// checkpointing. Gradients are bitwise equal to those without checkpointing.
 //
-// No layer has a generator whose state would be kept here too: what adapters drop is a function of
-// where an element is (adapter_dropout.h).
+// No random generator state is saved: adapter dropout is a function of an element's position
+// (adapter_dropout.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,53 +32,56 @@ namespace am::nn {
 
 using Tensors = std::vector<at::Tensor>;
 
-// What the second run of a segment does about an output of a matrix product.
-enum class Again : uint8_t {
-  kMultiplied,  // multiplies it again
-  kKept,        // has its value, which is kept until backward
-  // The segment returns it and does not look at it: backward needs no value of it, so nothing is
-  // kept. In the second run it has its shape and dtype alone.
-  kReturned,
+// How the recomputation of a segment obtains an output of a matrix product.
+enum class Recompute : uint8_t {
+  kRecompute,  // computes it again
+  kSave,       // reuses its value, which is kept until backward
+  // Output only: the segment returns it without reading its value, so nothing is kept. The
+  // recomputation sees a tensor of its shape and dtype.
+  kOutputOnly,
 };
 
-// The matrix products of a segment. Each call means the same product in both runs, by its turn.
-// Values are those of Linear::products. Outside of a segment it multiplies, and no more.
-class Products {
+// Runs and records the matrix products of a segment. The n-th call in the recomputation replays the
+// n-th product of the first run. Values are those of Linear::products. Outside of a segment the
+// products are computed and nothing is recorded.
+class RecomputeTape {
  public:
-  // `again`: one for each output of the linear.
-  Tensors multiply(const Linear& linear, const at::Tensor& x, const std::vector<Again>& again);
-  at::Tensor multiply(const Linear& linear, const at::Tensor& x, Again again) {
+  // `again` has one entry per output of the linear.
+  Tensors multiply(const Linear& linear, const at::Tensor& x, const std::vector<Recompute>& again);
+  at::Tensor multiply(const Linear& linear, const at::Tensor& x, Recompute again) {
     return multiply(linear, x, std::vector{again}).front();
   }
 
-  // The `count` tensors of a choice, such as the experts of tokens: kept, and not chosen again.
+  // Returns the `count` tensors of a discrete choice, such as the experts of tokens. They are kept,
+  // and the recomputation reuses them instead of calling `choose`.
   std::vector<at::Tensor> chosen(size_t count,
                                  const std::function<std::vector<at::Tensor>()>& choose);
 
-  // The second run: what the segment returns is not looked at.
+  // True in the recomputation, where the values of kOutputOnly outputs are not read.
   bool again() const { return run_ == Run::kSecond; }
   bool in_segment() const { return run_ != Run::kAlone; }
-  // Begins a segment's first run, and its second, in which products have the values that are known.
+  // Start a segment's first run, and its recomputation, which reuses the recorded values.
   void record();
   void replay();
 
  private:
   enum class Run : uint8_t { kAlone, kFirst, kSecond };
 
-  // Values of the first run, in their turn.
+  // Returns the next `count` recorded values.
   Tensors next(size_t count);
 
   Run run_ = Run::kAlone;
   size_t turn_ = 0;
-  Tensors values_;  // of each output; undefined: it is multiplied again
+  Tensors values_;  // one per output; undefined: recomputed
 };
 
-// What it reads besides its inputs (layers, a rotation) must outlive backward.
-using Segment = std::function<Tensors(const Tensors& inputs, Products& products)>;
+// Objects that a segment reads besides its inputs (layers, rotations) must outlive backward.
+using Segment = std::function<Tensors(const Tensors& inputs, RecomputeTape& products)>;
 
-// The segment's outputs. An input may be returned as it is; then its other gradients join in the
-// order in which autograd would add them. Without grad mode, or where no input needs a gradient and
-// nothing inside `trains`, the segment simply runs.
+// Returns the segment's outputs. A segment may return an input unchanged; the input's other
+// gradients are then added in autograd's usual order. Runs the segment without checkpointing if
+// grad mode is off, or if no input requires a gradient and `trains` (the segment has trainable
+// parameters) is false.
 Tensors checkpoint(Segment segment, const Tensors& inputs, bool trains);
 
 }  // namespace am::nn

@@ -10,31 +10,32 @@
 #include "am/base/fault.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
+#include "am/layout/runs.h"
 #include "am/model/rope_config.h"
 #include "am/nn/autocast.h"
 #include "am/nn/build.h"
 #include "am/nn/fused/device.h"
 #include "am/nn/fused/look_up.h"
 #include "am/nn/fused/softcap.h"
-#include "am/nn/token_check.h"
-#include "am/planner/runs.h"
 #include "am/tensor/memory_meter.h"
+#include "am/tensor/token_check.h"
 
 namespace am::nn {
 
 namespace {
 
-// 0 to length - 1. arange would make an empty tensor and let it grow, which on the meta device
-// nobody is told of.
+// Returns 0 to length - 1. at::arange would resize an empty tensor, an allocation that is not
+// recorded on the meta device.
 at::Tensor positions_up_to(int64_t length, const at::TensorOptions& options) {
   at::Tensor positions = at::empty({length}, options);
   return at::arange_out(positions, length);
 }
 
-// The tools refuse such a config with its place; this is for who builds a model from a program.
+// am-plan and am-run reject such a config with its location; this check serves programs that build
+// a model directly.
 const model::ModelConfig& checked(const model::ModelConfig& config) {
   Diagnostics found;
-  planner::check_runnable(config, found);
+  layout::check_runnable(config, found);
   if (found.ok()) return config;
   throw Error(ErrorKind::kPlan, found.items().front().message, found.items().front().help);
 }
@@ -42,10 +43,10 @@ const model::ModelConfig& checked(const model::ModelConfig& config) {
 }  // namespace
 
 Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inventory)
-    : Decoder(config, inventory, planner::StageRange::whole(config.num_hidden_layers)) {}
+    : Decoder(config, inventory, layout::StageRange::whole(config.num_hidden_layers)) {}
 
 Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inventory,
-                 const planner::StageRange& range)
+                 const layout::StageRange& range)
     : config_(checked(config)),
       range_(range),
       embedding_scale_(inventory.spec.embedding_scale),
@@ -82,7 +83,7 @@ void Decoder::bind(const model::Inventory& inventory) {
     for (Linear* each : layer.linears()) linears_[each->name] = each;
   }
   if (range_.head) bind_head(inventory);
-  bind_units(planner::stage_units(inventory), spec.tied);
+  bind_units(layout::stage_units(inventory), spec.tied);
 }
 
 void Decoder::bind_head(const model::Inventory& inventory) {
@@ -192,7 +193,7 @@ void Decoder::place_documents(const at::Tensor& positions_BT, const at::Tensor& 
   if (!positions_BT.defined() || ignores_packing_ || positions_BT.size(1) == 1) return;
   const at::Tensor later_BT = positions_BT.narrow(1, 1, positions_BT.size(1) - 1);
   if (!later_BT.eq(0).any().item<bool>()) return;
-  // Each position behind the sequence is a document of its own.
+  // Each padding position behind the sequence is its own document.
   const at::Tensor all_BT = part_.padded(positions_BT, 0);
   unrotated_.document_BT = fused::uploaded(documents(all_BT), like.device());
   if (!fused::on_gpu(like)) return;
@@ -244,11 +245,11 @@ const Rotation& Decoder::rotation_of(size_t layer) const {
   return rope < 0 ? unrotated_ : ropes_[static_cast<size_t>(rope)].placed;
 }
 
-planner::SavedSet Decoder::kept_by(size_t i) const {
+layout::SavedSet Decoder::kept_by(size_t i) const {
   const int64_t layer = range_.first + static_cast<int64_t>(i);
   const bool checkpointed = (layer + 1) % checkpointing_every_ == 0;
-  return planner::kept_under(checkpointed ? checkpointing_ : config::ActivationCheckpointing::kOff,
-                             layers_[i].residual);
+  return layout::kept_under(checkpointed ? checkpointing_ : config::ActivationCheckpointing::kOff,
+                            layers_[i].residual);
 }
 
 at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const {
@@ -260,14 +261,14 @@ at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_
            fused::look_up(positions_->value, apply_transform(piece_of_positions_, positions));
   }
   if (embedding_scale_ == 1.0) return x_BTD;
-  // The factor is a value of the computation's dtype, as in Hugging Face's models.
+  // The factor is rounded to the computation's dtype, as in Hugging Face's models.
   return x_BTD * at::scalar_tensor(embedding_scale_, x_BTD.scalar_type()).item();
 }
 
 at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT,
                                const at::Tensor& hidden_BTD) {
   AM_ASSERT(hidden_BTD.defined() != range_.embedding, "hidden states come from the stage before");
-  if (range_.embedding) check_tokens(ids_BT, "token id", config_.vocab_size);
+  if (range_.embedding) tensor::check_tokens(ids_BT, "token id", config_.vocab_size);
   if (dropout_) {
     dropout_->rows.sequences = ids_BT.size(0);
     dropout_->rows.length = ids_BT.size(1);
@@ -297,7 +298,7 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   const at::Tensor head_input = enter(++use, x_BTD);
   const tensor::MemoryUse memory(tensor::TensorUse::kLogits);
   const at::Tensor logits = leave(use, lm_head_(head_input));
-  // Outside of the head's unit: its backward ends before the head's parameters are gathered.
+  // Outside of the head's unit: the cap's backward ends before the head's parameters are gathered.
   return logit_softcap_ ? fused::soft_cap(logits, *logit_softcap_) : logits;
 }
 

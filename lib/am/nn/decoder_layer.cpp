@@ -12,7 +12,7 @@
 namespace am::nn {
 namespace {
 
-using planner::Saved;
+using layout::Saved;
 
 // x_BT(H*K) -> BHTK
 at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
@@ -31,7 +31,7 @@ bool trains(const Norm& norm) {
          (norm.bias && norm.bias->value.requires_grad());
 }
 
-// After frozen layers the input needs no gradient, but the parameters may.
+// Behind frozen layers the input needs no gradient, but the parameters may.
 bool trains(const DecoderLayer& layer) {
   const auto linears = layer.linears();
   const auto norms = layer.norms();
@@ -42,7 +42,7 @@ bool trains(const DecoderLayer& layer) {
          std::any_of(norms.begin(), norms.end(), trained);
 }
 
-// Of what comes before attention.
+// Whether a parameter before attention is trainable.
 bool projections_train(const DecoderLayer& layer) {
   const auto& inputs = layer.self_attn.inputs.linears;
   return trains(layer.input_norm) ||
@@ -60,48 +60,48 @@ Tensors with(Tensors first, Tensors&& more) {
   return first;
 }
 
-// One forward pass of a layer, cut into parts. A part whose tensors are not kept runs as a segment
-// of its own, unless the whole layer is one.
+// One forward pass of a layer, cut into parts. A part whose tensors are not kept runs as a segment,
+// unless the whole layer is one.
 class LayerPass {
  public:
-  LayerPass(const DecoderLayer& layer, const Rotation& rotation, planner::SavedSet kept)
+  LayerPass(const DecoderLayer& layer, const Rotation& rotation, layout::SavedSet kept)
       : layer_(layer), rotation_(rotation), kept_(kept), whole_(!kept.has(Saved::kHeads)) {}
 
   at::Tensor operator()(const at::Tensor& x_BTD) const {
-    const Segment run = [pass = *this](const Tensors& in, Products& products) {
+    const Segment run = [pass = *this](const Tensors& in, RecomputeTape& products) {
       return pass.feed_forward(pass.attended(in[0]), products);
     };
     return ended(part(whole_, run, {x_BTD}, trains(layer_)));
   }
 
  private:
-  // Whether a part runs as a segment: nothing that it saves is kept.
+  // Whether a part runs as a segment, because none of its tensors are kept.
   bool repeats(Saved saved) const { return !whole_ && !kept_.has(saved); }
 
-  // Runs a part as a segment that computes itself `again`, or as it is: `outer` is the products of
-  // the segment that it ends.
-  Tensors part(bool again, const Segment& run, const Tensors& in, Products& outer) const {
+  // Runs a part as a recomputed segment if `again`; otherwise directly, as the tail of the
+  // enclosing segment, whose products are `outer`.
+  Tensors part(bool again, const Segment& run, const Tensors& in, RecomputeTape& outer) const {
     return again ? checkpoint(run, in, trains(layer_)) : run(in, outer);
   }
-  // One whose own parameters train, or do not: after frozen layers it may need no gradient, and
-  // then it keeps nothing.
+  // Overload for a part with its own `trained` flag: behind frozen layers it may need no gradient,
+  // and then keeps nothing.
   Tensors part(bool again, const Segment& run, const Tensors& in, bool trained) const {
-    Products none;
+    RecomputeTape none;
     return again ? checkpoint(run, in, trained) : run(in, none);
   }
 
-  // The residual stream and what comes of it.
+  // The residual stream and tensors derived from it.
   struct Stream {
     at::Tensor x_BTD;         // the layer's input
-    at::Tensor normed_BTD;    // through the one norm of a parallel block
+    at::Tensor normed_BTD;    // output of a parallel block's shared norm
     Tensors heads;            // {q_BTX, k_BTX, v_BTX}
-    at::Tensor attended_BTD;  // with attention's output
+    at::Tensor attended_BTD;  // residual stream after attention
   };
 
   Stream projections(const at::Tensor& x_BTD) const {
-    const Segment run = [&layer = layer_](const Tensors& in, Products& products) {
+    const Segment run = [&layer = layer_](const Tensors& in, RecomputeTape& products) {
       const at::Tensor normed_BTD = layer.input_norm(in[0]);
-      Tensors out = layer.self_attn.inputs.products(normed_BTD, {Again::kReturned}, products);
+      Tensors out = layer.self_attn.inputs.products(normed_BTD, {Recompute::kOutputOnly}, products);
       if (layer.residual == model::Residual::kParallelOneNorm) out.push_back(normed_BTD);
       out.push_back(in[0]);
       return out;
@@ -114,60 +114,62 @@ class LayerPass {
     return stream;
   }
 
-  // A rotation alone saves nothing of its input; a norm before it does.
+  // A rotation saves nothing of its input; a norm before it does.
   at::Tensor placed(const at::Tensor& x_BTX, const Norm& norm) const {
     const Attention& attention = layer_.self_attn;
-    if (!norm.weight || !repeats(Saved::kHeadNorms)) return attention.place(x_BTX, norm, rotation_);
+    if (!norm.weight || !repeats(Saved::kHeadNorms))
+      return attention.norm_and_rope(x_BTX, norm, rotation_);
     const Segment run = [&attention, &norm, rotation = rotation_](const Tensors& in,
-                                                                  Products&) -> Tensors {
-      return {attention.place(in[0], norm, rotation)};
+                                                                  RecomputeTape&) -> Tensors {
+      return {attention.norm_and_rope(in[0], norm, rotation)};
     };
     return checkpoint(run, {x_BTX}, trains(norm))[0];
   }
 
-  // What Attention::finish gives -> the input of o_proj.
+  // Output of Attention::finish -> the input of o_proj.
   at::Tensor mixed(Tensors heads) const {
     const Attention& attention = layer_.self_attn;
     if (attention.latent) {
-      const LatentHeads::Heads made =
+      const LatentHeads::Qkv made =
           attention.latent->make(heads[0], heads[1], heads[2], attention.head_dim, rotation_);
       heads.clear();
-      return attention.mix(made.q_BHTK, made.k_BHTK, made.v_BHTV, rotation_);
+      return attention.attend(made.q_BHTK, made.k_BHTK, made.v_BHTV, rotation_);
     }
     const at::Tensor q_BHTK = placed(heads[0], attention.q_norm);
     const at::Tensor k_BGTK = placed(heads[1], attention.k_norm);
-    return attention.mix(q_BHTK, k_BGTK, split_heads(heads[2], attention.head_dim), rotation_);
+    return attention.attend(q_BHTK, k_BGTK, split_heads(heads[2], attention.head_dim), rotation_);
   }
 
   Stream attended(const at::Tensor& x_BTD) const {
     Stream stream = projections(x_BTD);
     const at::Tensor mixed_BTX = mixed(std::exchange(stream.heads, {}));
-    const Segment run = [&layer = layer_](const Tensors& in, Products&) -> Tensors {
+    const Segment run = [&layer = layer_](const Tensors& in, RecomputeTape&) -> Tensors {
       return {in[0] + layer.post_attention_norm(layer.self_attn.o_proj(in[1]))};
     };
-    // A norm after a projection saves what that gave.
+    // A norm behind a projection saves the projection's output.
     const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
     const bool trained = trains(layer_.self_attn.o_proj) || trains(layer_.post_attention_norm);
     stream.attended_BTD = part(again, run, {stream.x_BTD, mixed_BTX}, trained)[0];
     return stream;
   }
 
-  // {the sum after attention, down_proj's product, BTD}, which ends the segment that has `outer`;
-  // or the layer's output alone, where the norm behind that product is inside of a segment.
-  Tensors feed_forward(const Stream& stream, Products& outer) const {
+  // Returns {the residual stream after attention, down_proj's product BTD}, the outputs of the
+  // enclosing segment `outer`; or the layer's output alone if the norm behind that product is
+  // inside a segment.
+  Tensors feed_forward(const Stream& stream, RecomputeTape& outer) const {
     if (layer_.residual == model::Residual::kParallelOneNorm) {
       return with({stream.attended_BTD},
                   inside(repeats(Saved::kUp), stream.normed_BTD, /*leaves=*/true, outer));
     }
     const bool parallel = layer_.residual == model::Residual::kParallelTwoNorms;
-    // Without a norm before it, what gate and up read is the residual stream.
+    // Without a norm before it, gate and up read the residual stream itself.
     const bool from_sum = repeats(Saved::kOtherNorms) ||
                           (repeats(Saved::kUp) && !layer_.pre_feed_forward_norm.weight);
     const bool from_norm = !from_sum && repeats(Saved::kUp);
     const bool norm_inside =
         layer_.post_feed_forward_norm.weight && (whole_ || repeats(Saved::kOtherNorms));
     const Segment run = [pass = *this, from_norm, norm_inside](const Tensors& in,
-                                                               Products& products) -> Tensors {
+                                                               RecomputeTape& products) -> Tensors {
       const at::Tensor x_BTD = pass.layer_.pre_feed_forward_norm(in[0]);
       Tensors out = with({in[0]}, pass.inside(from_norm, x_BTD, !norm_inside, products));
       if (norm_inside) return {pass.ended(out)};
@@ -178,17 +180,17 @@ class LayerPass {
     return out;
   }
 
-  // x_BTD, normalised -> down_proj's product, or what ExpertFeedForward::finish takes.
-  Tensors inside(bool again, const at::Tensor& x_BTD, bool leaves, Products& outer) const {
+  // Normalised x_BTD -> down_proj's product, or the input of ExpertFeedForward::finish.
+  Tensors inside(bool again, const at::Tensor& x_BTD, bool leaves, RecomputeTape& outer) const {
     const Segment run = [&layer = layer_, keeps_gate = kept_.has(Saved::kGate), leaves](
-                            const Tensors& in, Products& products) -> Tensors {
+                            const Tensors& in, RecomputeTape& products) -> Tensors {
       if (layer.experts) return layer.experts->product(in[0], keeps_gate, leaves, products);
       return {layer.mlp.product(in[0], keeps_gate, leaves, products)};
     };
     return part(again, run, {x_BTD}, outer);
   }
 
-  // What feed_forward gives -> the layer's output.
+  // Output of feed_forward -> the layer's output.
   at::Tensor ended(const Tensors& out) const {
     if (out.size() == 1) return out[0];
     const at::Tensor y_BTD =
@@ -199,11 +201,54 @@ class LayerPass {
 
   const DecoderLayer& layer_;
   Rotation rotation_;
-  planner::SavedSet kept_;
-  bool whole_;  // the layer is one segment
+  layout::SavedSet kept_;
+  bool whole_;  // the whole layer is one segment
 };
 
+// Normalised x_BTD -> o_proj's output.
+at::Tensor plain_attention(const Attention& attention, const at::Tensor& x_BTD,
+                           const Rotation& rotation) {
+  RecomputeTape products;
+  const Tensors qkv =
+      attention.finish(attention.inputs.products(x_BTD, {Recompute::kRecompute}, products));
+  if (attention.latent) {
+    const auto heads = attention.latent->make(qkv[0], qkv[1], qkv[2], attention.head_dim, rotation);
+    return attention.o_proj(attention.attend(heads.q_BHTK, heads.k_BHTK, heads.v_BHTV, rotation));
+  }
+  return attention.o_proj(
+      attention.attend(attention.norm_and_rope(qkv[0], attention.q_norm, rotation),
+                       attention.norm_and_rope(qkv[1], attention.k_norm, rotation),
+                       split_heads(qkv[2], attention.head_dim), rotation));
+}
+
+// Normalised x_BTD -> down_proj's output.
+at::Tensor plain_feed_forward(const DecoderLayer& layer, const at::Tensor& x_BTD) {
+  RecomputeTape products;
+  if (layer.experts) {
+    return layer.experts->finish(layer.experts->product(x_BTD, true, true, products),
+                                 x_BTD.size(1));
+  }
+  const FeedForward& mlp = layer.mlp;
+  const Tensors wide =
+      mlp.inputs.finish(mlp.inputs.products(x_BTD, {Recompute::kRecompute}, products));
+  return mlp.down_proj(mlp.gated ? fused::gated(wide[0], wide[1], mlp.activation)
+                                 : fused::activated(wide[0], mlp.activation));
+}
+
 }  // namespace
+
+at::Tensor plain_layer(const DecoderLayer& layer, const at::Tensor& x_BTD,
+                       const Rotation& rotation) {
+  const at::Tensor normed_BTD = layer.input_norm(x_BTD);
+  const at::Tensor h_BTD =
+      x_BTD + layer.post_attention_norm(plain_attention(layer.self_attn, normed_BTD, rotation));
+  if (layer.residual == model::Residual::kParallelOneNorm) {
+    return h_BTD + layer.post_feed_forward_norm(plain_feed_forward(layer, normed_BTD));
+  }
+  const bool parallel = layer.residual == model::Residual::kParallelTwoNorms;
+  const at::Tensor inner_BTD = layer.pre_feed_forward_norm(parallel ? x_BTD : h_BTD);
+  return h_BTD + layer.post_feed_forward_norm(plain_feed_forward(layer, inner_BTD));
+}
 
 Tensors Attention::finish(const Tensors& products) const {
   const Tensors outputs = inputs.finish(products);
@@ -211,7 +256,7 @@ Tensors Attention::finish(const Tensors& products) const {
   const at::Tensor& fused = outputs[0];
   const at::Tensor groups_BTGRK =
       fused.view({fused.size(0), fused.size(1), -1, by_key_head + 2, head_dim});
-  // Tensors of their own: values that stay until backward would keep the others too.
+  // Copies: a view that is saved until backward would keep the others alive.
   Tensors heads;
   for (const at::Tensor& part : groups_BTGRK.split_with_sizes({by_key_head, 1, 1}, 3)) {
     heads.push_back(part.contiguous().view({fused.size(0), fused.size(1), -1}));
@@ -219,37 +264,37 @@ Tensors Attention::finish(const Tensors& products) const {
   return heads;
 }
 
-at::Tensor Attention::place(const at::Tensor& x_BTX, const Norm& norm,
-                            const Rotation& rotation) const {
+at::Tensor Attention::norm_and_rope(const at::Tensor& x_BTX, const Norm& norm,
+                                    const Rotation& rotation) const {
   if (!norm.weight || norms_span_heads) {
     return rotate(split_heads(norm(x_BTX), head_dim), rotation);
   }
-  // Normalised before heads and positions change places: attention lays its output out as its
-  // queries, and o_proj would copy one that is not [B, T, H, K] in memory.
+  // Normalised before heads and positions are transposed: attention lays its output out like its
+  // queries, and o_proj would copy an output that is not [B, T, H, K] in memory.
   const at::Tensor x_BTHK = x_BTX.view({x_BTX.size(0), x_BTX.size(1), -1, head_dim});
   return rotate(norm(x_BTHK).transpose(1, 2), rotation);
 }
 
-at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
-                          const at::Tensor& v_BGTV, const Rotation& rotation) const {
-  const Look look = {.scale = scale,
-                     .softcap = softcap,
-                     .window = window,
-                     .document_BT = rotation.document_BT,
-                     .document_starts = rotation.document_starts};
+at::Tensor Attention::attend(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
+                             const at::Tensor& v_BGTV, const Rotation& rotation) const {
+  const AttentionParams params = {.scale = scale,
+                                  .softcap = softcap,
+                                  .window = window,
+                                  .document_BT = rotation.document_BT,
+                                  .document_starts = rotation.document_starts};
   std::optional<at::Tensor> sinks_H;
   if (sinks) sinks_H = sinks->value;
-  const Heads heads = {q_BHTK, k_BGTK, v_BGTV};
+  const Qkv heads = {q_BHTK, k_BGTK, v_BGTV};
   const at::Tensor mixed_BHTV =
-      core ? (*core)(heads, look, sinks_H) : attention(heads, look, sinks_H);
+      core ? (*core)(heads, params, sinks_H) : attention(heads, params, sinks_H);
   return mixed_BHTV.transpose(1, 2).reshape(
       {q_BHTK.size(0), q_BHTK.size(2), q_BHTK.size(1) * v_BGTV.size(3)});
 }
 
 at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
-                                Products& products) const {
-  std::vector<Again> again = {Again::kMultiplied};
-  if (gated) again.insert(again.begin(), keeps_gate ? Again::kKept : Again::kMultiplied);
+                                RecomputeTape& products) const {
+  std::vector<Recompute> again = {Recompute::kRecompute};
+  if (gated) again.insert(again.begin(), keeps_gate ? Recompute::kSave : Recompute::kRecompute);
   const Tensors wide = inputs.finish(inputs.products(x_BTD, again, products));
   if (!products.in_segment() && !down_proj.input && !down_proj.adapter) {
     const std::optional<at::Tensor> added = down_proj.added();
@@ -257,20 +302,20 @@ at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool l
     return gated ? fused::gated_linear(wide[0], wide[1], weight, added, activation)
                  : fused::activated_linear(wide[0], weight, added, activation, down_proj.in_out);
   }
-  const auto down = [this](const Tensors& in, Again kept, Products& made) {
+  const auto down = [this](const Tensors& in, Recompute kept, RecomputeTape& made) {
     const at::Tensor active_BTF =
         apply_transform(down_proj.input, gated ? fused::gated(in[0], in[1], activation)
                                                : fused::activated(in[0], activation));
     return made.multiply(down_proj, active_BTF, kept);
   };
   if (!products.in_segment() && down_proj.adapter) {
-    // A's gradient reads the activation, which is computed again and not kept.
-    const Segment run = [down](const Tensors& in, Products& made) -> Tensors {
-      return {down(in, Again::kReturned, made)};
+    // A's gradient reads the activation, which is recomputed instead of kept.
+    const Segment run = [down](const Tensors& in, RecomputeTape& made) -> Tensors {
+      return {down(in, Recompute::kOutputOnly, made)};
     };
     return checkpoint(run, wide, trains(down_proj))[0];
   }
-  return down(wide, leaves ? Again::kReturned : Again::kMultiplied, products);
+  return down(wide, leaves ? Recompute::kOutputOnly : Recompute::kRecompute, products);
 }
 
 std::vector<Linear*> DecoderLayer::linears() {
@@ -306,7 +351,7 @@ std::vector<const Norm*> DecoderLayer::norms() const {
 }
 
 at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rotation,
-                                    planner::SavedSet kept) const {
+                                    layout::SavedSet kept) const {
   return LayerPass(*this, rotation, kept)(x_BTD);
 }
 

@@ -1,4 +1,4 @@
-// What a strategy does around each unit's computation (model/inventory.h says what a unit is).
+// Callbacks of a strategy around the computation of each unit (see model/inventory.h for units).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,15 +8,15 @@
 
 namespace am::nn {
 
-// One use of a unit in the forward pass. A tied head's unit has two: its rows are looked up first,
-// and it is multiplied with last.
+// One use of a unit in the forward pass. The unit of a tied head has two: the embedding look-up at
+// the start, and the head's product at the end.
 struct UnitUse {
   int unit = 0;
-  bool backward_reads_parameters = true;  // a look-up's gradient needs none
+  bool backward_reads_parameters = true;  // false for a look-up, whose gradient needs no parameters
 };
 
-// Called in the order of Decoder::unit_uses(), of which `use` is an index. Each may put other
-// tensors in the place of those that go in or come out.
+// Called in the order of Decoder::unit_uses(); `use` is an index into it. A hook may replace the
+// input or output tensors.
 class UnitHooks {
  public:
   virtual ~UnitHooks() = default;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kPositionDim = 2;
 
-// Behind what is kept; made when the first values come.
+// Writes x behind the first `first` kept positions; allocates the buffer at the first values.
 void append(at::Tensor& kept_BGCX, const at::Tensor& x_BGtX, int64_t first, int64_t capacity) {
   std::vector<int64_t> sizes = x_BGtX.sizes().vec();
   const int64_t count = sizes[kPositionDim];
@@ -32,9 +32,9 @@ KeyValueCache::KeyValueCache(Decoder& decoder, int64_t capacity)
     AM_ASSERT(!layer.self_attn.core, "a cache of keys is of whole sequences");
     Layer& own = *layers_.emplace_back(std::make_unique<Layer>());
     layer.self_attn.core = std::make_shared<const AttentionCore>(
-        [this, &own](const Heads& heads, const Look& look,
+        [this, &own](const Qkv& heads, const AttentionParams& params,
                      const std::optional<at::Tensor>& sinks_H) {
-          return attend(own, heads, look, sinks_H);
+          return attend(own, heads, params, sinks_H);
         });
   }
 }
@@ -50,16 +50,16 @@ void KeyValueCache::keep(int64_t length) {
   decoder_.set_sequence_part(part);
 }
 
-at::Tensor KeyValueCache::attend(Layer& layer, const Heads& heads, const Look& look,
+at::Tensor KeyValueCache::attend(Layer& layer, const Qkv& heads, const AttentionParams& params,
                                  const std::optional<at::Tensor>& sinks_H) const {
-  const Heads own = narrowed(heads);
+  const Qkv own = narrowed(heads);
   append(layer.k_BGCK, own.k_BGsK, kept_, capacity_);
   append(layer.v_BGCV, own.v_BGsV, kept_, capacity_);
-  if (kept_ == 0) return attention(heads, look, sinks_H);
+  if (kept_ == 0) return attention(heads, params, sinks_H);
   const int64_t length = kept_ + own.q_BHtK.size(kPositionDim);
   return attended({own.q_BHtK, layer.k_BGCK.narrow(kPositionDim, 0, length),
                    layer.v_BGCV.narrow(kPositionDim, 0, length)},
-                  look, {.query = kept_}, sinks_H)
+                  params, {.query = kept_}, sinks_H)
       .out_BtHV.transpose(1, 2);
 }
 

@@ -1,13 +1,12 @@
-// Keys and values of the positions that a decoder has computed, so that a text which grows is
-// computed from its new tokens alone.
+// Key/value cache for generation: the decoder computes only the new tokens of a growing sequence.
 //
 //   KeyValueCache cache(decoder, 2048);
-//   at::Tensor logits = decoder(prompt_BT);            // of all its positions
+//   at::Tensor logits = decoder(prompt_BT);            // of all positions
 //   cache.keep(prompt_BT.size(1));
 //   logits = decoder(at::cat({prompt_BT, next_B1}, 1));  // [B, 1, V]: of the last one
 //
-// The seam is that of context parallelism: the decoder is given whole sequences and computes a part
-// of their positions (SequencePart), and attention's core has the keys of the others.
+// Uses the seam of context parallelism: the decoder receives whole sequences and computes a part of
+// their positions (SequencePart); attention's core holds the keys of the others.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,17 +22,18 @@ namespace am::nn {
 
 class KeyValueCache {
  public:
-  // Of sequences of at most `capacity` positions. The decoder has whole sequences (no context
-  // parallelism, no shards of sequences), outlives this, and runs without a graph meanwhile.
+  // For sequences of at most `capacity` positions. The decoder must hold whole sequences (no
+  // context parallelism, no sequence shards), outlive this object, and run without a graph
+  // meanwhile.
   KeyValueCache(Decoder& decoder, int64_t capacity);
-  // The decoder is as it was.
+  // Restores the decoder.
   ~KeyValueCache();
   KeyValueCache(const KeyValueCache&) = delete;
   KeyValueCache& operator=(const KeyValueCache&) = delete;
 
-  // The next sequences begin with the first `length` positions of those that were computed last,
-  // and forward passes compute what follows them; 0: all of it. Sequences of both lengths must turn
-  // alike (Decoder::turns_alike).
+  // Declares that the next sequences begin with the first `length` positions computed so far:
+  // forward passes compute only what follows. 0: compute everything. RoPE must give the same angles
+  // at both sequence lengths (Decoder::turns_alike).
   void keep(int64_t length);
 
  private:
@@ -41,7 +41,7 @@ class KeyValueCache {
     at::Tensor k_BGCK, v_BGCV;  // C: capacity
   };
 
-  at::Tensor attend(Layer& layer, const Heads& heads, const Look& look,
+  at::Tensor attend(Layer& layer, const Qkv& heads, const AttentionParams& params,
                     const std::optional<at::Tensor>& sinks_H) const;
 
   Decoder& decoder_;

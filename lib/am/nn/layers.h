@@ -1,8 +1,8 @@
 // The layers of a decoder, written for one device.
 //
 // A layer reads its `Parameter`s at each call; a strategy decides what their values are at that
-// moment (a full tensor, a tensor-parallel slice, one that was just gathered). Layers only carry
-// the places where a strategy can act: a transform of the input, and one of the output. Legend: B
+// moment (a full tensor, a tensor-parallel slice, one that was just gathered). Layers only provide
+// the places where a strategy can act: a transform of the input and one of the output. Legend: B
 // batch, T sequence, D hidden, H heads, K head_dim, V vocabulary, F feed-forward.
 #pragma once
 
@@ -26,16 +26,16 @@ struct Parameter {
 };
 using ParameterPtr = std::shared_ptr<Parameter>;
 
-// Shared between layers that take the same transform, so that it runs once for a common input.
+// Layers that share an input share one transform object, so that it runs once.
 using Transform = std::function<at::Tensor(const at::Tensor&)>;
 using TransformPtr = std::shared_ptr<const Transform>;
 
-// Adds up numbers over the ranks that have parts of them, in place.
+// Sums a tensor in place over the ranks that hold partial sums.
 using SumOverRanks = std::function<void(const at::Tensor& numbers)>;
 
 at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x);
 
-// What is trained beside a frozen weight: scale * B (A x), x after dropout.
+// Low-rank adapter of a frozen weight: adds scale * B (A x), with dropout on x.
 struct Adapter {
   ParameterPtr a;  // [rank, in]
   ParameterPtr b;  // [out, rank]
@@ -47,53 +47,53 @@ struct Linear {
   std::string name;     // module: "model.layers.0.mlp.up_proj"
   ParameterPtr weight;  // [out, in], or [in, out]
   ParameterPtr bias;    // [out], or null
-  bool in_out = false;  // how the weight is stored
-  // Of a fused matrix, lengths along out: it gives an output for each. Empty: one.
+  bool in_out = false;  // the weight is stored as [in, out]
+  // For a fused matrix: lengths along out, one output each. Empty: one output.
   std::vector<int64_t> slices = {};
   TransformPtr input;
   TransformPtr output;  // before the bias when bias_after_output
   bool bias_after_output = false;
-  std::optional<Adapter> adapter = {};  // its part is in the product, before the output transform
+  std::optional<Adapter> adapter = {};  // included in the product, before the output transform
 
-  // x_..I -> ..O, its input transform included. For a Linear of one output.
+  // x_..I -> ..O, including the input transform. Requires a single output.
   at::Tensor operator()(const at::Tensor& x) const {
     return finish(product(apply_transform(input, x)));
   }
-  // The matrix product of an input that was transformed already, with the bias unless that comes
-  // later; and what follows it: the output transform, and a late bias.
+  // product() multiplies an already transformed input, and adds the bias unless bias_after_output.
+  // finish() applies the output transform and the late bias.
   at::Tensor product(const at::Tensor& x) const;
   at::Tensor finish(const at::Tensor& y) const;
 
-  // What `products` gives. A transform of the output takes it whole.
+  // Number of outputs of `products`. With an output transform the product stays whole.
   size_t outputs() const { return slices.empty() || output ? 1 : slices.size(); }
-  // The same as product, an output at a time. `known`: empty, or for each output its value where it
-  // is known, and so not multiplied out; backward multiplies all the same.
+  // product() split into its outputs. `known`: empty, or per output a known value that is not
+  // computed again, or undefined. Backward is the same either way.
   std::vector<at::Tensor> products(const at::Tensor& x,
                                    const std::vector<at::Tensor>& known = {}) const;
 
-  // The bias that the product adds: none where it comes later.
+  // Bias that the product adds; none if it is added after the output transform.
   std::optional<at::Tensor> added() const;
 };
 
 struct Embedding {
   std::string name;
   ParameterPtr weight;                  // [V, D]
-  std::optional<int64_t> padding = {};  // the id whose row a look-up gives no gradient
-  // Replaces the plain look-up: a vocabulary slice looks up its own ids only.
+  std::optional<int64_t> padding = {};  // token id whose row receives no gradient
+  // Replaces the plain look-up: with a vocabulary slice it looks up only the rank's own ids.
   std::function<at::Tensor(const at::Tensor& ids, const at::Tensor& weight)> lookup;
 
   at::Tensor operator()(const at::Tensor& ids) const;
 };
 
-// RMSNorm of one of its three kinds, or LayerNorm.
+// An RMSNorm of one of three kinds, or a LayerNorm.
 struct Norm {
   std::string name;
   ParameterPtr weight;  // [D]; null: the identity
   double eps = 1e-6;
   model::NormKind kind = model::NormKind::kRms;
-  ParameterPtr bias = {};  // [D], of a LayerNorm
-  // Of an RMSNorm whose rows lie on several ranks: D is what this one has of `width`, and `sum`
-  // adds up a number a row over them, in place, in forward and in backward.
+  ParameterPtr bias = {};  // [D], for a LayerNorm
+  // For an RMSNorm whose rows are sharded over ranks: D is this rank's part of `width`, and `sum`
+  // adds one number per row over the ranks, in place, in forward and in backward.
   int64_t width = 0;
   SumOverRanks sum = {};
 

@@ -8,22 +8,22 @@
 namespace am::nn {
 namespace {
 
-// What happens again to outputs first .. first + count. A matrix that is transformed whole is
-// multiplied again whole, where its slices differ.
-std::vector<Again> part_of(const std::vector<Again>& again, size_t first, size_t count) {
-  std::vector<Again> part;
+// Recomputation modes of outputs first .. first + count. If an output transform keeps a fused
+// product whole and its slices' modes differ, the whole product is recomputed.
+std::vector<Recompute> part_of(const std::vector<Recompute>& again, size_t first, size_t count) {
+  std::vector<Recompute> part;
   for (size_t i = 0; i < count; ++i) part.push_back(again[again.size() == 1 ? 0 : first + i]);
   return part;
 }
 
-bool alike(const std::vector<Again>& again) {
+bool alike(const std::vector<Recompute>& again) {
   return std::adjacent_find(again.begin(), again.end(), std::not_equal_to<>()) == again.end();
 }
 
 }  // namespace
 
-Tensors Projections::products(const at::Tensor& x, const std::vector<Again>& again,
-                              Products& products) const {
+Tensors Projections::products(const at::Tensor& x, const std::vector<Recompute>& again,
+                              RecomputeTape& products) const {
   Tensors outputs, inputs;
   size_t first = 0;
   for (const Linear& linear : linears) {
@@ -33,9 +33,9 @@ Tensors Projections::products(const at::Tensor& x, const std::vector<Again>& aga
     const auto before = static_cast<size_t>(same - linears.begin());
     inputs.push_back(before < inputs.size() ? inputs[before] : apply_transform(linear.input, x));
     const size_t slices = std::max<size_t>(1, linear.slices.size());
-    std::vector<Again> of_linear = part_of(again, first, slices);
+    std::vector<Recompute> of_linear = part_of(again, first, slices);
     if (linear.outputs() < slices) {
-      of_linear = {alike(of_linear) ? of_linear.front() : Again::kMultiplied};
+      of_linear = {alike(of_linear) ? of_linear.front() : Recompute::kRecompute};
     }
     for (at::Tensor& y : products.multiply(linear, inputs.back(), of_linear)) {
       outputs.push_back(std::move(y));
@@ -59,7 +59,7 @@ Tensors Projections::finish(const Tensors& products) const {
       outputs.push_back(y);
       continue;
     }
-    // Tensors of their own: a slice that stays until backward would keep the others too.
+    // Copies: a slice that is saved until backward would keep the others alive.
     for (const at::Tensor& slice : y.split_with_sizes(linear.slices, -1)) {
       outputs.push_back(slice.contiguous());
     }

@@ -1,7 +1,7 @@
-// Linear layers that read one input: queries, keys and values; gate and up. They may be several
-// matrices, or one that has them one after the other.
+// Linear layers with a common input: queries, keys and values; gate and up. Separate matrices, or
+// one fused matrix.
 //
-//   Tensors qkv = attention.inputs.products(x_BTD, Again::kReturned, products);
+//   Tensors qkv = attention.inputs.products(x_BTD, {Recompute::kOutputOnly}, products);
 //   qkv = attention.inputs.finish(qkv);   // {q_BTX, k_BTX, v_BTX}
 #pragma once
 
@@ -17,10 +17,11 @@ namespace am::nn {
 struct Projections {
   std::vector<Linear> linears;
 
-  // x_..I, each layer's input transform included (which runs once where they share it) -> what
-  // their products give, before `finish`. `again`: of each output; of all where it is one.
-  Tensors products(const at::Tensor& x, const std::vector<Again>& again, Products& products) const;
-  // An output for each layer, and for each slice of a fused one.
+  // x_..I -> the products before `finish`. Layers that share an input transform apply it once.
+  // `again`: a recomputation mode per output, or a single mode for all outputs.
+  Tensors products(const at::Tensor& x, const std::vector<Recompute>& again,
+                   RecomputeTape& products) const;
+  // Returns one output per layer, and per slice of a fused one.
   Tensors finish(const Tensors& products) const;
 };
 

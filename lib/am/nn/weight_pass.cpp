@@ -24,18 +24,18 @@ WeightPassPtr& in_force() {
 
 void WeightPass::owe(const at::Tensor& weight, Product product) {
   AM_ASSERT(postpones_, "a product is owed while backward postpones it");
-  owed_.push_back({torch::autograd::impl::gradient_edge(weight), std::move(product)});
+  deferred_.push_back({torch::autograd::impl::gradient_edge(weight), std::move(product)});
 }
 
 void WeightPass::settle() {
   AM_ASSERT(!postpones_, "what backward owes is settled after it");
-  std::vector<Owed> owed = std::exchange(owed_, {});
-  for (Owed& each : owed) {
+  std::vector<DeferredWeightGrad> deferred = std::exchange(deferred_, {});
+  for (DeferredWeightGrad& each : deferred) {
     at::Tensor gradient;
     {
       const at::NoGradGuard no_grad;
       gradient = std::exchange(each.product, nullptr)();
-      const bool is_last = &each == &owed.back();
+      const bool is_last = &each == &deferred.back();
       if (is_last && fault::is_planted(fault::Fault::kPpWeightLost)) gradient.zero_();
     }
     const torch::autograd::Edge to = std::exchange(each.to, {});

@@ -1,26 +1,26 @@
-// A backward pass in two halves: first the gradients of inputs, which the stage before a pipeline
-// stage waits for, and later those of the weights (zero bubble: Qi et al., 2023).
+// Splits backward into two passes: first the gradients of inputs, which the previous pipeline stage
+// waits for, and later those of weights (zero bubble: Qi et al., 2023).
 //
 //   auto pass = c10::make_intrusive<WeightPass>();
 //   {
 //     const WeightPassScope scope(pass);
-//     y = decoder(ids);                       // its nodes keep the pass
+//     y = decoder(ids);                       // its nodes keep a reference to the pass
 //   }
 //   {
 //     const WeightPass::Postponed inputs(*pass);
-//     y.backward(of_y);                       // matrices get no gradient, all else does
+//     y.backward(of_y);                       // computes all gradients but those of matrices
 //   }
-//   pass->settle();                           // now they do
+//   pass->settle();                           // computes those of matrices
 //
-// Every node of ours that makes a matrix's gradient asks the pass that was in force when it ran
-// forward: fused::linear and its kin, look-ups, products of experts. While the pass postpones, a
-// node gives autograd the gradient of its input alone and leaves behind how to make the other. What
-// the product reads is kept until then: its input and its output's gradient. Segments that are
-// checkpointed enter the pass again when they run again. Made at once are the gradients of vectors,
-// and of adapters, whose products are narrow.
+// Every autograd node of automesh that computes a matrix's gradient uses the pass that was active
+// in its forward: fused::linear and its variants, look-ups, products of experts. While the pass
+// postpones, a node returns the gradient of its input only and records how to compute the weight's.
+// The operands, the input and the output's gradient, are kept until then. A checkpointed segment
+// activates the pass again when it is recomputed. Gradients of vectors and of adapters, whose
+// products are narrow, are not postponed.
 //
-// What is left behind goes the way that autograd would have sent it: through casts to the leaf,
-// into its gradient and past its hooks. Gradients are the same to the bit.
+// Postponed gradients follow the path that autograd would have sent them: through casts to the
+// leaf, into its gradient and through its hooks. Gradients are bitwise the same.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,12 +35,12 @@
 
 namespace am::nn {
 
-// Of one stage and micro-batch. Backward's nodes and settle() run one after the other.
+// State of one stage and micro-batch. Nodes' backward and settle() must not run concurrently.
 class WeightPass : public torch::CustomClassHolder {
  public:
   using Product = std::function<at::Tensor()>;
 
-  // While it lives, backward leaves the weights' gradients behind.
+  // While it exists, backward postpones the weights' gradients.
   class Postponed {
    public:
     explicit Postponed(WeightPass& pass) : pass_(pass) { pass_.postpones_ = true; }
@@ -53,30 +53,30 @@ class WeightPass : public torch::CustomClassHolder {
   };
 
   bool postpones() const { return postpones_; }
-  // The gradient of `weight`, as a node has it among its inputs, is what `product` gives. What that
-  // captures of saved tensors it detaches: their graph would keep the inputs of its segment.
+  // Records that `product` returns the gradient of `weight`, an input of the node. `product` must
+  // detach the saved tensors that it captures: their graph would keep the segment's inputs alive.
   void owe(const at::Tensor& weight, Product product);
-  // How many products are owed.
-  size_t owed() const { return owed_.size(); }
-  // Makes them, in the order in which they were left behind, and frees what each one read.
+  // Number of postponed products.
+  size_t deferred() const { return deferred_.size(); }
+  // Computes them in the order in which they were recorded, and frees their operands.
   void settle();
 
  private:
-  struct Owed {
+  struct DeferredWeightGrad {
     torch::autograd::Edge to;
     Product product;
   };
 
   bool postpones_ = false;
-  std::vector<Owed> owed_;
+  std::vector<DeferredWeightGrad> deferred_;
 };
 
 using WeightPassPtr = c10::intrusive_ptr<WeightPass>;
 
-// What is in force on this thread; null: nothing.
+// Returns the pass that is active on this thread, or null.
 WeightPassPtr current_weight_pass();
 
-// Puts a pass (or none) in force on this thread, and what was there before when it ends.
+// Makes a pass (or none) active on this thread; restores the previous one on destruction.
 class WeightPassScope {
  public:
   explicit WeightPassScope(WeightPassPtr pass);
@@ -88,9 +88,9 @@ class WeightPassScope {
   WeightPassPtr before_;
 };
 
-// In a node's forward: it keeps the pass in force.
+// In a node's forward: stores the active pass in the context.
 void keep_weight_pass(torch::autograd::AutogradContext& context);
-// In its backward: the pass that it keeps, where that postpones now; else null.
+// In a node's backward: returns the stored pass if it postpones now, otherwise null.
 WeightPass* postponing_pass(torch::autograd::AutogradContext& context);
 
 }  // namespace am::nn

@@ -19,8 +19,8 @@ namespace {
               cat(path.string(), ": cannot write the metrics: ", std::strerror(errno)));
 }
 
-// The lines of finished steps that the resumed run does not repeat. Lines are kept as they stand,
-// so that what another version wrote into them stays; one that is no record goes.
+// Returns the lines up to resumed_step. Lines are kept unchanged, including fields of other
+// versions; lines that are not records are dropped.
 std::string kept_lines(const std::string& text, int64_t resumed_step) {
   std::string kept;
   for (size_t at = 0; at < text.size();) {
@@ -56,7 +56,7 @@ JsonlSink::JsonlSink(const std::filesystem::path& path, int64_t resumed_step) : 
   if (std::filesystem::exists(path)) {
     const std::string text = read_file(path, kAnySize);
     if (resumed_step > 0) kept = kept_lines(text, resumed_step);
-    // Replaced by a rename: a reader holds either the old file or the new one.
+    // Replaced by a rename, so a reader has either the old file or the new one.
     if (kept != text) write_own_file(path, kept);
   }
   fd_ = open_own_file(path, O_WRONLY | O_APPEND | O_CREAT);

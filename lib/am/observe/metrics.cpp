@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Not finite values become null; the JSON library sees to it.
+// The JSON library writes values that are not finite as null.
 Json to_json(const StepMetrics& metrics) {
   Json json = {{"step", metrics.step},
                {"loss", metrics.loss},
@@ -39,6 +39,7 @@ Json to_json(const StepMetrics& metrics) {
     json["skipped_steps"] = metrics.skipped_steps;
   }
   if (metrics.validation_loss) json["validation_loss"] = *metrics.validation_loss;
+  if (metrics.goodput) json["goodput"] = *metrics.goodput;
   return json;
 }
 
@@ -69,6 +70,7 @@ StepMetrics from_json(const Json& json) {
   if (json.contains("aux_loss")) metrics.aux_loss = number("aux_loss");
   if (json.contains("loss_scale")) metrics.loss_scale = json["loss_scale"].get<double>();
   if (json.contains("validation_loss")) metrics.validation_loss = number("validation_loss");
+  if (json.contains("goodput")) metrics.goodput = number("goodput");
   if (json.contains("skipped_steps")) metrics.skipped_steps = integer_of(json["skipped_steps"]);
   return metrics;
 }
@@ -102,7 +104,7 @@ std::vector<StepMetrics> read_metrics(const std::filesystem::path& path) {
   int number = 1;
   for (size_t at = 0; at < text.size(); ++number) {
     const size_t end = text.find('\n', at);
-    if (end == std::string::npos) break;  // unfinished: the writer died in it
+    if (end == std::string::npos) break;  // unfinished: the writer crashed
     try {
       records.push_back(from_json(Json::parse(text.substr(at, end - at))));
     } catch (const Json::exception&) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNewestWeight = 0.05;
 
-// printf writes "-nan" for some; a log is easier to search for one word.
+// printf writes "-nan" for some NaNs; one spelling is easier to search.
 std::string number_or_nan(double value, const std::string& text) {
   return std::isnan(value) ? "nan" : text;
 }

@@ -1,10 +1,10 @@
-// The line that a training run prints for each step, and the time that is left.
+// The line that a training run prints for each step, including an estimate of the remaining time.
 //
 //   StepLine line(max_steps);
 //   std::cerr << line.format(metrics) << '\n';
 //
-//   step   12/300 | loss 4.8137 | norm 1.204 | lr 1.00e-03 | 212 ms | 19.3k tok/s (9.7k/rank) | mem
-//   412.5 MiB | eta 1:01
+//   step   12/300 | loss 4.8137 | norm 1.204 | lr 1.00e-03 | 212 ms | 19.3k tok/s (9.7k/rank)
+//       | mem 412.5 MiB | eta 1:01
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 
 namespace am::observe {
 
-// Seconds that remain: an exponential moving average of step times (weight 0.05 for the newest),
-// corrected for its bias towards 0 at the start. The first step is left out: it pays for allocation
-// and connections.
+// Estimate of the remaining seconds: exponential moving average of step times (weight 0.05 for the
+// newest), corrected for its initial bias towards 0. The first step is excluded, because it
+// includes allocation and connections.
 class TimeLeft {
  public:
   void add(double step_seconds);
-  // Nothing before the second step.
+  // Both return nothing before the second step.
   std::optional<double> step_seconds() const;
   std::optional<double> seconds(int64_t steps_left) const;
 
  private:
-  int64_t count_ = 0;  // steps seen, the first included
+  int64_t count_ = 0;  // number of steps, including the first
   double average_ = 0.0;
   double weight_ = 0.0;  // sum of the weights in average_
 };
@@ -34,7 +34,7 @@ class TimeLeft {
 class StepLine {
  public:
   explicit StepLine(int64_t max_steps);
-  // Takes the step's time into the estimate as well: call it for every step, print what you like.
+  // Also adds the step's time to the estimate, so it must be called for every step, printed or not.
   std::string format(const StepMetrics& metrics);
 
  private:

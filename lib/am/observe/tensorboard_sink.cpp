@@ -64,7 +64,7 @@ void append_scalar(std::string& summary, std::string_view tag, double value) {
   append_bytes(summary, kSummaryValue, scalar);
 }
 
-// An event's first fields.
+// Returns the first fields of an event.
 std::string event_at(int64_t step) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   std::string event;
@@ -75,11 +75,11 @@ std::string event_at(int64_t step) {
   return event;
 }
 
-// TensorFlow turns and shifts a CRC that is stored beside its data.
+// TensorFlow's masking of a CRC that is stored next to its data: rotation and offset.
 uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8u; }
 
-// events.out.tfevents.SECONDS.HOST.PID: TensorBoard reads a folder's files in the order of their
-// names.
+// Returns events.out.tfevents.SECONDS.HOST.PID. TensorBoard reads the files of a folder in the
+// order of their names.
 std::string file_name() {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
                            std::chrono::system_clock::now().time_since_epoch())
@@ -152,7 +152,7 @@ void TensorBoardSink::flush() {
   if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, std::strerror(errno));
 }
 
-// One write call, so that a reader meets whole records.
+// Writes with one call, so that readers see whole records.
 void TensorBoardSink::write_record(std::string_view event) {
   std::string record;
   append_little_endian(record, uint64_t{event.size()});

@@ -1,14 +1,14 @@
-// Metrics as TensorBoard reads them: an event file of scalars, written by hand.
+// Writes metrics for TensorBoard: an event file of scalars.
 //
 //   TensorBoardSink sink(run.root() / "tensorboard", resumed_step);
 //   sink.write(metrics);
 //
-// The tags are torchtitan's, so that runs of both stand in one chart: loss_metrics/global_avg_loss,
-// grad_norm, lr, throughput(tps) (of one rank), mfu(%), time_metrics/end_to_end(s),
-// memory/max_active(GiB).
+// The tags are torchtitan's, so that runs of both appear in one chart:
+// loss_metrics/global_avg_loss, grad_norm, lr, throughput(tps) (per rank), mfu(%),
+// time_metrics/end_to_end(s), memory/max_active(GiB).
 //
-// The format: records of [u64 length][u32 masked CRC-32C of it][bytes][u32 masked CRC-32C of them],
-// each a protobuf `Event`. Five kinds of fields in all: no protobuf library is needed.
+// Format: records of [u64 length][u32 masked CRC-32C of it][bytes][u32 masked CRC-32C of them],
+// each a protobuf `Event`. Only five kinds of fields are used, so no protobuf library is needed.
 #pragma once
 
 #include <filesystem>
@@ -21,8 +21,8 @@ namespace am::observe {
 
 class TensorBoardSink : public MetricSink {
  public:
-  // Makes the folder and a new event file in it. With resumed_step > 0 TensorBoard is told to
-  // forget what earlier files say of later steps. Throws Error(kIo).
+  // Creates the folder and a new event file in it. If resumed_step > 0, the file tells TensorBoard
+  // to discard later steps of earlier files. Throws Error(kIo).
   TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step);
   TensorBoardSink(const TensorBoardSink&) = delete;
   TensorBoardSink& operator=(const TensorBoardSink&) = delete;
@@ -40,7 +40,7 @@ class TensorBoardSink : public MetricSink {
   int fd_ = -1;
 };
 
-// CRC-32C (Castagnoli), as iSCSI has it: of "123456789" it is 0xE3069283.
+// Returns the CRC-32C (Castagnoli), as in iSCSI: 0xE3069283 for "123456789".
 uint32_t crc32c(std::string_view bytes);
 
 }  // namespace am::observe

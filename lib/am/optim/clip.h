@@ -1,4 +1,5 @@
-// The global gradient norm over sharded parameters, each counted once, and clipping by it.
+// Global gradient norm over sharded parameters, each element counted once, and clipping by that
+// norm.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,22 +10,23 @@
 
 namespace am::optim {
 
-// This rank's part of the gradient. Replicas of a shard are counted by one rank only.
+// This rank's shard of a gradient. `counted` is set on only one rank per set of replicas.
 struct GradientShard {
   at::Tensor gradient;
   bool counted = true;
 };
 
-// This rank's part of the norm's square: [1], float64, on the gradients' device. Sums over all
-// ranks to the square of the 2-norm.
+// Returns this rank's part of the squared norm: [1], float64, on the gradients' device. The sum
+// over all ranks is the square of the 2-norm.
 at::Tensor squared_norm(const std::vector<GradientShard>& shards);
 
-// 2-norm over all shards of all ranks of `world`; collective. Sums of squares run in float64, so
-// the result does not depend on how the tensors are cut beyond the last bits.
+// Returns the 2-norm over all shards of all ranks of `world`; collective. Sums of squares are
+// float64, so that sharding affects only the last bits of the result.
 double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world);
 
-// What every gradient is multiplied with, as torch.nn.utils.clip_grad_norm_: min(1, max_norm /
-// (norm + 1e-6)); 1 for max_norm = 0. NaN for a NaN norm: a broken gradient shows at once.
+// Returns the factor of every gradient, as in torch.nn.utils.clip_grad_norm_: min(1, max_norm /
+// (norm + 1e-6)); 1 for max_norm = 0. NaN for a NaN norm, so that a broken gradient shows
+// immediately.
 double clip_factor(double norm, double max_norm);
 
 }  // namespace am::optim

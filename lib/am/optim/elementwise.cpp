@@ -61,17 +61,17 @@ void Elementwise::update(const std::vector<at::Tensor>& gradients, double lr, in
 void Elementwise::run_kernel(const Lists& lists, double weight_decay, double lr, int64_t number,
                              double factor) const {
   const auto on_device = at::TensorOptions(at::kFloat).device(lists.parameters.front().device());
-  // The kernels divide by it, and leave the quotients in the gradients.
+  // The kernels divide by it, and write the quotients to the gradients.
   std::optional<at::Tensor> grad_scale;
   if (factor != 1.0) grad_scale = at::full({}, 1.0 / factor, on_device);
   if (options_.formula == Formula::kSgd) {
-    // A first step's momentum is the gradient: that of a buffer of zeros.
+    // On the first step momentum equals the gradient, as with a buffer of zeros.
     at::_fused_sgd_(lists.parameters, lists.gradients, lists.states[0], weight_decay,
                     options_.momentum, lr, /*dampening=*/0.0, options_.nesterov,
                     /*maximize=*/false, /*is_first_step=*/false, grad_scale);
     return;
   }
-  // The kernels take the number of the step they make, as a float32 tensor each.
+  // The kernels read the number of the current step from one float32 tensor per parameter.
   const at::Tensor step = at::full({}, static_cast<float>(number), on_device);
   const std::vector<at::Tensor> steps(lists.parameters.size(), step);
   const auto run = [&](const auto& kernel) {

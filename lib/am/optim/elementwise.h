@@ -1,12 +1,12 @@
-// AdamW, Adam and SGD over the shards that this rank stores: PyTorch's updates of one element at a
-// time, run by ATen's own fused kernels. Neither layout nor padding has a part in them.
+// AdamW, Adam and SGD over the shards that this rank stores: PyTorch's elementwise updates, run by
+// ATen's fused kernels. Layout and padding do not affect them.
 //
-// One step count serves all. For step t with gradient g, decay w (0 where a parameter does not
-// decay):
+// One step counter serves all parameters. For step t with gradient g and decay w (0 for parameters
+// without weight decay):
 //   adamw  p <- p * (1 - lr w)
 //          m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2
 //          p <- p - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
-//   adam   the same with g + w p in the place of g, and without the first line
+//   adam   like adamw with g + w p instead of g, and without the first line
 //   sgd    b <- momentum b + (g + w p);  p <- p - lr b, or Nesterov's p - lr (g + w p + momentum b)
 #pragma once
 
@@ -35,7 +35,7 @@ struct ElementwiseOptions {
 
 class Elementwise : public Optimizer {
  public:
-  // Runs of the flat tensors; elements outside of them are not updated.
+  // Updates the runs of the flat tensors; elements outside of them are not updated.
   Elementwise(const std::vector<at::Tensor>& flats, const std::vector<ParameterRun>& runs,
               const ElementwiseOptions& options);
   Elementwise(const std::vector<at::Tensor>& flats, const ElementwiseOptions& options)
@@ -43,7 +43,8 @@ class Elementwise : public Optimizer {
 
   void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
               double factor) override;
-  // Where a GPU holds the parameters: on the host the bits are those of a pass of its own.
+  // True if the parameters are on a GPU. On the host, scaling in a separate pass gives the same
+  // bits.
   bool scales() const override;
   std::vector<StateTensor> state_of(const FlatRange& range) const override;
 
@@ -53,7 +54,7 @@ class Elementwise : public Optimizer {
     at::Tensor parameter;
     std::vector<at::Tensor> states;  // parallel to names_
   };
-  // What the kernels take.
+  // Arguments of the kernels.
   struct Lists {
     std::vector<at::Tensor> parameters, gradients;
     std::array<std::vector<at::Tensor>, 2> states;

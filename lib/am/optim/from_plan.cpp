@@ -15,17 +15,17 @@ namespace {
 
 using parallel::ParallelModel;
 
-// What becomes of the trained parameters of a model, group after group.
-class Treatment {
+// Parameter groups of the optimizer: runs and matrices of the trainable parameters, group by group.
+class ParamGroups {
  public:
-  explicit Treatment(const ParallelModel& model) {
-    std::map<std::string_view, const planner::ParameterLayout*> layouts;
+  explicit ParamGroups(const ParallelModel& model) {
+    std::map<std::string_view, const layout::ParameterLayout*> layouts;
     for (const auto& layout : model.layout().parameters) layouts[layout.name] = &layout;
     for (const auto& group : model.groups()) {
       flats.push_back(group->trained());
       units.push_back({{}, &group->shard_group()});
       for (size_t i = 0; i < group->owned().size(); ++i) {
-        const parallel::OwnedParameter& owned = group->owned()[i];
+        const parallel::LocalParameter& owned = group->owned()[i];
         if (!owned.trainable || owned.number > 0) continue;
         const parallel::Piece& piece = group->pieces()[owned.piece];
         add(*layouts.at(owned.name), {flats.size() - 1, piece.flat_offset, piece.flat_length});
@@ -34,16 +34,17 @@ class Treatment {
   }
 
   std::vector<at::Tensor> flats;
-  std::vector<ParameterRun> runs;  // element by element
+  std::vector<ParameterRun> runs;  // updated elementwise
   std::vector<MatrixUnit> units;
 
  private:
-  void add(const planner::ParameterLayout& layout, const FlatRange& range) {
+  void add(const layout::ParameterLayout& layout, const FlatRange& range) {
     if (layout.orthogonalized) {
       units.back().matrices.push_back({&layout, range});
       return;
     }
-    // Neighbours of one kind are one run: by default all of a group, which is one kernel's then.
+    // Adjacent parameters with equal options form one run: by default a whole group, updated by one
+    // kernel.
     if (!runs.empty()) {
       ParameterRun& last = runs.back();
       if (last.decays == layout.decays && last.range.flat == range.flat &&
@@ -75,24 +76,23 @@ ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer
 
 std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan, const ParallelModel& model) {
   const config::OptimizerSection& optimizer = plan.optimizer;
-  const Treatment treatment(model);
+  const ParamGroups groups(model);
   const ElementwiseOptions elementwise = elementwise_options(optimizer, model.offloaded());
   if (optimizer.name != "muon") {
-    return std::make_unique<Elementwise>(treatment.flats, treatment.runs, elementwise);
+    return std::make_unique<Elementwise>(groups.flats, groups.runs, elementwise);
   }
   MuonOptions options;
   options.momentum = config::momentum_of(optimizer);
   options.nesterov = config::nesterov_of(optimizer);
   options.match_rms_adamw = optimizer.adjust_lr == "match_rms_adamw";
   options.rest = elementwise;
-  return std::make_unique<Muon>(treatment.flats, treatment.units, treatment.runs, model.mesh(),
-                                options);
+  return std::make_unique<Muon>(groups.flats, groups.units, groups.runs, model.mesh(), options);
 }
 
 std::vector<StateTensor> parameter_state(const Optimizer& optimizer, const ParallelModel& model,
                                          size_t g, size_t i) {
   const parallel::ParamGroup& group = *model.groups()[g];
-  const parallel::OwnedParameter& owned = group.owned()[i];
+  const parallel::LocalParameter& owned = group.owned()[i];
   if (!owned.trainable) return {};
   const parallel::Piece& piece = group.pieces()[owned.piece];
   std::vector<StateTensor> states = optimizer.state_of({g, piece.flat_offset, piece.flat_length});

@@ -1,4 +1,4 @@
-// The plan's [optimizer] for a model's parameters.
+// Builds the optimizer of a plan's [optimizer] section for a model's parameters.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace am::optim {
 
-// Of what is updated element by element: under muon what is no matrix of its own. `offloaded`:
-// parameters are in host memory while a GPU computes.
+// Options of the elementwise updates: of all parameters, or under muon of those that Muon does not
+// orthogonalise. `offloaded`: parameters are in host memory while a GPU computes.
 ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer, bool offloaded);
 
-// Of every parameter that trains; `model` must outlive it.
+// Returns the optimizer of every trainable parameter; `model` must outlive it.
 std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan,
                                           const parallel::ParallelModel& model);
 
-// What it remembers of parameter `i` of the model's group `g`: views of the parameter's box,
-// without padding. None where the parameter is frozen.
+// Returns the optimizer state of parameter `i` of the model's group `g`: views of the parameter's
+// box, without padding. Empty if the parameter is frozen.
 std::vector<StateTensor> parameter_state(const Optimizer& optimizer,
                                          const parallel::ParallelModel& model, size_t g, size_t i);
 

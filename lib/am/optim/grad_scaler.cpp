@@ -6,7 +6,7 @@ namespace am::optim {
 
 namespace {
 
-// Below it scaling no longer helps against underflow, which is all that it is for.
+// A scale below 1 does not help against underflow, the purpose of loss scaling.
 constexpr double kSmallestScale = 1.0;
 
 }  // namespace
@@ -25,7 +25,7 @@ GradScaler::Verdict GradScaler::update(bool found_inf) {
   ++state_.growth_tracker;
   if (state_.growth_tracker >= options_.growth_interval) {
     const double larger = state_.scale * options_.growth_factor;
-    // As there: a scale that float32 cannot hold is not taken.
+    // As in torch.amp.GradScaler, a scale that float32 cannot hold is rejected.
     if (std::isfinite(static_cast<float>(larger))) state_.scale = larger;
     state_.growth_tracker = 0;
   }

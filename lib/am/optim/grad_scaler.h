@@ -1,13 +1,14 @@
-// Loss scaling for float16, whose smallest number is 6e-8: torch.amp.GradScaler's rule.
+// Loss scaling for float16, whose smallest number is 6e-8, by the rule of torch.amp.GradScaler.
 //
-// A loss is divided by the labels of the whole batch, so most of its gradients would be zero in
-// float16. It is multiplied with a scale before backward, and the float32 gradients are divided by
-// it again before anybody looks at them. A scale that is too large overflows: that step is left
-// out and the scale halved. After `growth_interval` steps without, it is doubled.
+// A loss is divided by the number of labels in the batch, so most gradients would underflow in
+// float16. The loss is multiplied by a scale before backward, and the float32 gradients are divided
+// by the scale before any other use. If the scale is too large, gradients overflow: the step is
+// skipped and the scale halved. After `growth_interval` steps without overflow it is doubled.
 //
 //   GradScaler scaler;
 //   (loss * scaler.scale()).backward();
-//   if (scaler.update(found_inf) == GradScaler::Verdict::kStep) optimizer.step(..);
+//   const bool steps = scaler.update(found_inf) == GradScaler::Verdict::kStep;
+//   if (steps) optimizer.step(gradients, learning_rate);
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ struct GradScalerOptions {
   double growth_factor = 2.0;
   double backoff_factor = 0.5;
   int64_t growth_interval = 2000;
-  bool dynamic = true;  // false: the scale stays
+  bool dynamic = true;  // false: fixed scale
 };
 
-// What a checkpoint keeps of it.
+// State saved in a checkpoint.
 struct LossScale {
   double scale = 65536.0;
   int64_t growth_tracker = 0;  // steps without overflow since the scale changed
@@ -35,18 +36,19 @@ class GradScaler {
  public:
   enum class Verdict {
     kStep,      // the gradients are finite
-    kBackOff,   // they are not, and a smaller scale may mend it: leave the step out
-    kExhausted  // they are not, for another reason: the scale would fall below 1, or is fixed
+    kBackOff,   // they are not finite, and a smaller scale may help: skip the step
+    kExhausted  // they are not finite, and the scale cannot be lowered: it would fall below 1, or
+                // is fixed
   };
 
   explicit GradScaler(const GradScalerOptions& options = {});
 
   double scale() const { return state_.scale; }
-  // Once a step, after its gradients; the same `found_inf` on every rank.
+  // Call once per step, after backward; `found_inf` must be equal on every rank.
   Verdict update(bool found_inf);
 
   const LossScale& state() const { return state_; }
-  // Of a resumed run. A fixed scale stays what it is.
+  // Restores the state of a resumed run. A fixed scale is kept.
   void restore(const LossScale& state);
 
  private:

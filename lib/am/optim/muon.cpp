@@ -25,14 +25,14 @@ double scale_of(const Shape& shape, bool match_rms_adamw) {
   return std::sqrt(std::max(1.0, rows / columns));
 }
 
-// Of the iteration's products.
+// Cost of the iteration's products.
 double work_of(const Shape& shape) {
   const auto rows = static_cast<double>(shape[0]);
   const auto columns = static_cast<double>(shape[1]);
   return rows * columns * std::min(rows, columns);
 }
 
-// Who computes which: the largest first, each to the rank that has least.
+// Assigns matrices to ranks: largest first, each to the rank with the least work.
 std::vector<int64_t> deal_out(const std::vector<MatrixPiece>& matrices, int64_t ranks) {
   std::vector<size_t> order(matrices.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -50,7 +50,7 @@ std::vector<int64_t> deal_out(const std::vector<MatrixPiece>& matrices, int64_t 
 }
 
 parallel::FlatLayout pieces_of(const MatrixUnit& unit, const runtime::DeviceMesh& mesh) {
-  std::vector<const planner::ParameterLayout*> layouts;
+  std::vector<const layout::ParameterLayout*> layouts;
   for (const MatrixPiece& piece : unit.matrices) layouts.push_back(piece.layout);
   return {layouts, mesh.layout(), mesh.rank(), unit.shard->size()};
 }
@@ -76,14 +76,14 @@ Muon::Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& 
   }
 }
 
-// What the factor is taken of, flat; moves the momentum on.
+// Updates the momentum and returns the flat tensor whose orthogonal factor is the update.
 at::Tensor Muon::direction(const Matrix& matrix, const at::Tensor& gradient) const {
   matrix.momentum.lerp_(gradient, 1.0 - options_.momentum);
   return options_.nesterov ? gradient.lerp(matrix.momentum, options_.momentum) : matrix.momentum;
 }
 
-// of_tp: [this tp rank's part], bfloat16, overwritten; the same part of the factor.
-at::Tensor Muon::factor(const planner::ParameterLayout& layout, at::Tensor of_tp) const {
+// of_tp: this tp rank's part, bfloat16, overwritten. Returns the same part of the factor.
+at::Tensor Muon::factor(const layout::ParameterLayout& layout, at::Tensor of_tp) const {
   if (!layout.tp_dim) return orthogonal_factor(std::move(of_tp));
   at::Tensor whole = parallel::tp::gather_parameter(of_tp, layout, mesh_);
   of_tp.reset();
@@ -91,7 +91,7 @@ at::Tensor Muon::factor(const planner::ParameterLayout& layout, at::Tensor of_tp
   return parallel::tp::own_pieces(whole, layout, mesh_);
 }
 
-// `factor`: flat like the parameter.
+// `factor` is flat like the parameter.
 void Muon::move(const Matrix& matrix, const at::Tensor& factor, double lr) const {
   const double decay = matrix.what.layout->decays ? options_.rest.weight_decay : 0.0;
   matrix.parameter.mul_(1.0 - lr * decay);
@@ -124,7 +124,7 @@ void Muon::update_whole(const Unit& unit, const at::Tensor& gradient, double lr)
   }
 }
 
-// See [Whole matrices].
+// See Note [Whole matrices].
 void Muon::update_pieces(const Unit& unit, const at::Tensor& gradient, double lr) const {
   const parallel::FlatLayout& pieces = unit.pieces;
   const auto options = at::TensorOptions(at::kBFloat16).device(mesh_.device());

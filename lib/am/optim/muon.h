@@ -1,17 +1,18 @@
-// Muon: matrices of the decoder layers move along the orthogonal factor of their momentum;
-// everything else is AdamW's. torch.optim.Muon's update of an A x B matrix, with momentum mu:
+// Muon: matrices of the decoder layers are updated by the orthogonal factor of their momentum; all
+// other parameters use AdamW. torch.optim.Muon's update of an A x B matrix, with momentum mu:
 //
 //   b <- mu b + (1 - mu) g;  u = (1 - mu) g + mu b (Nesterov's), or b
 //   p <- p * (1 - lr weight_decay) - lr s orthogonal_factor(u)
 //   s = sqrt(max(1, A / B)), or 0.2 sqrt(max(A, B)) to match AdamW's step
 //
-// Note [Whole matrices]: the factor is one of the whole matrix, and a rank has pieces. A unit's
-// pieces of u, rounded to bfloat16 as the iteration rounds them anyway, are gathered in one
-// message; each rank of the shard group computes the factors of some of its matrices; and a
-// reduce-scatter in which the others have zeros hands everyone the pieces of the result, exactly.
-// So no more than a unit is whole at a time, the work is shared, and the messages are those of one
-// more gather and reduction of the unit. Over tp the ranks that have the same pieces of a unit
-// gather theirs of each matrix and compute it together. Replicas compute the same from the same.
+// Note [Whole matrices]: the orthogonal factor requires the whole matrix, but a rank holds pieces.
+// The ranks' pieces of u for one unit, rounded to bfloat16 as the iteration rounds them anyway, are
+// all-gathered in one message. Each rank of the shard group computes the factors of some of the
+// matrices. A reduce-scatter, to which the other ranks contribute zeros, then returns to every rank
+// its pieces of the result, exactly. Thus at most one unit is whole at a time, the work is divided,
+// and the traffic is that of one more gather and reduction of the unit. Over tp, the ranks that
+// hold the same pieces of a unit gather each matrix and all compute its factor. Replicas compute
+// equal results from equal inputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,10 +20,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "am/layout/layout.h"
 #include "am/optim/elementwise.h"
 #include "am/optim/optimizer.h"
 #include "am/parallel/param_group/flat_layout.h"
-#include "am/planner/layout.h"
 #include "am/runtime/device_mesh.h"
 
 namespace am::optim {
@@ -31,16 +32,16 @@ struct MuonOptions {
   double momentum = 0.95;
   bool nesterov = true;
   bool match_rms_adamw = false;
-  ElementwiseOptions rest;  // also the matrices' weight_decay
+  ElementwiseOptions rest;  // includes the matrices' weight_decay
 };
 
 // A matrix in a flat tensor.
 struct MatrixPiece {
-  const planner::ParameterLayout* layout = nullptr;
+  const layout::ParameterLayout* layout = nullptr;
   FlatRange range;
 };
 
-// Matrices of one flat tensor, which are cut over the same group.
+// Matrices of one flat tensor that are sharded over the same group.
 struct MatrixUnit {
   std::vector<MatrixPiece> matrices;
   const runtime::Group* shard = nullptr;
@@ -48,7 +49,8 @@ struct MatrixUnit {
 
 class Muon : public Optimizer {
  public:
-  // `rest`: what AdamW updates. The mesh, the groups and the layouts must outlive it.
+  // `rest`: parameters updated by AdamW. The mesh, the groups and the layouts must outlive this
+  // object.
   Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& units,
        const std::vector<ParameterRun>& rest, const runtime::DeviceMesh& mesh,
        const MuonOptions& options);
@@ -60,19 +62,19 @@ class Muon : public Optimizer {
  private:
   struct Matrix {
     MatrixPiece what;
-    at::Tensor parameter;  // flat, as the momentum
+    at::Tensor parameter;  // flat, like the momentum
     at::Tensor momentum;
-    int64_t owner = 0;  // the index in the shard group that computes its factor
+    int64_t owner = 0;  // index in the shard group of the rank that computes its factor
     double scale = 1.0;
   };
   struct Unit {
     std::vector<Matrix> matrices;
     const runtime::Group* shard;
-    parallel::FlatLayout pieces;  // of the matrices alone, one after the other
+    parallel::FlatLayout pieces;  // of the matrices only, concatenated
   };
 
   at::Tensor direction(const Matrix& matrix, const at::Tensor& gradient) const;
-  at::Tensor factor(const planner::ParameterLayout& layout, at::Tensor of_tp) const;
+  at::Tensor factor(const layout::ParameterLayout& layout, at::Tensor of_tp) const;
   void move(const Matrix& matrix, const at::Tensor& factor, double lr) const;
   void update_whole(const Unit& unit, const at::Tensor& gradient, double lr) const;
   void update_pieces(const Unit& unit, const at::Tensor& gradient, double lr) const;

@@ -1,8 +1,8 @@
-// What updates the parameters: the seam between training and PyTorch's update rules.
+// The optimizer interface: the seam between training and PyTorch's update rules.
 //
-// Parameters are given as the flat tensors that this rank stores, one a group of parameters, and
-// are updated in place. What an optimizer remembers of a parameter are tensors laid out like it,
-// under PyTorch's names: with those alone, and the number of steps, it is saved and resumed.
+// Parameters are the flat tensors that this rank stores, one per parameter group, and are updated
+// in place. The optimizer's state consists of tensors laid out like the parameters, under PyTorch's
+// names; these and the number of steps suffice to save and resume it.
 //
 //   auto optimizer = make_optimizer(plan, model);    // from_plan.h
 //   optimizer->step(gradients, learning_rate);
@@ -17,7 +17,7 @@
 
 namespace am::optim {
 
-// Elements of one of the flat tensors: those of a parameter, or of several neighbours.
+// A range of a flat tensor: one parameter, or several adjacent ones.
 struct FlatRange {
   size_t flat = 0;
   int64_t offset = 0;
@@ -28,38 +28,38 @@ struct FlatRange {
   at::Tensor of(const at::Tensor& flat) const { return flat.narrow(0, offset, length); }
 };
 
-// Neighbours that are updated alike.
+// Adjacent parameters with equal options.
 struct ParameterRun {
   FlatRange range;
   bool decays = true;
 };
 
-// One run a flat tensor, all of it.
+// Returns one run per flat tensor, covering all of it.
 std::vector<ParameterRun> whole_runs(const std::vector<at::Tensor>& flats);
 
 struct StateTensor {
   std::string name;  // "exp_avg"
-  at::Tensor value;  // [length of the range], of the optimizer's own
+  at::Tensor value;  // [length of the range], a view of the optimizer's state
 };
 
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // `gradients` parallel to the flat tensors; an undefined one leaves its parameters and their
-  // state as they are. They are multiplied by `factor` first, in place. Collective where the update
-  // rule needs more than this rank's part.
+  // `gradients` is parallel to the flat tensors; an undefined one leaves its parameters and their
+  // state unchanged. Gradients are first multiplied by `factor`, in place. Collective if the update
+  // rule needs more than this rank's shards.
   void step(const std::vector<at::Tensor>& gradients, double lr, double factor = 1.0);
-  // Finished steps; set when a checkpoint is read.
+  // Number of completed steps; set when a checkpoint is loaded.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 
-  // A step whose number is given, from 1. `factor` is 1 unless scales() says true.
+  // Performs step `number`, counted from 1. `factor` is 1 unless scales() returns true.
   virtual void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
                       double factor) = 0;
-  // Whether update() multiplies gradients by the factor in the pass that it makes anyway.
+  // Whether update() applies `factor` within its own pass.
   virtual bool scales() const { return false; }
-  // What is remembered of a range of one parameter, in the order of the names.
+  // Returns the state of a range of one parameter, in the order of the names.
   virtual std::vector<StateTensor> state_of(const FlatRange& range) const = 0;
 
  private:

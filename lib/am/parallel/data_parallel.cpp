@@ -7,15 +7,15 @@
 #include "am/base/error.h"
 #include "am/base/fault.h"
 #include "am/base/text.h"
+#include "am/layout/replicas.h"
 #include "am/parallel/gradient_buckets.h"
 #include "am/parallel/sharded_units.h"
-#include "am/planner/replicas.h"
+#include "am/runtime/device_error.h"
 #include "am/tensor/finite.h"
 
 namespace am::parallel {
 
-std::unique_ptr<DataParallel> DataParallel::make(nn::Decoder& decoder,
-                                                 const planner::Layout& layout,
+std::unique_ptr<DataParallel> DataParallel::make(nn::Decoder& decoder, const layout::Layout& layout,
                                                  const runtime::DeviceMesh& mesh,
                                                  DataParallelOptions options) {
   std::unique_ptr<DataParallel> made;
@@ -28,21 +28,42 @@ std::unique_ptr<DataParallel> DataParallel::make(nn::Decoder& decoder,
   return made;
 }
 
-DataParallel::DataParallel(const runtime::DeviceMesh& mesh, DataParallelOptions options)
-    : options_(std::move(options)), rank_(mesh.rank()), alone_("alone", mesh.rank()) {
+namespace {
+
+std::vector<std::string> names_of_uses(const nn::Decoder& decoder, const layout::Layout& layout) {
+  std::vector<std::string> names;
+  for (const nn::UnitUse& use : decoder.unit_uses()) {
+    const model::Unit& unit = layout.units.at(static_cast<size_t>(use.unit));
+    names.push_back(unit.kind == model::UnitKind::kRoot ? "the root unit" : unit.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+DataParallel::DataParallel(const nn::Decoder& decoder, const layout::Layout& layout,
+                           const runtime::DeviceMesh& mesh, DataParallelOptions options)
+    : options_(std::move(options)),
+      rank_(mesh.rank()),
+      alone_("alone", mesh.rank()),
+      place_(names_of_uses(decoder, layout)),
+      gathers_(mesh.device()),
+      reductions_(mesh.device()) {
   if (mesh.device().is_cpu()) options_.offload.reset();
 }
 
-ParamGroupOptions DataParallel::group_options() const {
+ParamGroupOptions DataParallel::group_options() {
   ParamGroupOptions group;
   group.storage_dtype = options_.storage_dtype;
   group.precision = options_.precision;
   group.offload = options_.offload;
   group.report_nan = options_.report_nan;
+  group.gathers = &gathers_;
+  group.reductions = &reductions_;
   return group;
 }
 
-ParamGroup& DataParallel::add_group(const nn::Decoder& decoder, const planner::Layout& layout,
+ParamGroup& DataParallel::add_group(const nn::Decoder& decoder, const layout::Layout& layout,
                                     std::string name, const std::vector<int>& parameters,
                                     const runtime::DeviceMesh& mesh, const ReductionGroups& groups,
                                     const ParamGroupOptions& options) {
@@ -51,8 +72,13 @@ ParamGroup& DataParallel::add_group(const nn::Decoder& decoder, const planner::L
     members.push_back({decoder.parameters().at(static_cast<size_t>(index)),
                        &layout.parameters.at(static_cast<size_t>(index))});
   }
-  groups_.push_back(
-      std::make_unique<ParamGroup>(std::move(name), std::move(members), mesh, groups, options));
+  std::string place = cat("the parameters of ", name);
+  runtime::with_place(
+      mesh.device(), [&] { return place; },
+      [&] {
+        groups_.push_back(std::make_unique<ParamGroup>(std::move(name), std::move(members), mesh,
+                                                       groups, options));
+      });
   const bool of_experts =
       !parameters.empty() &&
       layout.parameters.at(static_cast<size_t>(parameters.front())).expert_parallel();
@@ -62,10 +88,10 @@ ParamGroup& DataParallel::add_group(const nn::Decoder& decoder, const planner::L
   return *groups_.back();
 }
 
-DataParallel::Ranks DataParallel::ranks_of(const planner::Layout& layout,
+DataParallel::Ranks DataParallel::ranks_of(const layout::Layout& layout,
                                            const runtime::DeviceMesh& mesh) {
   int64_t copies = 1;
-  for (const planner::ParameterLayout& parameter : layout.parameters) {
+  for (const layout::ParameterLayout& parameter : layout.parameters) {
     for (const mesh::DimSlice& slice : parameter.tp_slices) {
       AM_ASSERT(copies == 1 || slice.copies == 1 || slice.copies == copies,
                 "layers with other numbers of key heads");
@@ -73,7 +99,7 @@ DataParallel::Ranks DataParallel::ranks_of(const planner::Layout& layout,
     }
   }
   if (copies > 1) key_head_group_ = mesh.split("tp", copies);
-  const planner::ReplicaAxes axes = planner::replica_axes(layout, /*ignored=*/false);
+  const layout::ReplicaAxes axes = layout::replica_axes(layout, /*ignored=*/false);
   const runtime::Group& ep_shard = mesh.group("ep_shard");
   const bool cuts_experts = axes.experts.empty();
   return {
@@ -103,7 +129,7 @@ void DataParallel::reduce(std::span<ParamGroup* const> groups) {
   send(std::move(reduction));
 }
 
-// One unit's shards are under way while the next one computes, and one's replicas.
+// While a unit computes, one unit's reduce-scatter and one earlier unit's all-reduce are in flight.
 void DataParallel::send(Reduction reduction) {
   std::erase_if(reduction, [](GradientReducer* each) { return !each->begin_reduce(); });
   if (reduction.empty()) return;
@@ -120,12 +146,21 @@ void DataParallel::send(Reduction reduction) {
   }
 }
 
+void DataParallel::note_backward(size_t use, std::span<const at::Tensor> outputs) {
+  if (!at::GradMode::is_enabled()) return;
+  for (const at::Tensor& output : outputs) {
+    if (!output.requires_grad() || !tensor::is_asynchronous(output.device())) continue;
+    output.register_hook([this, use](const at::Tensor&) { place_.backward(use); });
+  }
+}
+
 void DataParallel::finish_backward() {
   for (auto& group : groups_) {
     finish(*group);
     reshard_after_backward(*group);
   }
   forget_pass();
+  place_.nowhere();
   if (!last_backward_) return;
   finish_reductions();
   if (options_.check_for_nan && sync_) check_gradients();
@@ -144,6 +179,8 @@ void DataParallel::finish_reductions() {
     for (GradientReducer* each : reduction) each->finish_reduce();
   }
   reducing_.clear();
+  reductions_.current_waits();
+  if (offloaded()) reductions_.host_waits();
 }
 
 void DataParallel::set_gradient_divide_factor(double factor) {
@@ -155,7 +192,7 @@ std::vector<ParamGroup*> DataParallel::groups_of(std::string_view module) const 
   const std::string prefix = module.empty() ? "" : cat(module, ".");
   for (const auto& group : groups_) {
     const auto& owned = group->owned();
-    const bool holds = std::any_of(owned.begin(), owned.end(), [&](const OwnedParameter& each) {
+    const bool holds = std::any_of(owned.begin(), owned.end(), [&](const LocalParameter& each) {
       return each.name.starts_with(prefix);
     });
     if (holds) found.push_back(group.get());
@@ -190,10 +227,11 @@ void DataParallel::check_gradients() const {
       const at::Tensor bad = at::isfinite(group->view_in(flat, i)).logical_not();
       const auto count = bad.sum().item<int64_t>();
       if (count == 0) continue;
-      throw Error(ErrorKind::kNumeric,
-                  cat("the gradient of ", group->owned()[i].name, " has ", count, " of ",
-                      bad.numel(), " values that are not finite on rank ", rank_),
-                  "a lower learning rate, or check_for_nan_in_grad = false to go on all the same");
+      throw Error(
+          ErrorKind::kNumeric,
+          cat("the gradient of ", group->owned()[i].name, " has ", count, " of ", bad.numel(),
+              " values that are not finite on rank ", rank_),
+          "a lower learning rate, or check_for_nan_in_grad = false to continue nevertheless");
     }
   }
 }

@@ -6,12 +6,12 @@
 
 namespace am::parallel {
 
-GradientBuckets::GradientBuckets(const nn::Decoder& decoder, const planner::Layout& layout,
+GradientBuckets::GradientBuckets(const nn::Decoder& decoder, const layout::Layout& layout,
                                  const runtime::DeviceMesh& mesh, DataParallelOptions given)
-    : DataParallel(mesh, std::move(given)) {
+    : DataParallel(decoder, layout, mesh, std::move(given)) {
   const Ranks ranks = ranks_of(layout, mesh);
   for (const auto& bucket : options().buckets) {
-    const planner::Layout::ByRanks own = layout.by_ranks(bucket, mesh.rank());
+    const layout::Layout::ByRanks own = layout.by_ranks(bucket, mesh.rank());
     const bool of_experts = !own.experts.empty();
     if (own.dense.empty() && !of_experts) continue;  // other ranks' experts
     ParamGroup& added = add_group(decoder, layout, cat("bucket ", groups().size()),
@@ -25,9 +25,14 @@ GradientBuckets::GradientBuckets(const nn::Decoder& decoder, const planner::Layo
   }
 }
 
-void GradientBuckets::before_unit(size_t /*use*/, std::span<at::Tensor> inputs) {
+void GradientBuckets::before_unit(size_t use, std::span<at::Tensor> inputs) {
+  enter(use);
   for (auto& group : groups()) group->unshard();
   cast_inputs(inputs);
+}
+
+void GradientBuckets::after_unit(size_t use, std::span<at::Tensor> outputs) {
+  note_backward(use, outputs);
 }
 
 void GradientBuckets::finish(ParamGroup& group) {

@@ -1,4 +1,4 @@
-// What a pass through the model reads: micro-batches, one after the other.
+// Source of the micro-batches that a pass through the model reads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,19 +7,19 @@
 
 namespace am::parallel {
 
-// int64, on the model's device.
+// Tensors of int64 on the model's device.
 struct MicroBatch {
   at::Tensor ids_BT;
   at::Tensor labels_BT;
-  at::Tensor positions_BT;     // undefined: 0, 1, .. in every row; of GPUs on the host
-  int64_t first_sequence = 0;  // the number of the first row in the global batch
+  at::Tensor positions_BT;     // undefined: 0, 1, .. in every row; on the host for GPUs
+  int64_t first_sequence = 0;  // index of the first row in the global batch
 };
 
 class MicroBatches {
  public:
   virtual ~MicroBatches() = default;
   virtual int64_t count() const = 0;
-  // This rank's part of number `m`, from 0.
+  // Returns this rank's part of micro-batch `m`, counted from 0.
   virtual MicroBatch read(int64_t m) = 0;
 };
 

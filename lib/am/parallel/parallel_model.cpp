@@ -7,37 +7,38 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/layout/precision.h"
+#include "am/layout/stage_layout.h"
+#include "am/layout/stages.h"
 #include "am/nn/fused/cross_entropy.h"
 #include "am/parallel/sync_ctx.h"
-#include "am/planner/precision.h"
-#include "am/planner/stage_layout.h"
-#include "am/planner/stages.h"
+#include "am/runtime/device_error.h"
 #include "am/tensor/dtype.h"
 
 namespace am::parallel {
 
 ParallelModel::ParallelModel(const config::Plan& plan, const model::ModelConfig& config,
-                             const planner::Layout& layout, const runtime::DeviceMesh& mesh)
+                             const layout::Layout& layout, const runtime::DeviceMesh& mesh)
     : config_(config), strategy_(plan.strategy), layout_(layout), mesh_(mesh) {}
 
 std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
                                                     const model::ModelConfig& config,
-                                                    const planner::Layout& layout,
+                                                    const layout::Layout& layout,
                                                     const runtime::DeviceMesh& mesh,
                                                     const std::string& strategy) {
   const std::string name = strategy.empty() ? config::strategy_name(plan.strategy) : strategy;
   std::unique_ptr<ParallelModel> model(new ParallelModel(plan, config, layout, mesh));
   if (layout.stage_owners.size() == 1) {
-    const auto range = planner::StageRange::whole(config.num_hidden_layers);
+    const auto range = layout::StageRange::whole(config.num_hidden_layers);
     model->add_stage(0, std::make_unique<StageModel>(plan, config, layout, range, mesh, name));
     return model;
   }
   const int64_t here = mesh.group("pp").index();
   for (int stage = 0; stage < static_cast<int>(layout.stage_owners.size()); ++stage) {
     if (layout.stage_owners[static_cast<size_t>(stage)] != here) continue;
-    model->add_stage(
-        stage, std::make_unique<StageModel>(plan, config, planner::stage_layout(layout, stage),
-                                            planner::stage_range(layout, stage), mesh, name));
+    model->add_stage(stage,
+                     std::make_unique<StageModel>(plan, config, layout::stage_layout(layout, stage),
+                                                  layout::stage_range(layout, stage), mesh, name));
   }
   model->add_pipeline(plan);
   return model;
@@ -51,11 +52,11 @@ void ParallelModel::add_stage(int number, std::unique_ptr<StageModel> stage) {
 void ParallelModel::add_pipeline(const config::Plan& plan) {
   std::map<int, Stage> stages;
   for (const auto& [number, stage] : stages_) stages.emplace(number, Stage(*stage));
-  const auto shape = planner::pipeline_shape(plan.pipeline, layout_.mesh.sizes().pp);
+  const auto shape = layout::pipeline_shape(plan.pipeline, layout_.mesh.sizes().pp);
   const HiddenForm hidden = {
       .width = config_.hidden_size,
       .sequence_parts = layout_.tp_plan.sequence_parallel ? layout_.mesh.sizes().tp : 1,
-      .dtype = tensor::parse_dtype(planner::resolve_precision(plan).compute)};
+      .dtype = tensor::parse_dtype(layout::resolve_precision(plan).compute)};
   const model::Inventory& inventory = layout_.inventory;
   std::string tied;
   if (inventory.tied_lm_head) {
@@ -75,8 +76,22 @@ at::Tensor ParallelModel::no_loss() const {
   return at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
 }
 
+std::string ParallelModel::place() const {
+  const UnitPlace* last = nullptr;
+  for (const auto& [number, stage] : stages_) {
+    const UnitPlace& place = stage->data_parallel().place();
+    if (last == nullptr || place.since() > last->since()) last = &place;
+  }
+  return last->text();
+}
+
 at::Tensor ParallelModel::forward_backward(MicroBatches& batches, const PassOptions& options) {
-  if (pipeline_) return pipeline_->run(batches, options);
+  return runtime::with_place(
+      mesh_.device(), [this] { return place(); },
+      [&] { return pipeline_ ? pipeline_->run(batches, options) : run_all(batches, options); });
+}
+
+at::Tensor ParallelModel::run_all(MicroBatches& batches, const PassOptions& options) {
   at::Tensor sum = no_loss();
   const int64_t count = batches.count();
   for (int64_t m = 0; m < count; ++m) sum.add_(run(batches.read(m), options, m + 1 == count));
@@ -105,7 +120,7 @@ at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool
       get_sync_ctx(data_parallel(), strategy_, /*is_optim_step=*/last && options.reduce,
                    config::defers_gradient_sync(strategy_));
   begin_dropout(options.seed, options.step, batch.first_sequence);
-  // Logits and batch are the loss's alone: held here they would outlive their use.
+  // Logits and batch are moved into the loss: held here they would outlive their use.
   const auto take = [](at::Tensor& tensor) { return std::exchange(tensor, {}); };
   const at::Tensor loss = loss_sum(forward(take(batch.ids_BT), take(batch.positions_BT)),
                                    whole().own_labels(take(batch.labels_BT)));
@@ -194,7 +209,7 @@ at::Tensor ParallelModel::take_balance() {
 }
 
 void ParallelModel::for_each_owned(
-    const std::function<void(ParamGroup&, size_t, const OwnedParameter&)>& visit) {
+    const std::function<void(ParamGroup&, size_t, const LocalParameter&)>& visit) {
   for (ParamGroup* group : groups_) {
     for (size_t i = 0; i < group->owned().size(); ++i) visit(*group, i, group->owned()[i]);
   }
@@ -212,9 +227,9 @@ at::Tensor ParallelModel::gather_from(
   if (stage != stages_.end()) found = stage->second->gather(name, flat_of);
   if (!pipeline_ && !layout->ep_owner) return found.value();
   const auto stored = at::TensorOptions(groups_.front()->flat().scalar_type());
-  const at::Tensor full =
+  at::Tensor full =
       found ? found->contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
-  // From the rank of the stage that has the expert, then from the stage.
+  // First from the expert's ep rank within the stage, then from the stage to the others.
   if (layout->ep_owner && stage != stages_.end()) {
     mesh_.group("ep").broadcast(full, *layout->ep_owner);
   }

@@ -1,4 +1,4 @@
-// How a forward and backward pass over micro-batches is made.
+// Options of a forward and backward pass over micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,17 @@
 namespace am::parallel {
 
 struct PassOptions {
-  // What the sum of the cross-entropies is divided by before its backward: the labels of the global
-  // batch, over the loss scale.
+  // Divisor of the sum of the cross-entropies before backward: the number of labels of the global
+  // batch, divided by the loss scale.
   double divisor = 1.0;
-  // The step's last pass: with the last micro-batch's backward the gradients are reduced over the
-  // ranks. False: as get_sync_ctx says (sync_ctx.h), they wait for a later pass.
+  // Whether this is the step's last pass, in which the last micro-batch's backward reduces the
+  // gradients over the ranks. If false, get_sync_ctx (sync_ctx.h) decides whether they wait for a
+  // later pass.
   bool reduce = true;
-  // What adapters drop is drawn by these (nn::Decoder::begin_dropout).
+  // Seed and step of the adapters' dropout (nn::Decoder::begin_dropout).
   uint64_t seed = 0;
   int64_t step = 0;
-  // Told when this rank's "forward" and "backward" of the last micro-batch are over.
+  // Called when this rank's "forward" and "backward" of the last micro-batch have finished.
   std::function<void(const char* phase)> phase_over = {};
 };
 

@@ -8,14 +8,14 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/planner/replicas.h"
-#include "am/planner/units.h"
+#include "am/layout/replicas.h"
+#include "am/layout/units.h"
 
 namespace am::parallel {
 
-ShardedUnits::ShardedUnits(nn::Decoder& decoder, const planner::Layout& layout,
+ShardedUnits::ShardedUnits(nn::Decoder& decoder, const layout::Layout& layout,
                            const runtime::DeviceMesh& mesh, DataParallelOptions given)
-    : DataParallel(mesh, std::move(given)),
+    : DataParallel(decoder, layout, mesh, std::move(given)),
       uses_(decoder.unit_uses()),
       reduce_at_end_(layout.units.size(), false),
       gathers_in_backward_(layout.units.size(), false) {
@@ -26,7 +26,7 @@ ShardedUnits::ShardedUnits(nn::Decoder& decoder, const planner::Layout& layout,
       layout.mesh.sizes().ep > 1 ? post_forward(mesh, "ep_shard") : nullptr;
   ParamGroupOptions group = group_options();
   for (const auto& unit : layout.units) {
-    const planner::Layout::ByRanks own = layout.by_ranks(layout.gathered(unit), mesh.rank());
+    const layout::Layout::ByRanks own = layout.by_ranks(layout.gathered(unit), mesh.rank());
     std::vector<ParamGroup*>& groups = units_.emplace_back();
     group.pool = options().reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
     group.post_forward_group = dense_blocks;
@@ -42,20 +42,20 @@ ShardedUnits::ShardedUnits(nn::Decoder& decoder, const planner::Layout& layout,
 const runtime::Group* ShardedUnits::post_forward(const runtime::DeviceMesh& mesh,
                                                  std::string_view group) {
   const int64_t size =
-      planner::post_forward_size(options().post_forward_size, mesh.group(group).size());
+      layout::post_forward_size(options().post_forward_size, mesh.group(group).size());
   return size > 0 ? &post_forward_groups_.emplace_back(mesh.split(group, size)) : nullptr;
 }
 
-void ShardedUnits::add_ignored(const nn::Decoder& decoder, const planner::Layout& layout,
+void ShardedUnits::add_ignored(const nn::Decoder& decoder, const layout::Layout& layout,
                                const runtime::DeviceMesh& mesh, Ranks ranks,
                                ParamGroupOptions group) {
   group.pool = nullptr;
   group.post_forward_group = nullptr;
   ranks.dense.shard = ranks.experts.shard = &alone();
-  const planner::ReplicaAxes axes = planner::replica_axes(layout, /*ignored=*/true);
+  const layout::ReplicaAxes axes = layout::replica_axes(layout, /*ignored=*/true);
   ranks.dense.replicate = &mesh.group(axes.dense);
   ranks.experts.replicate = &mesh.group(axes.experts);
-  const planner::Layout::ByRanks own = layout.by_ranks(layout.ignored(), mesh.rank());
+  const layout::Layout::ByRanks own = layout.by_ranks(layout.ignored(), mesh.rank());
   for (const auto& [indices, of] :
        {std::pair{&own.dense, &ranks.dense}, std::pair{&own.experts, &ranks.experts}}) {
     if (indices->empty()) continue;
@@ -64,11 +64,13 @@ void ShardedUnits::add_ignored(const nn::Decoder& decoder, const planner::Layout
 }
 
 void ShardedUnits::unshard(size_t use) {
-  for (ParamGroup* group : groups_of(use)) group->begin_unshard();
+  for (ParamGroup* group : groups_of(use)) group->prefetch();
   for (ParamGroup* group : groups_of(use)) group->unshard();
 }
 
 void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {
+  enter(use);
+  if (use == 0) gathers().wait_for_current();  // the last update is in there
   for (ParamGroup* group : ignored_) group->unshard();
   unshard(use);
   prefetch(use, +1, options().prefetch.forward);
@@ -77,7 +79,7 @@ void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {
   const auto carries = [](const at::Tensor& input) { return input.requires_grad(); };
   const auto differentiable = std::count_if(inputs.begin(), inputs.end(), carries);
   if (differentiable == 0) {
-    // Nothing will flow back through these inputs, so no hook can tell when the unit's backward is
+    // No gradient flows back through these inputs, so no hook runs when the unit's backward is
     // over.
     reduce_at_end_[unit_of(use)] = true;
     return;
@@ -96,6 +98,7 @@ void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {
 }
 
 void ShardedUnits::after_unit(size_t use, std::span<at::Tensor> outputs) {
+  note_backward(use, outputs);
   for (const at::Tensor& output : outputs) {
     if (!at::GradMode::is_enabled() || !output.requires_grad()) continue;
     if (!uses_[use].backward_reads_parameters) continue;
@@ -106,7 +109,8 @@ void ShardedUnits::after_unit(size_t use, std::span<at::Tensor> outputs) {
   for (ParamGroup* group : groups_of(use)) group->reshard_after_forward();
 }
 
-// Gathers the units of the next `depth` uses in the forward order's direction `step`.
+// Gathers the units of the next `depth` uses: after `use` in forward order for step +1, before it
+// for -1.
 void ShardedUnits::prefetch(size_t use, int step, int64_t depth) {
   auto place = static_cast<int64_t>(use);
   for (int64_t i = 0; i < depth; ++i) {
@@ -114,7 +118,7 @@ void ShardedUnits::prefetch(size_t use, int step, int64_t depth) {
     if (place < 0 || place >= static_cast<int64_t>(uses_.size())) return;
     const auto next = static_cast<size_t>(place);
     if (step < 0 && !gathers_in_backward_[unit_of(next)]) continue;
-    for (ParamGroup* group : groups_of(next)) group->begin_unshard();
+    for (ParamGroup* group : groups_of(next)) group->prefetch();
   }
 }
 

@@ -1,9 +1,9 @@
 // Units whose full parameters exist only while they are needed: FSDP2, HSDP, Megatron-FSDP's
-// sharded levels, and what FSDP ignores.
+// sharded levels, and the parameters that FSDP ignores.
 //
 // A unit is gathered before its forward, freed after it or kept until backward, gathered again
-// before its backward, and reduced after it; the next ones are gathered meanwhile. A unit is one
-// group of parameters, and with experts that expert parallelism places a second one.
+// before its backward, and reduced after it; the next units are prefetched meanwhile. A unit is one
+// parameter group, plus a second one if expert parallelism places experts of it.
 #pragma once
 
 #include <list>
@@ -17,7 +17,7 @@ namespace am::parallel {
 
 class ShardedUnits final : public DataParallel {
  public:
-  ShardedUnits(nn::Decoder& decoder, const planner::Layout& layout, const runtime::DeviceMesh& mesh,
+  ShardedUnits(nn::Decoder& decoder, const layout::Layout& layout, const runtime::DeviceMesh& mesh,
                DataParallelOptions options);
 
   void before_unit(size_t use, std::span<at::Tensor> inputs) override;
@@ -26,9 +26,10 @@ class ShardedUnits final : public DataParallel {
  private:
   void finish(ParamGroup& group) override;
   void forget_pass() override;
-  // Blocks of a group of ranks, between forward and backward; null: there are none.
+  // Returns this rank's block of the group, over which gathered parameters are cut between forward
+  // and backward (reshard_after_forward = N); null if they return to their shards.
   const runtime::Group* post_forward(const runtime::DeviceMesh& mesh, std::string_view group);
-  void add_ignored(const nn::Decoder& decoder, const planner::Layout& layout,
+  void add_ignored(const nn::Decoder& decoder, const layout::Layout& layout,
                    const runtime::DeviceMesh& mesh, Ranks ranks, ParamGroupOptions options);
   const std::vector<ParamGroup*>& groups_of(size_t use) const { return units_[unit_of(use)]; }
   size_t unit_of(size_t use) const { return static_cast<size_t>(uses_[use].unit); }
@@ -38,12 +39,12 @@ class ShardedUnits final : public DataParallel {
   void unshard(size_t use);
   void reshard_and_reduce(std::span<ParamGroup* const> groups);
 
-  std::vector<nn::UnitUse> uses_;  // as the forward pass meets them
+  std::vector<nn::UnitUse> uses_;  // in the order of the forward pass
   BufferPool pool_;
   std::list<runtime::Group> post_forward_groups_;
   std::vector<std::vector<ParamGroup*>> units_;
-  std::vector<ParamGroup*> ignored_;       // whole parameters outside of any unit
-  std::vector<bool> reduce_at_end_;        // units whose input carries no gradient
+  std::vector<ParamGroup*> ignored_;       // unsharded parameters outside of any unit
+  std::vector<bool> reduce_at_end_;        // units whose input requires no gradient
   std::vector<bool> gathers_in_backward_;  // units whose backward reads parameters
 };
 

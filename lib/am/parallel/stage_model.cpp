@@ -18,7 +18,7 @@
 namespace am::parallel {
 
 StageModel::StageModel(const config::Plan& plan, const model::ModelConfig& config,
-                       const planner::Layout& layout, const planner::StageRange& range,
+                       const layout::Layout& layout, const layout::StageRange& range,
                        const runtime::DeviceMesh& mesh, const std::string& strategy)
     : config_(config), layout_(layout), mesh_(mesh), decoder_(config_, layout_.inventory, range) {
   Parallelized made = find_parallel_strategy(strategy)({decoder_, plan, layout_, mesh_});
@@ -34,7 +34,7 @@ StageModel::StageModel(const config::Plan& plan, const model::ModelConfig& confi
 at::Tensor StageModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT,
                                const at::Tensor& hidden_BTD) {
   at::Tensor output = decoder_(ids_BT, positions_BT, hidden_BTD);
-  // Of the model: what goes on to another stage stays in the computation's dtype.
+  // output_dtype applies to the model's output: hidden states between stages keep their dtype.
   return output_dtype_ && range().head ? output.to(*output_dtype_) : output;
 }
 
@@ -67,8 +67,8 @@ std::optional<at::Tensor> StageModel::gather(
       if (owned.name != name) continue;
       const auto layout = std::find_if(layout_.parameters.begin(), layout_.parameters.end(),
                                        [&](const auto& each) { return each.name == name; });
-      // The cuts in reverse: first the shards', then tp or ep. From host memory where it is
-      // offloaded.
+      // Undoes the cuts in reverse: first over shards, then over tp or ep. Offloaded values are
+      // copied to the device.
       at::Tensor full = group->pieces().view(flat_of(*group), owned.piece).to(mesh_.device());
       if (layout->fsdp) {
         const Shape tp_shape = layout->tp_shape(mesh_.layout(), mesh_.rank());

@@ -8,14 +8,13 @@
 #include "am/base/error.h"
 #include "am/base/shared_library.h"
 #include "am/base/text.h"
+#include "am/layout/units.h"
 #include "am/parallel/cp/context_parallel.h"
 #include "am/parallel/ddp/ddp.h"
 #include "am/parallel/ep/expert_parallel.h"
 #include "am/parallel/fsdp2/fsdp2.h"
 #include "am/parallel/megatron_fsdp/megatron_fsdp.h"
 #include "am/parallel/tp/tensor_parallel.h"
-#include "am/planner/activations.h"
-#include "am/planner/units.h"
 
 namespace am::parallel {
 
@@ -110,15 +109,15 @@ mesh::Extent prepare_decoder(const StrategyInput& input) {
   const mesh::Extent slice = tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh);
   cp::apply_context_parallel(input.decoder, input.plan, input.layout, input.mesh);
   ep::apply_expert_parallel(input.decoder, input.mesh);
-  input.decoder.set_checkpointing(planner::checkpointing_of(input.plan),
-                                  planner::checkpointing_every(input.plan));
+  input.decoder.set_checkpointing(config::checkpointing_of(input.plan.strategy),
+                                  config::checkpointing_every(input.plan.strategy));
   return slice;
 }
 
 std::unique_ptr<DataParallel> apply_fsdp_sharding_recursively(const StrategyInput& input,
                                                               DataParallelOptions options) {
   if (options.reshard_after_forward.empty()) {
-    options.reshard_after_forward = planner::reshard_after_forward(
+    options.reshard_after_forward = layout::reshard_after_forward(
         config::FSDP2Config{}, input.layout.units, input.layout.mesh.sizes().pp);
   }
   return DataParallel::make(input.decoder, input.layout, input.mesh, std::move(options));

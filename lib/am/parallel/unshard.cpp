@@ -15,7 +15,7 @@ UnshardScope::~UnshardScope() {
 }
 
 UnshardScope unshard_fsdp2_model(ParallelModel& model) {
-  UnshardScope scope(model);  // before anything is gathered: what throws passes its destructor
+  UnshardScope scope(model);  // before any gather: if one throws, its destructor frees the units
   for (const auto& group : model.groups()) group->unshard();
   return scope;
 }

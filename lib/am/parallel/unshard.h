@@ -1,17 +1,17 @@
-// A scope in which a model's parameters are whole: AutoModel's unshard_fsdp2_model.
+// AutoModel's unshard_fsdp2_model: a scope in which a model's parameters are gathered.
 //
 //   {
 //     const auto whole = unshard_fsdp2_model(*model);
-//     // every unit is gathered; what tensor parallelism cuts stays cut
+//     // every unit is gathered; parameters stay cut over tp
 //   }  // and freed again, also when something throws
 //
-// Units are gathered in the model's order, so that all ranks meet in the same collectives. Scopes
-// may lie in each other: the outermost one frees. AutoModel's frees when the innermost ends, and
-// what an outer scope holds is gone.
+// Units are gathered in the model's order, so that all ranks run the same collectives. Scopes may
+// be nested: the outermost one frees. AutoModel's frees when the innermost ends, and an outer scope
+// then has no full parameters.
 //
-// A forward or backward pass inside frees units by the strategy's rules, as in PyTorch; another
-// scope inside, or DataParallel's groups one by one, gather them again. Values that change while
-// they are whole are lost: ranks store their shards.
+// A forward or backward pass inside frees units by the strategy's rules, as in PyTorch; a nested
+// scope, or unshard() of DataParallel's groups, gathers them again. Changes to gathered values are
+// lost: ranks store their shards.
 #pragma once
 
 #include "am/parallel/parallel_model.h"
@@ -33,8 +33,8 @@ class [[nodiscard]] UnshardScope {
   ParallelModel* model_;  // null: moved from
 };
 
-// Collective over dp_shard_cp. Throws what a gather throws (Error(kPeer) when a rank does not take
-// part); the units gathered until then are freed first.
+// Collective over dp_shard_cp. Throws the error of a gather (Error(kPeer) if a rank does not take
+// part) after freeing the units gathered until then.
 UnshardScope unshard_fsdp2_model(ParallelModel& model);
 
 }  // namespace am::parallel

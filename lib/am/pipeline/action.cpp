@@ -60,7 +60,7 @@ std::optional<Action> parse_action(std::string_view text, std::string* why) {
   }
   const auto micro_batch = parse_index(number);
   if (!micro_batch.has_value()) {
-    explain(why, "what stands behind the kind is no micro-batch");
+    explain(why, "the text after the kind is not a micro-batch");
     return std::nullopt;
   }
   action.micro_batch = *micro_batch;

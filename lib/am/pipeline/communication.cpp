@@ -9,7 +9,7 @@
 namespace am::pipeline {
 namespace {
 
-// What has been computed so far, by stage and micro-batch.
+// Records the computed passes by stage and micro-batch.
 class Progress {
  public:
   Progress(const std::vector<int64_t>& owners, int64_t microbatches)
@@ -41,7 +41,7 @@ class Progress {
   int64_t stages_;
   int64_t microbatches_;
   std::vector<bool> forwards_;
-  std::vector<bool> backwards_;  // the input's gradient
+  std::vector<bool> backwards_;  // gradient of the input
 };
 
 [[noreturn]] void throw_stuck(const ExecutionLists& lists, const std::vector<size_t>& next) {
@@ -56,11 +56,12 @@ class Progress {
     places.push_back(cat("rank ", rank, " before ", to_string(lists[rank][next[rank]])));
   }
   throw Error(ErrorKind::kPlan,
-              cat("the schedule does not progress; waiting for ever: ", join(places, ", ")),
-              "in the order of passes, each must come after the one that makes its input");
+              cat("the schedule deadlocks; waiting forever: ", join(places, ", ")),
+              "order the passes so that each comes after the pass that computes its input");
 }
 
-// The two ends of the message that an action's result travels in; nothing when it stays here.
+// The two ends of the message that carries an action's result. Nothing if the result stays on the
+// rank.
 struct Message {
   Action send;
   Action recv;
@@ -79,7 +80,8 @@ std::optional<Message> message_of(const Action& action, const std::vector<int64_
   return Message{{send, action.stage, action.micro_batch}, {recv, to, action.micro_batch}};
 }
 
-// For every slot the first `count` stages that the list uses from there on, soonest first.
+// Returns, for every slot, the first `count` stages that the list uses from there on, soonest
+// first.
 std::vector<std::vector<int32_t>> upcoming_stages(const std::vector<Slot>& list, size_t count) {
   std::vector<std::vector<int32_t>> upcoming(list.size());
   std::vector<int32_t> soonest;
@@ -89,7 +91,7 @@ std::vector<std::vector<int32_t>> upcoming_stages(const std::vector<Slot>& list,
       const auto known = std::find(soonest.begin(), soonest.end(), actions[j].stage);
       if (known != soonest.end()) soonest.erase(known);
       soonest.insert(soonest.begin(), actions[j].stage);
-      // A pair's two stages are both needed, whatever `count` is.
+      // Both stages of a pair are needed, even if `count` is smaller.
       if (soonest.size() > std::max(count, actions.size())) soonest.pop_back();
     }
     upcoming[i] = soonest;
@@ -125,7 +127,7 @@ std::vector<Slot> add_unshard_reshard(const std::vector<Slot>& list, size_t acti
 
 std::vector<Slot> add_reduce_grad(const std::vector<Slot>& list, int64_t microbatches) {
   std::vector<Slot> out;
-  std::vector<int64_t> ended;  // by stage
+  std::vector<int64_t> ended;  // per stage
   for (const Slot& slot : list) {
     if (slot.is_bubble()) continue;
     out.push_back(slot);
@@ -141,8 +143,8 @@ std::vector<Slot> add_reduce_grad(const std::vector<Slot>& list, int64_t microba
   return out;
 }
 
-// Ranks take turns, one slot each; a rank whose next slot lacks its input is passed over. The
-// messages of any two ranks are then in one order on both.
+// Ranks take turns of one slot each; a rank whose next slot lacks an input is skipped. The messages
+// of any two ranks are therefore in the same order on both.
 ExecutionLists add_send_recv(const ExecutionLists& lists, const std::vector<int64_t>& owners,
                              int64_t microbatches) {
   Progress progress(owners, microbatches);

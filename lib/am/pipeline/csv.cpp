@@ -8,7 +8,7 @@
 namespace am::pipeline {
 namespace {
 
-// Errors up to kMostReported, then how many more there were.
+// Reports errors up to kMostReported, then the number of the others.
 class Report {
  public:
   explicit Report(Diagnostics& found) : found_(found) {}
@@ -33,7 +33,7 @@ class Report {
  private:
   Diagnostics& found_;
   int count_ = 0;
-  std::string next_rule_;  // of the first error that was left out
+  std::string next_rule_;  // rule of the first error that was not reported
 };
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -47,7 +47,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-// A cell may be quoted; actions need no quotes themselves.
+// Removes optional quotes around a cell.
 std::string_view unquoted(std::string_view cell) {
   const std::string_view inner = trim(cell);
   const bool quoted = inner.size() >= 2 && inner.front() == '"' && inner.back() == '"';
@@ -58,7 +58,8 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
   const std::string_view line = csv.lines[rank];
   auto& slots = csv.schedule.ranks.emplace_back();
   auto& columns = csv.columns.emplace_back();
-  std::vector<std::pair<size_t, std::string>> wrong;  // slots; their places are known at the end
+  // Slots and messages; spans are known only at the end of the line.
+  std::vector<std::pair<size_t, std::string>> wrong;
   int column = 1;
   for (size_t begin = 0; begin <= line.size();) {
     const size_t end = std::min(line.find(',', begin), line.size());
@@ -78,11 +79,12 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
   }
 }
 
-// The number of stages and micro-batches that the file names, and who has each stage.
+// Sets the numbers of stages and micro-batches, and the owner of each stage. Returns false after an
+// error.
 bool count_sizes(CsvSchedule& csv, Report& report) {
   Schedule& schedule = csv.schedule;
-  // Every stage and micro-batch appears in a complete schedule, so there are at least as many
-  // slots; a stray large number is caught before tables of that size are made.
+  // A complete schedule uses every stage and micro-batch, so it has at least that many slots. Large
+  // stray numbers are rejected here, before tables of that size are allocated.
   int64_t passes = 0;
   for (const auto& list : schedule.ranks) passes += 2 * static_cast<int64_t>(list.size());
   bool sane = true;
@@ -105,7 +107,7 @@ bool count_sizes(CsvSchedule& csv, Report& report) {
       }
     }
   }
-  // Twice over: passes that are missing are the next check's to name.
+  // Allows twice the number, because missing passes are reported by the next check.
   if (sane && schedule.stages() > 4 * passes / std::max<int64_t>(1, schedule.microbatches)) {
     report.error("schedule.passes", Span{.file = csv.file},
                  cat("the file names ", schedule.stages(), " stages and ", schedule.microbatches,
@@ -118,7 +120,7 @@ bool count_sizes(CsvSchedule& csv, Report& report) {
 }  // namespace
 
 Span CsvSchedule::span(size_t rank, std::optional<size_t> slot) const {
-  constexpr size_t kLongestSource = 1 << 16;  // the caret shows a part of it
+  constexpr size_t kLongestSource = 1 << 16;  // the caret shows a part of the line
   Span span{.file = file, .line = static_cast<int>(rank) + 1, .column = 1};
   if (lines[rank].size() <= kLongestSource) span.source = lines[rank];
   if (!slot.has_value()) return span;
@@ -139,7 +141,7 @@ std::optional<CsvSchedule> parse_csv(std::string_view text, const std::string& f
   csv.lines = lines_of(text);
   if (csv.lines.empty()) {
     found.error("schedule.syntax", Span{.file = file},
-                "the file has no line: a schedule has one a rank");
+                "the file has no line: a schedule has one line per rank");
     return std::nullopt;
   }
   for (size_t rank = 0; rank < csv.lines.size(); ++rank) parse_line(csv, rank, report);

@@ -67,7 +67,7 @@ class Aligner {
   const std::vector<SlotList>& lists_;
   const PipelineShape& shape_;
   bool backwards_wait_;
-  std::vector<int64_t> forward_at_;   // by stage and micro-batch: the column
+  std::vector<int64_t> forward_at_;   // column, by stage and micro-batch
   std::vector<int64_t> backward_at_;  // of the input's gradient
 };
 

@@ -1,9 +1,9 @@
 // interleaved_1f1b (Narayanan et al., 2021) and interleaved_zero_bubble (ZB1P of Qi et al., 2023).
 //
-// Micro-batches go in rounds of about pp. Within a round a rank runs its first stage on all of
-// them, then its second, and so on; backwards the other way round. So the k-th forward of a rank is
-// known without looking at the others, and the schedules differ only in how many forwards go ahead
-// of the first backward and in where the weights' gradients go.
+// Micro-batches run in rounds of about pp. Within a round a rank runs its first stage on all of
+// them, then its second, and so on; backwards run in the reverse order of stages. The k-th forward
+// of a rank is therefore known without the other ranks. The schedules differ only in the number of
+// forwards before the first backward and in the position of the weights' gradients.
 #include <algorithm>
 
 #include "am/pipeline/orders.h"
@@ -13,7 +13,7 @@ namespace {
 
 class Interleaved {
  public:
-  // `lead`: forwards that a rank goes ahead of the next one.
+  // `lead`: number of forwards that a rank is ahead of the next rank.
   Interleaved(const PipelineShape& shape, int64_t rank, int64_t lead)
       : shape_(shape),
         rank_(rank),
@@ -25,7 +25,7 @@ class Interleaved {
   int64_t count() const { return count_; }
   int64_t ahead() const { return ahead_; }
 
-  // The k-th forward or backward of this rank.
+  // Returns the k-th forward or backward of this rank.
   Slot pass(Kind kind, int64_t k) const {
     const int64_t turn = k / round_ % shape_.virtual_stages;
     const int64_t lap = kind == Kind::kForward ? turn : shape_.virtual_stages - 1 - turn;
@@ -43,9 +43,9 @@ class Interleaved {
  private:
   const PipelineShape& shape_;
   int64_t rank_;
-  int64_t round_;  // micro-batches of a round
+  int64_t round_;  // micro-batches per round
   int64_t count_;  // forwards of a rank
-  int64_t ahead_;  // forwards before the first backward's own
+  int64_t ahead_;  // forwards before the first one-forward-one-backward pair
 };
 
 void add_bubbles(SlotList& order, int64_t count) {
@@ -58,21 +58,21 @@ SlotList interleaved_1f1b_order(const PipelineShape& shape, int64_t rank) {
   const Interleaved passes(shape, rank, 2);
   SlotList order = passes.start();
   if (passes.ahead() > 0) {
-    // The first gradient comes back to this rank in this slot.
+    // The first gradient arrives at this rank in this slot.
     const int64_t arrives = shape.stages() + 2 * (shape.pp - 1 - rank);
     add_bubbles(order, arrives - static_cast<int64_t>(order.size()));
   }
   for (int64_t k = 0; k < passes.count(); ++k) {
     const int64_t forward = passes.ahead() + k;
-    // Where forwards have run out, their slots stay empty: the ranks behind still have some.
+    // When no forwards are left, their slots stay empty: later ranks still have some.
     order.push_back(forward < passes.count() ? passes.pass(Kind::kForward, forward) : Slot());
     order.push_back(passes.pass(Kind::kBackward, k));
   }
   return order;
 }
 
-// The gradients of the weights follow their own backward at a distance of `rank` passes, which
-// fills the bubbles that grow with the distance from the first rank.
+// The weights' gradients follow their backward after `rank` passes, which fills the bubbles that
+// grow with the distance from the first rank.
 SlotList interleaved_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
   const Interleaved passes(shape, rank, 1);
   SlotList order = passes.start();

@@ -20,8 +20,8 @@ SlotList gpipe_order(const PipelineShape& shape, int64_t rank) {
   return order;
 }
 
-// As many forwards as there are stages from here to the end fill the pipeline; from then on each
-// backward makes room for the next forward.
+// The number of stages from here to the end is the number of forwards that fill the pipeline. After
+// that, each backward is followed by one forward.
 SlotList one_forward_one_backward_order(const PipelineShape& shape, int64_t rank) {
   const int64_t filling = std::min(shape.microbatches, shape.pp - rank);
   SlotList order;
@@ -34,7 +34,7 @@ SlotList one_forward_one_backward_order(const PipelineShape& shape, int64_t rank
   return order;
 }
 
-// Every stage takes all micro-batches before the rank goes on to its next stage.
+// Every stage runs all micro-batches before the rank continues with its next stage.
 SlotList looped_bfs_order(const PipelineShape& shape, int64_t rank) {
   SlotList order(static_cast<size_t>(rank));
   for (int64_t lap = 0; lap < shape.virtual_stages; ++lap) {

@@ -1,8 +1,7 @@
 // zbv_zero_bubble (Qi et al., 2023) and dual_pipe_v (DeepSeek-AI, 2024, folded in two).
 //
-// Each rank has a stage on the way down the V and one on the way up: `down` and `up` below. The
-// orders are phases of fixed lengths; within each phase the micro-batches of a stage simply count
-// up.
+// Each rank has one stage on each arm of the V, `down` and `up` below. The orders consist of phases
+// of fixed lengths; within each phase the micro-batches of a stage are in ascending order.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -14,13 +13,13 @@ namespace {
 
 enum Arm { kDown, kUp };
 
-// A gradient of weights that is still to be made.
+// A deferred weight gradient.
 struct Owed {
-  size_t since = 0;  // length of the list when it came up
+  size_t since = 0;  // length of the list when it was deferred
   int32_t micro_batch = 0;
 };
 
-// Builds one rank's list; counts, for each arm, the passes that it has been given.
+// Builds one rank's list, and counts each arm's passes.
 class Builder {
  public:
   // Passes on micro-batches that do not exist become bubbles.
@@ -39,7 +38,7 @@ class Builder {
     add({Kind::kBackwardInput, stage_[arm], micro_batch});
   }
 
-  // The oldest gradient of weights that is owed, of this arm or of both; nothing when there is
+  // Adds the oldest deferred weight gradient of one arm, or of both arms. Does nothing if there is
   // none.
   void backward_weight(Arm arm) {
     if (owed_[arm].empty()) return;
@@ -78,10 +77,12 @@ class Builder {
 
 }  // namespace
 
-// Made for at least 2 * pp - 1 micro-batches, which fill the V; with fewer, the rest are bubbles.
+// Built for at least 2 * pp - 1 micro-batches, which fill the V; with fewer, the missing ones are
+// bubbles.
 SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
   const int64_t count = std::max(2 * shape.pp - 1, shape.microbatches);
-  const int64_t to_turn = shape.pp - rank;  // hops to the V's turning point, this rank included
+  // Hops to the turning point of the V, including this rank.
+  const int64_t to_turn = shape.pp - rank;
   Builder build(shape, rank);
   const auto whole_backward = [&build](Arm arm) {
     build.backward_input(arm);
@@ -103,7 +104,7 @@ SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
     build.forward(kUp);
     whole_backward(kUp);
   }
-  // The pipeline drains: gradients of inputs first, for others wait for them.
+  // Cool-down: gradients of inputs first, because other ranks wait for them.
   for (int64_t i = 0; i < rank; ++i) {
     build.backward_input(kDown);
     build.backward_input(kUp);
@@ -120,7 +121,7 @@ SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
 SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank) {
   const int64_t behind = shape.pp - 1 - rank;  // ranks between this one and the turning point
   Builder build(shape, rank);
-  // The V fills.
+  // Warm-up.
   for (int64_t i = 0; i < 2 * behind; ++i) build.forward(kDown);
   for (int64_t i = 0; i < rank + 1; ++i) {
     build.forward(kDown);
@@ -131,8 +132,8 @@ SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank) {
     build.backward_weight();
     build.forward(kUp);
   }
-  // It is full: every forward runs beside a backward of the other arm. At the turning point the
-  // very first two do not, so that the backward can begin earlier.
+  // Steady state: every forward overlaps with a backward of the other arm. At the turning point the
+  // first two do not, so that the backward can start earlier.
   const int64_t steady = shape.microbatches - 2 * shape.pp + rank + 1;
   for (int64_t i = 0; i < steady; ++i) {
     if (i == 0 && behind == 0) {
@@ -143,12 +144,13 @@ SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank) {
     }
     build.pair(kUp, kDown);
   }
-  // It drains.
+  // Cool-down.
   for (int64_t i = 0; i < behind; ++i) {
     build.backward(kUp);
     build.pair(kUp, kDown);
   }
-  // From the middle of this phase on weights wait, and fill the bubbles that follow.
+  // From the middle of this phase on, weight gradients are deferred and fill the bubbles that
+  // follow.
   for (int64_t i = 0; i < 2 * (rank + 1); ++i) {
     const Arm arm = i % 2 == 0 ? kUp : kDown;
     if (i > rank) {

@@ -9,7 +9,7 @@
 namespace am::pipeline {
 namespace {
 
-// Who finds the bubbles: the order itself, or insert_bubbles() by looking at all ranks.
+// Source of the bubbles: the order itself, or insert_bubbles(), which looks at all ranks.
 enum class Bubbles { kOwn, kForwardsWait, kAllWait };
 
 struct Entry {
@@ -29,7 +29,8 @@ constexpr std::array<Entry, 7> kSchedules = {{
 }};
 
 const Entry& find_legal(const PipelineShape& shape) {
-  if (const auto demand = violated_demand(shape)) throw Error(ErrorKind::kPlan, demand->message);
+  if (const auto constraint = violated_constraint(shape))
+    throw Error(ErrorKind::kPlan, constraint->message);
   for (const Entry& entry : kSchedules) {
     if (entry.name == shape.schedule) return entry;
   }
@@ -39,7 +40,7 @@ const Entry& find_legal(const PipelineShape& shape) {
 }  // namespace
 
 Schedule make_schedule(const PipelineShape& shape) {
-  if (shape.own && !violated_demand(shape)) return *shape.own;
+  if (shape.own && !violated_constraint(shape)) return *shape.own;
   const Entry& entry = find_legal(shape);
   Schedule schedule{.name = shape.schedule,
                     .microbatches = shape.microbatches,
@@ -55,7 +56,7 @@ Schedule make_schedule(const PipelineShape& shape) {
 }
 
 std::vector<Slot> make_rank_order(const PipelineShape& shape, int64_t rank) {
-  if (shape.own && !violated_demand(shape)) return shape.own->ranks[static_cast<size_t>(rank)];
+  if (shape.own && !violated_constraint(shape)) return shape.own->ranks[static_cast<size_t>(rank)];
   return find_legal(shape).order(shape, rank);
 }
 
@@ -65,7 +66,7 @@ std::vector<int64_t> in_flight_by_stage(const std::vector<Slot>& list, int64_t s
   };
   int64_t now = 0;
   int64_t most = 0;
-  size_t when = 0;  // slots up to the peak, whose own forward is part of it
+  size_t when = 0;  // number of slots up to the peak, which includes the last slot's forward
   for (size_t i = 0; i < list.size(); ++i) {
     for (const Action& action : list[i].actions()) {
       now += change(action);
@@ -77,7 +78,7 @@ std::vector<int64_t> in_flight_by_stage(const std::vector<Slot>& list, int64_t s
   std::vector<int64_t> peak(static_cast<size_t>(stages), 0);
   for (size_t i = 0; i < when; ++i) {
     for (const Action& action : list[i].actions()) {
-      // A pair's backward ends after its forward has begun.
+      // A pair's backward ends after its forward has started.
       if (i + 1 == when && action.kind != Kind::kForward) continue;
       peak[static_cast<size_t>(action.stage)] += change(action);
     }

@@ -1,10 +1,10 @@
-// A pipeline schedule as a value: what every rank computes, in order. am-plan draws it, the memory
-// prediction counts in it, and a runtime executes it.
+// A pipeline schedule as a value: the actions of every rank, in order. am-plan draws it, the memory
+// prediction counts micro-batches in it, and the runtime executes it.
 //
 //   const Schedule schedule = make_schedule({.schedule = "1f1b", .pp = 2, .microbatches = 4});
 //   schedule.ranks[0];     // 0F0 0F1 . . 0B0 0F2 0B1 0F3 ...
-//   const Timeline timeline = simulate(schedule, {});              // timeline.h
-//   const auto lists = with_communication(schedule);               // communication.h
+//   const Timeline timeline = simulate(schedule, Durations::even(2, 2));   // timeline.h
+//   const auto lists = with_communication(schedule);                       // communication.h
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,28 @@
 namespace am::pipeline {
 
 struct Schedule {
-  std::string name;  // of the schedule, or of the file that it came from
+  std::string name;  // name of the schedule, or its file
   int64_t microbatches = 0;
-  std::vector<int64_t> owners;  // by stage: the rank, an index along pp
-  // By rank. The order is what counts; bubbles align the ranks where every pass takes one slot.
+  std::vector<int64_t> owners;  // per stage: rank, as an index along pp
+  // Per rank. Only the order matters; bubbles align the ranks if every action takes one slot.
   std::vector<std::vector<Slot>> ranks;
 
   int64_t pp() const { return static_cast<int64_t>(ranks.size()); }
   int64_t stages() const { return static_cast<int64_t>(owners.size()); }
 };
 
-// The same lists as PyTorch 2.11 makes, bubbles included; where it keeps none (gpipe, 1f1b) they
-// stand where ranks wait. An own schedule is given as it is. Throws Error(kPlan) when
-// violated_demand() has something to say.
+// Returns the lists that PyTorch 2.11 makes, including bubbles; where PyTorch has none (gpipe,
+// 1f1b), bubbles are inserted where ranks wait. A custom (CSV) schedule is returned unchanged.
+// Throws Error(kPlan) if violated_constraint() returns a constraint.
 Schedule make_schedule(const PipelineShape& shape);
 
-// One rank's list alone, without those bubbles that need a look at the other ranks. Throws alike.
+// Returns only one rank's list, without the bubbles that depend on other ranks. Throws as
+// make_schedule().
 std::vector<Slot> make_rank_order(const PipelineShape& shape, int64_t rank);
 
-// By stage of this rank's list: how many of its micro-batches are in flight (their forward has run,
-// the gradient of their weights is not made) at the moment when most are, all stages of the rank
-// together. Those activations are alive at once. `stages` is the pipeline's number of them.
+// Returns, per stage, the number of this rank's micro-batches in flight (forward has run, the
+// weights' gradient has not been computed) at the moment when the sum over the rank's stages is
+// largest. Their activations are live together. `stages` is the number of stages of the pipeline.
 std::vector<int64_t> in_flight_by_stage(const std::vector<Slot>& list, int64_t stages);
 
 }  // namespace am::pipeline

@@ -15,8 +15,8 @@ bool runs_in_rounds(std::string_view schedule) {
   return schedule == "interleaved_1f1b" || schedule == "interleaved_zero_bubble";
 }
 
-// Whether micro-batches can be assigned to rounds of one size, each of at least pp where there are
-// as many.
+// Whether micro-batches divide into rounds of equal size, each of at least pp if there are that
+// many.
 bool fills_rounds(int64_t microbatches, int64_t pp) {
   return microbatches % std::max<int64_t>(1, microbatches / pp) == 0;
 }
@@ -28,49 +28,50 @@ bool runs_with_virtual_stages(std::string_view schedule, int64_t stages) {
   return is_v_shaped(schedule) ? stages == 2 : stages >= 2;
 }
 
-std::optional<Demand> virtual_stages_demand(const PipelineShape& shape) {
+std::optional<SizeConstraint> virtual_stages_constraint(const PipelineShape& shape) {
   if (runs_with_virtual_stages(shape.schedule, shape.virtual_stages)) return std::nullopt;
-  Demand demand{"virtual_stages",
-                cat("schedule \"", shape.schedule, "\" does not run with ",
-                    stages_text(shape.virtual_stages), " on each rank"),
-                {2, 3, 4},
-                "1f1b"};
+  SizeConstraint constraint{"virtual_stages",
+                            cat("schedule \"", shape.schedule, "\" does not run with ",
+                                stages_text(shape.virtual_stages), " on each rank"),
+                            {2, 3, 4},
+                            "1f1b"};
   if (has_one_stage(shape.schedule)) {
-    demand.nearest = {1};
-    demand.instead = "interleaved_1f1b";
+    constraint.nearest = {1};
+    constraint.instead = "interleaved_1f1b";
   } else if (is_v_shaped(shape.schedule)) {
-    demand.nearest = {2};
-    demand.instead.clear();
+    constraint.nearest = {2};
+    constraint.instead.clear();
   }
-  return demand;
+  return constraint;
 }
 
-std::optional<Demand> rounds_demand(const PipelineShape& shape) {
+std::optional<SizeConstraint> rounds_constraint(const PipelineShape& shape) {
   if (fills_rounds(shape.microbatches, shape.pp)) return std::nullopt;
   const int64_t rounds = shape.microbatches / shape.pp;
-  Demand demand{"microbatches",
-                cat("schedule \"", shape.schedule, "\" assigns micro-batches to ", rounds,
-                    " equal rounds (microbatches / pp_size, rounded down), and microbatches = ",
-                    shape.microbatches, " is not a multiple of ", rounds),
-                {},
-                "looped_bfs"};
-  // Multiples of pp always fit, so both walks end soon.
+  SizeConstraint constraint{
+      "microbatches",
+      cat("schedule \"", shape.schedule, "\" assigns micro-batches to ", rounds,
+          " equal rounds (microbatches / pp_size, rounded down), and microbatches = ",
+          shape.microbatches, " is not a multiple of ", rounds),
+      {},
+      "looped_bfs"};
+  // Multiples of pp always fit, so both loops end soon.
   int64_t below = shape.microbatches - 1;
   while (!fills_rounds(below, shape.pp)) --below;
   int64_t above = shape.microbatches + 1;
   while (!fills_rounds(above, shape.pp)) ++above;
-  demand.nearest = {below, above};
-  return demand;
+  constraint.nearest = {below, above};
+  return constraint;
 }
 
-std::optional<Demand> microbatches_demand(const PipelineShape& shape) {
+std::optional<SizeConstraint> microbatches_constraint(const PipelineShape& shape) {
   if (shape.microbatches < 1) {
-    return Demand{"microbatches", "a schedule needs a micro-batch", {1}, {}};
+    return SizeConstraint{"microbatches", "a schedule needs a micro-batch", {1}, {}};
   }
-  if (runs_in_rounds(shape.schedule)) return rounds_demand(shape);
+  if (runs_in_rounds(shape.schedule)) return rounds_constraint(shape);
   const bool fills = shape.schedule == "1f1b" || shape.schedule == "dual_pipe_v";
   if (!fills || shape.microbatches >= shape.stages()) return std::nullopt;
-  return Demand{
+  return SizeConstraint{
       "microbatches",
       cat("schedule \"", shape.schedule, "\" needs at least one micro-batch for each of its ",
           shape.stages(), " stages, and microbatches = ", shape.microbatches),
@@ -78,62 +79,65 @@ std::optional<Demand> microbatches_demand(const PipelineShape& shape) {
       shape.schedule == "1f1b" ? "gpipe" : "zbv_zero_bubble"};
 }
 
-// The most micro-batches whose schedule is not too large to be listed; less than 1: none.
+// Returns the largest number of micro-batches that kLargestSchedule allows; below 1 if there is
+// none.
 int64_t most_microbatches(const PipelineShape& shape) {
   if (shape.pp > kLargestSchedule / shape.virtual_stages) return 0;
   return kLargestSchedule / shape.stages() - shape.pp;
 }
 
-std::optional<Demand> size_demand(const PipelineShape& shape) {
+std::optional<SizeConstraint> size_constraint(const PipelineShape& shape) {
   const int64_t most = most_microbatches(shape);
   if (shape.microbatches <= most) return std::nullopt;
-  Demand demand{"microbatches",
-                cat("the schedule is too large to be listed: ", shape.pp, " ranks * ",
-                    shape.virtual_stages, " stages * ", shape.microbatches, " micro-batches"),
-                {},
-                {}};
+  SizeConstraint constraint{
+      "microbatches",
+      cat("the schedule is too large to be listed: ", shape.pp, " ranks * ", shape.virtual_stages,
+          " stages * ", shape.microbatches, " micro-batches"),
+      {},
+      {}};
   // A multiple of pp fills every round.
   PipelineShape smaller = shape;
   smaller.microbatches = most / shape.pp * shape.pp;
-  if (most > 0 && !microbatches_demand(smaller)) demand.nearest = {smaller.microbatches};
-  return demand;
+  if (most > 0 && !microbatches_constraint(smaller)) constraint.nearest = {smaller.microbatches};
+  return constraint;
 }
 
 std::string ranks_text(int64_t count) { return cat(count, count == 1 ? " rank" : " ranks"); }
 
-// A file has sizes already.
-std::optional<Demand> own_demand(const PipelineShape& shape) {
+// Demands of a custom schedule, whose file fixes the sizes.
+std::optional<SizeConstraint> own_constraint(const PipelineShape& shape) {
   const Schedule& own = *shape.own;
   if (own.pp() != shape.pp) {
-    return Demand{"schedule",
-                  cat(shape.schedule, " is a schedule for ", ranks_text(own.pp()),
-                      ", and pp_size = ", shape.pp),
-                  {},
-                  "1f1b"};
+    return SizeConstraint{"schedule",
+                          cat(shape.schedule, " is a schedule for ", ranks_text(own.pp()),
+                              ", and pp_size = ", shape.pp),
+                          {},
+                          "1f1b"};
   }
   const int64_t each = own.stages() / own.pp();
   for (int64_t rank = 0; rank < own.pp(); ++rank) {
     const int64_t count = std::count(own.owners.begin(), own.owners.end(), rank);
     if (count * own.pp() == own.stages()) continue;
-    return Demand{"schedule",
-                  cat(shape.schedule, " has ", own.stages(), " stages on ", ranks_text(own.pp()),
-                      ", ", count, " of them on rank ", rank, ": all ranks need as many"),
-                  {},
-                  "1f1b"};
+    return SizeConstraint{
+        "schedule",
+        cat(shape.schedule, " has ", own.stages(), " stages on ", ranks_text(own.pp()), ", ", count,
+            " of them on rank ", rank, ": all ranks need the same number"),
+        {},
+        "1f1b"};
   }
   if (each != shape.virtual_stages) {
-    return Demand{"virtual_stages",
-                  cat(shape.schedule, " has ", stages_text(each), " on each rank, and ",
-                      "virtual_stages = ", shape.virtual_stages),
-                  {each},
-                  {}};
+    return SizeConstraint{"virtual_stages",
+                          cat(shape.schedule, " has ", stages_text(each), " on each rank, and ",
+                              "virtual_stages = ", shape.virtual_stages),
+                          {each},
+                          {}};
   }
   if (own.microbatches != shape.microbatches) {
-    return Demand{"microbatches",
-                  cat(shape.schedule, " is a schedule of ", own.microbatches,
-                      " micro-batches, and microbatches = ", shape.microbatches),
-                  {own.microbatches},
-                  {}};
+    return SizeConstraint{"microbatches",
+                          cat(shape.schedule, " is a schedule of ", own.microbatches,
+                              " micro-batches, and microbatches = ", shape.microbatches),
+                          {own.microbatches},
+                          {}};
   }
   return std::nullopt;
 }
@@ -161,18 +165,20 @@ std::vector<int64_t> stage_owners(const PipelineShape& shape) {
   return fits ? shape.own->owners : stage_owners(shape.schedule, shape.pp, shape.virtual_stages);
 }
 
-std::optional<Demand> violated_demand(const PipelineShape& shape) {
-  if (shape.own) return own_demand(shape);
+std::optional<SizeConstraint> violated_constraint(const PipelineShape& shape) {
+  if (shape.own) return own_constraint(shape);
   if (std::find(config::kScheduleNames.begin(), config::kScheduleNames.end(), shape.schedule) ==
       config::kScheduleNames.end()) {
-    return Demand{"schedule", cat("there is no schedule \"", shape.schedule, "\""), {}, "1f1b"};
+    return SizeConstraint{
+        "schedule", cat("there is no schedule \"", shape.schedule, "\""), {}, "1f1b"};
   }
   if (shape.pp < 1 || shape.virtual_stages < 1) {
-    return Demand{"virtual_stages", "a pipeline has at least one stage on each rank", {1}, {}};
+    return SizeConstraint{
+        "virtual_stages", "a pipeline has at least one stage on each rank", {1}, {}};
   }
-  if (auto demand = virtual_stages_demand(shape)) return demand;
-  if (auto demand = size_demand(shape)) return demand;
-  return microbatches_demand(shape);
+  if (auto constraint = virtual_stages_constraint(shape)) return constraint;
+  if (auto constraint = size_constraint(shape)) return constraint;
+  return microbatches_constraint(shape);
 }
 
 }  // namespace am::pipeline

@@ -11,19 +11,19 @@ namespace {
 
 constexpr double kNotYet = -1.0;
 
-// What is remembered of a run: every pass, or when the last one ends.
+// Result of a run: all passes, or only the time when the last one ends.
 enum class Keep { kPasses, kEnd };
 
-// What is summed up about a rank while it runs.
+// Running totals of a rank.
 struct Sums {
   double computing = 0.0;
-  double until = 0.0;  // end of its last pass; the halves of an overlapped pair count once
+  double until = 0.0;  // end of its last pass; the two actions of a pair count once
   int64_t in_flight = 0;
   int64_t peak = 0;
 };
 
-// Runs each rank as far as it can go; who makes what another rank's next slot waits for wakes it.
-// So every slot is looked at once, and once more for each input that it had to wait for.
+// Runs each rank as far as possible. An action that produces another rank's missing input puts that
+// rank into the queue, so every slot is examined once, plus once per input that it had to wait for.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, const Durations& durations, Keep keep)
@@ -43,7 +43,7 @@ class Simulation {
     }
   }
 
-  // True when all lists came to their end.
+  // Returns true if all lists ran to their end.
   bool run() {
     std::vector<size_t> ready(schedule_.ranks.size());
     std::iota(ready.rbegin(), ready.rend(), size_t{0});
@@ -82,7 +82,7 @@ class Simulation {
   }
   int64_t owner(int64_t stage) const { return schedule_.owners[static_cast<size_t>(stage)]; }
 
-  // When the input of a pass is there; kNotYet when it has not been made.
+  // Returns the time at which a pass's input is available; kNotYet if it has not been computed.
   double input_at(const Action& action) const {
     int64_t from = action.stage;
     double made = 0.0;
@@ -152,7 +152,7 @@ class Simulation {
     if (ends_micro_batch(action.kind)) --sums.in_flight;
   }
 
-  // Whether the next slot of a rank takes what `made` sends to stage `to`.
+  // Whether the next slot of a rank reads the result that `made` sends to stage `to`.
   bool waits_for(size_t rank, const Action& made, int64_t to) const {
     const std::vector<Slot>& list = schedule_.ranks[rank];
     if (next_[rank] == list.size()) return false;
@@ -168,10 +168,10 @@ class Simulation {
   const bool keeps_passes_;
   std::vector<double> forward_end_;   // by stage and micro-batch
   std::vector<double> backward_end_;  // of the input's gradient
-  std::vector<size_t> next_;          // by rank: slots that have run
-  std::vector<double> free_at_;       // by rank
-  std::vector<char> awake_;           // by rank: 1 while it stands in the queue
-  std::vector<Sums> sums_;            // by rank
+  std::vector<size_t> next_;          // per rank: number of slots that have run
+  std::vector<double> free_at_;       // per rank
+  std::vector<char> awake_;           // per rank: 1 while it is in the queue
+  std::vector<Sums> sums_;            // per rank
   Timeline timeline_;
 };
 
@@ -206,7 +206,7 @@ Timeline simulate(const Schedule& schedule, const Durations& durations, Keep kee
   Simulation simulation(schedule, durations, keep);
   if (!simulation.run()) {
     throw Error(ErrorKind::kPlan,
-                cat("schedule ", schedule.name, " makes ranks wait for each ", "other for ever"));
+                cat("schedule ", schedule.name, " makes ranks wait for each ", "other forever"));
   }
   return simulation.take();
 }

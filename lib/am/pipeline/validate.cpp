@@ -8,7 +8,7 @@
 namespace am::pipeline {
 namespace {
 
-// Whether a stage's passes on one micro-batch have been met.
+// A stage's passes on one micro-batch that have been found.
 struct Passes {
   bool forward = false;
   bool backward = false;
@@ -45,7 +45,7 @@ class Validation {
     for (size_t i = 0; i < list.size(); ++i) {
       for (const Action& action : list[i].actions()) {
         if (!is_compute(action.kind)) {
-          add("schedule.syntax", rank, i, cat(to_string(action), " is no pass"),
+          add("schedule.syntax", rank, i, cat(to_string(action), " is not a pass"),
               "name forwards (F) and backwards (B, or I and W) only; messages follow from them");
           continue;
         }
@@ -93,7 +93,7 @@ class Validation {
           "one F for each micro-batch, and one B or one I and one W");
     } else if (lacks != nullptr) {
       add("schedule.order", rank, slot,
-          cat(to_string(action), " stands before ", action.stage, lacks, action.micro_batch));
+          cat(to_string(action), " comes before ", action.stage, lacks, action.micro_batch));
     }
   }
 
@@ -119,7 +119,7 @@ class Validation {
     }
   }
 
-  // What a pass waits for from another stage; empty when it waits for none.
+  // Describes the pass on another stage that this pass waits for; empty if there is none.
   std::string input_of(const Action& action) const {
     if (action.kind == Kind::kForward && action.stage > 0) {
       return cat("the forward of stage ", action.stage - 1, " on micro-batch ", action.micro_batch);
@@ -141,9 +141,9 @@ class Validation {
         if (!input.empty()) inputs.push_back(std::move(input));
       }
       add("schedule.deadlock", rank, stuck.slot,
-          cat("rank ", rank, " waits here for ever: ", to_string(slot), " needs ",
+          cat("rank ", rank, " waits here forever: ", to_string(slot), " needs ",
               join(inputs, " and ")),
-          "the ranks wait for each other in a circle: look for a pass that stands too early");
+          "the ranks wait for each other in a circle: look for a pass that comes too early");
     }
   }
 

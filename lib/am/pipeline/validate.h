@@ -1,4 +1,4 @@
-// Whether a schedule can be executed, and trains every stage on every micro-batch once.
+// Checks that a schedule can be executed and trains every stage on every micro-batch exactly once.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace am::pipeline {
 
-// What is wrong at a slot of a rank, or with no slot about the rank's list as a whole.
+// A violation at a slot of a rank, or, without a slot, about the rank's whole list.
 struct Violation {
   std::string rule;
   size_t rank = 0;
@@ -19,14 +19,14 @@ struct Violation {
   std::string help;
 };
 
-// All of them, by kind and within a kind by rank:
-//   schedule.syntax     an action that is no pass: a schedule names no messages
+// Returns all violations, by kind and within a kind by rank:
+//   schedule.syntax     an action that computes nothing: schedules contain no messages
 //   schedule.owner      a stage on two ranks
-//   schedule.passes     a pass that is missing or there twice, a whole backward beside its parts, a
-//                       rank without any
+//   schedule.passes     a missing or repeated action, a whole backward in addition to its parts, a
+//                       rank without actions
 //   schedule.order      a backward before its forward, W before I
-//   schedule.deadlock   ranks that wait for each other for ever; looked for when all else is right
-// `owners` and `microbatches` are those of the schedule, and every action is within them.
+//   schedule.deadlock   ranks that wait for each other forever; checked if there are no others
+// `owners` and `microbatches` must be those of the schedule, and all actions within them.
 std::vector<Violation> validate(const Schedule& schedule);
 
 }  // namespace am::pipeline

@@ -1,4 +1,4 @@
-// Where the step folders of a plan's run are.
+// The location of the step folders of a plan's run.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace am::run_folder {
 
-// checkpoint.dir relative to the plan, or RUN/checkpoints.
+// Returns checkpoint.dir relative to the plan, or RUN/checkpoints.
 std::filesystem::path checkpoint_folder(const config::Plan& plan, const RunFolder& run);
 
 }  // namespace am::run_folder

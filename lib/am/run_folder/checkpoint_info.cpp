@@ -37,7 +37,7 @@ void read_history(const Json& json, CheckpointInfo& info) {
   if (const auto facts = json.find("facts"); facts != json.end()) info.facts = *facts;
 }
 
-// Both keys are there in jobs alone that skip steps.
+// Both keys exist only in jobs that skip steps.
 void read_skipped_steps(const Json& json, CheckpointInfo& info) {
   const auto skipped = json.find("skipped_steps");
   if (skipped != json.end()) info.skipped_steps = integer_of(*skipped);
@@ -51,7 +51,7 @@ void check(const CheckpointInfo& info, const std::string& file) {
     return Error(ErrorKind::kFormat, cat(file, ": ", what));
   };
   if (info.world_size < 1 || info.mesh.world_size() != info.world_size) {
-    throw lies("its mesh does not make its world");
+    throw lies("its mesh sizes do not multiply to its world_size");
   }
   constexpr int64_t kMost = int64_t{1} << 62;
   if (info.step < 0 || info.samples.value_or(0) < 0 || info.samples.value_or(0) > kMost) {
@@ -63,8 +63,8 @@ void check(const CheckpointInfo& info, const std::string& file) {
     legal =
         legal && std::isfinite(scale->scale) && scale->scale > 0.0 && scale->growth_tracker >= 0;
   }
-  if (!legal) throw lies("its skipped_steps or loss_scale cannot be");
-  if (!info.facts.is_null() && !info.facts.is_object()) throw lies("its facts are no object");
+  if (!legal) throw lies("its skipped_steps or loss_scale is out of range");
+  if (!info.facts.is_null() && !info.facts.is_object()) throw lies("its facts are not an object");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// checkpoint.json: what a checkpoint is, and how it came to be.
+// checkpoint.json: the description of a checkpoint and its history.
 //
 //   const CheckpointInfo info = read_checkpoint_info("checkpoints/step-100");
 //   info.samples;                // 1600 sequences were read
 //   info.lineage.back().job;     // the job that wrote it
 //
-// What follows the model's type may be absent; it is unknown then.
+// Fields after the model type may be absent; their values are unknown then.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace am::run_folder {
 
-// 1 and 2 were folders of a safetensors file a rank.
+// Versions 1 and 2 were folders with one safetensors file per rank.
 inline constexpr int kCheckpointVersion = 3;
 inline constexpr const char* kInfoFile = "checkpoint.json";
 
-// A job, and the step from which it went on with what the job before it had written.
+// A job, and the step at which it resumed from a checkpoint of the previous job in the lineage.
 struct JobStep {
   std::string job;
   int64_t from_step = 0;
@@ -35,38 +35,39 @@ struct CheckpointInfo {
   int64_t world_size = 1;
   mesh::MeshSizes mesh;
   std::string model_type;
-  // Shared by all files of one save, so that those of two are not taken for one checkpoint. Empty:
-  // unknown.
+  // Shared by all files of one save, to detect files of different saves. Empty: unknown.
   std::string save_id;
-  // The jobs that led here, the oldest first; the last one wrote this. Empty: unknown.
+  // The jobs that led to this checkpoint, oldest first; the last one wrote it. Empty: unknown.
   std::vector<JobStep> lineage;
-  // Sequences that training has read: the place in the data's order. Nothing: unknown.
+  // Number of sequences that training has read: the position in the data order. Nothing: unknown.
   std::optional<int64_t> samples;
-  int64_t skipped_steps = 0;  // of `step`: those without an update
-  // Of float16 training: optim::GradScaler's state.
+  int64_t skipped_steps = 0;  // of `step`: steps without an update
+  // The state of optim::GradScaler in float16 training.
   struct LossScale {
     double scale = 0.0;
     int64_t growth_tracker = 0;
   };
   std::optional<LossScale> loss_scale;
-  // What was trained on what, by the plan's keys: train/run_facts.h. Null: unknown.
+  // The plan's values that identify the model and the data, by key: train/run_facts.h. Null:
+  // unknown.
   Json facts;
 };
 
 std::string to_json_text(const CheckpointInfo& info);
-// `file` is only named. Throws Error(kFormat) that names it when it is not a checkpoint's of a
-// version that is known.
+// `file` is only used in messages. Throws Error(kFormat) that names it if the text is not a
+// checkpoint.json of a known version.
 CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string& file);
 
 bool is_checkpoint(const std::filesystem::path& folder);
-// Throws Error(kIo) when it cannot be read, otherwise as parse_checkpoint_info.
+// Throws Error(kIo) if the file cannot be read, otherwise as parse_checkpoint_info.
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& folder);
 
 struct Refusal {
   std::string message;
   std::string help;
 };
-// Why a job cannot go on from `path`, by its files' names; nothing for a checkpoint of am-run.
+// Returns why a job cannot resume from `path`, judged by the names of its files; nothing for a
+// checkpoint of am-run.
 std::optional<Refusal> why_no_checkpoint(const std::filesystem::path& path);
 
 }  // namespace am::run_folder

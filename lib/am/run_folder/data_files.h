@@ -1,9 +1,15 @@
-// The data files of one checkpoint, one a rank, beside the index that says what is in them.
+// The data files of one checkpoint, one per rank, and the index of their contents.
+//
+//   require_complete(folder, info);   // by one rank of a job, for all
+//   const ShardIndex index = read_index(folder, info, {.wants = is_parameter});
+//   require_data_file(folder, info, index, 3, beginning, file_bytes);   // before values are read
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
+#include <string_view>
 
 #include "am/base/error.h"
 #include "am/run_folder/checkpoint_info.h"
@@ -11,15 +17,25 @@
 
 namespace am::run_folder {
 
-// The index, after a look at each file: it is there, whole, and of the same save as `info`. Throws
-// Error(kIo) for one that is missing, Error(kFormat) for one that is cut off or another save's.
-// Data is not read.
-ShardIndex open_index(const std::filesystem::path& folder, const CheckpointInfo& info);
+// Reads the index without looking at the data files. Throws if it belongs to another save.
+ShardIndex read_index(const std::filesystem::path& folder, const CheckpointInfo& info,
+                      const IndexVisit& visit = {});
 
-// The same without the look at the files. Throws for an index that is another save's.
-ShardIndex read_index(const std::filesystem::path& folder, const CheckpointInfo& info);
-// What open_index would throw for each file, by the number of the file.
+// Throws Error(kFormat) unless the file of this number, which begins with `beginning`, is whole and
+// of the same save as `info`.
+void require_data_file(const std::filesystem::path& folder, const CheckpointInfo& info,
+                       const ShardIndex& index, size_t number, std::string_view beginning,
+                       uint64_t file_bytes);
+// Returns the errors of damaged files, by file number: Error(kIo) for a missing file, otherwise the
+// error of require_data_file(). Does not read the data. Checks several files in parallel: on a
+// shared file system each takes milliseconds.
 std::map<size_t, Error> damaged_files(const std::filesystem::path& folder,
                                       const CheckpointInfo& info, const ShardIndex& index);
+// Throws the first error of damaged_files().
+void require_data_files(const std::filesystem::path& folder, const CheckpointInfo& info,
+                        const ShardIndex& index);
+// Reads and checks the whole index without keeping it in memory, and checks each file. Throws as
+// read_index() and require_data_files() do.
+void require_complete(const std::filesystem::path& folder, const CheckpointInfo& info);
 
 }  // namespace am::run_folder

@@ -16,10 +16,10 @@
 #include "am/run_folder/run_lock.h"
 
 // Note [The same folder]
-// Numbers of inodes are given anew as soon as a folder is gone: they are compared while the old one
-// is held open. Some file systems in user space number a file anew whenever it is looked up; what
-// has another number is therefore touched, and counts as the same where the path shows that very
-// time, as a copy does not.
+// Inode numbers are reused as soon as a folder is deleted, so they are compared while the old
+// folder is held open. Some user-space file systems assign a new number at every lookup. A file
+// with another number therefore gets new time stamps through the held descriptor, and counts as the
+// same if the path then shows these times, which a copy does not.
 
 namespace am::run_folder {
 
@@ -33,7 +33,8 @@ bool is_same(const struct stat& a, const struct stat& b) {
 
 enum class Found { kSame, kOther, kNothing };
 
-// The folder or file that the path leads to now, compared with the one that is held.
+// Compares the folder or file at the path now with the held one. kSame if that cannot be
+// determined.
 Found find(const fs::path& path, const Descriptor& held) {
   struct stat ours {};
   struct stat there {};
@@ -45,7 +46,7 @@ Found find(const fs::path& path, const Descriptor& held) {
   return is_same(ours, there) ? Found::kSame : Found::kOther;
 }
 
-// Attributes may be cached for a second.
+// Retries, because attributes may be cached for a second.
 bool shows(const fs::path& path, const Descriptor& held) {
   constexpr int kTries = 4;
   for (int i = 0; i < kTries; ++i) {
@@ -61,8 +62,8 @@ bool shows(const fs::path& path, const Descriptor& held) {
   return false;
 }
 
-// See Note [The same folder]. A file that was made this moment may have one of the times: nobody
-// has both.
+// See Note [The same folder]. A file created at this moment may show one of the two times, but not
+// both.
 bool shows_our_touches(const fs::path& path, const Descriptor& held) {
   constexpr std::time_t kEarlier = 3;
   timespec now{};
@@ -75,8 +76,8 @@ bool shows_our_touches(const fs::path& path, const Descriptor& held) {
   return true;
 }
 
-// The path at which the folder is now; nothing when it was removed, or moved to a place that this
-// machine does not see.
+// Returns the folder's current path; nothing if it was removed or moved to a place that this
+// machine cannot see.
 std::optional<fs::path> place_of(const Descriptor& folder) {
   struct stat ours {};
   struct stat there {};

@@ -1,9 +1,10 @@
-// A folder that a job writes in, while it is the one that the job began in: people remove, move and
-// replace folders under running jobs, and what is written by path then lands in somebody else's.
+// A folder that a job writes to, with a check that its path still leads to the folder that the job
+// opened. People remove, move and replace folders under running jobs; writes by path would then go
+// to another job's folder.
 //
 //   const HeldFolder held(run.root());
-//   held.require();                          // before each write; throws once its path leads elsewhere
-//   write_record(RunFolder(held.anywhere()), record);     // reaches it wherever it was moved
+//   held.require();                // before each write; throws if the path leads elsewhere
+//   write_record(RunFolder(held.anywhere()), record);     // works even if the folder was moved
 #pragma once
 
 #include <filesystem>
@@ -15,15 +16,16 @@ namespace am::run_folder {
 
 class HeldFolder {
  public:
-  // Opens the folder, and its lock where it has one. One that cannot be opened is not held: nothing
-  // is noticed of it.
+  // Opens the folder, and its lock file if it has one. A folder that cannot be opened is not
+  // checked.
   explicit HeldFolder(std::filesystem::path path);
 
-  // Throws Error(kIo) that says in one sentence how the folder or its lock was lost. Asks the file
-  // system twice; an answer that leaves it open (a server that does not answer) counts as held.
+  // Throws Error(kIo) with one sentence that says how the folder or its lock was lost. Makes two
+  // calls to the file system; an inconclusive result (a server that does not respond) counts as
+  // held.
   void require() const;
-  // Its path, or where that leads elsewhere one of this process that leads to the folder wherever
-  // it was moved.
+  // Returns the folder's path or, if that leads elsewhere, a path in this process's /proc that
+  // reaches the moved folder.
   std::filesystem::path anywhere() const;
 
  private:

@@ -1,6 +1,7 @@
 #include "am/run_folder/job_record.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,7 @@ std::optional<JobRecord> read_record(const RunFolder& run) {
     if (json.at("loss").is_number()) record.loss = json.at("loss").get<double>();
     record.stopped = json.at("stopped").get<bool>();
     record.ended = json.at("ended").get<bool>();
+    if (json.contains("time")) record.time = job_time_from(json["time"]);
     return record;
   } catch (const Json::exception&) {
     return std::nullopt;
@@ -45,7 +47,8 @@ std::string to_text(const JobRecord& record) {
                      {"trained_steps", record.steps - record.first_step},
                      {"loss", record.loss ? Json(*record.loss) : Json()},
                      {"stopped", record.stopped},
-                     {"ended", record.ended}};
+                     {"ended", record.ended},
+                     {"time", to_record(record.time)}};
   return dump_json(json) + "\n";
 }
 
@@ -56,17 +59,35 @@ void write_record(const RunFolder& run, const JobRecord& record) {
 }
 
 void write_record_in_place(const RunFolder& run, const JobRecord& record) {
-  // Its blocks are there: a full disk has none for another file.
-  const std::string text = to_text(record);
+  // Overwrites the file's existing blocks, because a full disk has none for another file. A shorter
+  // text is padded with blanks, so that a single write leaves a valid file even if the process ends
+  // right after it.
+  std::string text = to_text(record);
   const Descriptor file(open_own_file(run.result_file(), O_WRONLY));
-  const bool written =
-      file.get() >= 0 &&
-      ::pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
-      ::ftruncate(file.get(), static_cast<off_t>(text.size())) == 0;
-  if (written) return;
+  struct stat info {};
+  if (file.get() >= 0 && ::fstat(file.get(), &info) == 0) {
+    const auto before = static_cast<size_t>(info.st_size);
+    if (before > text.size()) text.insert(text.size() - 1, before - text.size(), ' ');
+    const auto size = static_cast<ssize_t>(text.size());
+    if (::pwrite(file.get(), text.data(), text.size(), 0) == size) return;
+  }
   throw Error(ErrorKind::kIo,
               cat(run.result_file().string(), ": cannot write: ", std::strerror(errno)));
 }
+
+namespace {
+
+// Returns the last step in the metrics, which may be ahead of the record; 0 if there is none.
+int64_t last_step(const RunFolder& run) {
+  try {
+    const auto lines = observe::read_metrics(run.metrics_file());
+    return lines.empty() ? 0 : lines.back().step;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+}  // namespace
 
 JobRecord begin_record(const RunFolder& run, const JobIdentity& job, int64_t first_step) {
   JobRecord record;
@@ -76,6 +97,8 @@ JobRecord begin_record(const RunFolder& run, const JobIdentity& job, int64_t fir
   const auto before = read_record(run);
   if (before && before->job.id == job.id) {
     record.first_step = std::min(first_step, before->first_step);
+    record.time = before->time;
+    record.time.fail_back(first_step, std::max(before->steps, last_step(run)), before->first_step);
   }
   write_record(run, record);
   return record;
@@ -90,6 +113,7 @@ JobOutcome read_outcome(const RunFolder& run, const std::string& launcher) {
   outcome.steps = record->steps;
   outcome.loss = record->loss;
   outcome.stopped = record->stopped;
+  if (record->time.until > 0.0) outcome.time = record->time;
   if (!record->ended && std::filesystem::exists(run.metrics_file())) {
     const auto lines = observe::read_metrics(run.metrics_file());
     if (!lines.empty() && lines.back().step > record->steps) {

@@ -28,7 +28,7 @@ void make_folder(const std::filesystem::path& folder) {
   }
 }
 
-// Permissions alone do not tell: a disk may be full or mounted read-only.
+// Writes a file, because permissions do not suffice: a disk may be full or mounted read-only.
 void prove_writable(const std::filesystem::path& folder) {
   const std::filesystem::path probe = folder / ".write-test";
   try {

@@ -1,10 +1,10 @@
-// The run folder: where a job keeps what it was, what it did, and how to go on.
+// The run folder: a job's plan, metrics, logs and checkpoints.
 //
 //   RunFolder run = RunFolder::create("runs/first");
 //   run.plan_file();                      // runs/first/plan.toml
 //   run.log(3);                           // runs/first/logs/rank-3.log
 //   run.checkpoint(200);                  // runs/first/checkpoints/step-200
-//   list_checkpoints(run.checkpoints())   // the step-N folders; which are whole: checkpoint/
+//   list_checkpoints(run.checkpoints());  // the step-N folders; complete ones: step_folders.h
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ std::string rank_log_name(int64_t rank);
 
 class RunFolder {
  public:
-  // Names the paths; touches nothing.
+  // Only computes paths; accesses no file.
   explicit RunFolder(std::filesystem::path root);
-  // Makes the folder, its logs/ and checkpoints/, and proves by a small synced file that it can be
-  // written. Throws Error(kIo) that names the path and the reason: no permission, a file in its
-  // place, a full disk, another user's link (base/file.h).
+  // Creates the folder with its logs/ and checkpoints/, and checks that it is writable with a small
+  // synced file. Throws Error(kIo) that names the path and the reason: no permission, a file of
+  // that name, a full disk, another user's link (base/file.h).
   static RunFolder create(const std::filesystem::path& root);
 
   const std::filesystem::path& root() const { return root_; }
@@ -49,10 +49,10 @@ struct CheckpointFolder {
 
 // "step-200"
 std::string checkpoint_name(int64_t step);
-// 200 of "step-200"; nothing for any other name.
+// Returns 200 for "step-200"; nothing for any other name.
 std::optional<int64_t> checkpoint_step(std::string_view name);
-// The folders named step-N in `folder`, by rising step; others (step-8.tmp, files) are passed over.
-// None when `folder` does not exist. Throws Error(kIo) when it cannot be read.
+// Returns the folders named step-N in `folder`, by ascending step, and ignores others (step-8.tmp,
+// files). Returns none if `folder` does not exist. Throws Error(kIo) if it cannot be read.
 std::vector<CheckpointFolder> list_checkpoints(const std::filesystem::path& folder);
 
 }  // namespace am::run_folder

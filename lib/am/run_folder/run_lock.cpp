@@ -27,15 +27,15 @@
 #include "am/run_folder/process_begin.h"
 
 // Note [Who holds a run folder]
-// Where the kernel locks the file (flock), it says who is first, and lets go when the holder dies,
-// however it dies. The processes that a holder starts inherit the lock, so that a job whose
-// launcher was killed holds the folder until the last of its ranks is gone. Processes of one boot
-// share a kernel: once it has given us the lock, whoever of this boot is written in the file is
-// gone. The file of a network file system may be locked for one machine alone, or not at all
-// (ENOLCK). So a holder also touches the file every few seconds, and who finds the name of another
-// machine watches for that: a time that moves is a sign of life, and it is compared with itself
-// alone, because clocks differ. A machine that was switched off costs its successor that wait. What
-// this cannot see: a job that was stopped (SIGSTOP) on another machine for longer than the wait.
+// If the kernel can lock the file (flock), the lock decides which job is first; the kernel releases
+// it when the holder dies for any reason. Child processes inherit it, so that a job whose launcher
+// was killed holds the folder until its last rank has ended. Processes of one boot share a kernel:
+// if this process has the lock, a holder of this boot named in the file has ended. On a network
+// file system the lock may work on one machine only, or not at all (ENOLCK). A holder therefore
+// also touches the file every `beat`. A process that finds a holder on another machine watches the
+// file for `silence`: a changing time is a sign of life. Times are only compared with earlier times
+// of the same file, because clocks differ. After a machine was switched off, the next job waits for
+// `silence`. Not detected: a job on another machine that was stopped (SIGSTOP) for longer.
 
 namespace am::run_folder {
 
@@ -48,7 +48,7 @@ struct LockHolder {
   std::string host;
   int64_t pid = 0;
   std::string boot;
-  int64_t begun = 0;  // of the process, in the kernel's ticks: process ids come back
+  int64_t begun = 0;  // start of the process, in the kernel's ticks: process ids are reused
   std::string since;
   std::string job;
 };
@@ -72,7 +72,8 @@ std::string to_text(const LockHolder& holder) {
   return dump_json(json, -1) + "\n";
 }
 
-// Nothing for an empty file. What no am-run wrote, or half, is a holder of whom nothing is known.
+// Returns nothing for an empty file. Text that am-run did not write, or only in part, gives an
+// unknown holder.
 std::optional<LockHolder> holder_in(const fs::path& file) {
   const std::string text = read_file(file);
   if (trim(text).empty()) return std::nullopt;
@@ -121,8 +122,8 @@ KernelLock lock_file(int fd, std::chrono::milliseconds patience) {
   }
 }
 
-// What moves while a holder lives. Opened anew each time: a network file system looks at the
-// server then.
+// Returns a text that changes while the holder lives. Reopens the file each time, which makes a
+// network file system query its server.
 std::string sign_of_life(const fs::path& file) {
   struct stat info = {};
   const std::string text = read_file(file);
@@ -145,7 +146,7 @@ bool is_of_this_boot(const LockHolder& holder) {
   return !holder.boot.empty() && holder.boot == boot_id();
 }
 
-// Of this boot.
+// For a holder of this boot.
 bool process_is_there(const LockHolder& holder) {
   return holder.begun != 0 && process_begin(holder.pid) == holder.begun;
 }
@@ -169,7 +170,7 @@ bool is_alive(const fs::path& file, const LockHolder& holder, KernelLock lock,
 
 struct RunLock::Held {
   Held(int descriptor, std::chrono::milliseconds beat) : fd(descriptor) {
-    // No handler of the process may run on this thread.
+    // No signal handler may run on this thread.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -187,7 +188,7 @@ struct RunLock::Held {
     changed.notify_all();
     thread.join();
     if (::ftruncate(fd, 0) != 0) {
-      // The next job then finds the name of a process that is gone.
+      // The file still names this process; the next job finds that it has ended.
     }
     ::close(fd);
   }
@@ -207,7 +208,7 @@ struct RunLock::Held {
 namespace {
 
 void write_holder(const Descriptor& file, const fs::path& path, const std::string& text) {
-  // In place: the kernel's lock is on this file, not on its name.
+  // In place: the kernel's lock belongs to this file, not to its name.
   const bool written =
       ::ftruncate(file.get(), 0) == 0 &&
       ::pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
@@ -229,7 +230,7 @@ RunLock RunLock::take(const fs::path& folder, const LockOptions& options) {
   const std::string own = to_text(myself(options.job));
   write_holder(file, path, own);
   if (kernel == KernelLock::kNone) {
-    // Of two that came at once the last to write stays.
+    // If two jobs start simultaneously, the last to write keeps the lock.
     std::this_thread::sleep_for(options.patience);
     if (read_file(path) != own) throw refusal(folder, holder_in(path));
   }

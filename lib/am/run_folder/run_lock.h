@@ -1,9 +1,10 @@
-// One job at a time in a folder: two would remove each other's checkpoints and mix their metrics.
+// Allows one job at a time in a folder: two would remove each other's checkpoints and mix their
+// metrics.
 //
-//   const RunLock lock = RunLock::take(run.root(), {.job = job});   // held until it goes
+//   const RunLock lock = RunLock::take(run.root(), {.job = job});   // held until destroyed
 //
-// The file `lock` of the folder says who holds it, as JSON; it is empty when nobody does. See Note
-// [Who holds a run folder] in run_lock.cpp.
+// The file `lock` in the folder describes its holder as JSON; it is empty if there is none. See
+// Note [Who holds a run folder] in run_lock.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -19,32 +20,32 @@ namespace am::run_folder {
 inline constexpr const char* kLockName = "lock";
 
 struct LockOptions {
-  std::string job;  // for whoever meets the lock
-  // How long a holder may take to go, that was asked to a moment ago.
+  std::string job;  // shown to a process that finds the lock
+  // Grace period for a holder that has just been asked to exit.
   std::chrono::milliseconds patience = std::chrono::seconds(2);
-  // How long the ranks of a holder that was killed may take to die.
+  // How long the ranks of a killed holder may take to die.
   std::chrono::milliseconds aftermath = std::chrono::seconds(30);
-  // A holder shows a sign of life so often.
+  // Interval of a holder's signs of life.
   std::chrono::milliseconds beat = std::chrono::seconds(5);
-  // One of another machine that shows none for so long is gone.
+  // A holder on another machine counts as gone after this long without a sign of life.
   std::chrono::milliseconds silence = std::chrono::seconds(16);
-  // False: as on a file system that carries no locks.
+  // False: behaves as on a file system without locks (for tests).
   bool kernel_lock = true;
 };
 
 class RunLock {
  public:
-  // The folder is there. Throws Error(kPlan) that names the holder (host, process id, since when),
-  // Error(kIo) when the file cannot be written.
+  // The folder must exist. Throws Error(kPlan) that names the holder (host, process id, start
+  // time), Error(kIo) if the file cannot be written.
   static RunLock take(const std::filesystem::path& folder, const LockOptions& options);
-  // Whether the folder's lock names this job. Throws Error(kIo) for one that cannot be read.
+  // Returns whether the folder's lock names this job. Throws Error(kIo) if the lock cannot be read.
   static bool is_held_for(const std::filesystem::path& folder, const std::string& job);
   RunLock(RunLock&& other) noexcept;
   RunLock& operator=(RunLock&&) = delete;
   ~RunLock();
 
-  // Whose lock was left behind by a job that ended without a word: "process 17 on node-3"; mostly
-  // empty.
+  // Returns the previous holder, such as "process 17 on node-3", if it ended without releasing the
+  // lock; usually empty.
   const std::string& left_by() const { return left_by_; }
 
  private:

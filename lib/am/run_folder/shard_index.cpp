@@ -2,30 +2,19 @@
 
 #include <algorithm>
 #include <charconv>
-#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "am/base/error.h"
-#include "am/base/file.h"
 #include "am/base/json.h"
-#include "am/base/json_cursor.h"
 #include "am/base/text.h"
 #include "am/formats/torch_archive.h"
 
 namespace am::run_folder {
 
-namespace fs = std::filesystem;
-
 namespace {
 
-constexpr std::string_view kIndexFormat = "automesh-index";
-constexpr int64_t kIndexVersion = 1;
 constexpr std::string_view kLabel = "automesh-checkpoint ";
-constexpr size_t kLongestLabel = 256;
-constexpr size_t kPlaceNumbers = 4;  // file, position, slice_offset, slice_length
-
-// ---- writing
 
 class IndexText {
  public:
@@ -78,150 +67,6 @@ void append_box(IndexText& out, const IndexedBox& box) {
   out << "]";
 }
 
-// ---- reading
-
-class IndexReader {
- public:
-  IndexReader(std::string_view text, const std::string& file) : json_(text, file) {}
-
-  ShardIndex read() {
-    bool known = false;
-    std::string key;
-    for (json_.begin_object(); json_.next_key(key);) {
-      if (key == "format") {
-        known = json_.text() == kIndexFormat;
-      } else if (key == "version") {
-        const int64_t version = json_.natural();
-        if (version != kIndexVersion) {
-          json_.fail(cat("version ", version, " of the index; ", kIndexVersion, " is known here"));
-        }
-      } else if (key == "save") {
-        index_.save_id = json_.text();
-      } else if (key == "files") {
-        for (json_.begin_array(); json_.next_item();) read_file();
-      } else if (key == "tensors") {
-        for (json_.begin_object(); json_.next_key(key);) read_tensor(key);
-      } else {
-        json_.skip();
-      }
-    }
-    json_.end();
-    if (!known) json_.fail("it is no index of an am-run checkpoint");
-    for (const IndexedTensor& tensor : index_.tensors) check(tensor);
-    return std::move(index_);
-  }
-
- private:
-  void read_file() {
-    json_.begin_array();
-    const auto item = [&] {
-      if (!json_.next_item()) json_.fail("a file without its size");
-    };
-    IndexedFile file;
-    item();
-    file.name = json_.text();
-    if (!is_file_name(file.name)) {
-      json_.fail(cat("\"", file.name, "\" is no name of a file in its folder"));
-    }
-    item();
-    file.bytes = static_cast<uint64_t>(json_.natural());
-    if (json_.next_item()) json_.fail("a file with more than its size");
-    index_.files.push_back(std::move(file));
-  }
-
-  void read_tensor(const std::string& name) {
-    IndexedTensor tensor;
-    tensor.name = name;
-    numbers_.clear();
-    rows_.clear();
-    std::string key;
-    for (json_.begin_object(); json_.next_key(key);) {
-      if (key == "dtype") {
-        tensor.dtype = json_.text();
-      } else if (key == "shape") {
-        for (json_.begin_array(); json_.next_item();) tensor.shape.push_back(json_.natural());
-      } else if (key == "boxes") {
-        for (json_.begin_array(); json_.next_item();) {
-          for (json_.begin_array(); json_.next_item();) numbers_.push_back(json_.natural());
-          rows_.push_back(numbers_.size());
-        }
-      } else {
-        json_.skip();
-      }
-    }
-    tensor.boxes.reserve(rows_.size());
-    size_t first = 0;
-    for (const size_t end : rows_) {
-      const auto row = std::span<const int64_t>(numbers_).subspan(first, end - first);
-      tensor.boxes.push_back(box_of(row, tensor.shape.size(), name));
-      first = end;
-    }
-    index_.tensors.push_back(std::move(tensor));
-  }
-
-  IndexedBox box_of(std::span<const int64_t> row, size_t dims, const std::string& name) const {
-    if (row.size() < kPlaceNumbers + 2 * dims)
-      json_.fail(cat(name, ": a box with too few numbers"));
-    const auto at = [&](size_t i) { return row.begin() + static_cast<std::ptrdiff_t>(i); };
-    const size_t shape = kPlaceNumbers + dims;
-    const size_t sums = shape + dims;
-    IndexedBox box;
-    if (row[0] > UINT32_MAX) json_.fail(cat(name, ": a box of file ", row[0]));
-    box.file = static_cast<uint32_t>(row[0]);
-    box.position = static_cast<uint64_t>(row[1]);
-    box.slice_offset = static_cast<uint64_t>(row[2]);
-    box.slice_length = static_cast<uint64_t>(row[3]);
-    box.box = {Shape(at(kPlaceNumbers), at(shape)), Shape(at(shape), at(sums))};
-    for (size_t i = sums; i < row.size(); ++i) {
-      if (row[i] > UINT32_MAX) json_.fail(cat(name, ": a checksum beyond 32 bits"));
-      box.checksums.push_back(static_cast<uint32_t>(row[i]));
-    }
-    return box;
-  }
-
-  // Files stand anywhere in the text, so that this comes last.
-  void check(const IndexedTensor& tensor) const {
-    const auto lies = [&](const std::string& what) { json_.fail(cat(tensor.name, ": ", what)); };
-    const int64_t element = tensor.element_bytes();
-    if (element == 0) lies(cat("dtype \"", tensor.dtype, "\", which is not known"));
-    if (!is_size(tensor.shape, element)) lies("a shape of more than 2^63 bytes");
-    for (const IndexedBox& each : tensor.boxes) {
-      for (size_t dim = 0; dim < tensor.shape.size(); ++dim) {
-        const int64_t size = tensor.shape[dim];
-        if (each.box.offset[dim] > size || each.box.shape[dim] > size - each.box.offset[dim]) {
-          lies("a box that leaves the tensor");
-        }
-      }
-      if (each.file >= index_.files.size()) lies(cat("a box of file ", each.file));
-      const uint64_t size = index_.files[each.file].bytes;
-      const auto bytes = static_cast<uint64_t>(each.box.numel() * element);
-      if (!lie_inside(each.position, bytes, size) ||
-          !lie_inside(each.slice_offset, each.slice_length, size)) {
-        lies("a box that leaves its file");
-      }
-      if (each.checksums.size() != (bytes + kChecksumPiece - 1) / kChecksumPiece) {
-        lies(cat(each.checksums.size(), " checksums of ", bytes, " bytes"));
-      }
-    }
-  }
-  static bool lie_inside(uint64_t offset, uint64_t length, uint64_t size) {
-    return offset <= size && length <= size - offset;
-  }
-  static bool is_size(const Shape& shape, int64_t element) {
-    int64_t bytes = element;
-    for (const int64_t size : shape) {
-      if (__builtin_mul_overflow(bytes, size, &bytes)) return false;
-    }
-    return true;
-  }
-
-  JsonCursor json_;
-  // Of the boxes of one tensor, and where each one's end: a box is known when the dims are.
-  std::vector<int64_t> numbers_;
-  std::vector<size_t> rows_;
-  ShardIndex index_;
-};
-
 }  // namespace
 
 int64_t IndexedTensor::element_bytes() const { return formats::torch_dtype_size(dtype); }
@@ -271,14 +116,6 @@ std::string to_json_text(const ShardIndex& index) {
   }
   out << "}}\n";
   return std::move(out).take();
-}
-
-ShardIndex parse_shard_index(std::string_view text, const std::string& file) {
-  return IndexReader(text, file).read();
-}
-
-ShardIndex read_shard_index(const fs::path& path) {
-  return parse_shard_index(read_file(path, kAnySize), path.string());
 }
 
 ShardIndex merge(std::vector<ShardIndex> parts) {

@@ -1,6 +1,6 @@
-// index.json: where every part of every tensor of a checkpoint lies, in which bytes of which file,
-// and their checksums. It is all that is read of a checkpoint before its data, whatever the number
-// of ranks that wrote it.
+// index.json: for every box of every tensor of a checkpoint its file, its bytes there, and their
+// checksums. Readers read only this file before the data, for any number of ranks that wrote it. Of
+// the millions of boxes that thousands of ranks write, a reader keeps those that it needs.
 //
 //   const ShardIndex index = read_shard_index("step-100/index.json");
 //   index.tensors[0].boxes[3].file;          // in index.files: "__3_0.distcp"
@@ -8,13 +8,14 @@
 //   {"format": "automesh-index", "version": 1, "save": "..", "files": [["__0_0.distcp", 8192], ..],
 //    "tensors": {"model.norm.weight": {"dtype": "float32", "shape": [512], "boxes": [[..], ..]}, ..}}
 //
-// A box is a row of whole numbers: file, position of its values in it, offset and length of the
+// A box is an array of integers: file, position of its values in it, offset and length of the
 // slice around them (an archive of torch.save, formats/torch_slice.h), offset in the tensor, shape,
 // and the CRC-32C of each 16 MiB of its values.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,14 +26,16 @@
 namespace am::run_folder {
 
 inline constexpr const char* kIndexFile = "index.json";
-// Names of tensors that are no parameters: "optim.state.NAME.exp_avg".
+inline constexpr std::string_view kIndexFormat = "automesh-index";
+inline constexpr int64_t kIndexVersion = 1;
+// Prefix of optimizer tensors: "optim.state.NAME.exp_avg".
 inline constexpr const char* kOptimizerPrefix = "optim.state.";
-// Values that one checksum is of.
+// Bytes of values that one checksum covers.
 inline constexpr uint64_t kChecksumPiece = uint64_t{16} << 20;
 
 struct IndexedBox {
   uint32_t file = 0;
-  uint64_t position = 0;  // of the values, which are dense and row-major
+  uint64_t position = 0;  // of the values in the file, dense and row-major
   uint64_t slice_offset = 0;
   uint64_t slice_length = 0;
   mesh::Box box;
@@ -61,20 +64,33 @@ struct ShardIndex {
 
 // "__3_0.distcp"
 std::string data_file_name(int64_t rank);
-// What data files begin with, before their first slice: which save they belong to.
+// Returns the label at the beginning of a data file, before its first slice; it identifies the
+// save.
 std::string data_file_label(const std::string& save_id, int64_t rank);
-// The label of a file; empty where it has none.
+// Maximum length of a label.
+inline constexpr size_t kLongestLabel = 256;
+// Returns the label of a file from its first bytes; empty if it has none.
 std::string_view label_of(std::string_view beginning);
 
-std::string to_json_text(const ShardIndex& index);
-// Throws Error(kFormat), which names `file`, for what is no index: a box that leaves its tensor or
-// its file, another number of checksums, a file outside the folder. Whether the boxes make up their
-// tensors is not looked at.
-ShardIndex parse_shard_index(std::string_view text, const std::string& file);
-ShardIndex read_shard_index(const std::filesystem::path& path);
+// Filters an index while it is read, tensor by tensor, so that memory holds only the kept boxes and
+// those of one tensor. Empty functions keep everything.
+struct IndexVisit {
+  // Whether the tensor's boxes are read; otherwise they are skipped, unchecked.
+  std::function<bool(const std::string& name)> wants;
+  // Called with each tensor once it is read and checked; may modify it, e.g. remove boxes.
+  std::function<void(IndexedTensor& tensor)> see;
+};
 
-// Several ranks' indices as one, in natural order of the tensors' names. Throws Error(kFormat)
-// where two disagree on a tensor's dtype or shape.
+std::string to_json_text(const ShardIndex& index);
+// Throws Error(kFormat), which names `file`, for an invalid index, e.g. a box outside its tensor or
+// file, a wrong number of checksums, or a file outside the folder. Does not check whether the boxes
+// cover their tensors.
+ShardIndex parse_shard_index(std::string_view text, const std::string& file,
+                             const IndexVisit& visit = {});
+ShardIndex read_shard_index(const std::filesystem::path& path, const IndexVisit& visit = {});
+
+// Merges several ranks' indices, in natural order of the tensors' names. Throws Error(kFormat)
+// if two disagree on a tensor's dtype or shape.
 ShardIndex merge(std::vector<ShardIndex> parts);
 
 }  // namespace am::run_folder

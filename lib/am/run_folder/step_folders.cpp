@@ -25,7 +25,7 @@ fs::path with_suffix(const fs::path& folder, const std::string& suffix) {
   return folder.string() + suffix;
 }
 
-// `from` loses its name in one moment, and its files after that. `step`: checkpoints/step-N.
+// Deletes `from`: renames it atomically, then removes its files. `step`: checkpoints/step-N.
 void drop(const fs::path& from, const fs::path& step) {
   const fs::path dropped = with_suffix(step, kDroppedSuffix);
   fs::remove_all(dropped);
@@ -34,7 +34,7 @@ void drop(const fs::path& from, const fs::path& step) {
   fs::remove_all(dropped);
 }
 
-// One that cannot be removed is no reason to stop.
+// drop() that ignores folders it cannot remove.
 void try_to_drop(const fs::path& from, const fs::path& step) {
   try {
     drop(from, step);
@@ -43,7 +43,7 @@ void try_to_drop(const fs::path& from, const fs::path& step) {
   }
 }
 
-// False where the file system cannot do it.
+// Exchanges two paths atomically. Returns false if the file system does not support it.
 bool exchange(const fs::path& a, const fs::path& b) {
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
   const int code = errno;
@@ -52,7 +52,7 @@ bool exchange(const fs::path& a, const fs::path& b) {
                              std::error_code(code, std::generic_category()));
 }
 
-// The entries that begin with a step's name and have this suffix: "step-9" for "step-9.tmp".
+// Returns the steps of which there is an entry with this suffix: "step-9" for "step-9.tmp".
 std::vector<fs::path> steps_with_suffix(const fs::path& checkpoints, const std::string& suffix) {
   std::vector<fs::path> found;
   std::error_code ignored;
@@ -78,7 +78,7 @@ void remove_left_over(const fs::path& checkpoints, const std::string& suffix,
   }
 }
 
-// Killed between the two renames of a replaced step.
+// Restores the old folders of jobs that were killed between the two renames of a replaced step.
 void restore_old(const fs::path& checkpoints, std::vector<std::string>& done) {
   for (const fs::path& step : steps_with_suffix(checkpoints, kOldSuffix)) {
     const fs::path old = with_suffix(step, kOldSuffix);
@@ -88,7 +88,7 @@ void restore_old(const fs::path& checkpoints, std::vector<std::string>& done) {
     } else if (!why_incomplete(old)) {
       fs::rename(old, step);
       done.push_back(cat("restored ", step.filename().string(), " from ", old.filename().string(),
-                         ": its successor was never finished"));
+                         ": the job was killed while it replaced this checkpoint"));
     }
   }
 }
@@ -97,7 +97,7 @@ void restore_old(const fs::path& checkpoints, std::vector<std::string>& done) {
 
 std::optional<std::string> why_incomplete(const fs::path& folder) {
   try {
-    open_index(folder, read_checkpoint_info(folder));
+    require_complete(folder, read_checkpoint_info(folder));
     return std::nullopt;
   } catch (const Error& error) {
     return error.what();
@@ -186,7 +186,7 @@ void drop_old(const fs::path& checkpoints, int64_t keep, const std::vector<JobSt
     try {
       if (is_ancestor(read_checkpoint_info(each.path), lineage)) own.push_back(each.path);
     } catch (const Error&) {
-      // Not readable: not known to be this job's.
+      // Unreadable, so it may not be this job's: kept.
     }
   }
   for (size_t i = 0; i + static_cast<size_t>(keep) < own.size(); ++i) {

@@ -1,13 +1,13 @@
-// The step folders of a run: which of them are whole, and how they come, give way and go, so that a
-// kill at any moment costs none that was whole.
+// The step folders of a run: which of them are complete, and how they are written, replaced and
+// deleted, so that a kill at any moment loses no complete one.
 //
-//   step-200              whole, once it has this name
+//   step-200              complete, once it has this name
 //   step-300.tmp          being written
 //   step-100.dropped      being deleted
-//   step-200.old          gave way to a new step-200, where folders cannot be exchanged
-//   step-200.superseded   set aside when training went back to an earlier step; never deleted
+//   step-200.old          replaced by a new step-200, where folders cannot be exchanged
+//   step-200.superseded   set aside when training resumed from an earlier step; never deleted
 //
-// Nothing here is collective: rank 0's, in a folder where no other job writes
+// No function here is collective: rank 0 calls them, in a folder where no other job writes
 // (run_folder/run_lock.h).
 #pragma once
 
@@ -24,35 +24,38 @@ namespace am::run_folder {
 
 inline constexpr const char* kPartialSuffix = ".tmp";
 
-// Why a step folder cannot be opened: checkpoint.json, index.json or a rank's file is missing, cut
-// off, or of another save. Nothing: it is whole. Data is not read.
+// Returns why a step folder cannot be opened: checkpoint.json, index.json or a rank's file is
+// missing, truncated, or of another save. Returns nothing if it is complete. Does not read tensor
+// data.
 std::optional<std::string> why_incomplete(const std::filesystem::path& folder);
 
 struct NewestCheckpoint {
   std::optional<CheckpointFolder> found;
-  std::vector<std::string> skipped;  // newer ones, and why
+  std::vector<std::string> skipped;  // newer folders, with the reason
 };
-// The newest that is whole. Throws Error(kIo) when the folder cannot be listed.
+// Returns the newest complete checkpoint. Throws Error(kIo) if the folder cannot be listed.
 NewestCheckpoint newest_complete(const std::filesystem::path& checkpoints);
-// The step of the newest whole one that `job` has written.
+// Returns the step of the newest complete checkpoint written by `job`.
 std::optional<int64_t> newest_of_job(const std::filesystem::path& checkpoints,
                                      const std::string& job);
 
-// Gives the finished folder its name; what had it goes. Throws Error(kIo) or filesystem_error.
+// Renames the finished folder to its final name, and deletes the folder that had this name. Throws
+// Error(kIo) or filesystem_error.
 void publish(const std::filesystem::path& partial, const std::filesystem::path& folder);
 
-// Ends what a killed job had begun: unfinished and half deleted folders go, one that gave way to
-// nothing gets its name back. What was done, for the log.
+// Completes the operations of a killed job: deletes unfinished and half-deleted folders, and
+// restores the name of a folder whose replacement is missing. Returns a description of each, for
+// the log.
 std::vector<std::string> clean_up(const std::filesystem::path& checkpoints);
 
-// Renames what lies beyond `step` to step-N.superseded (.superseded.2, ...); the new names. Throws
-// filesystem_error.
+// Renames checkpoints after `step` to step-N.superseded (.superseded.2, ...) and returns the new
+// names. Throws filesystem_error.
 std::vector<std::string> set_aside(const std::filesystem::path& checkpoints, int64_t step);
 
-// Whether the checkpoint lies on the way that `lineage` went.
+// Returns whether the checkpoint belongs to the history that `lineage` describes.
 bool is_ancestor(const CheckpointInfo& info, const std::vector<JobStep>& lineage);
-// Deletes all but the `keep` newest of those that lie on the way of `lineage`; nothing for 0. What
-// other jobs have written stays. One that cannot be deleted is no error.
+// Deletes all but the `keep` newest checkpoints of the history `lineage`; deletes nothing if `keep`
+// is 0. Checkpoints of other jobs remain. A folder that cannot be deleted is not an error.
 void drop_old(const std::filesystem::path& checkpoints, int64_t keep,
               const std::vector<JobStep>& lineage);
 

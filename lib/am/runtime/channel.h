@@ -1,15 +1,15 @@
-// Messages of one rank to another: what pipeline stages hand on.
+// Messages from one rank to another, as between pipeline stages.
 //
-// A channel has one direction and connections of its own. Both ends return at once; the tensors
-// must be left alone until wait(). Messages arrive in the order in which they were sent, and the
-// ends number them alike, so that the watchdog names the rank that a message waits for.
+// A channel has one direction and separate connections. Both ends return immediately; the tensors
+// must not be used before wait(). Messages arrive in the order in which they were sent, and both
+// ends number them identically, so that the watchdog can name the rank that a message waits for.
 //
 //   const Channels channels = mesh.channels("pp", {{0, 1}, {1, 0}});
 //   Pending sent = channels.at({0, 1}).send(x);                  // on index 0
 //   Pending arrived = channels.at({0, 1}).receive(x);            // on index 1
 //
-// Note [One direction]: with one connection for both directions a posted receive would stand before
-// a send in its queue, and two ranks that do so wait for each other.
+// Note [One direction]: with one connection for both directions, a posted receive would precede a
+// send in its queue, and two ranks that do this would deadlock.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,12 +23,13 @@
 
 namespace am::runtime {
 
-// From one index of a group to another.
+// A direction between two indices of a group.
 struct Hop {
   int64_t from = 0;
   int64_t to = 0;
 
-  // One order for all ranks: first by the lower index, then by the higher, then by the direction.
+  // An order that is the same on all ranks: first by the lower index, then by the higher, then by
+  // the direction.
   friend bool operator<(const Hop& a, const Hop& b) {
     const auto key = [](const Hop& hop) {
       return std::make_tuple(std::min(hop.from, hop.to), std::max(hop.from, hop.to), hop.from);
@@ -39,18 +40,18 @@ struct Hop {
 
 class Channel {
  public:
-  // Of two ranks: index 0 sends to index 1.
+  // `pair` is a group of two ranks: index 0 sends to index 1.
   explicit Channel(Group pair);
 
   bool sends() const { return pair_.index() == 0; }
   int64_t peer() const { return pair_.ranks()[sends() ? 1 : 0]; }
 
-  // Of a contiguous tensor, at one end each; the ends agree on size and dtype. What is returned
-  // must be waited for: dropped, it takes its message back.
+  // Send or receive a contiguous tensor; both ends must agree on size and dtype. The result must be
+  // waited for: destroying it cancels the message.
   [[nodiscard]] Pending send(const at::Tensor& tensor) const;
   [[nodiscard]] Pending receive(const at::Tensor& tensor) const;
 
-  // Ends what is under way: who waits gets an error. The channel is of no further use.
+  // Ends messages in progress: waiting ranks get an error. The channel cannot be used afterwards.
   void abort() const { pair_.abort(); }
 
  private:

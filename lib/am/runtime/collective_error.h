@@ -1,8 +1,10 @@
-// A collective that failed: which one, and which ranks it waited for.
+// Error of a failed collective: names the collective and the ranks that it waited for.
 //
-//   catch (const CollectiveError& error) {
+//   try {
+//     group.all_reduce(loss_sum);
+//   } catch (const CollectiveError& error) {
 //     error.collective().name();     // "all_reduce dp_shard_cp #1042"
-//     error.missing();               // {1}: as far as anyone can tell, the culprits
+//     error.missing();               // {1}: the probable culprits
 //   }
 #pragma once
 
@@ -19,7 +21,7 @@ namespace am::runtime {
 
 class CollectiveError : public Error {
  public:
-  // `timed_out`: the peers are connected, but did not come; otherwise a connection broke.
+  // `timed_out`: the peers are connected but did not arrive; otherwise a connection broke.
   CollectiveError(Collective collective, bool timed_out, const std::string& reason, Stall stall);
 
   const Collective& collective() const { return collective_; }
@@ -32,10 +34,10 @@ class CollectiveError : public Error {
   std::vector<int64_t> missing_;
 };
 
-// Ranks that did not come to where a group is made.
+// Ranks that did not arrive when a group was created.
 class MissingRanks : public Error {
  public:
-  // `where`: the group's name; `size`: how many ranks meet there.
+  // `where`: the group's name; `size`: its number of ranks.
   MissingRanks(const std::string& where, std::vector<int64_t> missing, int64_t size,
                std::chrono::milliseconds timeout);
 

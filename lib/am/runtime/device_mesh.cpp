@@ -17,7 +17,7 @@ DeviceMesh::DeviceMesh(const World& world, const mesh::MeshLayout& layout,
     throw Error(ErrorKind::kPlan, cat("the plan's mesh has ", layout.world_size(),
                                       " ranks, but the world has ", world.size()));
   }
-  const std::string mesh = world.unique_name("mesh");  // of a world with several
+  const std::string mesh = world.unique_name("mesh");  // distinguishes several meshes of a world
   std::map<std::vector<int64_t>, Group> made;
   for (const std::string_view name : mesh::kGroupNames) {
     std::vector<int64_t> ranks = layout.group(rank_, name);
@@ -48,8 +48,8 @@ Group DeviceMesh::split(std::string_view name, int64_t size) const {
   return world_.make_group(cat(unique, "/", ranks.front()), ranks).renamed(cat(name, "/", size));
 }
 
-// Connecting blocks until the other end comes. Each rank takes its hops in one order of all hops,
-// so of those that are not made yet both ends of the first one are at it.
+// Connecting blocks until the other end connects. Every rank processes its hops in the same global
+// order, so both ends of the first unconnected hop are always ready to connect it.
 Channels DeviceMesh::channels(std::string_view name, const std::set<Hop>& hops) const {
   const Group& whole = group(name);
   Channels made;

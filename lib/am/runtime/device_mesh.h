@@ -1,7 +1,7 @@
-// The device mesh: a layout, this process's place in it, and a live group per axis.
+// The device mesh: a layout, this process's place in it, and a communication group per axis.
 //
-// It is a value that is passed in; several can live in one process. Groups with the same ranks
-// share one communicator, groups of one rank have none.
+// It is passed as a value; one process may have several. Groups with the same ranks share one
+// communicator; groups of one rank have none.
 #pragma once
 
 #include <map>
@@ -19,24 +19,24 @@ namespace am::runtime {
 
 class DeviceMesh {
  public:
-  // Collective: every rank of the world makes the same mesh. Throws Error(kPlan) when the layout's
-  // world is not the world's size. `device`: where tensors live instead of World::device, such as
-  // the meta device, on which shapes are computed and nothing is stored.
+  // Collective: every rank of the world must create the same mesh. Throws Error(kPlan) if the
+  // layout's world size differs from the world's. `device`: the device of tensors instead of
+  // World::device, such as the meta device, on which only shapes are computed.
   DeviceMesh(const World& world, const mesh::MeshLayout& layout,
              std::optional<c10::Device> device = std::nullopt);
 
   const World& world() const { return world_; }
   int64_t rank() const { return rank_; }
-  // Where this rank's tensors live.
+  // The device of this rank's tensors.
   c10::Device device() const { return device_; }
   const mesh::MeshLayout& layout() const { return layout_; }
-  // By the names of mesh::kGroupNames.
+  // Returns a group by its name in mesh::kGroupNames.
   const Group& group(std::string_view name) const;
-  // Collective: the block of `size` consecutive ranks of a group that this rank is in. Throws
-  // Error(kPlan) where `size` does not divide the group's.
+  // Collective: returns the block of `size` consecutive ranks of a group that contains this rank.
+  // Throws Error(kPlan) if `size` does not divide the group's size.
   Group split(std::string_view name, int64_t size) const;
-  // Collective in a group: one-way connections between its ranks, by their indices; those that this
-  // rank is an end of. All ranks ask for the same, in any order.
+  // Collective in a group: creates one-way connections between the given indices and returns those
+  // of which this rank is an end. All ranks must request the same set, in any order.
   Channels channels(std::string_view name, const std::set<Hop>& hops) const;
 
  private:

@@ -16,10 +16,10 @@ namespace {
 
 using launch::kUseGloo;
 
-// Why this build made no plugin; empty where it did.
+// Why this build has no plugin; empty if it has one.
 constexpr std::string_view kNotBuilt = AM_CUDA_MISSING;
 
-// Beside the library or program that holds this code; empty when it is not there.
+// Returns the plugin beside the library or program that contains this code; empty if there is none.
 std::filesystem::path plugin_beside_us() {
   Dl_info info;
   if (::dladdr(reinterpret_cast<const void*>(&load_cuda_plugin), &info) == 0) return {};
@@ -82,7 +82,7 @@ std::string default_backend() { return why_no_cuda() ? "gloo" : "nccl"; }
 
 std::string nccl_version_text() {
   if (plugin_beside_us().empty()) return "nccl: no plugin";
-  why_no_cuda();  // loads it where there is a GPU
+  why_no_cuda();  // loads the plugin if there is a GPU
   const auto loaded = launch::loaded_nccl_version();
   const std::string text = loaded ? launch::nccl_version_name(*loaded) : AM_NCCL_VERSION;
   return cat("nccl ", text,

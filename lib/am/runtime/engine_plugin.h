@@ -1,12 +1,12 @@
-// Loads libautomesh_cuda.so, where the NCCL engine lives and GPUs are chosen, so that a CPU build
-// links no CUDA.
+// Loads libautomesh_cuda.so, which contains the NCCL engine and selects GPUs, so that a CPU build
+// links no CUDA libraries.
 //
-// The plugin exports one C symbol, kCudaPluginSymbol, of type CudaEngineFactory. It is built by the
-// same build as libautomesh and checked to be of the same version.
+// The plugin exports one C symbol, kCudaPluginSymbol, a function that returns a CudaPlugin. It is
+// built together with libautomesh, and its version is checked.
 //
-// Note [Load CUDA first]: ATen asks once, at the first use of anything of CUDA's, whether
-// libtorch_cuda is there, and keeps the answer. So a world is made before any tensor that might be
-// a GPU's; nothing before it may ask ATen about CUDA.
+// Note [Load CUDA first]: ATen checks once, at the first use of any CUDA function, whether
+// libtorch_cuda is loaded, and keeps the result. A world must therefore be created before any
+// tensor that may be on a GPU, and nothing before it may query ATen about CUDA.
 #pragma once
 
 #include <memory>
@@ -21,33 +21,34 @@ namespace am::runtime {
 inline constexpr const char* kCudaPluginFile = "libautomesh_cuda.so";
 inline constexpr const char* kCudaPluginSymbol = "am_cuda_plugin";
 
-// What the plugin exports: `extern "C" const CudaPlugin* am_cuda_plugin();`
+// The plugin's export: `extern "C" const CudaPlugin* am_cuda_plugin();`
 struct CudaPlugin {
   const char* version;       // AM_VERSION of the build
-  const char* nccl_version;  // that it was compiled with, e.g. "2.28.9"
-  // Throws std::exception: no GPU for this local rank, another NCCL than libtorch's.
+  const char* nccl_version;  // NCCL version that it was compiled with, e.g. "2.28.9"
+  // Throws std::exception: no GPU for this local rank, or an NCCL other than libtorch's.
   std::shared_ptr<Engine> (*make_nccl_engine)(const launch::RankEnvironment& here);
-  // A GPU that several ranks may use; see am/cuda/gpu.h. Throws std::exception: there is none.
+  // Returns a GPU that several ranks may use; see am/cuda/gpu.h. Throws std::exception if there is
+  // none.
   c10::Device (*share_gpu)(const launch::RankEnvironment& here);
 };
 
-// Looks beside libautomesh.so, then where the dynamic linker looks. Loaded once a process and never
-// unloaded. Throws Error(kRuntime): no such plugin, a library that it needs is missing, another
-// version.
+// Searches beside libautomesh.so, then the dynamic linker's paths. Loads the plugin once per
+// process and never unloads it. Throws Error(kRuntime): no plugin, a missing library, or a
+// different version.
 const CudaPlugin& load_cuda_plugin();
 
 using launch::CudaProblem;
 
-// Nothing: it can run. Without a GPU this is a look for the driver; with one it loads the plugin.
+// Returns nothing if NCCL can run. Without a GPU, only checks for the driver; with one, loads the
+// plugin.
 std::optional<CudaProblem> why_no_cuda();
 
-// The backend where nobody names one: "nccl" where a GPU is present that this build can use, else
-// "gloo".
+// Returns the default backend: "nccl" if there is a GPU that this build can use, otherwise "gloo".
 std::string default_backend();
 
-// For --version: "nccl 2.28.9 (plugin)" of the NCCL that is loaded, and "nccl 2.30.7 (plugin built
-// with 2.28.9)" where it is another one than the plugin's; where none can be loaded the plugin's.
-// "nccl: no plugin" where none is installed.
+// Returns the text for --version: "nccl 2.28.9 (plugin)" with the loaded NCCL's version, or "nccl
+// 2.30.7 (plugin built with 2.28.9)" if it differs from the plugin's. If no NCCL can be loaded, the
+// plugin's version. "nccl: no plugin" if none is installed.
 std::string nccl_version_text();
 
 }  // namespace am::runtime

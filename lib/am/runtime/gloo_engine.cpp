@@ -29,8 +29,8 @@ bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || starts_with(host, "127.");
 }
 
-// This machine's address on the way to `host`, by asking the kernel for the route of a datagram
-// that is never sent. Nothing when the host cannot be resolved.
+// Returns this machine's address on the route to `host`, from the kernel's route of a datagram that
+// is never sent. Returns nothing if the host cannot be resolved.
 std::optional<std::string> address_towards(const std::string& host) {
   addrinfo wanted = {};
   wanted.ai_socktype = SOCK_DGRAM;
@@ -79,7 +79,7 @@ std::vector<Device> make_devices(const launch::RankEnvironment& here) {
   return devices;
 }
 
-// That this process may run on.
+// Number of cores in this process's affinity mask.
 int64_t usable_cores() {
   cpu_set_t cores;
   return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
@@ -121,7 +121,7 @@ class GlooEngine : public Engine {
 
  private:
   shared_memory::ChannelOptions channel_;
-  std::vector<Device> devices_;  // their threads and sockets serve all groups
+  std::vector<Device> devices_;  // shared by all groups, with their threads and sockets
 };
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kAborted = "the group was aborted";
 
-// Parts under way from all ranks; to wait for them is to sum them, in float32 where they are
-// narrower.
+// A reduce-scatter in progress: wait() waits for the parts of all ranks and sums them, in float32
+// for narrower dtypes.
 class SumOfParts final : public c10d::Work {
  public:
   SumOfParts(c10::intrusive_ptr<c10d::Work> arrival, at::Tensor parts, at::Tensor in,
@@ -43,8 +43,8 @@ class SumOfParts final : public c10d::Work {
   at::Tensor parts_, in_, out_;
 };
 
-// The memory of a tensor that a thread of Gloo's works with. That thread lets go of what it had
-// some time after the work is over; the memory is let go when the owner is.
+// The memory of a tensor that a Gloo thread uses. That thread may keep its tensor for some time
+// after the work has completed; let_go() frees the memory regardless.
 class Lent {
  public:
   explicit Lent(const at::Tensor& tensor)
@@ -54,7 +54,7 @@ class Lent {
             tensor.options())) {}
 
   at::Tensor& tensor() { return lent_; }
-  // Nobody works with it any more.
+  // Frees the memory; no thread uses it any more.
   void let_go() {
     lent_.reset();
     owner_->reset();
@@ -83,7 +83,7 @@ class AllToAll final : public c10d::Work {
   Lent out_, in_;
 };
 
-// A message under way. One that was aborted is an error: c10d's wait() says so with its result.
+// A message in progress. If it was aborted, wait() throws; c10d's returns false.
 class Message final : public c10d::Work {
  public:
   explicit Message(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
@@ -95,8 +95,8 @@ class Message final : public c10d::Work {
   }
   void abort() override { work_->abort(); }
 
-  // Nobody holds it any more. Who may still look (GlooGroup::messages_) would keep its members, and
-  // with them the message's tensor.
+  // Called when no strong reference is left. A weak reference (GlooGroup::messages_) would
+  // otherwise keep the members and thereby the message's tensor.
   void release_resources() override { work_.reset(); }
 
  private:

@@ -1,9 +1,9 @@
-// c10d's Gloo group, with a reduce-scatter of its own, and messages that abort() ends.
+// c10d's Gloo group with a different reduce-scatter, and with messages that abort() ends.
 //
 // Note [Reduce-scatter on Gloo]: c10d's Gloo group has reduce-scatter, but an all-to-all of the
 // parts and a local sum moves the same bytes, is 1.4 to 4 times faster over loopback, and fixes the
-// order of the sum. The price is a buffer of the size of the input. The sum is done by whoever
-// waits for the work.
+// order of the sum. It costs a buffer of the input's size. The thread that waits for the work
+// computes the sum.
 #pragma once
 
 #include <mutex>
@@ -16,11 +16,11 @@ class GlooGroup : public c10d::ProcessGroupGloo {
  public:
   using ProcessGroupGloo::ProcessGroupGloo;
 
-  // Sums only; both contiguous.
+  // Sums only; both tensors must be contiguous.
   c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(
       at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) override;
 
-  // Who waits lets go of both tensors, not the thread that worked with them.
+  // The thread that waits releases both tensors, not the worker thread.
   c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& out, at::Tensor& in,
                                                std::vector<int64_t>& out_rows,
                                                std::vector<int64_t>& in_rows,
@@ -28,7 +28,7 @@ class GlooGroup : public c10d::ProcessGroupGloo {
 
   c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int to, int tag) override;
   c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int from, int tag) override;
-  // Ends messages that are waited for, and those to come. c10d's own does nothing.
+  // Ends pending and future messages with an error. c10d's implementation does nothing.
   void abort() override;
 
  private:
@@ -36,7 +36,8 @@ class GlooGroup : public c10d::ProcessGroupGloo {
 
   std::mutex mutex_;
   bool aborted_ = false;
-  std::vector<c10::weak_intrusive_ptr<c10d::Work>> messages_;  // under way, and some that are over
+  std::vector<c10::weak_intrusive_ptr<c10d::Work>>
+      messages_;  // in progress, and some that have ended
 };
 
 }  // namespace am::runtime

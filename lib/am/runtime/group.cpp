@@ -38,12 +38,11 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
-// The meta device has no memory of its own: its collectives are World::pretended's.
+// The meta device has no memory: its collectives are World::fake's.
 bool on_accelerator(const at::Tensor& tensor) { return !tensor.is_cpu() && !tensor.is_meta(); }
 
-// Whether a collective that was issued at `start`, which is when an engine's clock starts, failed
-// because its time was over. Gloo says in words alone whether it waited in vain or lost a
-// connection.
+// Returns whether a collective issued at `start`, when an engine's clock starts, failed by its
+// timeout. Gloo distinguishes a timeout from a lost connection only in its error text.
 bool ran_out_of_time(const Communicator& communicator, Progress::Clock::time_point start) {
   const auto limit = communicator.id->timeout * 9 / 10;
   if (limit.count() > 0 && Progress::Clock::now() - start >= limit) return true;
@@ -51,7 +50,7 @@ bool ran_out_of_time(const Communicator& communicator, Progress::Clock::time_poi
          communicator.accelerator->getError() == c10d::ErrorType::TIMEOUT;
 }
 
-// Waits in c10d for the peers of a collective that was issued at `start`; its exceptions become one
+// Calls c10d for a collective that was issued at `start` and converts its exceptions to a
 // CollectiveError.
 template <typename Call>
 auto guarded(const Communicator& communicator, const Collective& collective,
@@ -72,9 +71,9 @@ auto guarded(const Communicator& communicator, const Collective& collective,
   }
 }
 
-// Runs a part of a collective in which c10d checks its arguments, as Gloo does when the work runs:
-// what it refuses (a dtype that the engine does not have) is the caller's mistake, not a peer's.
-// A GPU in trouble, out of memory included, is neither.
+// Runs a part of a collective in which c10d checks its arguments, which Gloo does when the work
+// runs: an argument error (an unsupported dtype) is the caller's mistake, not a peer's. Errors of a
+// GPU, including out of memory, are neither and pass unchanged.
 template <typename Call>
 auto checked(const Collective& collective, Call&& call) {
   try {
@@ -112,7 +111,7 @@ void Pending::wait() {
   progress.wait_begins(collective_);
   guarded(*communicator_, collective_, issued_,
           [&] { checked(collective_, [&] { work->wait(); }); });
-  progress.wait_ends();  // a failed one goes on being what the rank waits for
+  progress.wait_ends();  // not after a failure: the rank still counts as waiting for it
 }
 
 Group::Group() : Group("self") {}
@@ -261,8 +260,7 @@ Pending Group::all_to_all_async(at::Tensor out, at::Tensor in, const std::vector
   return begin_all_to_all(std::move(out), std::move(in), out_rows, in_rows, Waits::kLater);
 }
 
-// A rank without a row to send or to receive takes part all the same: it cannot know whether the
-// others have any.
+// A rank without rows to send or receive participates too: it cannot know whether others have any.
 Pending Group::begin_all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                                 const std::vector<int64_t>& in_rows, Waits waits) const {
   const auto fits = [&](const at::Tensor& tensor, const std::vector<int64_t>& rows) {
@@ -287,7 +285,7 @@ void Group::rotate(at::Tensor out, at::Tensor in, int64_t shift) const {
   rotate_async(std::move(out), std::move(in), shift).wait();
 }
 
-// An all-to-all in which each rank has something for one other.
+// An all-to-all in which each rank sends to one other rank.
 Pending Group::rotate_async(at::Tensor out, at::Tensor in, int64_t shift) const {
   AM_ASSERT(out.numel() == in.numel(), "rotate sizes");
   const int64_t steps = (shift % size() + size()) % size();
@@ -357,14 +355,14 @@ std::string Group::broadcast_text(const std::string& text, int64_t root) const {
 
 void Group::barrier() const {
   if (size() == 1) return;
-  // What c10d's NCCL barrier is too; that one must be told its GPU.
+  // c10d's NCCL barrier does the same, but needs to be given its GPU.
   const at::Tensor token = at::zeros({1}, at::TensorOptions(device()));
   auto pending = issue("barrier", token, [&](c10d::Backend& engine) {
     std::vector<at::Tensor> tensors = {token};
     return engine.allreduce(tensors);
   });
   pending.wait();
-  if (on_accelerator(token)) token.item<float>();  // a barrier holds the host
+  if (on_accelerator(token)) token.item<float>();  // blocks the host until the barrier completes
 }
 
 void Group::monitored_barrier(std::chrono::milliseconds timeout) const {

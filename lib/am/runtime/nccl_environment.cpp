@@ -29,6 +29,7 @@ void set_nccl_defaults(const std::filesystem::path& dump_folder) {
   set_default({"TORCH_NCCL_COORD_CHECK_MILSEC"}, "200");
   set_default({"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"}, "2000");
   set_default({"TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING"}, "false");
+  set_default({"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}, "expandable_segments:True");
   if (const int64_t ranks = launch::ranks_per_gpu(); ranks > 1) {
     set_default({"NCCL_MULTI_RANK_GPU_ENABLE"}, "1");
     set_default({"NCCL_MAX_CTAS"}, std::to_string(std::max<int64_t>(1, 8 / ranks)));
@@ -44,7 +45,7 @@ void require_shared_gpus(int nccl_version) {
   const int64_t ranks = launch::ranks_per_gpu();
   if (ranks == 1 || nccl_version >= launch::kFirstNcclWithSharedGpus) return;
   throw Error(ErrorKind::kRuntime,
-              cat(ranks, " ranks a GPU take NCCL ",
+              cat(ranks, " ranks per GPU need NCCL ",
                   launch::nccl_version_name(launch::kFirstNcclWithSharedGpus),
                   " or newer, and NCCL ", launch::nccl_version_name(nccl_version), " is loaded"),
               "load a newer one (LD_PRELOAD=DIR/libnccl.so.2), or use backend = \"cuda:gloo\"");

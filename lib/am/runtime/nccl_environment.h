@@ -1,23 +1,26 @@
-// What c10d's NCCL group reads from the environment, where the user has set nothing.
+// Defaults of environment variables for c10d's NCCL group and the GPU's allocator. Variables that
+// the user has set remain.
 //
 //   TORCH_NCCL_ASYNC_ERROR_HANDLING=2  A collective that fails or times out ends all communicators
-//     of the rank. What waits on the GPU goes on, and the rank's next collective throws an error
-//     that names it. (c10d's own default ends the process, and with it what the rank has to say.)
-//   TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_DUMP_TEMP_FILE  The flight recorder, which c10d keeps
-//     anyway, then goes to FOLDER/flight-recorder-rank-R.
-//   TORCH_NCCL_COORD_CHECK_MILSEC=200  How soon: before our own watchdog ends the rank.
+//     of the rank. Work that waits on the GPU continues, and the rank's next collective throws an
+//     error that names the failed one. (c10d's own default ends the process before it can report.)
+//   TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_DUMP_TEMP_FILE  Writes the flight recorder, which c10d
+//     always keeps, to FOLDER/flight-recorder-rank-R then.
+//   TORCH_NCCL_COORD_CHECK_MILSEC=200  Delay of that dump: before automesh's watchdog ends the rank.
 //   TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC=2000  c10d waits for the dump four times as long as this
 //     before it ends the communicators.
-//   TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING=false  Messages between two ranks have a
-//     communicator of their own (channel.h), so that nothing that c10d warns of waits for another.
+//   TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING=false  Point-to-point messages use a
+//     separate communicator (channel.h), so the serialization that c10d warns of does not occur.
+//   PYTORCH_ALLOC_CONF=expandable_segments:True  Freed memory can serve other block sizes: full
+//     parameters are allocated and freed often, and the size of logits depends on the batch.
 //
-// Note [Ranks that share a GPU]: NCCL 2.30 has communicators with several ranks on one GPU, each a
-// process of its own, where its environment asks for them. With AM_RANKS_PER_GPU=N (am-run
+// Note [Ranks that share a GPU]: NCCL 2.30 supports communicators with several ranks on one GPU,
+// each a separate process, if its environment enables it. With AM_RANKS_PER_GPU=N (am-run
 // --ranks-per-gpu N) above 1 the defaults are
 //
 //   NCCL_MULTI_RANK_GPU_ENABLE=1
-//   NCCL_MAX_CTAS=max(1, 8/N)  blocks of a rank: those of all ranks run together, or wait for ever
-//   NCCL_NVLS_ENABLE=0         NVLink SHARP takes one rank a GPU
+//   NCCL_MAX_CTAS=max(1, 8/N)  thread blocks of a rank: all ranks' must be resident, or they deadlock
+//   NCCL_NVLS_ENABLE=0         NVLink SHARP supports one rank per GPU
 #pragma once
 
 #include <filesystem>
@@ -25,11 +28,11 @@
 namespace am::runtime {
 
 // Called for every world with NCCL, before its groups are made and before other threads read the
-// environment. `dump_folder` empty: where c10d likes.
+// environment. `dump_folder` empty: c10d's default.
 void set_nccl_defaults(const std::filesystem::path& dump_folder = {});
 
-// Throws Error(kRuntime) where ranks share GPUs and the NCCL of this version (ncclGetVersion's
-// number) cannot do it.
+// Throws Error(kRuntime) if ranks share GPUs and NCCL `nccl_version` (ncclGetVersion's number) does
+// not support it.
 void require_shared_gpus(int nccl_version);
 
 }  // namespace am::runtime

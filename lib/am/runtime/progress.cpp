@@ -21,13 +21,14 @@ double seconds_since(Progress::Clock::time_point start) {
   return std::chrono::duration<double>(Progress::Clock::now() - start).count();
 }
 
-// Asked from any thread: one that has not chosen a GPU would make a context on GPU 0.
+// Called from any thread. Without the guard, a thread without a current GPU would create a context
+// on GPU 0.
 bool completed(c10d::Work& observer, c10::Device device) {
   try {
     const c10::DeviceGuard guard(device);
     return observer.isCompleted();
   } catch (const std::exception&) {
-    return false;  // the GPU is in trouble; whoever waits for it says how
+    return false;  // the GPU failed; the thread that waits for it reports the error
   }
 }
 
@@ -95,8 +96,8 @@ void Progress::track(const Collective& collective, c10::intrusive_ptr<c10d::Work
   forget_at_ = std::max<size_t>(64, 2 * tracked_.size());
 }
 
-// The observers are asked outside the lock: a GPU's driver in trouble may not answer, and the rank
-// must be able to say so.
+// Queries observers without holding the lock: the driver of a failed GPU may block, and the rank
+// must still be able to report its state.
 void Progress::forget_completed() {
   std::vector<Tracked> tracked;
   {

@@ -1,8 +1,8 @@
-// What this rank is doing, for whoever asks when the job stands still: its step, the collective it
-// waits in, and how many collectives it has issued in each communicator.
+// The rank's current state, for diagnosis of a job that hangs: its step, the collective it waits
+// in, and the number of collectives it has issued in each communicator.
 //
-// Groups write it, at a cost of well under a microsecond a collective; the watchdog (watchdog.h)
-// publishes it, and an error of this rank quotes it.
+// Groups update it, at well under a microsecond per collective; the watchdog (watchdog.h) publishes
+// it, and errors of this rank quote it.
 //
 //   world.progress().set_step(12);
 //   world.progress().last_collective();       // "all_gather dp_shard_cp #1042"
@@ -25,17 +25,17 @@
 
 namespace am::runtime {
 
-// Which communicator, for people and for comparing what ranks have issued.
+// Identifies a communicator, for people and for comparing what ranks have issued.
 struct CommunicatorId {
   std::string name;  // unique in the world and the same on all its ranks: "mesh/1/tp/4"
   std::vector<int64_t> ranks;
   std::chrono::milliseconds timeout{0};  // of one collective; 0: none
 };
 
-// One collective: the `sequence`-th, from 1, that its communicator was given.
+// One collective: the `sequence`-th of its communicator, counted from 1.
 struct Collective {
   const char* op = "";  // "all_reduce"
-  std::string group;    // what the user calls it: "tp"
+  std::string group;    // the group's name for users: "tp"
   std::shared_ptr<const CommunicatorId> communicator;
   uint64_t sequence = 0;
 
@@ -47,7 +47,7 @@ struct Collective {
 
 using launch::RankState;
 
-// `state` waits in `collective`, and so has issued it.
+// Records that `state` waits in `collective`, which it therefore has issued.
 void set_waiting(RankState& state, const Collective& collective, double seconds);
 
 class Progress {
@@ -61,22 +61,23 @@ class Progress {
 
   void set_step(int64_t step);
   std::optional<int64_t> step() const;
-  // For the ranks that ask why this one went away.
+  // Records the failure, for ranks that ask why this one ended.
   void set_failed(const std::string& message);
 
-  // A group issued a collective: it has arrived there.
+  // Records that a group issued a collective, i.e. that this rank arrived there.
   void issued(const Collective& collective);
-  // The rank begins to wait, and has finished waiting, for a collective.
+  // Record the start and the end of the wait for a collective.
   void wait_begins(const Collective& collective);
   void wait_ends();
-  // A collective on `device` whose end the host does not wait for (NCCL's): it counts as waited for
-  // until `observer` is completed. See Engine::observer.
+  // Records a collective on `device` that does not block the host (NCCL's): the rank counts as
+  // waiting for it until `observer` is completed. See Engine::observer.
   void track(const Collective& collective, c10::intrusive_ptr<c10d::Work> observer,
              c10::Device device);
 
-  // The collective that has been waited for longest.
+  // Returns the collective with the longest wait.
   std::optional<Waiting> waiting();
-  // The one that is waited for, else the last one issued; empty when there was none.
+  // Returns the name of the collective that is waited for, otherwise of the last one issued; empty
+  // if there was none.
   std::string last_collective() const;
   RankState state(int64_t rank);
 
@@ -94,7 +95,7 @@ class Progress {
   std::string failed_;
   std::optional<Waiting> waiting_;
   std::vector<Tracked> tracked_;
-  size_t forget_at_ = 64;  // tracked collectives
+  size_t forget_at_ = 64;  // number of tracked collectives
   std::map<std::string, uint64_t> issued_;
   std::optional<Collective> last_;
   uint64_t beat_ = 0;

@@ -9,11 +9,12 @@ void RecentCollectives::add(const Collective& collective, int64_t bytes) {
   entries_[count_++ % kKept] = {collective, bytes, Clock::now()};
 }
 
-Json RecentCollectives::to_json(const std::optional<Progress::Waiting>& waiting) const {
+Json RecentCollectives::to_json(const std::optional<Progress::Waiting>& waiting,
+                                size_t most) const {
   Json list = Json::array();
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
-  for (size_t i = 0; i < std::min(count_, kKept); ++i) {
+  for (size_t i = 0; i < std::min({count_, kKept, most}); ++i) {
     const Entry& entry = entries_[(count_ - 1 - i) % kKept];
     const bool waits = waiting &&
                        waiting->collective.communicator == entry.collective.communicator &&

@@ -1,5 +1,5 @@
-// The collectives that a rank issued last, with their sizes and when: for whoever asks while it
-// hangs.
+// The collectives that a rank issued most recently, with sizes and times, for diagnosis of a rank
+// that hangs.
 #pragma once
 
 #include <array>
@@ -19,8 +19,9 @@ class RecentCollectives {
   using Clock = Progress::Clock;
 
   void add(const Collective& collective, int64_t bytes);
-  // The newest first: [{"op", "group", "sequence", "bytes", "seconds_ago", "waiting"}].
-  Json to_json(const std::optional<Progress::Waiting>& waiting) const;
+  // Returns at most `most` entries, newest first: [{"op", "group", "sequence", "bytes",
+  // "seconds_ago", "waiting"}].
+  Json to_json(const std::optional<Progress::Waiting>& waiting, size_t most = kKept) const;
 
  private:
   struct Entry {
@@ -31,7 +32,7 @@ class RecentCollectives {
 
   mutable std::mutex mutex_;
   std::array<Entry, kKept> entries_;
-  size_t count_ = 0;  // of all
+  size_t count_ = 0;  // number ever added
 };
 
 }  // namespace am::runtime

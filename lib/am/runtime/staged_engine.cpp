@@ -17,19 +17,19 @@ namespace {
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using Tensors = std::vector<at::Tensor>;
 
-// Copies as other engines write: neither autograd nor the counters of versions see it.
+// Copies like c10d's engines write: unseen by autograd and version counters.
 void copy_raw(const at::Tensor& to, const at::Tensor& from) {
   const at::AutoDispatchBelowADInplaceOrView raw;
   to.copy_(from, /*non_blocking=*/true);
 }
 
-// Host memory of a tensor's shape and dtype, contiguous.
+// Returns contiguous host memory of the tensor's shape and dtype.
 at::Tensor staging_for(const at::Tensor& tensor) {
   const auto options = at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda());
   return at::empty(tensor.sizes(), options);
 }
 
-// Copies in host memory of the values that the current stream of the tensors' device has made.
+// Returns host copies of the tensors' values, after the work queued on the device's current stream.
 Tensors staged(const Tensors& tensors) {
   Tensors copies;
   for (const at::Tensor& tensor : tensors) {
@@ -43,7 +43,7 @@ Tensors staged(const Tensors& tensors) {
 
 at::Tensor staged(const at::Tensor& tensor) { return staged(Tensors{tensor})[0]; }
 
-// A collective of the host. `arrived` is its result, which wait() copies to `out`.
+// A collective of the host engine. `arrived` is its result, which wait() copies to `out`.
 class StagedWork final : public c10d::Work {
  public:
   StagedWork(at::Tensor out, at::Tensor arrived, WorkPtr host)
@@ -64,7 +64,7 @@ class StagedWork final : public c10d::Work {
 
  private:
   at::Tensor out_, arrived_;
-  WorkPtr host_;  // is let go of first: its end may still write
+  WorkPtr host_;  // destroyed first: it may still write
 };
 
 class StagedGroup final : public c10d::Backend {
@@ -118,7 +118,7 @@ class StagedGroup final : public c10d::Backend {
     return ended_in({}, sent[0], std::move(work));
   }
 
-  // Waits for nothing: the sender may have to receive first.
+  // Does not wait for the stream: the sender may have to receive first.
   WorkPtr recv(Tensors& tensors, int from, int tag) override {
     check(tensors);
     Tensors arriving = {staging_for(tensors[0])};
@@ -130,7 +130,7 @@ class StagedGroup final : public c10d::Backend {
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override {
     host_->monitoredBarrier(options, wait_all_ranks);
   }
-  // A host group says what went wrong to who waits, and keeps no error of its own.
+  // A host group throws errors to the thread that waits and stores none.
   c10d::ErrorType getError() override { return c10d::ErrorType::SUCCESS; }
   void abort() override { host_->abort(); }
 
@@ -163,7 +163,7 @@ class StagedEngine final : public Engine {
   StagedEngine(std::shared_ptr<Engine> host, c10::Device device)
       : host_(std::move(host)), device_(device) {}
 
-  // Another one than the host engine's, which may connect the same ranks beside it.
+  // Differs from the host engine's name, because that engine may connect the same ranks too.
   std::string name() const override {
     return cat(c10::DeviceTypeName(device_.type(), /*lower_case=*/true), ":", host_->name());
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "am/base/ranks.h"
 #include "am/base/text.h"
@@ -11,7 +12,7 @@ namespace am::runtime {
 
 namespace {
 
-// A collective that somebody waits in, as far as comparing needs it.
+// A collective that a rank waits in: the fields that comparison needs.
 struct Wanted {
   std::string communicator;
   uint64_t sequence = 0;
@@ -37,7 +38,7 @@ class Walk {
     return !peer.state || (silent_limit_ > 0.0 && peer.silent_seconds >= silent_limit_);
   }
 
-  // The members that have not issued this collective, or died in it.
+  // Returns the members that have not issued this collective, or that failed or are silent.
   std::vector<int64_t> blockers(const Wanted& collective, int64_t waiter) const {
     std::vector<int64_t> found;
     for (const int64_t rank : collective.ranks) {
@@ -50,7 +51,7 @@ class Walk {
     return found;
   }
 
-  // Follows `collective` to the ranks that wait for nobody.
+  // Walks from `collective` to the ranks that do not wait for others.
   void follow(const Wanted& collective, int64_t waiter) {
     for (const int64_t rank : blockers(collective, waiter)) {
       if (!seen_.insert(rank).second) continue;
@@ -73,7 +74,8 @@ class Walk {
   }
   const std::set<int64_t>& seen() const { return seen_; }
 
-  // Those that failed or fell silent, where there are any: what the others do follows from it.
+  // Returns the failed or silent ranks if there are any, because the others' state follows from
+  // theirs; otherwise all ranks at which the walk ended.
   std::vector<int64_t> culprits() const {
     std::vector<int64_t> worst;
     for (const int64_t rank : ends_) {
@@ -87,7 +89,7 @@ class Walk {
   const std::map<int64_t, PeerView>& peers_;
   double silent_limit_;
   std::set<int64_t> seen_;  // followed
-  std::set<int64_t> ends_;  // that wait for nobody
+  std::set<int64_t> ends_;  // ranks that do not wait for others
 };
 
 std::string sentence(int64_t rank, const PeerView& peer, bool silent) {
@@ -108,9 +110,10 @@ Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t
   walk.follow(wanted(waiting), self);
   Stall stall;
   stall.missing = walk.culprits();
-  if (walk.seen().empty()) return stall;  // all have arrived: the engine itself is slow
+  if (walk.seen().empty()) return stall;  // all have arrived: the communication itself is slow
   std::vector<std::string> lines;
-  if (stall.missing.empty()) {  // only ranks that wait for each other
+  stall.circle = stall.missing.empty();
+  if (stall.circle) {  // only ranks that wait for each other
     stall.missing.assign(walk.seen().begin(), walk.seen().end());
     std::erase(stall.missing, self);
     lines.emplace_back("the ranks wait for each other: their collectives come in another order");
@@ -129,9 +132,18 @@ Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t
 
 std::vector<int64_t> ranks_to_ask(const Collective& waiting, int64_t self,
                                   const std::map<int64_t, PeerView>& peers) {
-  std::set<int64_t> ranks(waiting.communicator->ranks.begin(), waiting.communicator->ranks.end());
-  for (const auto& [rank, peer] : peers) {
-    if (const auto next = waiting_of(peer)) ranks.insert(next->ranks.begin(), next->ranks.end());
+  const Walk walk(peers, /*silent_limit=*/0.0);
+  std::set<int64_t> ranks;
+  std::set<int64_t> followed;
+  std::vector<std::pair<Wanted, int64_t>> open = {{wanted(waiting), self}};
+  while (!open.empty()) {
+    const auto [collective, waiter] = std::move(open.back());
+    open.pop_back();
+    ranks.insert(collective.ranks.begin(), collective.ranks.end());
+    for (const int64_t rank : walk.blockers(collective, waiter)) {
+      if (!followed.insert(rank).second) continue;
+      if (auto next = waiting_of(walk.view(rank))) open.emplace_back(*std::move(next), rank);
+    }
   }
   ranks.erase(self);
   return {ranks.begin(), ranks.end()};

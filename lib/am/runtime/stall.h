@@ -1,11 +1,10 @@
-// Who keeps everybody waiting? From what each rank last said about itself (RankState), the ranks
-// that a collective waits for.
+// Finds the ranks that a collective waits for, from the ranks' last published states (RankState).
 //
-// Note [Finding the missing rank]: a rank that waits in a collective names the members of its group
-// that have not issued that collective yet. Each of those may itself be waiting in a collective of
-// another group; then what they wait for is the cause, and so on. The walk ends at ranks that wait
-// in no collective, that failed, or that give no sign of life: they are `missing`. A walk that
-// meets only ranks that wait has gone round: the ranks issued their collectives in different
+// Note [Finding the missing rank]: a rank that waits in a collective waits for the members of its
+// group that have not issued that collective yet. Each of these may itself wait in a collective of
+// another group; then the ranks that it waits for are the cause, and so on. The walk ends at ranks
+// that wait in no collective, that failed, or that are silent: they are `missing`. A walk that
+// meets only waiting ranks has found a cycle: the ranks issued their collectives in different
 // orders.
 #pragma once
 
@@ -19,25 +18,26 @@
 
 namespace am::runtime {
 
-// Why a collective does not end.
+// Reason why a collective does not end.
 struct Stall {
-  std::vector<int64_t> missing;  // the ranks that everybody waits for; empty: not known
+  std::vector<int64_t> missing;  // ranks that the others wait for; empty: not known
   std::string text;              // "rank 1 did not arrive: it is at step 7, in no collective"
+  bool circle = false;           // ranks wait in a cycle: `missing` are all of them but `self`
 };
 
 struct PeerView {
-  std::optional<RankState> state;  // nothing: it never said anything
+  std::optional<RankState> state;  // nothing: the rank never published one
   double silent_seconds = 0.0;     // since its state last changed, by this rank's clock
 };
 
 // Collectives are compared by communicator and sequence. `self`: the rank that waits in `waiting`;
-// `peers` holds its own state too, or a wait that comes round to it ends there.
-// A rank silent for `silent_limit_seconds` counts as stopped; 0: silence says nothing.
+// `peers` must include its own state, otherwise the walk would end at `self`.
+// A rank silent for `silent_limit_seconds` counts as stopped; 0: silence is ignored.
 Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t, PeerView>& peers,
                  double silent_limit_seconds);
 
-// The ranks whose states find_stall needs beyond those it was given: members of the groups in which
-// known ranks wait.
+// Returns the ranks whose states find_stall needs: members of the group, and of the groups in which
+// ranks wait that have not issued the collective. With more `peers` the next call may find more.
 std::vector<int64_t> ranks_to_ask(const Collective& waiting, int64_t self,
                                   const std::map<int64_t, PeerView>& peers);
 

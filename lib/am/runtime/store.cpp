@@ -3,12 +3,15 @@
 #include <resolv.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <functional>
 #include <future>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 #include <vector>
 
 #include "am/base/error.h"
@@ -27,34 +30,34 @@ bool is_in_use(const std::exception& error) {
   return std::string_view(error.what()).find("EADDRINUSE") != std::string_view::npos;
 }
 
-// c10d asks the name service what the other end of a connection is called, for its messages. When a
-// whole job does so at once, questions are lost, and each is waited for 5 s, twice. Here, for this
-// thread: 1 s.
+// Limits name lookups of this thread to 1 s. c10d resolves the peer's address for its messages;
+// when all ranks of a job do so at the same time, queries are lost, and each waits for 5 s, twice.
 void expect_little_of_name_service() {
   ::res_init();
   _res.retrans = 1;
   _res.retry = 1;
 }
 
-// A client's connection. c10d waits without end for the greeting of whoever listens there, which
-// may be another program: so it waits in a thread of its own, which is left behind.
-c10::intrusive_ptr<c10d::Store> connect_client(const std::string& host,
-                                               const c10d::TCPStoreOptions& options) {
+// Returns make()'s connection. c10d waits indefinitely for the server's greeting, although another
+// program may listen there, or a launcher without a free descriptor. Therefore it runs in a thread
+// that is abandoned after the timeout.
+c10::intrusive_ptr<c10d::Store> connect_in_time(
+    std::function<c10::intrusive_ptr<c10d::Store>()> make, std::chrono::milliseconds timeout) {
   using Result = c10::intrusive_ptr<c10d::Store>;
-  auto task = std::make_shared<std::packaged_task<Result()>>([host, options]() -> Result {
+  auto task = std::make_shared<std::packaged_task<Result()>>([make = std::move(make)] {
     expect_little_of_name_service();
-    return c10::make_intrusive<c10d::TCPStore>(host, options);
+    return make();
   });
   auto result = task->get_future();
   std::thread([task] { (*task)(); }).detach();
-  // c10d keeps to the timeout while it tries to connect.
-  if (result.wait_for(options.timeout + std::chrono::seconds(1)) != std::future_status::ready) {
-    throw std::runtime_error("who listens there does not answer: another program has the port");
+  // c10d itself observes the timeout while it connects.
+  if (result.wait_for(timeout + std::chrono::seconds(1)) != std::future_status::ready) {
+    throw std::runtime_error(launch::kNoGreeting);
   }
   return result.get();
 }
 
-// c10d's client says late, and not in words, why it does not come to be connected.
+// Waits until the server answers: c10d's client reports connection problems late and unclearly.
 void await_server(const launch::RankEnvironment& here, std::chrono::milliseconds timeout,
                   const launch::Waiting& waiting) {
   std::string problem;
@@ -68,13 +71,18 @@ std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), t
 
 }  // namespace
 
+std::string waiting_text(const launch::RankEnvironment& here, const std::string& reason) {
+  return cat("rank ", here.rank, " waits for the job at ", here.master_addr, ":", here.master_port,
+             ": ", reason);
+}
+
 c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& here,
                                               std::chrono::milliseconds timeout,
                                               const launch::Waiting& waiting) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(here.master_port);
   options.isServer = here.rank == 0 && !here.agent_store;
-  options.waitWorkers = false;  // `meet` waits, and knows who is missing
+  options.waitWorkers = false;  // meet() waits instead, and knows which ranks are missing
   options.timeout = timeout;
   const std::string address = cat(here.master_addr, ":", here.master_port);
   try {
@@ -83,7 +91,11 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
       store = c10::make_intrusive<c10d::TCPStore>(here.master_addr, options);
     } else {
       await_server(here, timeout, waiting);
-      store = connect_client(here.master_addr, options);
+      store = connect_in_time(
+          [host = here.master_addr, options]() -> c10::intrusive_ptr<c10d::Store> {
+            return c10::make_intrusive<c10d::TCPStore>(host, options);
+          },
+          timeout);
     }
     return c10::make_intrusive<c10d::PrefixStore>(launch::attempt_prefix(here.restart_count),
                                                   std::move(store));
@@ -101,10 +113,48 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
   }
 }
 
+c10::intrusive_ptr<c10d::Store> connect_again(const c10::intrusive_ptr<c10d::Store>& store,
+                                              std::chrono::milliseconds timeout) {
+  try {
+    return connect_in_time([store] { return store->clone(); }, timeout);
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::kPeer,
+                cat("cannot connect to the job's store once more: ", first_line(error)),
+                "its server, the launcher or rank 0, has a problem: see its log");
+  }
+}
+
 std::optional<std::string> store_get(c10d::Store& store, const std::string& key) {
   if (!store.check({key})) return std::nullopt;
   const std::vector<uint8_t> value = store.get(key);
   return std::string(value.begin(), value.end());
+}
+
+std::vector<std::optional<std::string>> store_get_all(c10d::Store& store,
+                                                      const std::vector<std::string>& keys) {
+  constexpr size_t kMostKeys = 1024;
+  std::vector<std::optional<std::string>> values(keys.size());
+  // A request for several keys would wait for missing ones, so their existence is checked first; if
+  // one is missing, each half is requested separately.
+  std::vector<std::pair<size_t, size_t>> open;
+  for (size_t first = 0; first < keys.size(); first += kMostKeys) {
+    open.emplace_back(first, std::min(kMostKeys, keys.size() - first));
+  }
+  while (!open.empty()) {
+    const auto [first, count] = open.back();
+    open.pop_back();
+    const auto begin = keys.begin() + static_cast<ptrdiff_t>(first);
+    const std::vector<std::string> some(begin, begin + static_cast<ptrdiff_t>(count));
+    if (store.check(some)) {
+      const auto found = store.multiGet(some);
+      for (size_t i = 0; i < count; ++i)
+        values[first + i] = std::string(found[i].begin(), found[i].end());
+    } else if (count > 1) {
+      open.emplace_back(first, count / 2);
+      open.emplace_back(first + count / 2, count - count / 2);
+    }
+  }
+  return values;
 }
 
 void store_set(c10d::Store& store, const std::string& key, const std::string& value) {
@@ -132,7 +182,7 @@ void meet(c10d::Store& store, const std::string& name, int64_t rank,
     if (missing.empty()) {
       throw Error(ErrorKind::kPeer,
                   cat("rank ", rank, ": the store of the job does not answer: ", first_line(error)),
-                  "whoever serves it, the launcher or rank 0, went away; look at its log");
+                  "its server, the launcher or rank 0, has ended: see its log");
     }
     throw MissingRanks(name, std::move(missing), size, timeout);
   }

@@ -1,5 +1,5 @@
-// The store through which ranks find each other: c10d's TCPStore, served by the launcher
-// (launch/nodes/store_server.h), or by rank 0 under a launcher that serves none.
+// The store for the ranks' rendezvous: c10d's TCPStore, served by the launcher
+// (launch/nodes/store_server.h), or by rank 0 if the launcher does not serve one.
 //
 //   auto store = connect_store(here, timeout);  // in each rank
 #pragma once
@@ -17,21 +17,32 @@
 
 namespace am::runtime {
 
-// This rank's connection to the store at MASTER_ADDR:MASTER_PORT; rank 0 serves it unless the
-// launcher does (RankEnvironment::agent_store). Each restart of the job has a part of its own.
-// `waiting` hears why it takes long. Throws Error(kPeer) that names the address: nobody serves it
-// in time, its name is not known, or the port is taken.
+// Returns this rank's connection to the store at MASTER_ADDR:MASTER_PORT; rank 0 serves it unless
+// the launcher does (RankEnvironment::agent_store). Each restart of the job uses a separate key
+// prefix. `waiting` is called with the reason if connecting takes long. Throws Error(kPeer) that
+// names the address if it is not served in time, its name is unknown, or the port is taken.
 c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& here,
                                               std::chrono::milliseconds timeout,
                                               const launch::Waiting& waiting = nullptr);
 
-// Values are texts. Nothing, at once, when there is no such key.
+// Returns the message of a rank whose connection takes long, for `waiting`'s reason.
+std::string waiting_text(const launch::RankEnvironment& here, const std::string& reason);
+
+// Returns another connection to the same store, for another thread, made like connect_store's.
+// Throws Error(kPeer) if the server does not answer within `timeout`.
+c10::intrusive_ptr<c10d::Store> connect_again(const c10::intrusive_ptr<c10d::Store>& store,
+                                              std::chrono::milliseconds timeout);
+
+// Returns the key's value; nothing, without waiting, if there is no such key.
 std::optional<std::string> store_get(c10d::Store& store, const std::string& key);
+// store_get of several keys, in few requests if most keys exist: up to 1,024 keys per request.
+std::vector<std::optional<std::string>> store_get_all(c10d::Store& store,
+                                                      const std::vector<std::string>& keys);
 void store_set(c10d::Store& store, const std::string& key, const std::string& value);
 
-// Collective: waits until all `ranks` have come here with the same `name`. Throws Error(kPeer) that
-// names those that have not, after `timeout`. Each rank waits for one key, whatever their number,
-// so that thousands can meet.
+// Collective barrier: waits until all `ranks` have called it with the same `name`. After `timeout`,
+// throws Error(kPeer) that names the missing ranks. Each rank waits for a single key, so that it
+// scales to thousands of ranks.
 void meet(c10d::Store& store, const std::string& name, int64_t rank,
           const std::vector<int64_t>& ranks, std::chrono::milliseconds timeout);
 

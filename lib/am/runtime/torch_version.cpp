@@ -11,12 +11,12 @@ namespace {
 
 using AbiVersion = uint64_t();
 
-// The symbol is C's, so that asking for it is safe whatever is loaded.
+// The symbol has C linkage, so that the lookup is safe with any version.
 AbiVersion* abi_version() {
   return reinterpret_cast<AbiVersion*>(::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version"));
 }
 
-// Of the library that has it, or of another symbol that all versions have.
+// Returns the file of the library that has it, or that has a symbol present in all versions.
 std::string loaded_file() {
   void* symbol = ::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version");
   if (symbol == nullptr) symbol = ::dlsym(RTLD_DEFAULT, "MKL_Get_Version_String");

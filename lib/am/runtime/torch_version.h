@@ -1,5 +1,5 @@
-// The libtorch that is loaded, which need not be the one that we were compiled against: a library
-// path or a virtual environment may bring another, whose classes are laid out otherwise.
+// The version of the loaded libtorch, which may differ from the one at compile time: a library path
+// or a virtual environment may load another, with a different class layout.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace am::runtime {
 
-// "2.11.0", of AM_TORCH_VERSION.
+// Returns AM_TORCH_VERSION, "2.11.0".
 std::string compiled_torch_version();
-// Nothing where it is too old to say. Asks nothing of ATen: see Note [Load CUDA first] in
-// engine_plugin.h.
+// Returns nothing if the library is too old to report a version. Does not query ATen: see Note
+// [Load CUDA first] in engine_plugin.h.
 std::optional<std::string> loaded_torch_version();
 
-// Throws Error(kRuntime) with both versions and the loaded file where they differ, before anything
-// of libtorch is used.
+// Throws Error(kRuntime) with both versions and the loaded file if they differ. Must be called
+// before any other use of libtorch.
 void require_compiled_torch();
 
-// One line or two for --version: "libtorch 2.11.0", and the other one where they differ.
+// Returns one or two lines for --version: "libtorch 2.11.0", and the loaded version if it differs.
 std::string torch_version_text();
 
-// Of what libtorch's aoti_torch_abi_version() gives: a byte each of major, minor and patch from the
-// top.
+// Decodes the result of libtorch's aoti_torch_abi_version(): major, minor and patch, one byte each
+// from the most significant.
 std::string torch_version_of_abi(uint64_t abi);
 
 }  // namespace am::runtime

@@ -1,15 +1,13 @@
 #include "am/runtime/watchdog.h"
 
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
-#include "am/base/text.h"
+#include "am/runtime/inquiry.h"
 #include "am/runtime/store.h"
 
 namespace am::runtime {
@@ -19,56 +17,70 @@ namespace {
 using Clock = Progress::Clock;
 using std::chrono::milliseconds;
 
-// A store whose server is stopped keeps its clients waiting for ever; what waits for the watchdog's
-// thread waits no longer than this.
-constexpr milliseconds kStorePatience{1500};
-
-milliseconds interval_for(milliseconds timeout) {
-  return std::clamp(timeout / 20, milliseconds(100), milliseconds(2000));
-}
-
-double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+// Time that ~Watchdog waits for the thread that talks to the store.
+constexpr milliseconds kFarewell{1500};
 
 }  // namespace
 
-// The threads' work. The one that talks may outlive the Watchdog (blocked in a store that does not
-// answer), so it owns all it touches.
+// State of the threads. talk() may outlive the Watchdog, blocked in a store that does not answer,
+// so this is shared ownership.
 struct Watchdog::Shared {
   Shared(const World& made_in, WatchdogOptions given)
-      : rank(made_in.rank()),
-        store(made_in.store()->clone()),
-        store_of_rank_0(!made_in.environment().agent_store),
+      : store_of_rank_0(!made_in.environment().agent_store),
+        patience(store_patience(made_in.size())),
         context(made_in.context()),
-        options(std::move(given)) {
-    if (options.interval.count() == 0) options.interval = interval_for(made_in.timeout());
+        options(std::move(given)),
+        store(connect_again(made_in.store(), made_in.timeout())) {
+    if (options.interval.count() == 0) {
+      options.interval = launch::state_interval(made_in.timeout(), made_in.size());
+    }
+    inquiry.emplace(*store, made_in.rank(), made_in.size(), *context, options.interval,
+                    [this] { return stopping.load(); });
   }
 
-  struct Heard {
-    RankState state;
-    Clock::time_point changed;
+  // A question of a thread of the rank, and the answer.
+  struct Question {
+    std::optional<Collective> collective;  // nothing: whether the store answers
+    bool timed_out = false;
+    int64_t place = 0;
+    bool store_answered = false;
+    bool over = false;
+    Stall stall;
   };
 
   // The thread that talks to the store.
   void talk() {
     std::unique_lock lock(mutex);
     while (!stopping) {
-      asked = false;
-      ++rounds_begun;
-      round_began = Clock::now();
+      const auto asked = std::exchange(question, nullptr);
       lock.unlock();
-      const bool answered = publish() && listen();
+      if (asked) {
+        answer(*asked);
+      } else {
+        publish_and_listen();
+      }
       lock.lock();
-      store_answers = answered;
-      rounds_done = rounds_begun;
-      round_done.notify_all();
-      wake.wait_for(lock, options.interval, [&] { return stopping || asked; });
+      wake.wait_for(lock, options.interval, [&] { return stopping || question; });
     }
     finished = true;
-    round_done.notify_all();
+    changed.notify_all();
   }
 
-  // The thread that watches the time. It lives as long as the Watchdog, whose destructor waits for
-  // it.
+  void answer(Question& asked) {
+    const bool answers = publish_and_ask(asked);
+    {
+      const std::lock_guard lock(mutex);
+      asked.store_answered = answers;
+      changed.notify_all();
+    }
+    Stall stall = answers && asked.collective ? explain(asked) : Stall{};
+    const std::lock_guard lock(mutex);
+    asked.stall = std::move(stall);
+    asked.over = true;
+    changed.notify_all();
+  }
+
+  // The thread that watches the time. The Watchdog's destructor joins it.
   void judge() {
     std::unique_lock lock(mutex);
     while (!stopping) {
@@ -80,46 +92,33 @@ struct Watchdog::Shared {
         options.on_stall(*stall);
         return;
       }
-      wake.wait_for(lock, options.interval, [&] { return stopping; });
+      wake.wait_for(lock, options.interval, [&] { return stopping.load(); });
     }
   }
 
-  // Has the thread publish and listen once more; whether the store answered, in good time.
-  bool ask() {
+  // Makes the thread publish once more and answer the question.
+  std::shared_ptr<Question> ask(std::optional<Collective> collective, bool timed_out) {
+    const std::lock_guard one(asking);
     std::unique_lock lock(mutex);
-    asked = true;
+    auto asked = std::make_shared<Question>(Question{std::move(collective), timed_out});
+    question = asked;
     wake.notify_all();
-    const uint64_t wanted = rounds_begun + 1;  // the round under way may have looked already
-    return round_done.wait_for(lock, kStorePatience, [&] {
-      return finished || rounds_done >= wanted;
-    }) && store_answers;
+    changed.wait_for(lock, patience,
+                     [&] { return finished || asked->store_answered || asked->over; });
+    if (!asked->store_answered) return asked;
+    // Inquiry waits up to 2 * patience for the group's verdict; the rest is for the requests.
+    changed.wait_for(lock, 4 * patience, [&] { return finished || asked->over; });
+    return asked;
   }
 
-  bool publish() {
+  // Returns false if the store does not answer.
+  bool publish_and_ask(Question& asked) {
     try {
-      store_set(*store, launch::state_key(rank),
-                dump_json(context->progress.state(rank).to_json(), /*indent=*/-1));
-      return true;
-    } catch (const std::exception&) {
-      return false;  // told to whoever asks, by store_answers
-    }
-  }
-
-  // While a collective is late: the states of the ranks it waits for, and of those they wait for.
-  bool listen() {
-    const auto waiting = context->progress.waiting();
-    const auto limit = waiting ? waiting->collective.communicator->timeout / 2 : milliseconds(0);
-    const bool late = waiting && (explaining || Clock::now() - waiting->since >= limit);
-    if (!late) {
-      const std::lock_guard lock(mutex);
-      heard.clear();
-      return true;
-    }
-    try {
-      for (const int64_t peer :
-           ranks_to_ask(waiting->collective, rank, views(waiting->collective))) {
-        const auto text = store_get(*store, launch::state_key(peer));
-        if (text) hear(RankState::from_json(Json::parse(*text)));
+      inquiry->publish();
+      if (asked.collective) {
+        asked.place = inquiry->take_place(*asked.collective);
+      } else {
+        store->check({"watch/ping"});
       }
       return true;
     } catch (const std::exception&) {
@@ -127,33 +126,35 @@ struct Watchdog::Shared {
     }
   }
 
-  void hear(RankState state) {
-    const std::lock_guard lock(mutex);
-    const auto known = heard.find(state.rank);
-    if (known == heard.end()) {
-      heard.emplace(state.rank, Heard{state, Clock::now()});
-    } else if (known->second.state.beat != state.beat) {
-      known->second = {std::move(state), Clock::now()};
+  // Reads from the store only while a collective is late.
+  void publish_and_listen() {
+    try {
+      inquiry->publish();
+      const auto waiting = context->progress.waiting();
+      const bool late =
+          waiting && Clock::now() - waiting->since >= waiting->collective.communicator->timeout / 2;
+      if (late) {
+        inquiry->listen(waiting->collective);
+      } else {
+        inquiry->rest();
+      }
+    } catch (const std::exception&) {
+      // The next question reports the failure.
     }
   }
 
-  // What the peers said, and this rank: it waits in `waiting`.
-  std::map<int64_t, PeerView> views(const Collective& waiting) {
-    RankState own = context->progress.state(rank);
-    set_waiting(own, waiting, own.waiting_seconds);
-    std::map<int64_t, PeerView> views = {{rank, {std::move(own), 0.0}}};
-    const std::lock_guard lock(mutex);
-    for (const auto& [peer, entry] : heard) {
-      views[peer] = {entry.state, seconds(Clock::now() - entry.changed)};
+  Stall explain(const Question& asked) {
+    try {
+      return inquiry->explain(*asked.collective, asked.timed_out, asked.place);
+    } catch (const std::exception&) {
+      return store_is_silent();
     }
-    return views;
   }
 
   Stall explain(const Collective& collective, bool timed_out) {
-    explaining = true;
-    if (!ask()) return store_is_silent();
-    // A connection that broke tells at once, before anybody's silence can be noticed.
-    return find_stall(collective, rank, views(collective), timed_out ? silent_limit() : 0.0);
+    const auto asked = ask(collective, timed_out);
+    const std::lock_guard lock(mutex);
+    return asked->store_answered ? asked->stall : store_is_silent();
   }
 
   Stall store_is_silent() const {
@@ -165,7 +166,7 @@ struct Watchdog::Shared {
             "unreachable"};
   }
 
-  // What on_stall is to be told, when nothing has ended a collective in good time.
+  // Returns the error to pass to on_stall if a collective has exceeded its timeout and `grace`.
   std::optional<CollectiveError> find_own_stall() {
     const auto waiting = context->progress.waiting();
     if (!waiting) return std::nullopt;
@@ -175,37 +176,22 @@ struct Watchdog::Shared {
       return std::nullopt;
     }
     return CollectiveError(collective, /*timed_out=*/true, "it did not end, and nothing ended it",
-                           store_has_answered()
-                               ? find_stall(collective, rank, views(collective), silent_limit())
-                               : store_is_silent());
+                           explain(collective, /*timed_out=*/true));
   }
 
-  bool store_has_answered() {
-    const std::lock_guard lock(mutex);
-    const bool in_round = rounds_done < rounds_begun;
-    return in_round ? Clock::now() - round_began < kStorePatience : store_answers;
-  }
-
-  // A rank that has not published for so long does not run.
-  double silent_limit() const { return std::max(3.0 * seconds(options.interval), 0.5); }
-
-  const int64_t rank;
-  const c10::intrusive_ptr<c10d::Store> store;
   const bool store_of_rank_0;
+  const milliseconds patience;
   const std::shared_ptr<GroupContext> context;
   WatchdogOptions options;
+  const c10::intrusive_ptr<c10d::Store> store;
+  std::optional<Inquiry> inquiry;  // of the thread that talks
 
-  std::mutex mutex;
-  std::condition_variable wake, round_done;
-  std::map<int64_t, Heard> heard;
-  std::atomic<bool> explaining = false;
-  bool asked = false;
-  bool stopping = false;
+  std::mutex asking;  // one question at a time
+  std::mutex mutex;   // guards the following members
+  std::condition_variable wake, changed;
+  std::shared_ptr<Question> question;  // to be answered by the thread
+  std::atomic<bool> stopping = false;
   bool finished = false;
-  bool store_answers = true;
-  Clock::time_point round_began = {};
-  uint64_t rounds_begun = 0;
-  uint64_t rounds_done = 0;
 };
 
 Watchdog::Watchdog(const World& world, WatchdogOptions options) {
@@ -227,14 +213,14 @@ Watchdog::~Watchdog() {
     std::unique_lock lock(shared_->mutex);
     shared_->stopping = true;
     shared_->wake.notify_all();
-    shared_->round_done.wait_for(lock, kStorePatience, [&] { return shared_->finished; });
+    shared_->changed.wait_for(lock, kFarewell, [&] { return shared_->finished; });
   }
   if (judge_.joinable()) judge_.join();
   shared_->context->explain = nullptr;
 }
 
 void Watchdog::publish() {
-  if (shared_) shared_->ask();
+  if (shared_) shared_->ask({}, false);
 }
 
 }  // namespace am::runtime

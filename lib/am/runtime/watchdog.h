@@ -1,16 +1,20 @@
-// Threads in each rank that publish what the rank is doing and, when a collective does not end,
-// find out which rank did not come.
+// Threads in each rank that publish the rank's state and, when a collective does not end, find out
+// which rank has not joined it.
 //
-//   Watchdog watchdog(world, {.on_stall = [](const CollectiveError& error) { ... _exit(1); }});
+//   Watchdog watchdog(world, {.on_stall = [](const CollectiveError& error) {
+//     std::cerr << error.what() << std::endl;
+//     _exit(1);
+//   }});
 //
-// The rank's state goes to the job's store, over a connection of the watchdog's own; while a
-// collective is late the watchdog asks for the states of those it waits for. The error of a
-// collective that fails or runs out of time then names them (CollectiveError::missing). Gloo ends a
-// late collective by itself; where nothing does (a GPU kernel that spins, a lost wake-up), on_stall
-// is called, once, from a thread of the watchdog's, `grace` after the timeout.
+// The rank's state goes to the job's store, over a separate connection. While a collective is late,
+// one rank of its group reads the states of the others, and publishes the verdict for all
+// (inquiry.h). The error of a collective that fails or times out then names the missing ranks
+// (CollectiveError::missing). Gloo ends a late collective by itself; if nothing does (a GPU kernel
+// that spins, a lost wake-up), a thread of the watchdog calls on_stall, once, `grace` after the
+// timeout.
 //
-// The store's answers are awaited in one thread and time is watched in another, so a store whose
-// server is stopped cannot hide a stall. Nothing runs for a world of one rank.
+// One thread waits for the store's answers and another watches the time, so a stopped store server
+// cannot hide a stall. A world of one rank has no watchdog threads.
 #pragma once
 
 #include <chrono>
@@ -25,23 +29,24 @@
 namespace am::runtime {
 
 struct WatchdogOptions {
-  // Between two publications; 0: a twentieth of the timeout, from 0.1 s to 2 s.
+  // Time between two publications; 0: launch::state_interval.
   std::chrono::milliseconds interval{0};
-  // How much longer than its timeout a collective may last before on_stall is called.
+  // Time after a collective's timeout until on_stall is called.
   std::chrono::milliseconds grace = std::chrono::seconds(2);
   std::function<void(const CollectiveError& error)> on_stall;
 };
 
 class Watchdog {
  public:
+  // Throws Error(kPeer) if a second connection to the store fails within the world's timeout.
   explicit Watchdog(const World& world, WatchdogOptions options = {});
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
-  // Publishes the last state. Does not wait for a store that does not answer; on_stall is not
-  // called any more, and has returned where it was being called.
+  // Publishes the last state, without waiting for a store that does not answer. on_stall is not
+  // running afterwards and is not called again.
   ~Watchdog();
 
-  // Publishes the state now: before a rank that failed goes away.
+  // Publishes the state now; for a failed rank that is about to exit.
   void publish();
 
  private:

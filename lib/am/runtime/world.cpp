@@ -15,7 +15,7 @@
 #include "am/base/first_line.h"
 #include "am/base/ranks.h"
 #include "am/base/text.h"
-#include "am/runtime/pretended_engine.h"
+#include "am/runtime/fake_engine.h"
 #include "am/runtime/store.h"
 
 namespace am::runtime {
@@ -27,7 +27,7 @@ struct World::State {
   Engines engines;
   std::shared_ptr<GroupContext> context = std::make_shared<GroupContext>();
   Group group;
-  bool pretended = false;  // nobody to meet
+  bool fake = false;  // there are no other ranks
 
   std::mutex mutex;
   std::map<std::string, int64_t> names_given;
@@ -52,14 +52,14 @@ World World::single() {
   return world;
 }
 
-World World::pretended(int64_t rank, int64_t size) {
+World World::fake(int64_t rank, int64_t size) {
   World world = single();
   State& state = *world.state_;
   state.here.rank = rank;
   state.here.world_size = size;
-  state.engines.cpu = pretended_engine();
+  state.engines.cpu = fake_engine();
   state.store = c10::make_intrusive<c10d::HashStore>();
-  state.pretended = true;
+  state.fake = true;
   state.group = Group("world", rank);
   if (size > 1) state.group = world.new_group("world", first_ranks(size), {});
   return world;
@@ -130,7 +130,7 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
                                                         state_->store);
     return engine->connect(std::move(store), *communicator->id, communicator->index, options);
   };
-  if (!state_->pretended) meet(*state_->store, name, rank(), members, options.timeout);
+  if (!state_->fake) meet(*state_->store, name, rank(), members, options.timeout);
   try {
     if (engines.accelerator) {
       communicator->accelerator = connect(engines.accelerator);
@@ -147,9 +147,9 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
                     "): ", first_line(error)),
                 "a peer rank went away or did not arrive in time; look at its log");
   }
-  // Gloo connects pair by pair: a peer that has all its connections could use the group and close
-  // it while another one still connects, and fails for it.
-  if (!state_->pretended) {
+  // Gloo connects pair by pair: a peer with all its connections could use and close the group while
+  // another peer still connects and would then fail.
+  if (!state_->fake) {
     meet(*state_->store, cat(name, " (connected)"), rank(), members, options.timeout);
   }
   const std::lock_guard lock(state_->mutex);
@@ -170,13 +170,13 @@ void World::abort() const {
   }
 }
 
-// Note [Flight recorder]: c10d keeps one flight recorder a process, and part of what it records for
-// Gloo is not locked. One rank a process never notices; ranks in threads crash it. It reads its
-// size (0: off) at its first use.
+// Note [Flight recorder]: c10d has one flight recorder per process, and part of its recording for
+// Gloo is not locked. One rank per process is safe; ranks in threads crash. It reads its size (0:
+// off) at its first use.
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   std::mutex mutex;
-  std::exception_ptr first, heard_of;  // heard_of: from a peer that had failed
+  std::exception_ptr first, heard_of;  // heard_of: caused by a peer's failure
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {

@@ -1,8 +1,8 @@
-// How this process meets its peers: its rank, the world's size, the store they exchange addresses
-// through, and the engines that connect them.
+// How this process connects to its peers: its rank, the world size, the store through which ranks
+// exchange addresses, and the engines that create connections.
 //
 //   World world = World::connect(here, {.timeout = timeout});   // the store at MASTER_ADDR:PORT
-//   DeviceMesh mesh(world, MeshLayout(sizes));
+//   DeviceMesh mesh(world, mesh::MeshLayout(sizes));
 //
 // A World is a handle: copies share the connections.
 #pragma once
@@ -23,57 +23,59 @@
 namespace am::runtime {
 
 struct WorldOptions {
-  // Of joining, and of every collective of every group unless the group says otherwise.
+  // For joining, and for every collective of groups without their own timeout.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   std::string backend = "gloo";  // see parse_backend
-  launch::Waiting waiting;       // hears why joining takes long
+  launch::Waiting waiting;       // reports why joining takes long
 };
 
 class World {
  public:
-  // One rank, no store.
+  // A world of one rank, without a store.
   static World single();
-  // A rank of a job that is not there: every collective is over at once and leaves its tensors as
-  // they are. For one rank's part of a step on the meta device, where there is nothing to send.
-  static World pretended(int64_t rank, int64_t size);
+  // A simulated rank of a job whose other ranks do not exist: every collective completes
+  // immediately and leaves its tensors unchanged. For one rank's part of a step on the meta device,
+  // where there is no data.
+  static World fake(int64_t rank, int64_t size);
   // Collective: joins the job that the launcher's environment describes. Throws Error(kPeer) that
-  // names the address, or the ranks that did not arrive in time; as make_engines besides.
+  // names the address, or the ranks that did not arrive in time; otherwise as make_engines.
   static World connect(const launch::RankEnvironment& here, const WorldOptions& options);
-  // Collective: as connect, but the ranks meet in `store`: in one process, or over a connection
-  // that is there already.
+  // Collective: as connect, but the ranks meet in `store`: within one process, or over an existing
+  // connection.
   static World meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
                        const WorldOptions& options);
-  // Collective: as meet_in, with these engines instead of those that `options.backend` asks for.
+  // Collective: as meet_in, but uses `engines` instead of those for `options.backend`.
   static World meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
                        const WorldOptions& options, Engines engines);
 
   int64_t rank() const;
   int64_t size() const;
-  // What the launcher said about this rank; of World::single() a world of one.
+  // The launcher's description of this rank; for World::single(), a world of one rank.
   const launch::RankEnvironment& environment() const;
   std::chrono::milliseconds timeout() const;
   const std::string& backend() const;
-  // Where this rank's model lives: its GPU where the backend serves GPUs, else the host.
+  // The device of this rank's model: its GPU if the backend serves GPUs, otherwise the host.
   c10::Device device() const;
-  // All ranks. Made by connect; for size 1 a group of one.
+  // The group of all ranks, created by connect; a group of one for size 1.
   const Group& group() const;
   Progress& progress() const;
   const std::shared_ptr<GroupContext>& context() const;
   // Null for World::single().
   const c10::intrusive_ptr<c10d::Store>& store() const;
 
-  // Collective among `ranks`, of which this is one. A group of one rank has no connections, one of
-  // all ranks in order has the world's. `name` must be the same on all of them and unique in the
-  // world. Throws Error(kPeer).
+  // Collective among `ranks`, which must include this rank. A group of one rank has no connections;
+  // a group of all ranks in order shares the world's. `name` must be the same on all of them and
+  // unique in the world. Throws Error(kPeer).
   Group make_group(const std::string& name, std::vector<int64_t> ranks) const;
-  // As make_group, with connections of its own; `backend` empty: the world's.
+  // As make_group, with separate connections; if `backend` is empty, the world's is used.
   Group new_group(const std::string& name, std::vector<int64_t> ranks, const GroupOptions& options,
                   const std::string& backend = {}) const;
-  // "NAME/1", "NAME/2", ...: unique where all ranks of the world, or of a group that is its only
-  // user, ask in the same order.
+  // Returns "NAME/1", "NAME/2", ...: unique if all ranks of the world, or of the only group that
+  // uses NAME, call it in the same order.
   std::string unique_name(const std::string& name) const;
 
-  // Collective by nature: aborts every group's communicator, so that no rank waits for this one.
+  // Aborts every group's communicator, so that no rank waits for this one. The other ranks'
+  // collectives fail too.
   void abort() const;
 
  private:
@@ -81,9 +83,9 @@ class World {
   std::shared_ptr<State> state_;
 };
 
-// Runs `body(rank)` in `size` threads of this process and rethrows the first failure; Error(kPeer),
-// which tells of another rank's, only where there is no other. What ranks in
-// threads need of c10d is set up; see Note [Flight recorder].
+// Runs `body(rank)` in `size` threads of this process and rethrows the first failure; a kPeer error
+// (a consequence of another rank's failure) only if there is no other error. Sets up c10d for ranks
+// in threads; see Note [Flight recorder].
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body);
 
 // Runs `body` as `size` ranks in threads, connected by Gloo. For tests, and for tools that hold a

@@ -14,8 +14,8 @@ namespace am::stored {
 
 namespace {
 
-// Keys of adapter_config.json that change nothing about what A and B of one rank and one factor
-// add, as of PEFT 0.21: where an adapter is attached shows in its tensors' names.
+// Keys of adapter_config.json that do not change the product of A and B with one rank and one
+// factor, as of PEFT 0.21: tensor names show where an adapter is attached.
 constexpr std::array<std::string_view, 20> kNeutralKeys = {"auto_mapping",
                                                            "base_model_name_or_path",
                                                            "eva_config",
@@ -37,8 +37,8 @@ constexpr std::array<std::string_view, 20> kNeutralKeys = {"auto_mapping",
                                                            "task_type",
                                                            "use_rslora"};
 
-// Ways to begin that leave the base model as it is; "pissa", "olora", "corda", "loftq", "lora_ga"
-// and their like take from its weights what A and B begin with.
+// Initialisations that leave the base model unchanged; "pissa", "olora", "corda", "loftq",
+// "lora_ga" and similar ones derive A and B from its weights and change these.
 constexpr std::array<std::string_view, 3> kNeutralBeginnings = {"gaussian", "eva", "orthogonal"};
 
 bool is_neutral(const std::string& key, const Json& value) {
@@ -54,8 +54,8 @@ bool is_neutral(const std::string& key, const Json& value) {
   return (value.is_structured() || value.is_string()) && value.empty();
 }
 
-// The keys that make an adapter more than A and B of one rank and one factor, or that are not
-// known.
+// Returns the keys that make an adapter more than A and B of one rank and one factor, and unknown
+// keys.
 std::vector<std::string> not_plain(const Json& config) {
   std::vector<std::string> found;
   for (const auto& [key, value] : config.items()) {
@@ -82,7 +82,9 @@ void check_adapter_config(std::string_view text, const std::string& file,
   const Json rank = config.value("r", Json()), alpha = config.value("lora_alpha", Json());
   if (!rank.is_number_integer() || rank.get<int64_t>() < 1 || !alpha.is_number() ||
       !std::isfinite(alpha.get<double>())) {
-    throw Error(ErrorKind::kFormat, cat(file, ": r and lora_alpha are no numbers"));
+    throw Error(ErrorKind::kFormat, cat(file,
+                                        ": r and lora_alpha must be numbers, r an integer of "
+                                        "at least 1"));
   }
   if (rank.get<int64_t>() != ours.rank) {
     throw Error(

@@ -1,4 +1,4 @@
-// PEFT's adapter_config.json: whether its adapters are a plan's.
+// Checks PEFT's adapter_config.json against a plan's adapters.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace am::stored {
 
-// `file` is the name in messages. Throws Error(kFormat) where the text describes adapters that are
-// more than A and B of one rank and one factor, or whose rank or factor is not that of `ours`.
+// `file` is the name in messages. Throws Error(kFormat) if the text describes adapters other than A
+// and B of one rank and one scaling factor, or if rank or factor differs from `ours`.
 void check_adapter_config(std::string_view text, const std::string& file,
                           const model::AdapterSpec& ours);
 

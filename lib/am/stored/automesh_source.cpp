@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -26,18 +27,36 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Where the values of a shard lie, and the checksums of their pieces.
+// Place of a shard's values, and the checksums of their pieces.
 struct Part {
   uint32_t file = 0;
   uint64_t position = 0;
   std::vector<uint32_t> checksums;
 };
 
-// What `read` compares once, verify() compares again.
+// read() compares each checksum once; verify() compares all again.
 class AutomeshSource : public TensorSource {
  public:
-  AutomeshSource(const fs::path& folder, Damage damage)
-      : AutomeshSource(folder, run_folder::read_checkpoint_info(folder), damage) {}
+  // A large index has millions of boxes, so they are moved instead of copied.
+  AutomeshSource(const fs::path& folder, OnDamage damage) : AutomeshSource(folder) {
+    index_ = run_folder::read_index(folder_, info_);
+    if (damage == OnDamage::kRefuse) run_folder::require_data_files(folder_, info_, index_);
+    if (damage == OnDamage::kReport) damaged_ = run_folder::damaged_files(folder_, info_, index_);
+    add_tensors();
+  }
+  AutomeshSource(const fs::path& folder, const WantedBoxes& wanted) : AutomeshSource(folder) {
+    looks_when_read_ = true;
+    std::optional<std::vector<mesh::Box>> boxes;  // of the tensor that is read
+    const auto wants = [&](const std::string& name) {
+      boxes = wanted(name);
+      return !boxes || !boxes->empty();
+    };
+    const auto view = [&](run_folder::IndexedTensor& tensor) {
+      keep_those(tensor, boxes.value_or(std::vector{mesh::Box::whole(tensor.shape)}));
+    };
+    index_ = run_folder::read_index(folder_, info_, {.wants = wants, .see = view});
+    add_tensors();
+  }
 
   std::string format() const override { return "automesh"; }
   fs::path path() const override { return folder_; }
@@ -46,7 +65,7 @@ class AutomeshSource : public TensorSource {
   std::vector<StoredProblem> damage() const override {
     std::vector<StoredProblem> problems;
     for (const auto& [file, error] : damaged_) {
-      problems.push_back(file_problem(folder_, files_[file].name, error));
+      problems.push_back(file_problem(folder_, index_.files[file].name, error));
     }
     return problems;
   }
@@ -56,12 +75,12 @@ class AutomeshSource : public TensorSource {
   }
   std::vector<fs::path> data_files() const override {
     std::vector<fs::path> paths;
-    for (const run_folder::IndexedFile& file : files_) paths.push_back(folder_ / file.name);
+    for (const run_folder::IndexedFile& file : index_.files) paths.push_back(folder_ / file.name);
     return paths;
   }
   fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
     const auto number = static_cast<size_t>(tensor.shards[shard].rank);
-    return folder_ / files_[number].name;
+    return folder_ / index_.files[number].name;
   }
   std::vector<uint32_t> checksums(const StoredTensor& tensor) const override {
     std::vector<uint32_t> all;
@@ -75,18 +94,21 @@ class AutomeshSource : public TensorSource {
   void read(std::string_view name, const mesh::Box& box, const Destination& out) const override {
     const Place& place = place_in(places_, name, folder_);
     const int64_t element = formats::dtype_size(place.tensor->dtype);
+    int64_t missing = box.numel();
     for (size_t i = 0; i < place.parts.size(); ++i) {
       const mesh::Box& own = place.tensor->shards[i].box;
       const auto common = mesh::intersect(own, box);
       if (!common) continue;
+      missing -= common->numel();
       const auto values = values_of(place, i);
       verify(*place.tensor, place.parts[i], own, values, *common);
       copy_box(values, dense_strides(own.shape), inside(own, *common), element,
                out.part(inside(box, *common).offset, element));
       require_whole(path_of(place.parts[i]), file_of(place.parts[i].file).bytes());
     }
+    AM_ASSERT(missing == 0, cat(name, ": a box is read that was not wanted"));
   }
-  void will_read(std::string_view name, const mesh::Box& box) const override {
+  void prefetch(std::string_view name, const mesh::Box& box) const override {
     const Place& place = place_in(places_, name, folder_);
     for (size_t i = 0; i < place.parts.size(); ++i) {
       const mesh::Box& own = place.tensor->shards[i].box;
@@ -96,22 +118,37 @@ class AutomeshSource : public TensorSource {
   }
 
  private:
-  // Of a tensor; `parts` in the order of its shards.
+  // Stored parts of a tensor, in the order of its shards.
   struct Place {
     const StoredTensor* tensor = nullptr;
     std::vector<Part> parts;
   };
 
-  // A large index has millions of boxes: they move, and none is there twice.
-  AutomeshSource(fs::path folder, const run_folder::CheckpointInfo& info, Damage damage)
-      : folder_(std::move(folder)) {
-    run_folder::ShardIndex index = damage == Damage::kRefused
-                                       ? run_folder::open_index(folder_, info)
-                                       : run_folder::read_index(folder_, info);
-    if (damage == Damage::kListed) damaged_ = run_folder::damaged_files(folder_, info, index);
-    files_ = std::move(index.files);
-    mapped_.resize(files_.size());
-    for (run_folder::IndexedTensor& from : index.tensors) add(std::exchange(from, {}));
+  explicit AutomeshSource(const fs::path& folder)
+      : folder_(folder), info_(run_folder::read_checkpoint_info(folder)) {}
+
+  // Keeps the boxes that intersect a wanted one; together they have to cover each wanted box
+  // exactly once. Wanted boxes that do not fit the tensor's shape are ignored: the caller compares
+  // shapes.
+  void keep_those(run_folder::IndexedTensor& tensor, std::vector<mesh::Box> wanted) const {
+    const mesh::Box whole = mesh::Box::whole(tensor.shape);
+    std::erase_if(wanted, [&](const mesh::Box& box) {
+      return box.shape.size() != tensor.shape.size() || mesh::intersect(whole, box) != box;
+    });
+    std::erase_if(tensor.boxes, [&](const run_folder::IndexedBox& each) {
+      return std::none_of(wanted.begin(), wanted.end(), [&](const mesh::Box& box) {
+        return mesh::intersect(each.box, box).has_value();
+      });
+    });
+    tensor.boxes.shrink_to_fit();
+    std::vector<mesh::Box> parts;
+    for (const run_folder::IndexedBox& each : tensor.boxes) parts.push_back(each.box);
+    for (const mesh::Box& box : wanted) require_held(parts, box, tensor.name, folder_);
+  }
+
+  void add_tensors() {
+    mapped_.resize(index_.files.size());
+    for (run_folder::IndexedTensor& from : index_.tensors) add(std::exchange(from, {}));
     for (const auto* list : {&tensors_, &optimizer_}) {
       for (const StoredTensor& tensor : *list) places_.find(tensor.name)->second.tensor = &tensor;
     }
@@ -126,12 +163,12 @@ class AutomeshSource : public TensorSource {
       tensor.shards.push_back({part.file, std::move(part.box)});
       parts.push_back({part.file, part.position, std::move(part.checksums)});
     }
-    require_covered(tensor, folder_);
+    if (!looks_when_read_) require_covered(tensor, folder_);
     auto& list = starts_with(from.name, run_folder::kOptimizerPrefix) ? optimizer_ : tensors_;
     list.push_back(std::move(tensor));
   }
 
-  fs::path path_of(const Part& part) const { return folder_ / files_[part.file].name; }
+  fs::path path_of(const Part& part) const { return folder_ / index_.files[part.file].name; }
 
   std::span<const std::byte> values_of(const Place& place, size_t i) const {
     const int64_t element = formats::dtype_size(place.tensor->dtype);
@@ -142,13 +179,13 @@ class AutomeshSource : public TensorSource {
       throw Error(ErrorKind::kFormat,
                   cat(path_of(part).string(), ": ", place.tensor->name, ": its values end at byte ",
                       part.position + bytes, ", and the file has ", all.size()),
-                  "it was cut off; copy it anew");
+                  "it was cut off; copy it again");
     }
     return all.subspan(part.position, bytes);
   }
 
   void verify(const StoredTensor& tensor, const VerifyCalls& calls) const;
-  // Each piece once, whichever thread comes to it first, and only those that hold rows of `common`.
+  // Verifies only pieces that hold rows of `common`, each once, in the first thread that reads it.
   void verify(const StoredTensor& tensor, const Part& part, const mesh::Box& own,
               std::span<const std::byte> values, const mesh::Box& common) const {
     const auto rows = own_rows(values, own, common);
@@ -193,24 +230,35 @@ class AutomeshSource : public TensorSource {
                 "checkpoint before it");
   }
 
-  // Mapped when it is first read: to list names takes the index alone.
+  // Maps a file when it is first read: listing names needs only the index.
   const MappedFile& file_of(size_t number) const {
     const std::lock_guard lock(mutex_);
     auto& file = mapped_[number];
     if (!file) {
-      const fs::path path = folder_ / files_[number].name;
+      const fs::path path = folder_ / index_.files[number].name;
       file = std::make_shared<MappedFile>(path);
-      if (file->bytes().size() != files_[number].bytes && !damaged_.contains(number)) {
+      const std::span<const std::byte> bytes = file->bytes();
+      try {
+        if (looks_when_read_) {
+          run_folder::require_data_file(folder_, info_, index_, number,
+                                        {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                                        bytes.size());
+        } else if (bytes.size() != index_.files[number].bytes && !damaged_.contains(number)) {
+          throw Error(ErrorKind::kFormat,
+                      cat(path.string(), ": it has changed since the folder was opened"));
+        }
+      } catch (...) {
         file.reset();
-        throw Error(ErrorKind::kFormat,
-                    cat(path.string(), ": it has changed since the folder was opened"));
+        throw;
       }
     }
     return *file;
   }
 
   fs::path folder_;
-  std::vector<run_folder::IndexedFile> files_;
+  run_folder::CheckpointInfo info_;
+  run_folder::ShardIndex index_;     // its tensors have moved away
+  bool looks_when_read_ = false;     // at a file's label and size
   std::map<size_t, Error> damaged_;  // by the file's number
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
@@ -246,7 +294,7 @@ void AutomeshSource::verify(const VerifyCalls& calls) const {
     const auto damaged =
         run_folder::damaged_files(folder_, info, run_folder::read_index(folder_, info));
     for (const auto& [file, error] : damaged) {
-      calls.found(file_problem(folder_, files_[file].name, error));
+      calls.found(file_problem(folder_, index_.files[file].name, error));
       files_are_whole = false;
     }
   } catch (const Error& error) {
@@ -261,8 +309,13 @@ void AutomeshSource::verify(const VerifyCalls& calls) const {
 
 }  // namespace
 
-std::unique_ptr<TensorSource> open_automesh_source(const fs::path& folder, Damage damage) {
+std::unique_ptr<TensorSource> open_automesh_source(const fs::path& folder, OnDamage damage) {
   return std::make_unique<AutomeshSource>(folder, damage);
+}
+
+std::unique_ptr<TensorSource> open_automesh_part(const fs::path& folder,
+                                                 const WantedBoxes& wanted) {
+  return std::make_unique<AutomeshSource>(folder, wanted);
 }
 
 }  // namespace am::stored

@@ -24,10 +24,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Values under which trainers keep the number of the last step.
+// Values under which trainers store the number of the last step.
 constexpr std::array<std::string_view, 2> kSteps = {"train_state.step", "iteration"};
 
-// "__3_0.distcp" is rank 3's.
+// Returns the rank of a file: 3 for "__3_0.distcp".
 int64_t rank_of_file(std::string_view name) {
   int64_t rank = 0;
   for (size_t i = 2; i < name.size() && i < 12 && name[i] >= '0' && name[i] <= '9'; ++i) {
@@ -67,12 +67,12 @@ class DcpSource : public TensorSource {
     for (const formats::DcpValue& value : metadata_.values) names.push_back(value.name);
     return names;
   }
-  bool see_value(std::string_view name, const SeeValue& see) const override {
+  bool visit_value(std::string_view name, const VisitValue& view) const override {
     const auto& all = metadata_.values;
     const auto value = std::find_if(all.begin(), all.end(),
                                     [&](const auto& candidate) { return candidate.name == name; });
     if (value == all.end()) return false;
-    see(archive_of(value->slice, value->name).root());
+    view(archive_of(value->slice, value->name).root());
     return true;
   }
   std::optional<int64_t> step() const override {
@@ -96,8 +96,8 @@ class DcpSource : public TensorSource {
       read_chunk(place, i, *common, out.part(inside(box, *common).offset, element));
     }
   }
-  // As of dense values, which lie at the end of their slice but for what closes it.
-  void will_read(std::string_view name, const mesh::Box& box) const override {
+  // Assumes dense values, which are at the end of their slice except for the archive's directory.
+  void prefetch(std::string_view name, const mesh::Box& box) const override {
     const Place& place = place_in(places_, name, folder_);
     const int64_t element = formats::dtype_size(place.tensor->dtype);
     for (size_t i = 0; i < place.tensor->shards.size(); ++i) {
@@ -140,8 +140,8 @@ class DcpSource : public TensorSource {
   }
 
  private:
-  // `stored` has the slices of the tensor's shards, in their order. Where those lie in the tensor
-  // has moved to them: there may be half a million.
+  // `stored` holds the slices of the tensor's shards, in their order. The shards' boxes were moved
+  // to `tensor`, since there may be half a million.
   struct Place {
     const formats::DcpTensor* stored = nullptr;
     const StoredTensor* tensor = nullptr;
@@ -149,7 +149,8 @@ class DcpSource : public TensorSource {
     const formats::DcpSlice& slice(size_t i) const { return stored->chunks[i].slice; }
   };
 
-  // The keys under which the tensor was saved, or its flat name where the writer does not say.
+  // Returns the keys under which the tensor was saved, or its flat name if the writer does not
+  // store them.
   static KeyPath path_of(const formats::DcpTensor& tensor) {
     if (tensor.path.size() < 2) return {tensor.name};
     KeyPath path;
@@ -191,7 +192,7 @@ class DcpSource : public TensorSource {
     return formats::TorchArchive::read(bytes.subspan(slice.offset, slice.length), where);
   }
 
-  // [common.shape] of the chunk, which is checked against what the metadata says of it.
+  // Reads [common.shape] of the chunk, which is checked against the metadata.
   void read_chunk(const Place& place, size_t i, const mesh::Box& common,
                   const Destination& out) const {
     const auto archive = archive_of(place, i);
@@ -204,17 +205,17 @@ class DcpSource : public TensorSource {
     return archive_of(place.slice(i), place.stored->name);
   }
 
-  // Views `archive`.
+  // The result views `archive`.
   formats::TorchTensor require_as_said(const Place& place, size_t i,
                                        const formats::TorchArchive& archive) const {
     const auto stored = archive.tensor(archive.root());
     const Shape& shape = place.tensor->shards[i].box.shape;
     if (!stored || stored->dtype != place.stored->dtype || stored->shape != shape) {
-      throw Error(
-          ErrorKind::kFormat,
-          cat(place_of(place.slice(i), place.stored->name), ": it is no tensor ", shape_text(shape),
-              " of ", place.stored->dtype, ", which ", formats::kDcpMetadataFile, " says"),
-          "the files are of two checkpoints, or one was being replaced; save it anew");
+      throw Error(ErrorKind::kFormat,
+                  cat(place_of(place.slice(i), place.stored->name), ": it is not a tensor ",
+                      shape_text(shape), " of ", place.stored->dtype, ", as ",
+                      formats::kDcpMetadataFile, " says"),
+                  "the files are of two checkpoints, or one was being replaced; save it again");
     }
     return *stored;
   }
@@ -234,7 +235,7 @@ class DcpSource : public TensorSource {
     }
   }
 
-  // Mapped when it is first read: to list names takes `.metadata` alone.
+  // Maps the file at its first read: listing names requires only `.metadata`.
   const MappedFile& file_of(size_t index) const {
     const std::lock_guard lock(mutex_);
     auto& file = files_[index];

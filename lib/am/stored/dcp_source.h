@@ -1,7 +1,7 @@
-// PyTorch's distributed checkpoints (DCP) as a tensor source: chunks of every data file, joined
-// into global tensors. Nothing of them is executed (formats/pickle.h).
-// Names are state_keys.h's; tensors beside a nested "model", and torchtitan's train_state,
-// lr_scheduler and dataloader, are listed with the optimizer's: they are no parameters.
+// PyTorch's distributed checkpoints (DCP) as a tensor source: chunks of all data files, joined into
+// global tensors. Pickled code is never executed (formats/pickle.h).
+// Names follow state_keys.h. Tensors beside a nested "model", and torchtitan's train_state,
+// lr_scheduler and dataloader, are not parameters and are listed with the optimizer's tensors.
 #pragma once
 
 #include <filesystem>
@@ -13,18 +13,18 @@
 
 namespace am::stored {
 
-// A folder with a `.metadata`.
+// Returns whether the path is a folder with a `.metadata` file.
 bool is_dcp_source(const std::filesystem::path& path);
-// `known`: damage that was seen before, which the source's damage() begins with. Data files are
-// looked for when they are read.
+// `known`: damage found earlier, which precedes the source's own in damage(). Data files are opened
+// when they are read.
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
                                               std::vector<StoredProblem> known = {});
-// The same with its `.metadata`, which was read.
+// As above, with a `.metadata` that was read already.
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
                                               formats::DcpMetadata metadata);
 
-// What verify() of a folder looks at without its values: each slice is a whole archive, of the
-// dtype and shape that `.metadata` says.
+// The part of verify() of a folder that reads no values: checks that each slice is a complete
+// archive, with the dtype and shape in `.metadata`.
 void verify_dcp_slices(const std::filesystem::path& folder, const VerifyCalls& calls);
 
 }  // namespace am::stored

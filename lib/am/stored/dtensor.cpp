@@ -15,7 +15,8 @@ namespace {
 using formats::PickleKind;
 using formats::PickleValue;
 
-// Arguments of torch._tensor._rebuild_from_type_v2, and of torch._utils._rebuild_wrapper_subclass.
+// Indices of the arguments of torch._tensor._rebuild_from_type_v2, and of
+// torch._utils._rebuild_wrapper_subclass.
 enum RebuildArgument : size_t { kFunction, kType, kArguments, kState, kRebuildSize };
 constexpr size_t kWrapperShape = 2;
 constexpr size_t kMostDims = 64;
@@ -40,7 +41,7 @@ bool append_integers(const PickleValue& value, int depth, Shape& numbers) {
   });
 }
 
-// A dim that several dims were flattened to has their product.
+// Returns the sizes of a layout; a flattened dim has the product of its dims.
 std::optional<Shape> layout_sizes(const PickleValue* shape) {
   if (shape == nullptr || !shape->is(PickleKind::kTuple)) return integers_of(shape);
   Shape sizes;
@@ -57,7 +58,7 @@ std::optional<Shape> layout_sizes(const PickleValue* shape) {
   return sizes;
 }
 
-// torch 2.11 keeps the sizes in the mesh's layout, older versions a tensor of its ranks.
+// torch 2.11 stores the sizes in the mesh's layout, older versions a tensor of its ranks.
 std::optional<Shape> mesh_sizes(const formats::TorchArchive& archive, const PickleValue& mesh) {
   if (const PickleValue* layout = mesh.state().find("_layout")) {
     return layout_sizes(layout->state().find("shape"));
@@ -92,8 +93,7 @@ std::vector<AxisPlacement> placements_of(const PickleValue& placements, const st
   return axes;
 }
 
-// Dims of the mesh in the order in which they cut; empty where the spec leaves it to its
-// placements.
+// Returns the mesh dims in the order in which they cut; empty if the spec does not store an order.
 std::vector<size_t> shard_order(const PickleValue& spec, const std::string& where) {
   std::vector<size_t> order;
   const PickleValue* entries = spec.find("shard_order");
@@ -124,7 +124,7 @@ std::optional<Shape> integers_of(const PickleValue* value) {
 DTensorPart read_dtensor(const formats::TorchArchive& archive, const PickleValue& value,
                          const std::string& where) {
   const auto arguments = value.arguments().items();
-  // The state is a pair where the object has slots and attributes, else its attributes alone.
+  // The state is a pair if the object has slots and attributes, otherwise its attributes alone.
   PickleValue state = arguments[kState];
   if (state.is(PickleKind::kTuple) && state.items().size() == 2) state = state.items()[1];
   const PickleValue* local = state.find("_local_tensor");

@@ -12,7 +12,8 @@ constexpr size_t kMostSpecDims = 64;
 constexpr int64_t kMostMeshRanks = int64_t{1} << 32;
 constexpr int64_t kMostSpecElements = int64_t{1} << 60;
 
-// Whether sizes between `least` and `most` multiply to `most` at most, zeros apart.
+// Returns whether all sizes are between `least` and `most` and their product, ignoring zeros, is at
+// most `most`.
 bool product_fits(const Shape& sizes, int64_t least, int64_t most) {
   int64_t product = 1;
   for (const int64_t size : sizes) {
@@ -23,8 +24,8 @@ bool product_fits(const Shape& sizes, int64_t least, int64_t most) {
   return sizes.size() <= kMostSpecDims;
 }
 
-// The place of a cut of this split factor among the cuts of its tensor's dim, those of later dims
-// of the mesh.
+// Returns the position of a cut with this split factor among the cuts of the same tensor dim by
+// later mesh dims.
 std::optional<size_t> place_among(const std::vector<size_t>& cuts, const DTensorSpec& spec,
                                   int64_t split_factor) {
   int64_t pieces = 1;
@@ -51,7 +52,7 @@ std::optional<std::string> put_in_order(DTensorSpec& spec) {
   if (!product_fits(spec.shape, 0, kMostSpecElements))
     return "has a shape of negative or too large sizes";
   if (!product_fits(spec.sizes, 1, kMostMeshRanks))
-    return "lies on a mesh of zero or too large sizes";
+    return "is on a mesh of zero or too large sizes";
   if (spec.axes.size() != spec.sizes.size())
     return "does not have a placement for each dim of its mesh";
   const auto dims = static_cast<int64_t>(spec.shape.size());

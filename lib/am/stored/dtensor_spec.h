@@ -1,5 +1,4 @@
-// Places of the parts of PyTorch's DTensors: arithmetic alone, on the numbers that pickles and
-// metadata give.
+// Places of the parts of PyTorch's DTensors, computed from the numbers in pickles and metadata.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +11,33 @@
 
 namespace am::stored {
 
-// How a tensor lies along one dim of a mesh: cut, or whole on each of its ranks.
+// Placement of a tensor along one mesh dim: sharded or replicated.
 struct AxisPlacement {
   bool shard = false;
-  int64_t dim = 0;           // of the tensor, where it is cut
-  int64_t split_factor = 1;  // of _StridedShard: pieces that cuts of later mesh dims made before
+  int64_t dim = 0;  // dim of the tensor, if sharded
+  int64_t split_factor =
+      1;  // of _StridedShard: number of pieces from cuts of later mesh dims, made before
 };
 
 struct DTensorSpec {
-  Shape shape;                      // of the whole tensor
+  Shape shape;                      // of the global tensor
   Shape sizes;                      // of the mesh's dims
-  std::vector<AxisPlacement> axes;  // one a dim of the mesh
-  std::vector<size_t> order;        // dims of the mesh that cut, the first one first
+  std::vector<AxisPlacement> axes;  // one per mesh dim
+  std::vector<size_t> order;        // mesh dims that shard the tensor, in the order of their cuts
 };
 
-// Checks a spec and puts its cuts in order, as torch 2.11 does: those of one dim of the tensor from
-// the first dim of the mesh on, but one of split factor f behind others whose sizes multiply to f.
-// Returns why no tensor lies so, nothing where one can. An order that is given is checked alone.
+// Checks a spec and sets the order of its cuts as torch 2.11 does: cuts of one tensor dim from the
+// first mesh dim on, but a cut of split factor f after others whose sizes multiply to f. Returns
+// why the spec is invalid; nothing if it is valid. A given order is only checked.
 std::optional<std::string> put_in_order(DTensorSpec& spec);
 
-// Number of ranks on the mesh. This function and the next two take specs that were put in order.
+// Returns the mesh's number of ranks. This function and the next two require specs that
+// put_in_order has accepted.
 int64_t ranks_of(const DTensorSpec& spec);
-// Whether `coordinate` lies inside the mesh.
+// Returns whether `coordinate` lies inside the mesh.
 bool is_on_mesh(const DTensorSpec& spec, const Shape& coordinate);
-// The part of the rank at `coordinate`, which is on the mesh; each cut is torch.chunk's.
+// Returns the part of the rank at `coordinate`, which must be on the mesh; each cut is as by
+// torch.chunk.
 mesh::Box part_at(const DTensorSpec& spec, const Shape& coordinate);
 
 }  // namespace am::stored

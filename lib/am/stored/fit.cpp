@@ -19,14 +19,14 @@ namespace am::stored {
 namespace {
 
 // Tables and masks that older versions of transformers saved with a model and newer ones compute;
-// it leaves them out too when it loads.
+// newer versions ignore them when loading, too.
 constexpr std::array<std::string_view, 6> kComputed = {
     "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
     ".attn.bias",          ".attn.masked_bias",     ".position_ids"};
 
 constexpr std::array<std::string_view, 7> kQuantized = {
     "weight_scale", "weight_scale_inv", "input_scale", ".SCB", ".absmax", ".qzeros", ".scales"};
-// Four-bit floats in blocks with a scale each, as gpt-oss's experts come.
+// Four-bit floats in blocks with one scale each, as in gpt-oss's experts.
 constexpr std::array<std::string_view, 2> kMxfp4 = {"_proj_blocks", "_proj_scales"};
 
 bool ends_with_one(std::string_view name, const auto& ends) {
@@ -35,8 +35,8 @@ bool ends_with_one(std::string_view name, const auto& ends) {
 }
 
 struct Misfits {
-  std::vector<Misfit> wrong;       // of the model's parameters
-  std::vector<std::string> extra;  // what it has none for
+  std::vector<Misfit> wrong;       // parameters of the model
+  std::vector<std::string> extra;  // tensors that the model does not have
   bool quantized = false;
   bool mxfp4 = false;
   bool adapter = false;
@@ -50,9 +50,8 @@ bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& 
                      });
 }
 
-void compare_parameters(const planner::Layout& layout, const TensorSource& source,
-                        Misfits& misfit) {
-  // Weights that a model's adapters begin beside have none.
+void compare_parameters(const layout::Layout& layout, const TensorSource& source, Misfits& misfit) {
+  // Base weights contain no adapters: new ones are initialised.
   const bool adapters = has_stored_adapters(layout.inventory, source);
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const auto& parameter = layout.parameters[i];
@@ -73,8 +72,9 @@ void compare_parameters(const planner::Layout& layout, const TensorSource& sourc
   }
 }
 
-// Multi-token prediction's layers, which lie behind the last and are not trained here.
-bool is_behind_layers(std::string_view name, const planner::Layout& layout,
+// Returns whether the tensor belongs to the multi-token prediction layers, which follow the last
+// layer and are not trained here.
+bool is_behind_layers(std::string_view name, const layout::Layout& layout,
                       const model::ModelConfig& config) {
   const std::string prefix = cat(layout.inventory.names.layers, ".");
   if (config.mtp_layers == 0 || !starts_with(name, prefix)) return false;
@@ -85,11 +85,11 @@ bool is_behind_layers(std::string_view name, const planner::Layout& layout,
          *layer < config.num_hidden_layers + config.mtp_layers;
 }
 
-void find_extra(const planner::Layout& layout, const model::ModelConfig& config,
+void find_extra(const layout::Layout& layout, const model::ModelConfig& config,
                 const TensorSource& source, Misfits& misfit) {
   std::set<std::string_view> wanted;
   for (const auto& parameter : layout.parameters) wanted.insert(parameter.name);
-  // A file may spell out the head that is the embedding.
+  // A file may store the tied head separately.
   const std::string head = cat(layout.inventory.names.head, ".weight");
   if (layout.inventory.tied_lm_head) wanted.insert(head);
   for (const StoredTensor& stored : source.tensors()) {
@@ -127,7 +127,7 @@ std::string help_for(const Misfits& misfit) {
 }
 
 void check_quantization(const model::ModelConfig& config, const TensorSource& source) {
-  if (source.format() != "huggingface") return;  // am-run's own hold what it trained
+  if (source.format() != "huggingface") return;  // am-run's own checkpoints contain trained weights
   const bool has_config = !source.config_file().empty();
   const std::string method =
       model::quantization_of(has_config ? read_file(source.config_file()) : config.text);
@@ -148,7 +148,7 @@ bool holds_values(formats::Dtype dtype) {
          dtype == formats::Dtype::kFloat16 || dtype == formats::Dtype::kFloat64;
 }
 
-std::vector<Misfit> find_misfits(const planner::Layout& layout, const model::ModelConfig& config,
+std::vector<Misfit> find_misfits(const layout::Layout& layout, const model::ModelConfig& config,
                                  const TensorSource& source) {
   Misfits misfit;
   compare_parameters(layout, source, misfit);
@@ -158,7 +158,7 @@ std::vector<Misfit> find_misfits(const planner::Layout& layout, const model::Mod
   return all;
 }
 
-void check_fit(const planner::Layout& layout, const model::ModelConfig& config,
+void check_fit(const layout::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source) {
   check_quantization(config, source);
   Misfits misfit;

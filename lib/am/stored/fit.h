@@ -1,31 +1,33 @@
-// Whether stored weights are a model's: what is missing, what has another shape or dtype, and what
-// the model has no place for. Nothing is taken for something else, and nothing left out in silence.
+// Checks whether stored weights match a model: missing tensors, other shapes or dtypes, and tensors
+// that the model does not have. Every mismatch is reported, except buffers that transformers
+// recomputes and the layers of multi-token prediction.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "am/layout/layout.h"
 #include "am/model/config.h"
-#include "am/planner/layout.h"
 #include "am/stored/tensor_source.h"
 
 namespace am::stored {
 
-// Throws Error(kFormat) that lists what does not fit. `source` has parameters under the hub's names
+// Throws Error(kFormat) that lists all mismatches. `source` has parameters with the hub's names
 // (hub_names.h).
-void check_fit(const planner::Layout& layout, const model::ModelConfig& config,
+void check_fit(const layout::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source);
 
-// A parameter that is not as the model has it, or a tensor that it has no place for.
+// A parameter that differs from the model's, or a tensor that the model does not have.
 struct Misfit {
   std::string name;
   std::string what;  // "is missing"
 };
-// The same as a list, the model's parameters first. Names and shapes alone are looked at.
-std::vector<Misfit> find_misfits(const planner::Layout& layout, const model::ModelConfig& config,
+// Returns the mismatches as a list, the model's parameters first. Compares names, shapes and dtypes
+// without reading values.
+std::vector<Misfit> find_misfits(const layout::Layout& layout, const model::ModelConfig& config,
                                  const TensorSource& source);
 
-// Whether values of this dtype are numbers of a model, not codes of a quantised one.
+// Returns whether values of this dtype are weights rather than codes of a quantised model.
 bool holds_values(formats::Dtype dtype);
 
 }  // namespace am::stored

@@ -13,7 +13,7 @@
 #include "am/formats/safetensors.h"
 #include "am/mesh/cover.h"
 #include "am/model/inventory.h"
-#include "am/stored/dialects/hub_config.h"
+#include "am/stored/hub_config.h"
 #include "am/stored/rows.h"
 #include "am/stored/state_keys.h"
 
@@ -30,7 +30,7 @@ bool is_shard_name(std::string_view name) {
   return glob_match("shard-*-model-*-of-*.safetensors", name);
 }
 
-// "shard-00003-model-00001-of-00002.safetensors" is rank 2's.
+// Returns the rank of a file: 2 for "shard-00003-model-00001-of-00002.safetensors".
 int64_t rank_of_file(const fs::path& path) {
   const auto parts = split(path.filename().string(), '-');
   const auto number = parts.size() > 1 ? parse_integer(parts[1]) : std::nullopt;
@@ -43,14 +43,14 @@ std::vector<fs::path> files_of(const fs::path& path) {
 
 class HfShardsSource : public TensorSource {
  public:
-  HfShardsSource(fs::path folder, const HubConfig& config, Damage damage)
+  HfShardsSource(fs::path folder, const HubConfig& config, OnDamage damage)
       : folder_(std::move(folder)), config_file_(config.file) {
     open_files(damage);
     name_tensors();
     for (const auto& file : files_) add(file);
     for (auto& [name, tensor] : by_name_) {
       for (StoredShard& shard : tensor.shards) grow(tensor.shape, shard.box);
-      if (damage == Damage::kRefused) {
+      if (damage == OnDamage::kRefuse) {
         require_covered(tensor, folder_);
       } else if (const auto why = why_not_covered(tensor)) {
         damage_.push_back({name, *why});
@@ -90,7 +90,7 @@ class HfShardsSource : public TensorSource {
       place.file->require_whole();
     }
   }
-  void will_read(std::string_view name, const mesh::Box& box) const override {
+  void prefetch(std::string_view name, const mesh::Box& box) const override {
     for (const Place& place : place_in(places_, name, folder_)) {
       const auto common = mesh::intersect(place.box, box);
       if (!common) continue;
@@ -105,14 +105,14 @@ class HfShardsSource : public TensorSource {
     mesh::Box box;
   };
 
-  void open_files(Damage damage) {
+  void open_files(OnDamage damage) {
     const auto truncated =
-        damage == Damage::kRefused ? formats::Truncated::kRefused : formats::Truncated::kOpened;
+        damage == OnDamage::kRefuse ? formats::Truncated::kRefused : formats::Truncated::kOpened;
     for (const fs::path& path : files_of(folder_)) {
       try {
         files_.push_back(formats::SafetensorsFile::open(path, truncated));
       } catch (const Error& error) {
-        if (damage == Damage::kRefused) throw;
+        if (damage == OnDamage::kRefuse) throw;
         damage_.push_back(file_problem(folder_, path.filename().string(), error));
         continue;
       }
@@ -123,11 +123,11 @@ class HfShardsSource : public TensorSource {
 
   [[noreturn]] static void fail(const formats::SafetensorsFile& file, const std::string& what) {
     throw Error(ErrorKind::kFormat, cat(file.path().string(), ": ", what),
-                "it is no part that torch.distributed.checkpoint has written; remove it from the "
-                "folder, or fetch it again");
+                "torch.distributed.checkpoint did not write this file; remove it from the folder, "
+                "or fetch it again");
   }
 
-  // A tensor has parts in several files, under one name.
+  // A tensor has parts with the same name in several files.
   void name_tensors() {
     std::set<std::string> stored;
     for (const auto& file : files_) {
@@ -146,7 +146,7 @@ class HfShardsSource : public TensorSource {
     if (info == file.metadata().end()) fail(file, cat("has no ", kShardingInfo));
     Diagnostics found;
     const auto json = parse_sorted_json(info->second, file.path().string(), found);
-    if (!json || !json->is_object()) fail(file, cat(kShardingInfo, " is no JSON object"));
+    if (!json || !json->is_object()) fail(file, cat(kShardingInfo, " is not a JSON object"));
     for (const auto& entry : file.entries()) {
       mesh::Box box{offset_of(file, *json, entry), entry.shape};
       const std::string& name = names_.at(entry.name);
@@ -177,7 +177,7 @@ class HfShardsSource : public TensorSource {
         const bool fits =
             offset.back() >= 0 &&
             !__builtin_add_overflow(offset.back(), entry.shape[offset.size() - 1], &end);
-        if (!fits) fail(file, cat(entry.name, " has an offset that is none"));
+        if (!fits) fail(file, cat(entry.name, " has an offset that is not in its shape"));
       }
     }
     if (offset.size() != entry.shape.size()) {
@@ -207,13 +207,13 @@ class HfShardsSource : public TensorSource {
   fs::path config_file_;
   std::string note_;
   std::vector<formats::SafetensorsFile> files_;
-  std::map<std::string, std::string> names_;  // by the files' own
+  std::map<std::string, std::string> names_;  // by stored name
   std::map<std::string, StoredTensor> by_name_;
   std::map<std::string, std::vector<Place>, std::less<>> places_;
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> none_;
   std::vector<StoredProblem> damage_;
-  std::set<std::string, std::less<>> torn_;  // tensors whose parts do not make them up
+  std::set<std::string, std::less<>> torn_;  // tensors that their parts do not cover
 };
 
 }  // namespace
@@ -232,7 +232,7 @@ bool is_hf_shards_source(const fs::path& path) {
 
 std::unique_ptr<TensorSource> open_hf_shards_source(const fs::path& folder,
                                                     const std::vector<fs::path>& config_folders,
-                                                    Damage damage) {
+                                                    OnDamage damage) {
   return std::make_unique<HfShardsSource>(folder, find_hub_config(config_folders), damage);
 }
 

@@ -1,11 +1,12 @@
-// A folder of torch.distributed.checkpoint's Hugging Face writer, which was not consolidated:
+// A folder of torch.distributed.checkpoint's Hugging Face writer that was not consolidated:
 //
 //   shard-00001-model-00001-of-00001.safetensors     the parts of tensors that one rank has written;
 //   shard-00002-model-00001-of-00001.safetensors     their offsets are in the header's
 //                                                    DCP_SHARDING_INFO
 //
-// Nothing in it says how large a tensor is: it is as large as its last part reaches. So a missing
-// last file goes unnoticed, except by a config.json that asks for other shapes: note() says so.
+// The folder does not contain the global shapes: a tensor's shape is inferred from its last part. A
+// missing last file is therefore only detected by a config.json with other shapes: note() reports
+// it.
 #pragma once
 
 #include <filesystem>
@@ -15,14 +16,14 @@
 
 namespace am::stored {
 
-// A folder with such files and no others: what was made of them is read instead. Or one file alone:
-// what the others hold is missing.
+// Returns whether the path is a folder with only such files (with others, the consolidated files
+// are read instead), or a single such file, whose other parts are then missing.
 bool is_hf_shards_source(const std::filesystem::path& path);
-// Throws Error(kFormat) when parts overlap or leave a hole: files are missing, or of two saves.
-// Where damage is listed, what parts hold once can be read all the same.
-// `config_folders`: where the model's config.json may lie.
+// Throws Error(kFormat) if parts overlap or leave a gap: files are missing, or of two saves. If
+// damage is listed, boxes that the parts cover exactly once can still be read.
+// `config_folders`: folders that may contain the model's config.json.
 std::unique_ptr<TensorSource> open_hf_shards_source(
     const std::filesystem::path& folder, const std::vector<std::filesystem::path>& config_folders,
-    Damage damage = Damage::kRefused);
+    OnDamage damage = OnDamage::kRefuse);
 
 }  // namespace am::stored

@@ -32,7 +32,7 @@ bool is_safetensors(const fs::path& path) {
   return fs::is_regular_file(path) && path.extension() == ".safetensors";
 }
 
-// Hash of names for lookups by a view of one.
+// Hash that allows lookups by std::string_view.
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
@@ -40,7 +40,7 @@ struct TextHash {
 
 class HfSource : public TensorSource {
  public:
-  HfSource(fs::path path, Damage damage) : path_(std::move(path)), damage_(damage) {
+  HfSource(fs::path path, OnDamage damage) : path_(std::move(path)), damage_(damage) {
     open_files();
     size_t tensors = 0;
     for (const auto& file : files_) tensors += file.entries().size();
@@ -80,7 +80,7 @@ class HfSource : public TensorSource {
     place.file->require_whole();
   }
 
-  bool see(std::string_view name, const mesh::Box& box, const SeeBytes& see) const override {
+  bool view(std::string_view name, const mesh::Box& box, const ViewBytes& view) const override {
     const Place& place = place_in(places_, name, path_);
     const Shape& shape = place.entry->shape;
     if (!shape.empty() && !std::equal(shape.begin() + 1, shape.end(), box.shape.begin() + 1)) {
@@ -89,12 +89,12 @@ class HfSource : public TensorSource {
     const auto bytes = bytes_of_rows(place.file->data(*place.entry), shape, box);
     const auto size = static_cast<size_t>(formats::safetensors_dtype_size(place.entry->dtype));
     if (reinterpret_cast<uintptr_t>(bytes.data()) % size != 0) return false;
-    see(bytes);
+    view(bytes);
     place.file->require_whole();
     return true;
   }
 
-  void will_read(std::string_view name, const mesh::Box& box) const override {
+  void prefetch(std::string_view name, const mesh::Box& box) const override {
     const Place& place = place_in(places_, name, path_);
     populate(bytes_of_rows(place.file->data(*place.entry), place.entry->shape, box));
   }
@@ -111,7 +111,8 @@ class HfSource : public TensorSource {
     const formats::SafetensorsEntry* entry;
   };
 
-  // In transformers' order: model.safetensors, else the index; without either, whatever is there.
+  // Uses transformers' order: model.safetensors, then the index; without either, all safetensors
+  // files.
   void open_files() {
     const fs::path index = path_ / kIndexName;
     std::vector<fs::path> paths = {path_};
@@ -136,7 +137,7 @@ class HfSource : public TensorSource {
   }
 
   void open_file(const fs::path& path) {
-    if (damage_ == Damage::kRefused) {
+    if (damage_ == OnDamage::kRefuse) {
       files_.push_back(formats::SafetensorsFile::open(path));
       return;
     }
@@ -144,8 +145,8 @@ class HfSource : public TensorSource {
         path == path_ ? path.filename().string() : path.lexically_relative(path_).string();
     try {
       files_.push_back(formats::SafetensorsFile::open(path, formats::Truncated::kOpened));
-    } catch (const Error& error) {  // no header that says what is in it
-      if (path == path_) throw;     // and nothing else to look at
+    } catch (const Error& error) {  // no readable header
+      if (path == path_) throw;     // no other file can be read
       problems_.push_back(file_problem(path_, name, error));
       missing_.insert(name);
       return;
@@ -154,8 +155,8 @@ class HfSource : public TensorSource {
     if (!cut.empty()) problems_.push_back({name, cut});
   }
 
-  // A tensor that the index names and no file has is listed as damage where damage is, and noted
-  // where the model alone can say whether it is needed.
+  // A tensor that the index names and no file contains is listed as damage if damage is listed;
+  // otherwise it is noted, since only the model determines whether it is needed.
   void compare_index() {
     if (index_.empty()) return;
     std::unordered_map<std::string_view, const formats::SafetensorsFile*> files;
@@ -167,7 +168,7 @@ class HfSource : public TensorSource {
           return found == files.end() ? fs::path() : found->second->path();
         });
     if (problems.empty()) return;
-    if (damage_ == Damage::kListed) {
+    if (damage_ == OnDamage::kReport) {
       for (StoredProblem& problem : problems) problems_.push_back(std::move(problem));
       return;
     }
@@ -195,9 +196,9 @@ class HfSource : public TensorSource {
   }
 
   fs::path path_;
-  Damage damage_;
+  OnDamage damage_;
   std::vector<StoredProblem> problems_;
-  std::set<std::string> missing_;  // files whose tensors are not known
+  std::set<std::string> missing_;  // files with unknown tensors
   std::vector<formats::SafetensorsFile> files_;
   WeightIndex index_;  // empty without an index
   std::string note_;
@@ -218,7 +219,7 @@ bool is_hf_source(const fs::path& path) {
                      [](const auto& entry) { return is_safetensors(entry.path()); });
 }
 
-std::unique_ptr<TensorSource> open_hf_source(const fs::path& path, Damage damage) {
+std::unique_ptr<TensorSource> open_hf_source(const fs::path& path, OnDamage damage) {
   return std::make_unique<HfSource>(path, damage);
 }
 

@@ -9,9 +9,9 @@
 
 namespace am::stored {
 
-// A .safetensors file, or a folder that holds one or an index.
+// Returns whether the path is a .safetensors file or a folder that contains one or an index.
 bool is_hf_source(const std::filesystem::path& path);
 std::unique_ptr<TensorSource> open_hf_source(const std::filesystem::path& path,
-                                             Damage damage = Damage::kRefused);
+                                             OnDamage damage = OnDamage::kRefuse);
 
 }  // namespace am::stored

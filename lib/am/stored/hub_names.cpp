@@ -15,8 +15,8 @@ namespace {
 
 using model::Role;
 
-// In one of the two tensors that have all experts of a layer, [E, 2F, D] and [E, D, F]; nothing for
-// what is no expert's own matrix.
+// Returns the place in one of the two tensors with all experts of a layer, [E, 2F, D] and [E, D,
+// F]; nothing if the parameter is not an expert's matrix.
 std::optional<Place> stacked(const model::ParameterSpec& parameter,
                              const model::Inventory& inventory) {
   const auto expert = parameter.expert();
@@ -30,7 +30,7 @@ std::optional<Place> stacked(const model::ParameterSpec& parameter,
   return Place{"gate_up_proj", {experts, 2 * rows, columns}, {*expert, first, 0}};
 }
 
-// Mixtral's block has another name in files than in memory.
+// Mixtral's MoE block has different names in files and in memory.
 std::string in_memory(std::string name) {
   constexpr std::string_view kInFiles = ".block_sparse_moe.";
   const size_t at = name.find(kInFiles);
@@ -41,7 +41,7 @@ std::string in_memory(std::string name) {
 constexpr std::array<std::string_view, 2> kAdapterParts = {".lora_A.", ".lora_B."};
 constexpr std::string_view kBaseLayer = ".base_layer.";
 
-// The adapter's own name in a tensor's name, which stands behind ".lora_A."; nothing in a name like
+// Returns the adapter's name in a tensor's name, which follows ".lora_A."; nothing for a name like
 // "q_proj.lora_A.weight", or of another tensor.
 std::optional<std::string_view> own_name(std::string_view name) {
   for (const std::string_view part : kAdapterParts) {
@@ -54,7 +54,7 @@ std::optional<std::string_view> own_name(std::string_view name) {
   return std::nullopt;
 }
 
-// The name that PEFT has given the adapter of a file; empty where it has none, or several have one.
+// Returns the PEFT name of a file's adapter; empty if there is none or several.
 std::string adapter_name(const TensorSource& source) {
   std::set<std::string_view> names;
   for (const StoredTensor& stored : source.tensors()) {
@@ -63,8 +63,8 @@ std::string adapter_name(const TensorSource& source) {
   return names.size() == 1 ? std::string(*names.begin()) : std::string();
 }
 
-// The tensor at `name` behind `prefix`: under this name, under that with the adapter's own name in
-// it, or as the base layer beside an adapter. Null where there is none.
+// Returns the tensor `name` with `prefix`: with exactly this name, with the adapter's name
+// inserted, or as the base layer beside an adapter. Null if there is none.
 const StoredTensor* find_behind(const TensorSource& source, const std::string& prefix,
                                 const std::string& adapter, const std::string& name) {
   if (const StoredTensor* stored = source.find(prefix + name)) return stored;
@@ -82,13 +82,13 @@ const StoredTensor* find_behind(const TensorSource& source, const std::string& p
   return source.find(base.replace(dot, 1, kBaseLayer));
 }
 
-// "model." of "model.layers", without which the base model's own files name what it has.
+// Returns "model." for "model.layers": the prefix that the base model's own files omit.
 std::string_view base_prefix(const model::Inventory& inventory) {
   const std::string_view layers = inventory.names.layers;
   return layers.substr(0, layers.find('.') + 1);
 }
 
-// A source in which the model's names are looked up.
+// A source for lookups of the model's names.
 struct Lookup {
   const TensorSource& source;
   const model::Inventory& inventory;
@@ -102,14 +102,15 @@ struct Lookup {
   }
 };
 
-// Prefixes behind which a stored tensor has one of the parameter's names.
+// Returns the prefixes with which a stored tensor has one of the parameter's names.
 std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const Lookup& lookup) {
   std::set<std::string> prefixes;
   for (const Place& place : places_of(parameter, lookup.inventory)) {
     for (const StoredTensor& stored : lookup.source.tensors()) {
       const size_t last = place.name.rfind('.');
       const std::string_view module = std::string_view(place.name).substr(0, last);
-      // A tensor's last component follows its module's, or an adapter's or a base layer's between.
+      // The last component follows the module's, with an adapter's or a base layer's possibly
+      // between.
       const size_t at = stored.name.rfind(module);
       if (at == std::string::npos || at == 0 || stored.name[at - 1] != '.') continue;
       std::string prefix = stored.name.substr(0, at);
@@ -120,9 +121,9 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
   return prefixes;
 }
 
-// The prefix behind which most of the model's parameters are found in the source, the shortest of
-// several: of the adapters, or of all other parameters. It is empty where one of them is found
-// without any, and there is none where no parameter is found.
+// Returns the prefix with which most of the model's parameters are found in the source, the
+// shortest of several: of the adapters, or of all other parameters. Empty if one of them is found
+// without a prefix; nothing if no parameter is found.
 std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
   std::vector<const model::ParameterSpec*> parameters;
   for (const model::ParameterSpec& parameter : lookup.inventory.parameters) {
@@ -152,13 +153,14 @@ std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
     equal.clear();
   }
   if (equal.empty()) return best;
-  throw Error(ErrorKind::kFormat,
-              cat(lookup.source.path().string(), ": the model's names are there behind \"", best,
-                  "\" and behind \"", equal.front(), "\""),
-              "keep the tensors of one model");
+  throw Error(
+      ErrorKind::kFormat,
+      cat(lookup.source.path().string(), ": the model's names are found after the prefix \"", best,
+          "\" and after \"", equal.front(), "\""),
+      "keep the tensors of one model");
 }
 
-// A file of adapters alone has no other parameters.
+// A file with only adapters has no other parameters.
 std::string prefix_of(const Lookup& lookup) {
   const auto prefix = prefix_among(lookup, false);
   return prefix ? *prefix : prefix_among(lookup, true).value_or(std::string());

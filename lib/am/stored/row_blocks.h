@@ -1,4 +1,4 @@
-// Boxes in blocks of whole rows, for who reads tensors that may be larger than memory.
+// Splits boxes into blocks of whole rows, for reading tensors that may be larger than memory.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace am::stored {
 
-// Calls `visit(block)` in order, each of at most `most` elements, or of one row where that has
-// more; not at all for an empty box.
+// Calls `visit(block)` in order for blocks of at most `most` elements, or of one row if a row has
+// more; never for an empty box.
 template <typename Visit>
 void for_each_row_block(const mesh::Box& box, int64_t most, const Visit& visit) {
   if (box.numel() == 0) return;

@@ -1,4 +1,4 @@
-// Rows of dense values that lie in a mapped file: which bytes a box of a tensor touches.
+// Rows of dense values in a mapped file: the bytes that a box of a tensor covers.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace am::stored {
 
-// Of a dense tensor's values those of the rows (of its first dim) that a box has.
+// Returns the bytes of the rows (of the first dim) that `box` covers in a dense tensor.
 std::span<const std::byte> bytes_of_rows(std::span<const std::byte> values, const Shape& shape,
                                          const mesh::Box& box);
-// Where `common` lies in a part of the tensor.
+// Returns the box `common` relative to the part `own` of the tensor.
 mesh::Box inside(const mesh::Box& own, mesh::Box common);
-// bytes_of_rows of a part that lies at `own` in a tensor of which `common` is wanted.
+// As bytes_of_rows, for a part `own` of a tensor and the requested box `common`.
 std::span<const std::byte> own_rows(std::span<const std::byte> values, const mesh::Box& own,
                                     const mesh::Box& common);
 

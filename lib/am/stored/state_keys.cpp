@@ -22,18 +22,18 @@ constexpr std::array<std::string_view, 8> kOptimizers = {"optim",
                                                          "optim_state"};
 constexpr std::array<std::string_view, 4> kModels = {"model", "state_dict", "model_state_dict",
                                                      "module"};
-// Dicts from the top in which an optimizer's or a model's may lie: {"app": {"model": ..}}.
+// Number of outer keys searched for an optimizer's or a model's dict: {"app": {"model": ..}}.
 constexpr size_t kDeepestRoot = 2;
 
-// Components that wrappers put anywhere into a module's name.
+// Components that wrappers insert anywhere in a module's name.
 constexpr std::array<std::string_view, 3> kWrappers = {"_orig_mod.", "_checkpoint_wrapped_module.",
                                                        "_fsdp_wrapped_module."};
-// Components that wrappers of a whole model put in front: DDP, DeepSpeed, Lightning's Fabric, and
+// Components that wrappers of a whole model prepend: DDP, DeepSpeed, Lightning's Fabric, and
 // trainers that save a flat dict.
 constexpr std::array<std::string_view, 4> kInFront = {"module.", "_forward_module.",
                                                       "model_state_dict.", "state_dict."};
 
-// States of torchtitan's trainer, which lie beside parameters without a prefix.
+// State of torchtitan's trainer, stored beside parameters that have no prefix.
 constexpr std::array<std::string_view, 3> kTrainerStates = {"lr_scheduler.", "train_state.",
                                                             "dataloader."};
 
@@ -64,7 +64,7 @@ enum class Holder : uint8_t { kModel, kOptimizer, kOther };
 
 struct Root {
   Holder holder = Holder::kOther;
-  size_t keys = 0;  // of the path, up to the dict that holds the state
+  size_t keys = 0;  // length of the path's prefix up to the dict with the state
 };
 
 Root root_of(const KeyPath& path) {
@@ -85,8 +85,8 @@ std::string joined(const KeyPath& path, size_t first) {
   return name;
 }
 
-// Whether a tensor outside of the models that `roots` names ends with one of their tensors' names:
-// the state holds another model beside, as {"net": .., "ema": {"model": ..}}.
+// Returns whether a tensor outside of the models in `roots` has a name that ends with one of their
+// tensors' names: the state then contains another model, as in {"net": .., "ema": {"model": ..}}.
 bool has_rival(const std::vector<KeyPath>& paths, const std::vector<Root>& roots) {
   std::set<std::string> names;
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -105,8 +105,8 @@ bool has_rival(const std::vector<KeyPath>& paths, const std::vector<Root>& roots
   return false;
 }
 
-// A dict inside another is the model's where it is the only one: {"app": {"model": ..}}, not
-// {"teacher": {"model": ..}, "student": {"model": ..}}.
+// An inner dict is the model's if it is the only one: {"app": {"model": ..}}, but not {"teacher":
+// {"model": ..}, "student": {"model": ..}}.
 std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
   std::vector<Root> roots;
   roots.reserve(paths.size());
@@ -124,7 +124,7 @@ std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
   return roots;
 }
 
-// "optim.state.w.exp_avg" of the flat "optimizer.state.w.exp_avg"; empty for another name.
+// Returns "optim.state.w.exp_avg" for the flat "optimizer.state.w.exp_avg"; empty for another name.
 std::string flat_optimizer_name(const std::string& name) {
   for (const std::string_view prefix : {"optim.", "optimizer."}) {
     if (starts_with(name, prefix)) return cat("optim.", name.substr(prefix.size()));
@@ -132,7 +132,7 @@ std::string flat_optimizer_name(const std::string& name) {
   return {};
 }
 
-// The longest run of known components that all parameters' names begin with.
+// Returns the longest sequence of known components that all parameters' names begin with.
 std::string common_prefix(const std::vector<StateKey>& keys) {
   std::string prefix;
   const auto all_begin = [&](const std::string& with) {
@@ -152,7 +152,7 @@ std::string common_prefix(const std::vector<StateKey>& keys) {
       longer = true;
     }
   }
-  // A LightningModule keeps the model, whose own names begin with "model.", in an attribute.
+  // A LightningModule stores the model, whose own names begin with "model.", in an attribute.
   const std::string twice = cat(prefix, "model.model.");
   const bool nested_model = std::any_of(keys.begin(), keys.end(), [&](const StateKey& key) {
     return key.parameter && starts_with(key.name, twice);

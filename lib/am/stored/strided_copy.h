@@ -1,4 +1,4 @@
-// A box of a strided tensor that lies in a mapped file, of whatever alignment.
+// Copies a box of a strided tensor in a mapped file with any alignment.
 #pragma once
 
 #include <cstddef>
@@ -8,24 +8,26 @@
 
 namespace am::stored {
 
-// Where elements of a box go: the first to `data`, along its dims `strides` elements apart.
+// Where elements of a box are written: the first to `data`, along its dims `strides` elements
+// apart.
 struct Destination {
   std::byte* data = nullptr;
   Shape strides;
 
-  // The same for a part of the box that begins `offset` elements behind its first along each dim.
+  // The destination of a part of the box that begins `offset` elements after its first along each
+  // dim.
   Destination part(const Shape& offset, int64_t element_size) const;
 };
 
-// The same with so many dims of size 1 in front.
+// The destination with `dims` leading dims of size 1 added.
 Destination with_dims_in_front(Destination out, size_t dims);
 
-// Of a row-major tensor.
+// Strides of a row-major tensor.
 Shape dense_strides(const Shape& shape);
 
-// `data` are elements of `element_size` bytes, the first that of index 0, `strides` apart. Copies
-// those of `box` to `out`, in runs as long as they lie together in both. The box lies inside the
-// data, which the caller has checked.
+// `data` holds elements of `element_size` bytes, the first at index 0, `strides` elements apart.
+// Copies those of `box` to `out`, in the longest runs that are contiguous in both. The caller must
+// have checked that the box lies inside the data.
 void copy_box(std::span<const std::byte> data, const Shape& strides, const mesh::Box& box,
               int64_t element_size, const Destination& out);
 

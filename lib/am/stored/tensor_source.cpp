@@ -5,15 +5,8 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/mesh/cover.h"
-#include "am/run_folder/checkpoint_info.h"
-#include "am/stored/automesh_source.h"
-#include "am/stored/dcp_source.h"
-#include "am/stored/dialects/framework_folder.h"
-#include "am/stored/hf_shards_source.h"
-#include "am/stored/hf_source.h"
 #include "am/stored/row_blocks.h"
 #include "am/stored/rows.h"
-#include "am/stored/torch_source.h"
 
 namespace am::stored {
 
@@ -33,21 +26,8 @@ std::string without(const std::string& prefix, const std::string& text) {
   return starts_with(text, prefix) ? text.substr(prefix.size()) : text;
 }
 
-// Elements that are read at once: 32 MiB of float32.
+// Elements per read: 32 MiB of float32.
 constexpr int64_t kVerifyBlock = int64_t{8} << 20;
-
-// Where our own index is lost, `.metadata` beside it names the same values.
-std::unique_ptr<TensorSource> open_checkpoint(const fs::path& folder, Damage damage) {
-  if (damage == Damage::kRefused || !is_dcp_source(folder)) {
-    return open_automesh_source(folder, damage);
-  }
-  try {
-    return open_automesh_source(folder, damage);
-  } catch (const Error& error) {
-    std::vector<StoredProblem> known = {file_problem(folder, run_folder::kInfoFile, error)};
-    return open_dcp_source(folder, std::move(known));
-  }
-}
 
 }  // namespace
 
@@ -56,7 +36,7 @@ const StoredTensor* TensorSource::find(std::string_view name) const {
   return parameter != nullptr ? parameter : find_in(optimizer_tensors(), name);
 }
 
-bool TensorSource::see_value(std::string_view, const SeeValue&) const { return false; }
+bool TensorSource::visit_value(std::string_view, const VisitValue&) const { return false; }
 
 fs::path TensorSource::file_of(const StoredTensor&, size_t) const {
   const std::vector<fs::path> files = data_files();
@@ -69,7 +49,7 @@ void TensorSource::verify(const VerifyCalls& calls) const {
   for (const auto* list : {&tensors(), &optimizer_tensors()}) {
     for (const StoredTensor& tensor : *list) {
       for (const StoredShard& shard : tensor.shards) {
-        bool readable = true;  // what lies behind a part's first problem is no news
+        bool readable = true;  // report only a part's first problem
         for_each_row_block(shard.box, kVerifyBlock, [&](const mesh::Box& block) {
           if (calls.between) calls.between();
           const int64_t bytes = block.numel() * formats::dtype_size(tensor.dtype);
@@ -122,7 +102,7 @@ std::optional<std::string> why_not_covered(const StoredTensor& tensor) {
 void require_covered(const StoredTensor& tensor, const fs::path& path) {
   if (const auto problem = why_not_covered(tensor)) {
     throw Error(ErrorKind::kFormat, cat(path.string(), ": ", tensor.name, ": ", *problem),
-                "files are missing, or of several checkpoints; copy the folder anew");
+                "files are missing, or of several checkpoints; copy the folder again");
   }
 }
 
@@ -138,38 +118,6 @@ void require_held(const std::vector<mesh::Box>& parts, const mesh::Box& box, std
   if (!problem) return;
   throw Error(ErrorKind::kFormat, cat(path.string(), ": ", name, ": ", *problem),
               "files are missing, or of several checkpoints");
-}
-
-namespace {
-
-// Formats whose names alone say what is in them; they come before pickles.
-bool is_named_source(const fs::path& path) {
-  return run_folder::is_checkpoint(path) || is_framework_folder(path) || is_hf_source(path);
-}
-
-}  // namespace
-
-bool is_tensor_source(const fs::path& path) {
-  return is_named_source(path) || is_torch_source(path);
-}
-
-bool is_pickled_source(const fs::path& path) {
-  return !is_named_source(path) && is_torch_source(path);
-}
-
-std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path, Damage damage) {
-  if (!fs::exists(path)) {
-    throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
-  }
-  if (run_folder::is_checkpoint(path)) return open_checkpoint(path, damage);
-  if (is_framework_folder(path)) return open_framework_folder(path, damage);
-  if (is_hf_shards_source(path)) return open_hf_shards_source(path, {path.parent_path()}, damage);
-  if (is_hf_source(path)) return open_hf_source(path, damage);
-  if (is_torch_source(path)) return open_torch_source(path, damage);
-  throw Error(ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),
-              "expected *.safetensors or pytorch_model.bin (or a folder with them), a folder of "
-              "torch.distributed.checkpoint, or "
-              "a checkpoint folder step-N of am-run");
 }
 
 }  // namespace am::stored

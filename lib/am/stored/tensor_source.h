@@ -1,15 +1,14 @@
-// Named tensors at rest, readable box by box: Hugging Face safetensors (a file, a folder, an index
-// over several files), folders of torch.distributed.checkpoint, files of torch.save, and am-run's
-// own checkpoints.
+// Stored named tensors, readable box by box, whatever the format; frameworks/open_weights.h opens
+// them.
 //
-//   auto source = open_tensor_source("checkpoints/step-100");
+//   auto source = frameworks::open_tensor_source("checkpoints/step-100");
 //   std::vector<float> rows(512 * 4096);   // source->find(..)->dtype is kFloat32
 //   source->read("model.embed_tokens.weight", {{1024, 0}, {512, 4096}},
 //                {std::as_writable_bytes(std::span(rows)).data(), {4096, 1}});
 //
-// Into libtorch's tensors of any dtype: checkpoint/read_tensor.h.
+// To read into libtorch's tensors of any dtype, see checkpoint/read_tensor.h.
 //
-// Data is mapped, not read: a rank touches the pages of its own shard only.
+// Data is memory-mapped: a rank only touches the pages of its own shard.
 #pragma once
 
 #include <filesystem>
@@ -31,7 +30,8 @@ class PickleValue;
 
 namespace am::stored {
 
-// A part of a tensor in one file. `rank` is the rank that wrote it, 0 where files are not by rank.
+// A part of a tensor in one file. `rank` is the rank that wrote it, 0 if files are not written per
+// rank.
 struct StoredShard {
   int64_t rank = 0;
   mesh::Box box;
@@ -47,24 +47,24 @@ struct StoredTensor {
   int64_t bytes() const { return numel() * formats::dtype_size(dtype); }
 };
 
-// What is wrong with stored files: `where` is a tensor, or a file in the folder.
+// A problem of stored files; `where` is a tensor or a file in the folder.
 struct StoredProblem {
   std::string where;
   std::string what;
 };
 
-// What opening does about files that are missing, cut off or of another save. What is read is
-// checked either way.
-//   kRefused   it throws, where it can be seen by then
-//   kListed    it opens what is there; TensorSource::damage() says what is not
-enum class Damage { kRefused, kListed };
+// How opening handles files that are missing, truncated or of another save. Data is checked when it
+// is read in either case.
+//   kRefuse   throws, if the damage is detectable at that point
+//   kReport    opens the remaining files; TensorSource::damage() lists the damage
+enum class OnDamage { kRefuse, kReport };
 
-// What a source that is looked through from end to end calls.
+// Callbacks of a complete verification.
 struct VerifyCalls {
   std::function<void(StoredProblem)> found;
-  // Between blocks of a few MiB; what it throws ends the look. May be empty.
+  // Called between blocks of a few MiB; an exception ends the verification. May be empty.
   std::function<void()> between;
-  // Of a block that was looked at. May be empty.
+  // Called for each verified block. May be empty.
   std::function<void(int64_t bytes)> saw = {};
 };
 
@@ -72,73 +72,72 @@ class TensorSource {
  public:
   virtual ~TensorSource() = default;
 
-  // Who has written it: "huggingface", "dcp", "torch", "automesh", or one of
-  // dialects/framework_folder.h.
+  // The format's writer: "huggingface", "dcp", "torch", "automesh", or one of
+  // frameworks/framework_folder.h.
   virtual std::string format() const = 0;
-  // What is worth knowing of its names and rows; may be empty.
+  // A remark about names and rows for people; may be empty.
   virtual std::string note() const { return {}; }
   virtual std::filesystem::path path() const = 0;
   // The model's parameters, in natural order of their names.
   virtual const std::vector<StoredTensor>& tensors() const = 0;
-  // Optimizer state, keyed "optim.state.NAME.exp_avg", and tensors of a trainer's that are no
-  // parameters, in natural order too; empty for a Hugging Face folder.
+  // Optimizer state, keyed "optim.state.NAME.exp_avg", and trainer tensors that are not parameters,
+  // also in natural order; empty for a Hugging Face folder.
   virtual const std::vector<StoredTensor>& optimizer_tensors() const = 0;
-  // Names of what is stored beside tensors: numbers, texts, and whatever else Python pickles.
+  // Names of stored values that are not tensors: numbers, texts, and other pickled objects.
   virtual std::vector<std::string> values() const { return {}; }
-  // Shows what values() names; false where there is none of that name.
-  using SeeValue = std::function<void(const formats::PickleValue&)>;
-  virtual bool see_value(std::string_view name, const SeeValue& see) const;
-  // Of training, where the files say so.
+  // Calls `see` with the value of a name in values(); returns false if there is none of that name.
+  using VisitValue = std::function<void(const formats::PickleValue&)>;
+  virtual bool visit_value(std::string_view name, const VisitValue& view) const;
+  // The training step, if the files contain it.
   virtual std::optional<int64_t> step() const { return std::nullopt; }
-  // Files that are missing, cut off or of another save, as far as names and sizes tell: what lies
-  // in them cannot be read, and tensors that only a missing file names are not listed.
+  // Files that are missing, truncated or from another save, judged by names and sizes. Their data
+  // cannot be read; tensors() lacks tensors that only a missing file lists.
   virtual std::vector<StoredProblem> damage() const { return {}; }
-  // Null when there is none of that name.
+  // Returns null if there is no tensor of that name.
   const StoredTensor* find(std::string_view name) const;
-  // Copies the box of the named tensor, elements as they are stored. The box lies inside the
-  // tensor. Throws Error(kFormat) when the tensor is not there or its files are not as they were.
+  // Copies the box of the named tensor, with elements as stored. The box must lie inside the
+  // tensor. Throws Error(kFormat) if there is no such tensor or its files have changed.
   virtual void read(std::string_view name, const mesh::Box& box, const Destination& out) const = 0;
-  // Shows the elements of the box where they lie, without a copy; false, and nothing is shown,
-  // where they do not lie together in memory. Throws as read, also after they were shown: then they
-  // were not the file's.
-  using SeeBytes = std::function<void(std::span<const std::byte>)>;
-  virtual bool see(std::string_view /*name*/, const mesh::Box& /*box*/,
-                   const SeeBytes& /*see*/) const {
+  // Calls `see` with the elements of the box in the mapped file, without a copy. Returns false
+  // without calling it if they are not contiguous in memory. Throws as read, possibly after `see`
+  // returned, if the file changed while it was mapped; the bytes are then invalid.
+  using ViewBytes = std::function<void(std::span<const std::byte>)>;
+  virtual bool view(std::string_view /*name*/, const mesh::Box& /*box*/,
+                    const ViewBytes& /*view*/) const {
     return false;
   }
-  // A hint that the box is read next: its pages are fetched, and the call waits for them. From any
-  // thread, beside read().
-  virtual void will_read(std::string_view /*name*/, const mesh::Box& /*box*/) const {}
-  // The model's config.json beside the weights; empty when there is none.
+  // A hint that the box is read next: fetches its pages and waits for them. Thread-safe, also
+  // during read().
+  virtual void prefetch(std::string_view /*name*/, const mesh::Box& /*box*/) const {}
+  // The model's config.json beside the weights; empty if there is none.
   virtual std::filesystem::path config_file() const = 0;
-  // The files that hold the tensors.
+  // The files that contain the tensors.
   virtual std::vector<std::filesystem::path> data_files() const { return {path()}; }
-  // The one that holds a tensor's shard of this number; empty where that is not known.
+  // The file that contains the tensor's shard with this index; empty if unknown.
   virtual std::filesystem::path file_of(const StoredTensor& tensor, size_t shard) const;
-  // Checksums of the values, stored with them: of each shard in turn those of its pieces of 16 MiB.
-  // Empty where there are none.
+  // Checksums stored with the values: for each shard in turn, one per piece of 16 MiB. Empty if
+  // there are none.
   virtual std::vector<uint32_t> checksums(const StoredTensor& /*tensor*/) const { return {}; }
-  // Looks through all that is stored and tells each problem once, holding one block at a time.
-  // Whether the parts make up the tensors was seen when the source was opened. Here: every tensor
-  // is read part by part.
+  // Reads all stored data, one block at a time, and reports each problem once. The constructor has
+  // checked that the parts cover the tensors; this default reads every tensor part by part.
   virtual void verify(const VerifyCalls& calls) const;
 };
 
-// What is stored of all; of a source, of optimizer states too.
+// Number of stored bytes; for a source, including optimizer states.
 int64_t bytes_of(const std::vector<StoredTensor>& tensors);
 int64_t bytes_of(const TensorSource& source);
 
-// An error of `source`'s as a problem: without the folder's path in front.
+// Converts an error of `source` to a problem, without the folder's path in front.
 StoredProblem as_problem(const TensorSource& source, std::string where,
                          const std::exception& error);
 
-// An error of a file in `folder` as a problem of it.
+// Converts an error of a file in `folder` to a problem of that file.
 StoredProblem file_problem(const std::filesystem::path& folder, const std::string& file,
                            const std::exception& error);
 
 [[noreturn]] void no_tensor(const std::filesystem::path& path, std::string_view name);
-// What a source has under a tensor's name. Throws Error(kFormat), which names `path`, where that is
-// nothing.
+// Returns the source's entry for a tensor's name. Throws Error(kFormat) that names `path` if there
+// is none.
 template <typename Places>
 const typename Places::mapped_type& place_in(const Places& places, std::string_view name,
                                              const std::filesystem::path& path) {
@@ -147,22 +146,13 @@ const typename Places::mapped_type& place_in(const Places& places, std::string_v
   return found->second;
 }
 
-// Why the shards of a tensor are no partition of it; nothing: they are.
+// Returns why the shards of a tensor are not a partition of it; nothing if they are.
 std::optional<std::string> why_not_covered(const StoredTensor& tensor);
-// Throws Error(kFormat) then; `path` is named.
+// Throws Error(kFormat) that names `path` if the shards are not a partition of the tensor.
 void require_covered(const StoredTensor& tensor, const std::filesystem::path& path);
 
-// Throws Error(kFormat), which names `path`, where `parts` do not hold the box of a tensor once.
+// Throws Error(kFormat) that names `path` if `parts` do not cover the box of a tensor exactly once.
 void require_held(const std::vector<mesh::Box>& parts, const mesh::Box& box, std::string_view name,
                   const std::filesystem::path& path);
-
-// True when the path is something that open_tensor_source can open.
-bool is_tensor_source(const std::filesystem::path& path);
-// True when open_tensor_source reads files of torch.save there.
-bool is_pickled_source(const std::filesystem::path& path);
-// Throws Error(kIo) for a missing path, Error(kFormat) for files that are neither, lying or, where
-// damage is refused, truncated or missing.
-std::unique_ptr<TensorSource> open_tensor_source(const std::filesystem::path& path,
-                                                 Damage damage = Damage::kRefused);
 
 }  // namespace am::stored

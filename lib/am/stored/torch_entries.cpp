@@ -19,15 +19,15 @@ constexpr size_t kMostKeys = 4'000'000;
 constexpr size_t kDeepestKeys = 16;
 constexpr size_t kTop = std::numeric_limits<size_t>::max();
 
-// A value of a nested state, and the dict or list that holds it.
+// A value of a nested state, and the index of the dict or list that contains it.
 struct Entry {
   std::string key;
-  size_t holder = kTop;  // in the list of entries
+  size_t holder = kTop;  // index into the list of entries
   PickleValue value;
-  size_t depth = 1;  // keys that lead to it
+  size_t depth = 1;  // number of keys that lead to it
 };
 
-// The value itself of what C++ has saved with its type: torch::pickle_save.
+// Returns the value without the type tag that C++'s torch::pickle_save adds.
 PickleValue without_type(const PickleValue& value) {
   const bool typed = value.is_object("torch.jit._pickle", "restore_type_tag");
   return typed && !value.arguments().items().empty() ? value.arguments().items().front() : value;
@@ -42,7 +42,8 @@ bool is_tensor(const formats::TorchArchive& archive, const PickleValue& value) {
   return is_dtensor(value) || archive.tensor(value).has_value();
 }
 
-// Key and value of each entry of a dict; place and value of each dict, list or tensor in a list.
+// Appends the key and value of each entry of a dict; index and value of each dict, list or tensor
+// in a list.
 void list(const formats::TorchArchive& archive, const PickleValue& value, size_t holder,
           size_t depth, std::vector<Entry>& entries) {
   if (depth == kDeepestKeys || !holds_more(value)) return;
@@ -61,7 +62,7 @@ void list(const formats::TorchArchive& archive, const PickleValue& value, size_t
     if (const auto text = pairs[i].text()) {
       add(std::string(*text), pairs[i + 1]);
     } else if (const auto number = pairs[i].integer()) {
-      add(std::to_string(*number), pairs[i + 1]);  // an optimizer's state counts its parameters
+      add(std::to_string(*number), pairs[i + 1]);  // an optimizer's state numbers its parameters
     }
   }
 }

@@ -1,4 +1,4 @@
-// Tensors of a nested state that torch.save has written: those of its dicts, lists and tuples.
+// Lists the tensors of a nested state written by torch.save: those in its dicts, lists and tuples.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 namespace am::stored {
 
 struct TorchEntry {
-  KeyPath path;                // keys of dicts and places in lists; {"tensor"} of a lone tensor
-  formats::PickleValue value;  // that TorchArchive::tensor reads, or a DTensor (dtensor.h)
+  KeyPath path;                // keys of dicts and indices of lists; {"tensor"} for a single tensor
+  formats::PickleValue value;  // readable by TorchArchive::tensor, or a DTensor (dtensor.h)
 };
 
-// Level by level. Throws Error(kFormat), which `where` begins, for a state of four million keys:
-// dicts may contain themselves.
+// Breadth-first. Throws Error(kFormat) prefixed with `where` for a state of more than four million
+// keys: dicts may contain themselves.
 std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
                                      const std::string& where);
 

@@ -14,10 +14,10 @@ using formats::PickleValue;
 
 [[noreturn]] void disagree(const std::string& where) {
   throw Error(ErrorKind::kFormat, cat(where, ": the folder's metadata describes another part"),
-              "the files are of several checkpoints, or were changed; copy the folder anew");
+              "the files are of several checkpoints, or were changed; copy the folder again");
 }
 
-// The part of a view that begins at `first`; nothing where it is not inside.
+// Returns the part of a view that begins at `first`; nothing if it is not inside.
 std::optional<formats::TorchTensor> part_of(formats::TorchTensor values, const Shape& first,
                                             const Shape& shape) {
   if (shape.size() != values.shape.size()) return std::nullopt;
@@ -34,7 +34,8 @@ std::optional<formats::TorchTensor> part_of(formats::TorchTensor values, const S
   return values;
 }
 
-// Whether Python code has given a tensor attributes of a part, as torch_checkpointing asks for.
+// Returns whether the tensor has Python attributes that mark it as a part, as torch_checkpointing
+// requires.
 bool says_place(const PickleValue& value) {
   if (!value.is_object("torch._tensor", "_rebuild_from_type_v2")) return false;
   PickleValue state = value.arguments().items().back();
@@ -57,8 +58,8 @@ TorchPieces read_pieces(const formats::TorchArchive& archive, const PickleValue&
   const formats::TorchTensor values = archive.tensor(value).value();
   if (!place) {
     if (says_place(value)) {
-      throw Error(ErrorKind::kFormat, cat(where, ": a part of a tensor, whose place no file says"),
-                  "open the folder, whose metadata says where the parts lie");
+      throw Error(ErrorKind::kFormat, cat(where, ": a part of a tensor without a stated place"),
+                  "open the folder, whose metadata says where the parts belong");
     }
     return {{{values, values.shape, mesh::Box::whole(values.shape)}}};
   }

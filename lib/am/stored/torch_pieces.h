@@ -1,5 +1,5 @@
-// Parts of tensors in one rank's file of torch.save: what DTensors hold, and what files beside say
-// of other tensors.
+// Parts of tensors in one rank's torch.save file: from DTensors, and from metadata files for other
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace am::stored {
 
-// The place of a rank's values in the whole tensor, as files beside them give it.
+// The place of a rank's values in the global tensor, as given by metadata files.
 struct PartPlace {
   struct Box {
-    mesh::Box box;  // in the whole tensor
-    Shape local;    // its first element in the rank's values
+    mesh::Box box;  // in the global tensor
+    Shape local;    // index of its first element in the rank's values
   };
-  Shape shape;             // of the whole
-  std::string dtype = {};  // by torch's name
-  bool fills = false;      // the one box has all of the rank's values
+  Shape shape;             // of the global tensor
+  std::string dtype = {};  // torch's name
+  bool fills = false;      // the only box contains all of the rank's values
   std::vector<Box> boxes = {};
 };
-// A tensor's values in one file, and their place in the whole.
+// A tensor's values in one file, and their place in the global tensor.
 struct TorchPiece {
-  formats::TorchTensor values;  // of box.shape
-  Shape shape;                  // of the whole tensor
+  formats::TorchTensor values;  // of shape box.shape
+  Shape shape;                  // of the global tensor
   mesh::Box box;
 };
 struct TorchPieces {
@@ -35,9 +35,9 @@ struct TorchPieces {
   int64_t ranks = 1;  // of a DTensor's mesh
 };
 
-// The pieces that `value`, a tensor or DTensor of the archive, holds of a rank; without a `place` a
-// tensor is whole. Throws Error(kFormat), which `where` begins: `place` describes another part, a
-// tensor that says it is a part and has no place, what read_dtensor refuses.
+// Returns the pieces of a rank in `value`, a tensor or DTensor of the archive; without a `place`, a
+// tensor is global. Throws Error(kFormat) prefixed with `where`: `place` describes another part, a
+// tensor is marked as a part but has no place, or read_dtensor refuses it.
 TorchPieces read_pieces(const formats::TorchArchive& archive, const formats::PickleValue& value,
                         const std::optional<PartPlace>& place, const std::string& where);
 

@@ -45,7 +45,7 @@ std::string first_bytes(const fs::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Of before 2017.
+// Written by PyTorch before 2017.
 bool is_tar(const std::string& bytes) {
   return bytes.size() == kTarPlace + kTar.size() && ends_with(bytes, kTar);
 }
@@ -133,12 +133,12 @@ class TorchSource : public TensorSource {
   struct Piece : TorchPiece {
     const File* file;
     int64_t rank;
-    size_t entry;  // pieces of one tensor in one file have the same
+    size_t entry;  // equal for pieces of one tensor in one file
   };
 
-  // Null for a file of several that is damaged, where that is listed.
+  // Returns null for a damaged file among several, if damage is listed.
   const File* open(const TorchPart& part) {
-    if (what_.damage == Damage::kRefused || what_.parts.size() == 1) {
+    if (what_.damage == OnDamage::kRefuse || what_.parts.size() == 1) {
       return files_.emplace_back(std::make_unique<File>(part.path)).get();
     }
     try {
@@ -169,7 +169,7 @@ class TorchSource : public TensorSource {
     }
   }
 
-  // Files of ranks that meshes have and the folder has not.
+  // Finds files of ranks that are on a mesh but not in the folder.
   void find_missing() {
     if (!what_.rank_file) return;
     std::set<fs::path> there;
@@ -180,17 +180,17 @@ class TorchSource : public TensorSource {
     for (int64_t rank = 0; rank < std::min(ranks_, kMostMissing); ++rank) {
       const fs::path file = what_.rank_file(rank);
       if (there.contains(file)) continue;
-      if (what_.damage == Damage::kRefused) {
+      if (what_.damage == OnDamage::kRefuse) {
         throw Error(
             ErrorKind::kIo,
             cat(file.string(), ": it is not there, and ", ranks_, " ranks have written the folder"),
-            "copy the folder anew, with the files of all ranks");
+            "copy the folder again, with the files of all ranks");
       }
       what_.problems.push_back({file.lexically_relative(what_.path).string(), "it is not there"});
     }
   }
 
-  // Equal parts are read from the first rank's file, and empty parts of a tensor are left out.
+  // Keeps equal parts from the first rank's file only, and drops empty parts of a nonempty tensor.
   void add(const StateKey& key, Piece piece) {
     std::vector<StoredTensor>& list = key.parameter ? tensors_ : optimizer_;
     const formats::Dtype dtype = formats::dtype_of_torch(piece.values.dtype);
@@ -208,7 +208,7 @@ class TorchSource : public TensorSource {
       throw Error(ErrorKind::kFormat,
                   cat(what_.path.string(), ": ", key.name, " has another shape or dtype in ",
                       piece.file->path.filename().string()),
-                  "the files are of several checkpoints; copy the folder anew");
+                  "the files are of several checkpoints; copy the folder again");
     }
     const bool held = std::any_of(pieces.begin(), pieces.end(),
                                   [&](const Piece& other) { return other.box == piece.box; });
@@ -218,8 +218,8 @@ class TorchSource : public TensorSource {
     pieces.push_back(std::move(piece));
   }
 
-  // Files "model_0.pt" and "model_1.pt" without DTensors are copies of ranks, or the epochs of a
-  // training: then the ends of a tensor's values differ.
+  // Files "model_0.pt" and "model_1.pt" without DTensors are copies by ranks, or the epochs of a
+  // training run. In the latter case the ends of a tensor's values differ.
   void require_alike(const std::string& name, const Piece& first, const Piece& piece) const {
     constexpr size_t kEnd = 4096;
     const auto a = first.values.data, b = piece.values.data;
@@ -238,12 +238,12 @@ class TorchSource : public TensorSource {
   void check_covered(const StoredTensor& tensor) {
     const auto problem = why_not_covered(tensor);
     if (!problem) return;
-    // A file that was named by itself: what is missing is in files beside it.
+    // A file opened alone: the missing parts are in files beside it.
     const bool lone = ranks_ > 1 && !fs::is_directory(what_.path);
     const std::string one = cat("one rank's file of ", ranks_);
     const std::string folder =
         cat("open its folder, ", folder_of(what_.path).string(), ", with the files of all ranks");
-    if (what_.damage == Damage::kListed) {
+    if (what_.damage == OnDamage::kReport) {
       if (lone && torn_.empty()) {
         what_.problems.push_back({what_.path.filename().string(), cat(one, "; ", folder)});
       }
@@ -258,20 +258,21 @@ class TorchSource : public TensorSource {
   }
 
   TorchFiles what_;
-  int64_t ranks_ = 1;  // of the largest mesh
+  int64_t ranks_ = 1;  // size of the largest mesh
   size_t entries_ = 0;
-  std::vector<std::unique_ptr<File>> files_;  // pieces view them
+  std::vector<std::unique_ptr<File>> files_;  // viewed by pieces
   std::map<std::string, std::vector<Piece>, std::less<>> places_;
-  std::map<std::string, size_t> numbers_;    // in the lists before they are sorted
-  std::set<std::string, std::less<>> torn_;  // tensors that are not whole
+  std::map<std::string, size_t> numbers_;    // index into the lists before sorting
+  std::set<std::string, std::less<>> torn_;  // tensors that are not covered
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };
 
-// accelerate's, of a model that FSDP shards, gathered; its optimizer's states by parameters' names.
+// accelerate's files of a model sharded by FSDP, gathered; its optimizer's states by parameter
+// name.
 constexpr const char* kGathered = "pytorch_model_fsdp.bin";
 constexpr const char* kGatheredOptimizer = "optimizer.bin";
-// Files that trainers write beside a model's.
+// Files that trainers write beside a model.
 constexpr std::array<std::string_view, 7> kNoModels = {
     "optimizer*",     "scheduler*", "rng_state*", "random_states*",
     "training_args*", "scaler*",    "sampler*"};
@@ -287,7 +288,7 @@ bool is_torch_file(const fs::path& path) {
   return formats::is_zip(begin) || formats::is_legacy_torch(begin) || is_tar(bytes);
 }
 
-// Files of a folder that may be a model's, where none has a name that says so.
+// Returns the files of a folder that may contain a model, if none has a standard name.
 std::vector<fs::path> unnamed_models(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -303,7 +304,7 @@ std::vector<fs::path> unnamed_models(const fs::path& folder) {
   return found;
 }
 
-std::unique_ptr<TensorSource> open_indexed(const fs::path& folder, Damage damage) {
+std::unique_ptr<TensorSource> open_indexed(const fs::path& folder, OnDamage damage) {
   const fs::path path = folder / formats::kPytorchModelIndex;
   const WeightIndex index = read_weight_index(path);
   IndexedFiles files = indexed_files(path, index, damage);
@@ -330,7 +331,7 @@ std::unique_ptr<TensorSource> open_torch_files(TorchFiles files) {
   return std::make_unique<TorchSource>(std::move(files));
 }
 
-std::unique_ptr<TensorSource> open_torch_source(const fs::path& path, Damage damage) {
+std::unique_ptr<TensorSource> open_torch_source(const fs::path& path, OnDamage damage) {
   std::vector<TorchPart> parts = {{path}};
   if (fs::is_directory(path)) {
     if (is_torch_file(path / formats::kPytorchModel)) {

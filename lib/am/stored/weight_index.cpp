@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kMapKey = "weight_map";
 
-// Takes the JSON as it is read: a tree of a hundred thousand names takes longer than all files'
-// headers.
+// Processes the JSON while parsing: building a tree of a hundred thousand names takes longer than
+// reading all files' headers.
 class IndexSax final : public SortedJson::json_sax_t {
  public:
   IndexSax(const std::filesystem::path& path, WeightIndex& index) : path_(path), index_(index) {}
@@ -67,7 +67,7 @@ class IndexSax final : public SortedJson::json_sax_t {
   }
 
  private:
-  // At a value of the map itself.
+  // Returns whether the parser is at a value of the map itself.
   bool in_map() const { return depth_ == 2 && is_map_ && has_map_; }
 
   bool other() const {
@@ -88,8 +88,8 @@ class IndexSax final : public SortedJson::json_sax_t {
   const std::filesystem::path& path_;
   WeightIndex& index_;
   int depth_ = 0;
-  bool is_object_ = false;  // the whole
-  bool is_map_ = false;     // the last key of the whole was the map's
+  bool is_object_ = false;  // the root is an object
+  bool is_map_ = false;     // the root's last key was the map's
   bool has_map_ = false;
   std::string name_;
 };
@@ -114,8 +114,8 @@ std::optional<std::filesystem::path> path_inside(std::string_view text) {
 }
 
 IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex& index,
-                           Damage damage) {
-  std::map<std::string, int64_t> names;  // and how many tensors each has
+                           OnDamage damage) {
+  std::map<std::string, int64_t> names;  // number of tensors by file
   for (const auto& [name, file] : index) ++names[file];
   IndexedFiles files;
   for (const auto& [name, tensors] : names) {
@@ -123,7 +123,7 @@ IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex&
     std::error_code ignored;
     if (std::filesystem::exists(file, ignored)) {
       files.there.push_back(file);
-    } else if (damage == Damage::kRefused) {
+    } else if (damage == OnDamage::kRefuse) {
       throw Error(ErrorKind::kIo, cat(path.string(), ": names ", name, ", which is not there"));
     } else {
       files.problems.push_back(
@@ -137,7 +137,7 @@ IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex&
 
 std::vector<StoredProblem> compare_with_index(
     const std::filesystem::path& path, const WeightIndex& index,
-    const std::set<std::string>& missing, Damage damage,
+    const std::set<std::string>& missing, OnDamage damage,
     const std::function<std::filesystem::path(std::string_view name)>& file_of) {
   std::vector<StoredProblem> problems;
   for (const auto& [name, file] : index) {
@@ -147,7 +147,7 @@ std::vector<StoredProblem> compare_with_index(
     std::string what = cat("says that ", name, " is in ", file,
                            found.empty() ? ", which has no such tensor"
                                          : cat(", but it is in ", found.filename().string()));
-    if (!found.empty() && damage == Damage::kRefused) {
+    if (!found.empty() && damage == OnDamage::kRefuse) {
       throw Error(ErrorKind::kFormat, cat(path.string(), ": ", what),
                   "the index belongs to other files; fetch all of them again");
     }

@@ -1,5 +1,5 @@
 // Indexes of weights in several files (model.safetensors.index.json, pytorch_model.bin.index.json):
-// which file has each tensor.
+// the file of each tensor.
 #pragma once
 
 #include <filesystem>
@@ -18,31 +18,31 @@ namespace am::stored {
 // Name and file, in the order of the index. Files are paths inside the index's folder.
 using WeightIndex = std::vector<std::pair<std::string, std::string>>;
 
-// Throws Error(kIo) when it cannot be read, Error(kFormat) when it is no object whose "weight_map"
-// gives each name a file in the index's folder or below it.
+// Throws Error(kIo) if the file cannot be read, Error(kFormat) if it is not an object whose
+// "weight_map" maps each name to a file in or below the index's folder.
 WeightIndex read_weight_index(const std::filesystem::path& path);
 
-// The file that `text` names in a folder or below it, relative to that folder and normalised;
+// Returns the file that `text` names in or below a folder, relative to that folder and normalised;
 // nothing for the folder itself and for a path that leads out of it.
 std::optional<std::filesystem::path> path_inside(std::string_view text);
 
 struct IndexedFiles {
-  std::vector<std::filesystem::path> there;  // each once
-  std::set<std::string> missing;             // as the index names them
-  std::vector<StoredProblem> problems;       // of the missing ones
+  std::vector<std::filesystem::path> there;  // without duplicates
+  std::set<std::string> missing;             // as named in the index
+  std::vector<StoredProblem> problems;       // one for each missing file
 };
-// The files that an index at `path` names. Throws Error(kIo) for a missing one where damage is
+// Returns the files that an index at `path` names. Throws Error(kIo) for a missing one if damage is
 // refused.
 IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex& index,
-                           Damage damage);
+                           OnDamage damage);
 
-// Compares an index with what its files hold. `file_of`: the file of a tensor, empty where none has
-// it. A tensor in another file than the index says is of another save: Error(kFormat) where damage
-// is refused. A tensor that no file has is a problem only for a model that needs it: it is reported
-// as such. Files in `missing` are left out.
+// Compares an index with the contents of its files. `file_of` returns the file that contains a
+// tensor, empty if there is none. A tensor in a file other than the index says is of another save:
+// Error(kFormat) if damage is refused. A tensor in no file matters only if the model needs it: it
+// is returned as a problem and never throws. Files in `missing` are skipped.
 std::vector<StoredProblem> compare_with_index(
     const std::filesystem::path& path, const WeightIndex& index,
-    const std::set<std::string>& missing, Damage damage,
+    const std::set<std::string>& missing, OnDamage damage,
     const std::function<std::filesystem::path(std::string_view name)>& file_of);
 
 }  // namespace am::stored

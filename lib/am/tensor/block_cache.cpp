@@ -13,30 +13,30 @@ namespace am::tensor {
 namespace {
 
 constexpr size_t kPage = 4096;
-// What waits may exceed the fullest moment by this part of it: exactly at that moment nothing
-// waits, and without it the other sizes of each step would be asked for anew.
+// The budget exceeds the most bytes ever in use by 1/kSpare of it. Without this slack no block
+// could wait at the peak of a step, and blocks of other sizes would be allocated anew in each step.
 constexpr size_t kSpare = 256;
 
-// Whole pages, so that tensors of nearly one size share blocks.
+// Rounds up to whole pages, so that tensors of nearly equal size share blocks.
 size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Null when there is none.
+// Maps memory; returns null if the system has none.
 void* ask_system(size_t bytes) {
   void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return nullptr;
 #if defined(MADV_HUGEPAGE)
-  ::madvise(start, bytes, MADV_HUGEPAGE);  // a wish: fewer, larger pages to clear
+  ::madvise(start, bytes, MADV_HUGEPAGE);  // optional: fewer, larger pages to clear
 #endif
   return start;
 }
 
-// Never destroyed: tensors of static storage are freed after it would be.
+// Never destroyed, because static tensors may be freed later than it would be.
 BlockCache& cache_of_process() {
   static auto* cache = new BlockCache();
   return *cache;
 }
 
-// One deleter for all: oneDNN frees through it without knowing what it frees.
+// Uses one deleter for large and small blocks: oneDNN frees through it by address alone.
 class CachedAllocator final : public c10::Allocator {
  public:
   explicit CachedAllocator(c10::Allocator* small) { small_ = small; }
@@ -98,7 +98,7 @@ void BlockCache::make_room(size_t bytes) {
 void* BlockCache::take(size_t bytes) {
   const size_t size = rounded(bytes);
   const std::lock_guard lock(mutex_);
-  // The one that was freed last is the likeliest to be in the processor's caches.
+  // The block freed last is most likely still in the processor's caches.
   const auto found = std::find_if(waiting_.rbegin(), waiting_.rend(),
                                   [&](const Block& block) { return block.bytes == size; });
   void* start = nullptr;
@@ -145,7 +145,7 @@ BlockCache::Counts BlockCache::counts() const {
 
 void BlockCache::install() {
 #if defined(__GLIBC__)
-  // The same for small tensors and the kernels' own buffers: what malloc has it keeps.
+  // Makes malloc keep memory too, for small tensors and for buffers inside kernels.
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
 #endif

@@ -1,18 +1,19 @@
-// Memory of large host tensors, kept for the next tensor of the same size instead of given back.
+// Cache for the memory of large host tensors: a freed block is kept for the next tensor of the same
+// size.
 //
-// malloc gives large blocks back to the system, so that each tensor of a training step pays for its
-// pages again (the system clears them: a tenth of a step); or it keeps them in its heap, where
-// tensors of many sizes leave holes (a tenth of the memory). A step asks for the same sizes over
-// and over. So a block that is freed waits here for a tensor of its size, under one rule: blocks in
-// use and blocks that wait never take more than blocks in use took at their most, and 1/64 of it.
-// What a process needs at its fullest moment is nearly what it takes; a step after the first asks
-// the system for nothing.
+// malloc either returns large blocks to the system, so that each tensor of a training step needs
+// newly cleared pages (a tenth of a step's time), or keeps them in its heap, where tensors of many
+// sizes fragment it (a tenth of the memory). Every step allocates the same sizes. So a freed block
+// waits here for a tensor of its size, within a budget: blocks in use and waiting blocks together
+// never exceed the most bytes that were ever in use, plus 1/256. A process therefore takes little
+// more memory than its peak needs, and steps after the first allocate nothing from the system.
 //
-//   BlockCache::install();   // a program that trains, before its first tensor; a library never
+//   BlockCache::install();   // in programs that train, before the first tensor; not in libraries
 //
-// Note [The budget]: where a new block would exceed the budget, one that waits is given back: the
-// smallest that makes enough room, of several such the one that waited longest; else the largest,
-// and again. Where the system has none, all that wait are given back first.
+// Note [The budget]: if a new block would exceed the budget, a waiting block is unmapped: the
+// smallest one that makes enough room, and of equal ones the one that has waited longest; if none
+// is large enough, the largest, repeatedly. If the system has no memory, all waiting blocks are
+// unmapped before a second attempt.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -28,7 +29,7 @@ namespace am::tensor {
 // Thread-safe.
 class BlockCache {
  public:
-  // Smaller ones are malloc's.
+  // Smaller blocks are left to malloc.
   static constexpr size_t kSmallest = size_t{1} << 20;
 
   BlockCache() = default;
@@ -36,22 +37,23 @@ class BlockCache {
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // Aligned to pages; contents are whatever was there. Throws std::bad_alloc.
+  // Returns an uninitialised block aligned to pages. Throws std::bad_alloc.
   void* take(size_t bytes);
-  // What take() gave.
+  // Frees a block that take() returned.
   void give(void* block);
-  // Whether `block` is in use and came from here.
+  // Whether take() returned `block` and it is in use.
   bool gave(const void* block) const;
 
   struct Counts {
     size_t in_use = 0;   // bytes
-    size_t most = 0;     // of in_use
+    size_t most = 0;     // maximum of in_use
     size_t waiting = 0;  // bytes
-    int64_t asked = 0;   // blocks that came from the system
+    int64_t asked = 0;   // number of blocks allocated from the system
   };
   Counts counts() const;
 
-  // Makes a cache of the process the source of host tensors' memory, for good; once is enough.
+  // Makes a cache the allocator of host tensors for the rest of the process. Further calls have no
+  // effect.
   static void install();
 
  private:
@@ -64,7 +66,7 @@ class BlockCache {
 
   mutable std::mutex mutex_;
   std::unordered_map<const void*, size_t> sizes_;  // of blocks in use
-  std::list<Block> waiting_;                       // the one that waits longest first
+  std::list<Block> waiting_;                       // the longest waiting block first
   Counts counts_;
 };
 

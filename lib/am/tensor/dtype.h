@@ -1,4 +1,5 @@
-// Dtypes of libtorch: by torch's names, which plans and messages have, and as those of files.
+// Conversion of libtorch's dtypes to and from torch's names, as in plans and messages, and to and
+// from the dtypes of files.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -10,13 +11,12 @@
 
 namespace am::tensor {
 
-// "float32" -> kFloat; legal names were checked when the plan was read. Throws Error(kPlan)
-// otherwise.
+// "float32" -> kFloat. Throws Error(kPlan) for an unknown name, which reading a plan refuses.
 at::ScalarType parse_dtype(std::string_view name);
 // kFloat -> "float32"
 std::string dtype_name(at::ScalarType dtype);
 at::ScalarType scalar_type(formats::Dtype dtype);
-// Throws Error(kFormat) for one that files have no dtype for.
+// Throws Error(kFormat) for a dtype that files cannot store.
 formats::Dtype stored_dtype(at::ScalarType dtype);
 
 }  // namespace am::tensor

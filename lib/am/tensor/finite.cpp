@@ -7,7 +7,7 @@ namespace am::tensor {
 bool all_finite(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.is_meta() || tensor.numel() == 0) return true;
   const at::NoGradGuard no_grad;
-  // Numbers near a dtype's largest have a sum that it cannot hold.
+  // The sum of large finite numbers may overflow, hence the second test.
   return at::isfinite(tensor.sum()).item<bool>() || at::isfinite(tensor).all().item<bool>();
 }
 

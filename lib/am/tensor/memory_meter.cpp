@@ -13,8 +13,8 @@ namespace {
 
 thread_local TensorUse current_use = TensorUse::kActivations;
 
-// The meta device's own allocator gives nothing and says nothing. This one gives nothing, and
-// reports as the host's does.
+// Allocator of the meta device that allocates nothing but reports sizes to the profiler, as the
+// host's does. PyTorch's does not report.
 class MetaAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
@@ -69,7 +69,7 @@ class MemoryMeter::Reports : public c10::MemoryReportingInfoBase {
       return;
     }
     const auto made = uses_.find(block);
-    if (made == uses_.end()) return;  // older than the meter
+    if (made == uses_.end()) return;  // allocated before the meter existed
     add(made->second, bytes);
     uses_.erase(made);
   }

@@ -1,13 +1,12 @@
-// Counts the bytes of tensors that this thread makes: what is alive, the most that ever was, and
-// what it was for.
+// Counts the bytes of the tensors that this thread allocates: live and peak bytes, by use.
 //
 //   MemoryMeter meter;
-//   { MemoryUse use(TensorUse::kUnsharded); full = at::empty(...); }   // counted under that name
+//   { MemoryUse use(TensorUse::kUnsharded); full = at::empty(shape); }   // counted under that name
 //   meter.peak().total();
 //
-// Host tensors and those of the meta device, which have a size and no memory: a step there tells
-// what a step on a device would allocate, short of what its kernels need inside. Storage is
-// counted, so views are free. Only one meter at a time on a thread.
+// Counts host tensors and tensors on the meta device, which have sizes but no memory: a step there
+// shows what a step on a device would allocate, without its kernels' scratch space. Storage is
+// counted, so views are free. At most one meter at a time on a thread.
 #pragma once
 
 #include <array>
@@ -17,21 +16,22 @@
 namespace am::tensor {
 
 enum class TensorUse {
-  kActivations,  // whatever nobody gave another use
+  kActivations,  // all tensors without another use
   kParameters,
   kGradients,
   kOptimizer,
   kLogits,
   kUnsharded,
   kCommunication,
-  kOther,  // tables
-  kHost,   // offloaded: in host memory while a GPU computes; no part of any total
+  kOther,  // tables, staging buffers on the host
+  kHost,   // offloaded: in host memory while a GPU computes; not part of any total
 };
 inline constexpr size_t kTensorUses = 8;  // without kHost
-// "activations", ..., by TensorUse.
+// Names, indexed by TensorUse: "activations", ...
 extern const std::array<const char*, kTensorUses> kTensorUseNames;
 
-// What the tensors that this thread makes inside the scope are for. Costs nothing without a meter.
+// Sets the use of the tensors that this thread allocates inside the scope. Costs nothing without a
+// meter.
 class [[nodiscard]] MemoryUse {
  public:
   explicit MemoryUse(TensorUse use);
@@ -43,7 +43,7 @@ class [[nodiscard]] MemoryUse {
   TensorUse outer_;
 };
 
-// By TensorUse.
+// Bytes by TensorUse.
 struct MemoryBytes {
   std::array<int64_t, kTensorUses + 1> bytes = {};
 
@@ -58,9 +58,9 @@ class MemoryMeter {
   MemoryMeter(const MemoryMeter&) = delete;
   MemoryMeter& operator=(const MemoryMeter&) = delete;
 
-  // Made since the meter began and alive.
+  // Live tensors that were allocated since the meter was created.
   const MemoryBytes& live() const;
-  // The same at the moment of the largest total.
+  // live() at the moment of the largest total.
   const MemoryBytes& peak() const;
 
  private:

@@ -63,10 +63,10 @@ at::Tensor& logical_and_out(const at::Tensor& a, const at::Tensor& b, at::Tensor
   return out;
 }
 
-// What ATen's attention kernel for the host takes while it runs, by its blocks of queries and keys:
-// on each thread scores, in backward also their gradients, in float32 and once more in a dtype that
-// is narrower. What oneDNN takes for products of narrow numbers inside depends on the processor,
-// and is left out.
+// Scratch memory of ATen's attention kernel for the host, by its blocks of queries and keys: per
+// thread the scores, in backward also their gradients, in float32 and, for a narrower dtype, a copy
+// in it. Excludes the scratch memory of oneDNN for products of narrow dtypes, which depends on the
+// processor.
 class AttentionScratch {
  public:
   AttentionScratch(const at::Tensor& q, const at::Tensor& k, bool backward) {
@@ -118,7 +118,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(
   return gradients;
 }
 
-// As autocast does on the host, whose state it is.
+// Casts as autocast on the host does, by the host's autocast state.
 at::Tensor autocast(const at::Tensor& x) {
   if (!at::autocast::is_autocast_enabled(at::kCPU)) return x;
   if (!x.is_floating_point() || x.scalar_type() == at::kDouble) return x;
@@ -131,8 +131,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
   return at::compositeimplicitautograd::linear(autocast(x), autocast(weight), added);
 }
 
-// Where a device takes a fused kernel, ATen would take the plain formula here, which keeps all
-// scores.
+// Without this, ATen would use the plain formula on the meta device, which keeps all scores, where
+// a device uses a fused kernel.
 at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::optional<at::Tensor>& mask, double dropout, bool causal,
                            std::optional<double> scale, bool /*grouped*/) {
@@ -140,7 +140,7 @@ at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       autocast(q), autocast(k), autocast(v), dropout, causal, mask, scale));
 }
 
-// Of AdamW and Adam.
+// For AdamW and Adam.
 void fused_adam(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avg,
                 at::TensorList exp_avg_sq, at::TensorList /*max_exp_avg_sq*/,
                 at::TensorList /*steps*/, double /*lr*/, double /*beta1*/, double /*beta2*/,

@@ -1,9 +1,9 @@
-// ATen's threads for loops of our own.
+// Loops on ATen's threads.
 //
-//   parallel_for(0, rows, 64, [&](int64_t begin, int64_t end) { ... rows [begin, end) ... });
+//   parallel_for(0, rows, 64, [&](int64_t begin, int64_t end) { .. });   // rows [begin, end)
 //
-// at::parallel_for is a template in a header, and runs on one thread wherever it is compiled
-// without OpenMP. This is one place that is compiled with it (CMakeLists.txt).
+// at::parallel_for is a template in a header and runs on one thread if compiled without OpenMP.
+// Only parallel_for.cpp is compiled with OpenMP (CMakeLists.txt).
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,9 @@
 
 namespace am::tensor {
 
-// Calls `step` for parts of [begin, end), at once on as many threads as at::get_num_threads() says,
-// this one among them, but on no more than there are `grain`s; on this one alone inside of another
-// such loop.
-// What one of them throws is thrown here, when all have ended.
+// Calls `step` for parts of [begin, end) concurrently, on at most at::get_num_threads() threads,
+// the calling one included, and at most one per `grain` indices; inside another such loop, on the
+// calling thread only. Rethrows an exception of `step` after all threads have finished.
 void parallel_for(int64_t begin, int64_t end, int64_t grain,
                   const std::function<void(int64_t begin, int64_t end)>& step);
 

@@ -12,7 +12,7 @@
 namespace am::tensor {
 namespace {
 
-// A line such as "VmHWM:     12345 kB".
+// Reads a line such as "VmHWM:     12345 kB"; 0 if there is none.
 int64_t status_bytes(std::string_view field) {
   std::ifstream status("/proc/self/status");
   std::string line;

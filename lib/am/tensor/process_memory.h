@@ -1,4 +1,4 @@
-// What this process takes of the machine's memory, from /proc/self/status, and of a GPU's.
+// Memory use of this process: of the host, from /proc/self/status, and of a GPU.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -7,15 +7,14 @@
 
 namespace am::tensor {
 
-// Bytes resident now (VmRSS) and at most so far (VmHWM); 0 where the kernel does not say.
+// Resident bytes now (VmRSS) and their peak (VmHWM); 0 if the kernel does not report them.
 int64_t resident_bytes();
 int64_t peak_resident_bytes();
 
-// At most so far where tensors live: on a GPU what its allocator has given out, on the host
-// peak_resident_bytes.
+// Peak bytes so far: on a GPU those allocated by its allocator, on the host peak_resident_bytes().
 int64_t peak_memory_bytes(c10::Device device);
-// At most so far that the allocator of a GPU has taken from the driver (torch's
-// max_memory_reserved); 0 on the host.
+// Peak bytes that a GPU's allocator has reserved from the driver (torch's max_memory_reserved); 0
+// on the host.
 int64_t peak_reserved_bytes(c10::Device device);
 
 }  // namespace am::tensor

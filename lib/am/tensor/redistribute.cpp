@@ -8,7 +8,7 @@ namespace am::tensor {
 
 namespace {
 
-// `dim` moved to the front and its length padded with zeros to `length`; contiguous.
+// Returns a contiguous tensor with `dim` moved to the front and padded with zeros to `length`.
 at::Tensor padded_front(const at::Tensor& tensor, int64_t dim, int64_t length) {
   at::Tensor front = tensor.movedim(dim, 0);
   if (front.size(0) == length) return front.contiguous();

@@ -1,6 +1,6 @@
-// Changing how a tensor lies over a group: DTensor's redistributions, without autograd.
+// DTensor's redistributions of a tensor over a group, without autograd.
 //
-// FlatLayout are torch.chunk's (mesh/shard.h): trailing ones may be shorter or empty. Legend: R
+// Pieces are those of torch.chunk (mesh/shard.h): trailing ones may be shorter or empty. Legend: R
 // replicated, S(d) cut on dim d, P partial sums.
 #pragma once
 
@@ -15,13 +15,13 @@ namespace am::tensor {
 // S(dim) -> R. `size` is the global length of `dim`.
 at::Tensor all_gather_dim(const at::Tensor& local, int64_t dim, int64_t size,
                           const runtime::Group& group);
-// P -> S(dim): every rank gets the sum of its own piece.
+// P -> S(dim): every rank gets the sum for its piece.
 at::Tensor reduce_scatter_dim(const at::Tensor& partial, int64_t dim, const runtime::Group& group);
 // R -> S(dim): a view of this rank's piece; no communication.
 at::Tensor local_chunk(const at::Tensor& full, int64_t dim, const runtime::Group& group);
 
-// A view of `tensor` (whose index space starts at `origin`) restricted to `box`, which must lie
-// inside it.
+// Returns a view of `box` in `tensor`, whose first element has the index `origin`. `box` must be
+// inside the tensor.
 at::Tensor view_box(const at::Tensor& tensor, const Shape& origin, const mesh::Box& box);
 
 }  // namespace am::tensor

@@ -13,7 +13,7 @@
 namespace am::term {
 namespace {
 
-// A bar of `fraction` of `length` columns.
+// Draws a bar over `fraction` of `length` columns.
 std::string bar_text(double fraction, int length, bool unicode) {
   if (!(fraction > 0.0)) return {};
   fraction = std::min(fraction, 1.0);

@@ -28,7 +28,7 @@ std::string place(const Span& span) {
   return cat(file, ":", span.line, ":", std::max(1, span.column), ": ");
 }
 
-// The characters [begin, begin + count) of a UTF-8 text.
+// Returns the characters [begin, begin + count) of a UTF-8 text.
 std::string characters(std::string_view text, int begin, int count) {
   std::string out;
   int index = -1;
@@ -39,8 +39,8 @@ std::string characters(std::string_view text, int begin, int count) {
   return out;
 }
 
-// What of a source line is shown, and where the underline begins in it. A line that is wider than
-// the output is cut to the part around the caret.
+// The shown part of a source line, and the underline's position in it. A line wider than the output
+// is cut to the part around the caret.
 struct Excerpt {
   std::string text;
   int column;  // from 0
@@ -75,7 +75,7 @@ std::string source_lines(const Span& span, Severity severity, const Style& style
              style.paint(role_of(severity), repeat("^", shown.length)), "\n");
 }
 
-// "error[rule]: message", further lines of the text indented under it.
+// Formats the message; its further lines are indented under "error[rule]: ".
 std::string indented(const std::string& text) { return echo_lines(text, 6); }
 
 }  // namespace

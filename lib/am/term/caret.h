@@ -1,4 +1,4 @@
-// Diagnostics as a compiler prints them:
+// Formats diagnostics like a compiler:
 //
 //   llama.toml:7:11: error[tp.heads]: 3 does not divide num_key_value_heads = 8
 //       7 | tp_size = 3
@@ -13,16 +13,16 @@
 
 namespace am::term {
 
-// Of more diagnostics than these the rest is only counted: nobody reads twenty thousand.
+// Maximum number of diagnostics that are shown; the others are only counted.
 inline constexpr size_t kMostShown = 100;
 
-// Each ends with a newline. A span without a line prints `FILE: error[RULE]: ...`, one without a
-// file only `error[RULE]: ...`. Control characters of the file are not passed on, and of a very
-// long word or line only both ends are.
+// Each diagnostic ends with a newline. A span without a line prints `FILE: error[RULE]: ...`, one
+// without a file only `error[RULE]: ...`. Control characters from the file are replaced, and very
+// long words and lines are shortened to both ends.
 std::string render(const Diagnostic& diagnostic, const Style& style);
 std::string render(const Diagnostics& diagnostics, const Style& style);
 
-// "2 errors, 1 warning"; notes do not count; "no errors" when there is nothing.
+// "2 errors, 1 warning" or "no errors". Notes are not counted.
 std::string summary(const Diagnostics& diagnostics);
 
 }  // namespace am::term

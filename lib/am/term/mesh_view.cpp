@@ -28,7 +28,8 @@ int widest(const Lines& lines) {
   return width;
 }
 
-// Rows of a box with their titles, all cells of one width; a gap in the middle of a long box.
+// Returns the rows of a box with their titles, in cells of equal width, and with a gap in the
+// middle of a long box.
 Lines box_rows(const GridBox& box, const Style& style, int limit) {
   int title_width = display_width(box.corner), cell_width = 0;
   for (const std::string& title : box.rows)
@@ -49,7 +50,7 @@ Lines box_rows(const GridBox& box, const Style& style, int limit) {
   Lines lines;
   if (!box.columns.empty()) lines.push_back(row_text(box.corner, box.columns, Role::kDim));
   const int count = static_cast<int>(box.cells.size());
-  limit = std::max(3, limit);  // a first row, the gap, the last row
+  limit = std::max(3, limit);  // first row, gap, last row
   const int head = count <= limit ? count : limit - 2;
   for (int i = 0; i < count; ++i) {
     if (i == head && count > limit) {
@@ -63,7 +64,8 @@ Lines box_rows(const GridBox& box, const Style& style, int limit) {
   return lines;
 }
 
-// "shard 0", "shard 1" -> "shard" in the column of the rows' titles, above 0, 1.
+// Moves the common word of the column titles to the column of row titles: "shard 0", "shard 1"
+// become "shard" above 0, 1.
 GridBox with_short_titles(GridBox box) {
   if (box.columns.empty()) return box;
   const std::string& first = box.columns.front();
@@ -75,14 +77,14 @@ GridBox with_short_titles(GridBox box) {
   return box;
 }
 
-// The first `head` cells, a gap, the last.
+// Keeps the first `head` cells, a gap, and the last cell.
 void leave_out_middle(Lines& cells, size_t head) {
   if (cells.size() <= head + 2) return;
   cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(head), cells.end() - 1);
   cells.insert(cells.end() - 1, "..");
 }
 
-// The box's rows, no wider than the style: with short titles of the columns, then with fewer
+// Returns the box's rows within the style's width: first with short column titles, then with fewer
 // columns.
 Lines fitting_rows(const GridBox& box, const Style& style, int row_limit) {
   constexpr int kFrame = 4;

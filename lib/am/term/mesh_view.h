@@ -1,4 +1,4 @@
-// A mesh as a picture: pipeline stages side by side, nodes as boxes, ranks in rows and columns.
+// Draws a mesh: pipeline stages side by side, nodes as boxes, ranks in rows and columns.
 //
 //   pp 0                  pp 1
 //   ┌ node 0 ────────┐    ┌ node 1 ────────┐
@@ -7,7 +7,7 @@
 //   │ dp 1    2    3 │    │ dp 1   10   11 │
 //   └────────────────┘    └────────────────┘
 //
-// The caller says what stands in the cells; this file knows nothing of meshes.
+// The caller supplies the cells' text; this file does not depend on meshes.
 #pragma once
 
 #include <span>
@@ -23,24 +23,24 @@ struct GridBox {
   std::vector<std::string> columns;             // titles; may be empty
   std::vector<std::string> rows;                // titles; may be empty
   std::vector<std::vector<std::string>> cells;  // [row][column]
-  std::string corner = {};                      // above the rows' titles
+  std::string corner = {};                      // above the row titles
 };
 
-// Boxes that stand one under another.
+// Boxes drawn below each other.
 struct GridStack {
   std::string title;
   std::vector<GridBox> boxes;
 };
 
 struct GridLimits {
-  int rows = 16;  // of a box; the middle of a longer one is left out
-  int boxes = 8;  // of a stack
+  int rows = 16;  // per box; the middle of a longer one is omitted
+  int boxes = 8;  // per stack
   int stacks = 16;
 };
 
-// The stacks side by side, as many as fit in the style's width, further ones below. A box that is
-// wider says the common word of its columns' titles once, then shows fewer columns. What was left
-// out below is counted in a line of its own.
+// Draws as many stacks side by side as fit in the style's width, and the others below. A box that
+// is too wide shows the common word of its column titles only once, and if necessary fewer columns.
+// The last line counts what was omitted at the bottom.
 std::string draw_grid(std::span<const GridStack> stacks, const Style& style,
                       const GridLimits& limits = {});
 

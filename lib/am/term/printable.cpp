@@ -12,7 +12,7 @@
 namespace am::term {
 namespace {
 
-// Of a sequence that utf8_length accepts.
+// Decodes a sequence that utf8_length accepts.
 char32_t decode(std::string_view sequence) {
   const auto lead = static_cast<unsigned char>(sequence[0]);
   if (sequence.size() == 1) return lead;
@@ -29,7 +29,7 @@ constexpr std::array<std::pair<char32_t, char32_t>, 6> kControls = {{{0x00, 0x1F
                                                                      {0x202A, 0x202E},
                                                                      {0x2066, 0x2069}}};
 
-// The sequence at the front of `text`, of one byte where that is not UTF-8.
+// Returns the UTF-8 sequence at the start of `text`, or one byte if there is none.
 std::string_view front(std::string_view text) {
   return text.substr(0, std::max<size_t>(1, utf8_length(text)));
 }
@@ -89,7 +89,7 @@ std::string printable_lines(std::string_view text, bool paint) {
 std::string shortened(std::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   const size_t head = most - most / 4;
-  // A byte within a sequence belongs to what is left out.
+  // Cuts only between UTF-8 sequences.
   const auto within = [&](size_t i) {
     return (static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80U;
   };
@@ -113,7 +113,7 @@ std::string printable_json(std::string_view json) {
   std::string out;
   while (!json.empty()) {
     const std::string_view sequence = front(json);
-    // A newline is the indentation's: inside of a string JSON escapes it.
+    // A newline can only be indentation: inside strings JSON escapes it.
     if (sequence == "\n" || !is_unsafe(sequence)) {
       out += sequence;
     } else {

@@ -1,11 +1,11 @@
-// Text that others wrote, for a terminal: nothing in it may move the cursor, change colours or
-// reorder a line.
+// Makes untrusted text safe for a terminal: it cannot move the cursor, change colours or reorder a
+// line.
 //
 //   std::cerr << term::printable(name) << "\n";
 //
 // Control characters are those of ASCII, DEL, C1 (U+0080 to U+009F, among them the one-character
 // form of ESC [), and those that reorder bidirectional text (U+061C, U+200E, U+200F, U+202A to
-// U+202E, U+2066 to U+2069). Bytes that are not UTF-8 count as one each.
+// U+202E, U+2066 to U+2069). A byte that is not UTF-8 counts as one control character.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,27 @@
 
 namespace am::term {
 
-// Whether this one UTF-8 sequence is a control character.
+// Whether this UTF-8 sequence is a control character.
 bool is_control(std::string_view sequence);
 
-// One line: control characters become '?', tabs one space. The number of characters stays, so that
-// a column in the text is a column on the screen.
+// Returns one line: each control character becomes '?', each tab a space. The number of characters
+// is unchanged, so columns of the text match columns of the screen.
 std::string printable(std::string_view text);
 
-// Several lines, in which newlines, tabs and, with `paint`, the sequences of Style::paint() stay.
+// Returns several lines. Keeps newlines, tabs and, if `paint`, the sequences of Style::paint().
 std::string printable_lines(std::string_view text, bool paint = true);
 
-// At most `most` characters of a line: of a longer one both ends, and how many are left out.
+// Returns at most `most` characters of a line; a longer one is shortened to both ends and the
+// number of omitted bytes.
 inline constexpr size_t kLongestEcho = 1000;
 std::string shortened(std::string_view text, size_t most = kLongestEcho);
 
-// What becomes of a message or a name on its way to a terminal: printable(shortened(text)).
+// Returns printable(shortened(text)), for messages and names on a terminal.
 std::string echo(std::string_view text);
-// A message of several lines: each becomes echo(line), and all but the first are indented.
+// Returns a message of several lines: each is echo(line), and all but the first are indented.
 std::string echo_lines(std::string_view text, int indent = 2);
 
-// JSON text in which such characters are written as \uXXXX: the same JSON, safe on a terminal.
+// Returns JSON text with control characters as \u escapes: equal JSON, safe on a terminal.
 std::string printable_json(std::string_view json);
 
 }  // namespace am::term

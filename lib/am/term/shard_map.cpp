@@ -17,7 +17,7 @@ namespace {
 using Range = std::pair<int64_t, int64_t>;  // offset, size
 
 struct Part {
-  std::vector<Range> ranges;  // one a dim
+  std::vector<Range> ranges;  // one per dim
   std::vector<int64_t> ranks;
 
   bool empty() const {
@@ -30,7 +30,7 @@ std::string range_text(const Range& range) {
   return size == 1 ? std::to_string(offset) : cat(offset, "-", offset + size - 1);
 }
 
-// Equal parts joined, by offset; ranks without elements gathered apart.
+// Joins equal parts, ordered by offset. Ranks without elements are returned in `holds_nothing`.
 std::vector<Part> distinct_parts(std::span<const RankBox> shards, size_t dims,
                                  std::vector<int64_t>& holds_nothing) {
   std::map<std::vector<Range>, std::vector<int64_t>> by_ranges;
@@ -52,7 +52,7 @@ std::vector<Part> distinct_parts(std::span<const RankBox> shards, size_t dims,
   return parts;
 }
 
-// Dims in which some part is less than the whole.
+// Returns the dims in which some part is smaller than the whole.
 std::vector<size_t> cut_dims(const std::vector<Part>& parts, std::span<const int64_t> global) {
   std::vector<size_t> cut;
   for (size_t dim = 0; dim < global.size(); ++dim) {
@@ -70,7 +70,7 @@ std::string dim_name(size_t dim, size_t dims) {
   return cat("dim ", dim, ":");
 }
 
-// Rows and columns of a matrix whose parts are the cells of a grid; nothing when they are not.
+// Draws a matrix whose parts are the cells of a grid. Returns an empty string if they are not.
 std::string matrix_box(const std::vector<Part>& parts, const Style& style) {
   std::set<Range> rows, columns;
   for (const Part& part : parts) {

@@ -1,9 +1,9 @@
-// Which ranks hold which part of one parameter.
+// Draws which ranks hold which part of a parameter.
 //
 //   rows 0-511     rank 0, 4
 //   rows 512-1023  rank 1, 5
 //
-// A matrix that is cut in both dims is drawn as a box, its cells the ranks.
+// A matrix that is cut in both dims is drawn as a box whose cells are ranks.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct RankBox {
   Shape shape;
 };
 
-// Ranks that hold the same part share a line; ranks with nothing come last. Offsets and shapes have
-// as many dims as `global` (a bug otherwise: Error(kInternal)).
+// Ranks that hold the same part share a line; ranks that hold nothing are last. Offsets and shapes
+// must have as many dims as `global`, otherwise throws Error(kInternal).
 std::string shard_map(std::span<const int64_t> global, std::span<const RankBox> shards,
                       const Style& style);
 

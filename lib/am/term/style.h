@@ -1,10 +1,10 @@
-// How text looks on this output: colours by role, line drawing by locale, width.
+// Output style: colours by role, line drawing by locale, width.
 //
 //   const term::Style style = term::Style::of(STDERR_FILENO, term::ColorMode::kAuto);
 //   std::cerr << style.paint(term::Role::kError, "error") << ": no such file\n";
 //
-// Everything in this folder takes a Style and returns text; nothing here prints. A plain style puts
-// no control character into what it returns.
+// All functions in this folder take a Style and return text; none prints. With a plain style the
+// result contains no control characters.
 #pragma once
 
 #include <optional>
@@ -22,40 +22,40 @@ enum class Role { kPlain, kError, kWarning, kNote, kHelp, kDim, kBold, kAccent }
 
 struct Style {
   bool color = false;
-  bool unicode = false;  // line drawing and blocks; else ASCII
-  int width = 100;       // columns; pictures keep inside where they can
+  bool unicode = false;  // line-drawing and block characters; else ASCII
+  int width = 100;       // columns; drawings stay within it where possible
 
-  // For a file descriptor, from the option and the environment. auto: colour on a terminal, unless
-  // NO_COLOR is set and not empty or TERM is "dumb".
+  // Style of a file descriptor, from the option and the environment. kAuto: colour on a terminal,
+  // unless NO_COLOR is set and not empty or TERM is "dumb".
   static Style of(int fd, ColorMode mode);
-  // No colour, ASCII: for files and tests.
+  // Style without colour, in ASCII: for files and tests.
   static Style plain() { return {}; }
 
   std::string paint(Role role, std::string_view text) const;
 };
 
-// The decisions behind Style::of; null stands for a variable that is not set.
+// Decisions of Style::of; null means that the variable is not set.
 bool wants_color(ColorMode mode, bool is_terminal, const char* no_color, const char* term);
 bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang);
 
-// Whether a line behind `fd` can be drawn over: it is a terminal, and no dumb one.
+// Whether a line on `fd` can be overwritten: it is a terminal, and not a dumb one.
 bool can_redraw(int fd);
 
-// Terminal columns of text that paint() may have decorated.
+// Terminal columns of a text, without the sequences of paint().
 int visible_width(std::string_view text);
-// Columns of the terminal behind `fd`, as it is now: $COLUMNS where that is set; at least 40.
-// `otherwise`: where there is none.
+// Returns the current number of columns of the terminal on `fd`: $COLUMNS if set; at least 40.
+// `otherwise`: result without a terminal.
 int terminal_width(int fd, int otherwise);
-// Length of the sequence at the front of `text` that paint() writes; 0 where none stands there.
+// Length of the paint() sequence at the start of `text`; 0 if there is none.
 size_t paint_length(std::string_view text);
-// Without what paint() writes around it.
+// Removes the sequences of paint().
 std::string without_colours(std::string_view text);
 
-// Padded with blanks to `width` columns; longer text stays as it is.
+// Pads with blanks to `width` columns. Longer text is returned unchanged.
 std::string pad_right(std::string_view text, int width);
 std::string pad_left(std::string_view text, int width);
 
-// `text` n times.
+// Returns `text` n times.
 std::string repeat(std::string_view text, int times);
 
 }  // namespace am::term

@@ -20,7 +20,7 @@ int longest_word(std::string_view text) {
   return longest;
 }
 
-// Takes from the widest until they are `most` together, and from none more than down to its least.
+// Narrows the widest columns until the sum is at most `most`, none below its minimum.
 void narrow(std::vector<int>& widths, const std::vector<int>& least, int most) {
   int total = std::accumulate(widths.begin(), widths.end(), 0);
   for (; total > most; --total) {
@@ -44,8 +44,8 @@ void Table::add(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-// Where the table is too wide, the widest column that wraps gives way first, down to its longest
-// word; and where that is not enough, in words too.
+// If the table is too wide, narrows the widest wrapping columns, first down to their longest word,
+// then below it.
 std::vector<int> Table::widths(int most) const {
   constexpr int kNarrowest = 10;
   std::vector<int> widths;
@@ -73,7 +73,7 @@ std::vector<int> Table::widths(int most) const {
 std::string Table::line(const std::vector<Cell>& cells, const std::vector<int>& widths,
                         const Style& style) const {
   std::string out;
-  int blanks = 0;  // owed; those at the end are never paid
+  int blanks = 0;  // pending; dropped at the end of the line
   for (size_t i = 0; i < cells.size(); ++i) {
     const Cell& cell = cells[i];
     const int padding = widths[i] - display_width(cell.text);
@@ -89,7 +89,7 @@ std::string Table::line(const std::vector<Cell>& cells, const std::vector<int>& 
   return out;
 }
 
-// A row is as many lines as its longest cell.
+// A row has as many lines as its longest cell.
 std::string Table::lines(const std::vector<Cell>& cells, const std::vector<int>& widths,
                          const std::string& margin, const Style& style) const {
   std::vector<std::vector<std::string>> parts;

@@ -1,4 +1,4 @@
-// One table type for every screen: columns aligned, widths counted in terminal columns.
+// Text table with aligned columns; widths are counted in terminal columns.
 //
 //   Table table({{"parameter"}, {"shape"}, {"bytes", Align::kRight}});
 //   table.add({"model.norm.weight", "[4096]", "16.00 KiB"});
@@ -12,7 +12,7 @@
 
 namespace am::term {
 
-// kWrap: to the left, and broken between words where the table is wider than the style's width.
+// kWrap: left-aligned, and broken between words if the table is wider than the style.
 enum class Align { kLeft, kRight, kWrap };
 
 struct Column {
@@ -20,7 +20,7 @@ struct Column {
   Align align = Align::kLeft;
 };
 
-// Text comes from anywhere: control characters in it are not passed on. Colour is the role's.
+// Control characters in the text are replaced. The role sets the colour.
 struct Cell {
   Cell(std::string cell_text, Role cell_role = Role::kPlain)
       : text(std::move(cell_text)), role(cell_role) {}
@@ -35,14 +35,15 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // Cells that are left out are empty; more cells than columns are a bug (Error(kInternal)).
+  // Missing cells are empty; more cells than columns throw Error(kInternal).
   void add(std::vector<Cell> cells);
-  // A line across, before a total.
+  // Adds a horizontal line, before a total.
   void add_rule() { rows_.emplace_back(); }
   bool empty() const { return rows_.empty(); }
 
-  // Titles, a line, the rows; two blanks between columns, none at a line's end. Without titles (all
-  // empty) only the rows. Every line begins with `indent` blanks and ends with a newline.
+  // Returns titles, a horizontal line, and the rows, with two blanks between columns and none at
+  // line ends. If all titles are empty, returns only the rows. Every line starts with `indent`
+  // blanks and ends with a newline.
   std::string text(const Style& style, int indent = 0) const;
 
  private:
@@ -53,7 +54,7 @@ class Table {
                    const Style& style) const;
 
   std::vector<Column> columns_;
-  std::vector<std::vector<Cell>> rows_;  // an empty row is a rule
+  std::vector<std::vector<Cell>> rows_;  // an empty row is a horizontal line
 };
 
 }  // namespace am::term

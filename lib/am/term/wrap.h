@@ -1,4 +1,4 @@
-// Text in lines that are no wider than asked for, broken between words.
+// Wraps text between words.
 //
 //   fold("a sentence that is too long for the terminal", style);
 #pragma once
@@ -11,15 +11,16 @@
 
 namespace am::term {
 
-// A word that is longer than `width` is a line alone, or where `breaks_words` several, if it can be
-// broken behind a mark ("model.layers.*.", "mlp.up_proj"). Colours do not count.
+// Returns lines of at most `width` columns. A word longer than `width` gets its own line, or is
+// split after a punctuation mark if `breaks_words` ("model.layers.*.", "mlp.up_proj"). Colour
+// sequences do not count.
 std::vector<std::string> wrap(std::string_view text, int width, bool breaks_words = false);
 
-// Each line of `text` that is wider than the style, with `hang` blanks before what follows in lines
-// of its own. Blanks at a line's beginning stay.
+// Wraps each line of `text` that is wider than style.width; continuation lines start with `hang`
+// blanks. Leading blanks are kept.
 std::string fold(std::string_view text, const Style& style, int hang = 2);
 
-// `text` beside `left`, broken in a column of its own.
+// Returns `left`, and `text` wrapped in a column to the right of it.
 std::string beside(std::string_view left, std::string_view text, const Style& style,
                    Role role = Role::kPlain);
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "am/base/fault.h"
-#include "am/nn/token_check.h"
+#include "am/tensor/token_check.h"
 #include "am/train/setup.h"
 
 namespace am::train {
@@ -51,7 +51,7 @@ at::Tensor DataBatches::ids_on_device(const std::vector<int64_t>& values, const 
                                       const char* what) const {
   const at::Tensor tensor = on_host(values, batch);
   if (device_.is_cpu()) return tensor;
-  nn::check_tokens(tensor, what, vocabulary_);
+  tensor::check_tokens(tensor, what, vocabulary_);
   return tensor.to(device_, /*non_blocking=*/true);
 }
 
@@ -66,7 +66,7 @@ MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
   }
   tensors.labels_BT = ids_on_device(batch.labels, batch, "label");
   if (plan_.data.reset_position_ids) {
-    // A GPU's decoder asks where documents begin on the host.
+    // For GPUs the decoder needs positions on the host, to find where documents begin.
     const at::Tensor positions =
         on_host(data::document_positions(batch, *plan_.data.eod_token), batch);
     tensors.positions_BT = device_.is_cuda() ? positions : positions.to(device_);

@@ -1,4 +1,4 @@
-// The micro-batches that a plan's data gives to one rank.
+// Micro-batches of the plan's data for one rank.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ namespace am::train {
 
 class DataBatches : public BatchSource {
  public:
-  // `plan` with its batch filled in; it must outlive this. `first_step` begins with the sample
-  // `first_sample` of the reader's order. Ids are below `vocabulary`.
+  // `plan.train.global_batch_size` must be set (with_batch in resume.h), and `plan` must outlive
+  // this object. `first_step` begins with sample `first_sample` of the reader's order. Ids must be
+  // below `vocabulary`.
   DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchReader> reader,
               const runtime::DeviceMesh& mesh, int64_t first_step, int64_t first_sample,
               int64_t vocabulary);
 
-  // For a GPU the batch is checked on the host, goes there from pinned memory behind the host's
-  // back, and the one after it is being read meanwhile. Throws Error(kUsage) for an id outside the
-  // vocabulary.
+  // For a GPU, checks the batch on the host, copies it asynchronously from pinned memory, and reads
+  // the next one in the background. Throws Error(kUsage) for an id outside the vocabulary.
   MicroBatch read(int64_t step, int64_t micro_batch) override;
 
-  // How many sequences come before those of `step`.
+  // Index of the first sequence of `step` in the reader's order.
   int64_t samples_before(int64_t step) const;
 
  private:
@@ -38,7 +38,8 @@ class DataBatches : public BatchSource {
   };
 
   data::Batch read_host(Place place) const;
-  // The batch that was read ahead where it is this place's; begins to read the next one.
+  // Returns the batch that was read ahead if it is for `place`, otherwise reads it; starts to read
+  // the next one.
   data::Batch read_and_go_ahead(Place place);
   at::Tensor on_host(const std::vector<int64_t>& values, const data::Batch& batch) const;
   at::Tensor ids_on_device(const std::vector<int64_t>& values, const data::Batch& batch,
@@ -51,7 +52,7 @@ class DataBatches : public BatchSource {
   int64_t first_step_;
   int64_t first_sample_;
   int64_t vocabulary_;
-  int64_t micro_batches_;  // of a step
+  int64_t micro_batches_;  // per step
   std::optional<Place> ahead_of_;
   std::future<data::Batch> ahead_;
 };

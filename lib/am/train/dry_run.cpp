@@ -33,7 +33,7 @@ void count(std::vector<CollectiveCount>& counts, const runtime::Collective& coll
   ++found->count;
 }
 
-// Batches of the plan's sizes without contents.
+// Batches of the plan's sizes on the meta device.
 class MetaBatches : public BatchSource {
  public:
   explicit MetaBatches(const config::Plan& plan) : plan_(plan) {}
@@ -50,7 +50,7 @@ class MetaBatches : public BatchSource {
   const config::Plan& plan_;
 };
 
-// What is alive when a phase is over.
+// Records the bytes that are alive at the end of each phase.
 class PhaseMemories : public StepObserver {
  public:
   PhaseMemories(const tensor::MemoryMeter& meter, std::vector<PhaseMemory>& phases)
@@ -63,7 +63,7 @@ class PhaseMemories : public StepObserver {
   std::vector<PhaseMemory>& phases_;
 };
 
-// The plan with a step of fewer rounds.
+// Returns the plan with `rounds` rounds per step.
 config::Plan with_rounds(const config::Plan& plan, const config::BatchShape& batch,
                          int64_t rounds) {
   config::Plan shorter = plan;
@@ -71,7 +71,7 @@ config::Plan with_rounds(const config::Plan& plan, const config::BatchShape& bat
   return shorter;
 }
 
-// `value + times * (value - before)`, at most what an integer holds.
+// Returns value + times * (value - before), saturated at the largest int64.
 int64_t continued(int64_t value, int64_t before, int64_t times) {
   int64_t more = 0;
   int64_t sum = 0;
@@ -80,8 +80,8 @@ int64_t continued(int64_t value, int64_t before, int64_t times) {
   return fits ? sum : std::numeric_limits<int64_t>::max();
 }
 
-// What `times` more rounds send: each as much as `all` has more than `fewer`, which has one round
-// less.
+// Adds the messages of `times` more rounds, each the difference between `all` and `fewer`, which
+// has one round less.
 void continue_rounds(std::vector<CollectiveCount>& all, const std::vector<CollectiveCount>& fewer,
                      int64_t times) {
   for (CollectiveCount& each : all) {
@@ -96,13 +96,13 @@ void continue_rounds(std::vector<CollectiveCount>& all, const std::vector<Collec
 
 }  // namespace
 
-DryRun dry_run(const planner::Job& job, int64_t rank, int64_t walked) {
+DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked) {
   const config::Plan& plan = job.plan;
   const auto start = std::chrono::steady_clock::now();
   tensor::register_meta_operators();
   DryRun report;
   report.rank = rank;
-  const auto world = runtime::World::pretended(rank, job.layout.mesh.world_size());
+  const auto world = runtime::World::fake(rank, job.layout.mesh.world_size());
   world.context()->on_collective = [&](const runtime::Collective& collective, int64_t bytes) {
     count(report.collectives, collective, bytes);
   };
@@ -129,7 +129,7 @@ DryRun dry_run(const planner::Job& job, int64_t rank, int64_t walked) {
   const config::BatchShape batch = config::batch_shape(plan, job.layout.mesh.sizes().dp());
   const int64_t rounds = std::max<int64_t>(1, batch.micro_batches / batch.in_round);
   const int64_t taken = std::min(rounds, std::max(walked, kWalkedRounds));
-  // Gradients stay from step to step, so the second one is full from its start.
+  // Gradients are kept between steps, so a step after the first holds all of them from its start.
   take_step(with_rounds(plan, batch, taken), 0);
   std::vector<CollectiveCount> fewer;
   if (taken < rounds) {

@@ -1,5 +1,5 @@
-// One rank's part of a step without the job: its real model and strategy on the meta device, in a
-// pretended world. Nothing is computed or sent; every tensor has its size, and is counted.
+// Runs one rank's part of a step without the job: its real model and strategy on the meta device,
+// in a fake world. Nothing is computed or sent; tensors have sizes only, which are counted.
 //
 //   const DryRun run = dry_run(job, /*rank=*/0);
 //   run.peak.total();              // bytes
@@ -10,20 +10,20 @@
 #include <string>
 #include <vector>
 
-#include "am/planner/job.h"
+#include "am/job/job.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::train {
 
-// All messages of one kind in one group.
+// All messages of one collective in one group.
 struct CollectiveCount {
   std::string op;
   std::string group;
-  int64_t bytes = 0;  // of all of them, counted whole: see GroupContext::on_collective
+  int64_t bytes = 0;  // of all messages, in whole tensors: see GroupContext::on_collective
   int64_t count = 0;
 };
 
-// What is alive when a part of the step is over: "forward" and "backward" of the last micro-batch,
+// Bytes alive at the end of a phase of the step: "forward" and "backward" of the last micro-batch,
 // "optimizer".
 struct PhaseMemory {
   std::string phase;
@@ -32,22 +32,21 @@ struct PhaseMemory {
 
 struct DryRun {
   int64_t rank = 0;
-  // What tensors took at the fullest moment. Kernels' own scratch space is not among it, nor what
-  // an allocator reserves beyond it.
+  // Bytes of tensors at the moment of the largest total. Excludes the scratch space of kernels and
+  // what an allocator reserves in addition.
   tensor::MemoryBytes peak;
   std::vector<PhaseMemory> phases;
-  std::vector<CollectiveCount> collectives;  // by first use
-  double seconds = 0.0;                      // that this took
+  std::vector<CollectiveCount> collectives;  // in the order of first use
+  double seconds = 0.0;                      // duration of the dry run
 };
 
-// The first round of a step begins its gradients, the last one reduces them, and each round between
-// them sends and holds what the others there do.
+// Default number of rounds to run: the first round of a step starts the gradients, the last one
+// reduces them, and all rounds between are alike in messages and memory.
 inline constexpr int64_t kWalkedRounds = 3;
 
-// A step as Trainer::train_step makes it, not the first, in which there are no gradients yet. A
-// round is a micro-batch, or those of one run of the pipeline's schedule. At most `walked` rounds,
-// at least 3, are gone through, and the messages of further ones are multiplied. The job was
-// checked.
-DryRun dry_run(const planner::Job& job, int64_t rank, int64_t walked = kWalkedRounds);
+// Runs a step as Trainer::train_step does. It is not the first step, which has no gradients yet. A
+// round is a micro-batch, or the micro-batches of one run of the pipeline's schedule. Runs at most
+// max(walked, 3) rounds and extrapolates the messages of further ones. Requires a checked job.
+DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked = kWalkedRounds);
 
 }  // namespace am::train

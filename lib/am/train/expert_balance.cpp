@@ -11,7 +11,8 @@ namespace am::train {
 
 namespace {
 
-// Each correction bias, with the number of its layer among those that have experts.
+// Returns the names of the correction biases, with the index of their layer among the layers with
+// experts.
 std::map<std::string, int64_t, std::less<>> correction_biases(const model::Inventory& inventory) {
   std::map<int, int64_t> number_of_layer;
   std::map<std::string, int64_t, std::less<>> biases;
@@ -31,7 +32,7 @@ void move_correction_biases(parallel::ParallelModel& model, std::span<const doub
   const at::NoGradGuard no_grad;
   const auto biases = correction_biases(model.layout().inventory);
   const int64_t experts = model.config().moe->experts;
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
     const auto found = biases.find(owned.name);
     if (found == biases.end() || owned.value.numel() == 0) return;
     const auto first = static_cast<size_t>(found->second * experts);

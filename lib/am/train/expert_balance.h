@@ -1,5 +1,5 @@
-// Keeps experts evenly taken without a loss (DeepSeek-V3, 2024): a bias on the choice of each
-// expert that more tokens took than the mean falls, and the others' rise.
+// Balances expert load without an auxiliary loss (DeepSeek-V3, 2024): each expert's bias on routing
+// decreases if more tokens than the mean were routed to it, and increases otherwise.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace am::train {
 
-// b_i += rate * sign(mean - c_i) of each layer's correction bias; this rank's part of them.
-// `counts`: how many tokens of the global batch took each expert, layer after layer of those with
-// experts. A layer that no token passed stays as it is.
+// Updates this rank's part of each layer's correction bias: b_i += rate * sign(mean - c_i).
+// `counts`: number of tokens of the global batch routed to each expert, one layer with experts
+// after another. A layer without routed tokens is unchanged.
 void move_correction_biases(parallel::ParallelModel& model, std::span<const double> counts,
                             double rate);
 

@@ -16,7 +16,7 @@ namespace {
 
 struct Place {
   int64_t micro_batch = 0;
-  int64_t unit = 0;  // in the order of forward
+  int64_t unit = 0;  // index in the order of forward
   int64_t stage = 0;
   std::string name;
 

@@ -1,4 +1,4 @@
-// Where a step's numbers stopped being finite.
+// Finds the first output of a step that is not finite.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace am::train {
 
-// Runs the forward of the step's micro-batches once more, without a graph and without adapters'
-// dropout: "the output of model.layers.3 in micro-batch 2 on rank 5 (stage 1)", the first one in
-// the order of micro-batches and of the model that is not finite. Empty: all are, so that it was
-// backward's. Collective over all ranks, and the same on all.
+// Repeats the forward of the step's micro-batches, without a graph and without adapters' dropout,
+// and returns the first output that is not finite, in the order of micro-batches and then of units:
+// "the output of model.layers.3 in micro-batch 2 on rank 5 (stage 1)". Returns an empty string if
+// all are finite, so that backward produced the value. Collective over all ranks; the same on all.
 std::string first_nonfinite_output(parallel::ParallelModel& model, BatchSource& batches,
                                    int64_t step, int64_t micro_batches);
 

@@ -1,4 +1,4 @@
-// Which job the ranks belong to, agreed by all of them before the first step.
+// Identity of the job, on which all ranks agree before the first step.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace am::train {
 
-// Collective. `own`: what this rank's launcher drew; empty: it has none of ours.
+// Collective. `own`: the id that this rank's launcher generated; empty if the rank was not started
+// by am-run.
 run_folder::JobIdentity agree_on_job(const runtime::World& world, const std::string& own);
 
 }  // namespace am::train

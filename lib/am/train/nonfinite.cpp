@@ -10,8 +10,8 @@
 #include "am/base/error.h"
 #include "am/base/ranks.h"
 #include "am/base/text.h"
+#include "am/layout/precision.h"
 #include "am/optim/from_plan.h"
-#include "am/planner/precision.h"
 #include "am/tensor/finite.h"
 
 namespace am::train {
@@ -21,7 +21,7 @@ namespace {
 using parallel::ParallelModel;
 
 std::optional<optim::GradScaler> make_scaler(const config::Plan& plan) {
-  if (!planner::scales_loss(plan)) return std::nullopt;
+  if (!layout::scales_loss(plan)) return std::nullopt;
   optim::GradScalerOptions options;
   if (plan.train.loss_scale > 0.0) {
     options.init_scale = plan.train.loss_scale;
@@ -30,8 +30,8 @@ std::optional<optim::GradScaler> make_scaler(const config::Plan& plan) {
   return optim::GradScaler(options);
 }
 
-// The first of this rank's parameters with a value that is not finite in the tensor that `of_group`
-// gives for a group, laid out as it; empty where there is none.
+// Returns this rank's first parameter with a non-finite value in of_group(g), a tensor laid out
+// like group g's parameters; empty if all values are finite.
 template <typename OfGroup>
 std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup& of_group) {
   const auto& groups = model.groups();
@@ -47,7 +47,7 @@ std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup
   return {};
 }
 
-// The first with such a value in its optimizer state.
+// Returns this rank's first parameter with non-finite optimizer state.
 std::string first_broken_state(const ParallelModel& model, const optim::Optimizer& optimizer) {
   const auto& groups = model.groups();
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -60,7 +60,8 @@ std::string first_broken_state(const ParallelModel& model, const optim::Optimize
   return {};
 }
 
-// Of every rank's parameter (or none) the one that comes first in the model, and who has any.
+// The first parameter, in the model's order, that any rank reports, and all ranks that report a
+// parameter.
 struct Broken {
   std::string first;
   std::vector<int64_t> ranks;
@@ -101,7 +102,7 @@ StepGuard::StepGuard(const config::Plan& plan, ParallelModel& model,
 
 optim::GradScaler::Verdict StepGuard::judge(const observe::StepMetrics& metrics) {
   const bool finite_norm = std::isfinite(metrics.grad_norm);
-  if (!std::isfinite(metrics.loss)) return Verdict::kExhausted;  // whatever the scale is
+  if (!std::isfinite(metrics.loss)) return Verdict::kExhausted;  // at any loss scale
   if (scaler_) return scaler_->update(!finite_norm);
   return finite_norm ? Verdict::kStep : Verdict::kExhausted;
 }
@@ -128,7 +129,7 @@ bool StepGuard::allows_update(const at::Tensor& own_loss, observe::StepMetrics& 
   return update;
 }
 
-// Steps with such parameters would be skipped for ever.
+// Throws if the stored state is not finite: all further steps would be skipped.
 void StepGuard::refuse_broken_state(const observe::StepMetrics& metrics) {
   const std::string broken = broken_state();
   if (broken.empty()) return;

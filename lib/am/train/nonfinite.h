@@ -1,11 +1,10 @@
-// What becomes of a step whose loss or gradients are not finite, and of a model that is not.
+// Handles steps whose loss or gradients are not finite, and models whose state is not.
 //
-// Loss and norm are the same numbers on every rank, so all decide alike and nobody is asked. Only
-// where a job ends do ranks look which of them, and which parameter, has the bad values.
+// Loss and norm are the same numbers on every rank, so all ranks decide alike without a message.
+// Only when a job ends do the ranks exchange which of them, and which parameter, has such values.
 //
-// Under float16 an overflow is what the loss scale answers first (optim/grad_scaler.h).
-// train.on_nonfinite decides what is left: a loss that is not finite itself, and gradients that
-// overflow at a scale of 1.
+// Under float16 the loss scale handles overflows first (optim/grad_scaler.h). train.on_nonfinite
+// decides the other cases: a loss that is not finite, and gradients that overflow at a scale of 1.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,23 +25,25 @@ namespace am::train {
 
 class StepGuard {
  public:
-  // `model` and `optimizer` must outlive it. `log`: a line for people, on every rank.
+  // `model` and `optimizer` must outlive this object. `log`: called with lines of text, on every
+  // rank.
   StepGuard(const config::Plan& plan, parallel::ParallelModel& model,
             const optim::Optimizer& optimizer, std::function<void(const std::string& line)> log);
 
-  // What the loss is multiplied with before backward; the gradients hold it until the update.
+  // Factor of the loss before backward. The gradients contain it until the update.
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1.0; }
-  // Whether the step's update is made. Takes the step's loss and norm from `metrics`, and writes
-  // its scale and what was skipped so far there; `own_loss` is this
-  // rank's, one value. Collective where it throws Error(kNumeric), which names the step, the first
-  // output (`first_output` finds it: first_nonfinite.h), the ranks and the first parameter.
+  // Whether to make the step's update. Reads the step's loss and norm from `metrics`, and writes
+  // the loss scale and the number of skipped steps there. `own_loss`: this rank's loss, one value.
+  // Throws Error(kNumeric) if the job must end; it names the step, the first output that is not
+  // finite (found by `first_output`: first_nonfinite.h), the ranks and the first parameter.
+  // Collective if the loss or the norm is not finite.
   bool allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics,
                      const std::function<std::string()>& first_output = {});
   // Whether the parameters and the optimizer's state are finite, so that `what` may be written. If
-  // not: throws Error(kNumeric), or says so under on_nonfinite = "continue". Collective.
+  // not, throws Error(kNumeric), or logs it under on_nonfinite = "continue". Collective.
   bool allows_writing(const std::string& what);
 
-  // The steps without an update, of resumed runs too, and the loss scale.
+  // Save and restore the number of steps without an update, and the loss scale.
   void write_to(run_folder::CheckpointInfo& info) const;
   void resume_from(const run_folder::CheckpointInfo& info);
 
@@ -54,7 +55,8 @@ class StepGuard {
   void skip(const observe::StepMetrics& metrics, const std::string& why);
   std::string describe(const at::Tensor& own_loss, const observe::StepMetrics& metrics,
                        const std::function<std::string()>& first_output);
-  // "model.norm.weight on rank 1" of what is stored; empty where all is finite. Collective.
+  // Names the first parameter or optimizer state that is not finite: "model.norm.weight on rank 1";
+  // empty if all are finite. Collective.
   std::string broken_state();
 
   std::string on_nonfinite_;

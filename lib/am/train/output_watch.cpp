@@ -31,7 +31,7 @@ void OutputWatch::before_unit(size_t use, std::span<at::Tensor> inputs) {
 }
 
 void OutputWatch::after_unit(size_t use, std::span<at::Tensor> outputs) {
-  const planner::StageRange& range = stage_.range();
+  const layout::StageRange& range = stage_.range();
   const bool is_head = range.head && use + 1 == calls_.size();
   const int64_t first = range.embedding ? 0 : range.first + 1;
   visit_({.use = use,

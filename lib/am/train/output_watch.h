@@ -1,4 +1,4 @@
-// Looks at what a stage's units give, on their way from one to the next.
+// Observes the outputs of a stage's units in forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,27 +14,28 @@
 
 namespace am::train {
 
-// Of one use of a unit (nn::Decoder::unit_uses) in a stage.
+// Output of one use of a unit (nn::Decoder::unit_uses) in a stage.
 struct UnitOutput {
   size_t use = 0;
-  int64_t call = 0;   // how many times it was used before since begin(): the micro-batch
-  int64_t place = 0;  // in the order of the whole model's forward
-  std::string name;   // of the unit; a tied head, the embedding's unit once more, is "... (head)"
+  int64_t call = 0;   // number of earlier calls since begin(): the micro-batch
+  int64_t place = 0;  // index in the whole model's forward
+  std::string name;   // of the unit; "... (head)" for a tied head, which uses the embedding's unit
   at::Tensor output;  // this rank's part of it
 };
 
-// While it lives. What stands behind the hooks of strategies is called as before.
+// Calls `visit` for each unit's output while the object exists. The hooks that were set before, a
+// strategy's, are still called.
 class OutputWatch : public nn::UnitHooks {
  public:
   using Visit = std::function<void(const UnitOutput&)>;
 
-  // `stage` must outlive it.
+  // `stage` must outlive this object.
   OutputWatch(parallel::StageModel& stage, Visit visit);
   ~OutputWatch() override;
   OutputWatch(const OutputWatch&) = delete;
   OutputWatch& operator=(const OutputWatch&) = delete;
 
-  // Calls are counted from 0 again.
+  // Resets UnitOutput::call to 0.
   void begin();
   void before_unit(size_t use, std::span<at::Tensor> inputs) override;
   void after_unit(size_t use, std::span<at::Tensor> outputs) override;

@@ -8,6 +8,8 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/checkpoint/collective_step.h"
+#include "am/config/batch.h"
+#include "am/run_folder/data_files.h"
 #include "am/run_folder/step_folders.h"
 #include "am/train/run_facts.h"
 
@@ -23,7 +25,7 @@ fs::path newest_whole(const fs::path& checkpoints, std::vector<std::string>& not
     throw Error(
         ErrorKind::kFormat,
         cat(checkpoints.string(), ": no checkpoint is whole:\n  ", join(newest.skipped, "\n  ")),
-        "--resume none starts anew and sets them aside");
+        "--resume none starts a new run and sets them aside");
   }
   for (const std::string& each : newest.skipped) notes.push_back(cat("skipped: ", each));
   return newest.found ? newest.found->path : fs::path();
@@ -47,12 +49,13 @@ Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
     if (const auto refusal = run_folder::why_no_checkpoint(choice.folder)) {
       throw Error(ErrorKind::kPlan, refusal->message, refusal->help);
     }
+    run_folder::require_complete(choice.folder, run_folder::read_checkpoint_info(choice.folder));
   }
   if (!choice.folder.empty()) choice.info = read_file(choice.folder / run_folder::kInfoFile);
   return choice;
 }
 
-// Paths are bytes, which need not be UTF-8 as JSON's texts are.
+// CBOR instead of JSON text: paths need not be valid UTF-8.
 std::string to_bytes(const Choice& choice) {
   const auto bytes = Json::to_cbor(
       {{"folder", choice.folder.string()}, {"info", choice.info}, {"notes", choice.notes}});
@@ -65,7 +68,8 @@ Choice choice_from(const std::string& bytes) {
           json["notes"].get<std::vector<std::string>>()};
 }
 
-// Empty: this rank sees what rank 0 has read.
+// Returns the reason why this rank does not see the checkpoint that rank 0 has read; empty if it
+// does.
 std::string why_not_seen(const Choice& choice) {
   const fs::path file = choice.folder / run_folder::kInfoFile;
   std::string reason;
@@ -83,7 +87,7 @@ std::string why_not_seen(const Choice& choice) {
   return reason;
 }
 
-// The same error on every rank, where one has something to say.
+// Throws for the first rank whose verdict is not empty. All ranks pass equal verdicts.
 void throw_first(const std::vector<std::string>& verdicts, const std::string& what,
                  const std::string& help) {
   for (size_t rank = 0; rank < verdicts.size(); ++rank) {
@@ -92,19 +96,19 @@ void throw_first(const std::vector<std::string>& verdicts, const std::string& wh
   }
 }
 
-int64_t stored_number(const Beginning& begin, const char* key, int64_t otherwise) {
+int64_t stored_number(const ResumePoint& begin, const char* key, int64_t otherwise) {
   if (!begin.info.facts.is_object()) return otherwise;
   const auto found = begin.info.facts.find(key);
   if (found == begin.info.facts.end() || !found->is_number_integer()) return otherwise;
   const auto value = found->get<int64_t>();
-  constexpr int64_t kMost = 1 << 30;  // as the plan's own
+  constexpr int64_t kMost = 1 << 30;  // the plan's own limit
   return value > 0 && value <= kMost ? value : otherwise;
 }
 
 }  // namespace
 
-Beginning choose_beginning(const config::Plan& plan, const fs::path& checkpoints,
-                           const runtime::World& world) {
+ResumePoint choose_resume_point(const config::Plan& plan, const fs::path& checkpoints,
+                                const runtime::World& world) {
   Choice choice;
   checkpoint::collective_step(
       world.group(), [] {},
@@ -112,7 +116,7 @@ Beginning choose_beginning(const config::Plan& plan, const fs::path& checkpoints
         if (world.rank() == 0) choice = choose(plan, checkpoints);
       });
   choice = choice_from(world.group().broadcast_text(to_bytes(choice)));
-  Beginning begin;
+  ResumePoint begin;
   begin.notes = choice.notes;
   begin.insisted = plan.checkpoint.resume != "auto";
   if (choice.folder.empty()) return begin;
@@ -126,17 +130,22 @@ Beginning choose_beginning(const config::Plan& plan, const fs::path& checkpoints
   return begin;
 }
 
-config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const Beginning& begin) {
+config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const ResumePoint& begin) {
   int64_t& batch = plan.train.global_batch_size;
   if (batch > 0) return plan;
-  const int64_t per_round = plan.train.micro_batch_size * sizes.dp();
-  batch = stored_number(begin, "train.global_batch_size", per_round);
-  if (batch % per_round == 0) return plan;
+  batch = stored_number(begin, "train.global_batch_size",
+                        config::batch_shape(plan, sizes.dp()).sequences);
+  const config::BatchShape shape = config::batch_shape(plan, sizes.dp());
+  if (shape.divides_over_ranks() && shape.divides_into_rounds()) return plan;
+  const std::string rounds =
+      shape.in_round == 1 ? "" : cat(", ", shape.in_round, " in each round of the pipeline");
   throw Error(
       ErrorKind::kPlan,
-      cat(begin.folder.string(), ": trained with ", batch, " sequences a step, which ", sizes.dp(),
-          " data-parallel ranks cannot share in micro-batches of ", plan.train.micro_batch_size),
-      cat("choose ranks and train.micro_batch_size whose product divides ", batch,
+      cat(begin.folder.string(), ": trained with ", batch, " sequences per step, which ",
+          sizes.dp(), " data-parallel ranks cannot share in micro-batches of ",
+          plan.train.micro_batch_size, rounds),
+      cat("choose ranks and train.micro_batch_size whose product",
+          shape.in_round == 1 ? "" : cat(", times ", shape.in_round, ","), " divides ", batch,
           "; or set train.global_batch_size, and go on with another batch by --resume ",
           begin.folder.string()));
 }
@@ -153,7 +162,7 @@ void agree_on_facts(const Json& facts, const runtime::World& world) {
               "give all machines the same data and the same model");
 }
 
-void check_same_run(Beginning& begin, const Json& facts) {
+void check_same_run(ResumePoint& begin, const Json& facts) {
   if (!begin.resumes()) return;
   if (begin.info.facts.is_null()) {
     begin.notes.push_back(cat(begin.folder.filename().string(),
@@ -174,20 +183,20 @@ void check_same_run(Beginning& begin, const Json& facts) {
       ErrorKind::kPlan,
       cat(begin.folder.string(), ": the checkpoint is of another run:\n  ", join(breaks, "\n  ")),
       cat("--run-dir gives this run a folder of its own; --resume ", begin.folder.string(),
-          " goes on from there all the same; --resume none starts anew"));
+          " resumes from it nevertheless; --resume none starts a new run"));
 }
 
-int64_t first_sample(const Beginning& begin, const config::Plan& plan) {
+int64_t first_sample(const ResumePoint& begin, const config::Plan& plan) {
   const auto& train = plan.train;
   const int64_t samples = begin.info.samples.value_or(begin.info.step * train.global_batch_size);
   const int64_t length = stored_number(begin, "train.seq_len", train.seq_len);
   if (length == train.seq_len) return samples;
-  // Of another length: the first that begins behind all tokens that were read.
+  // With another sequence length: the first sequence that begins after all tokens read so far.
   return samples / train.seq_len * length +
          ceil_div(samples % train.seq_len * length, train.seq_len);
 }
 
-std::vector<run_folder::JobStep> lineage_of(const Beginning& begin, const std::string& job) {
+std::vector<run_folder::JobStep> lineage_of(const ResumePoint& begin, const std::string& job) {
   std::vector<run_folder::JobStep> lineage = begin.info.lineage;
   if (lineage.empty() || lineage.back().job != job) lineage.push_back({job, begin.info.step});
   return lineage;

@@ -1,7 +1,7 @@
-// Where training begins: which checkpoint is trusted, what of it must be the same, and where the
-// data stands. See lib/docs/resuming.md.
+// Start of training: choice of the checkpoint, comparison with the run that wrote it, and position
+// in the data. See lib/docs/resuming.md.
 //
-//   Beginning begin = choose_beginning(plan, checkpoints, world);       // the same on every rank
+//   ResumePoint begin = choose_resume_point(plan, checkpoints, world);  // the same on every rank
 //   plan = with_batch(plan, mesh, begin);
 //   const Json facts = run_facts(plan, config, source);
 //   agree_on_facts(facts, world);
@@ -21,39 +21,40 @@
 
 namespace am::train {
 
-struct Beginning {
+struct ResumePoint {
   std::filesystem::path folder;     // the checkpoint; empty: none
-  run_folder::CheckpointInfo info;  // what it says of itself; step 0 without one
-  bool insisted = false;            // the user has named it
+  run_folder::CheckpointInfo info;  // its checkpoint.json; step 0 without a checkpoint
+  bool insisted = false;            // named by the user
   std::vector<std::string> notes;   // for the log
 
   bool resumes() const { return !folder.empty(); }
 };
 
-// Collective: rank 0 chooses by checkpoint.resume, after it has cleaned up what a killed job left
-// in `checkpoints`; every rank makes sure that it sees the same checkpoint. Throws the same on
-// every rank: Error(kFormat) when "auto" finds checkpoints and none is whole, Error(kPlan) that
-// names the rank which does not see rank 0's.
-Beginning choose_beginning(const config::Plan& plan, const std::filesystem::path& checkpoints,
-                           const runtime::World& world);
+// Collective. Rank 0 cleans up the remains of a killed job in `checkpoints`, chooses a checkpoint
+// by checkpoint.resume, and checks all its files; every rank verifies that it sees the same
+// checkpoint. Throws an equal error on every rank: Error(kFormat) if "auto" finds checkpoints but
+// none is complete, Error(kPlan) that names a rank which does not see rank 0's.
+ResumePoint choose_resume_point(const config::Plan& plan, const std::filesystem::path& checkpoints,
+                                const runtime::World& world);
 
-// The plan with train.global_batch_size filled in: its own, else the checkpoint's, else one
-// micro-batch of each data-parallel rank. Throws Error(kPlan) when these ranks cannot share the
-// checkpoint's.
-config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const Beginning& begin);
+// Returns the plan with train.global_batch_size filled in: its own, otherwise the checkpoint's,
+// otherwise one micro-batch, or one round of the pipeline, per data-parallel rank. Throws
+// Error(kPlan) if the ranks cannot divide the checkpoint's batch.
+config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const ResumePoint& begin);
 
-// Collective: throws Error(kPlan) that names the rank whose data or model is not rank 0's, and in
-// what it differs.
+// Collective: throws Error(kPlan) that names a rank whose data or model differs from rank 0's, and
+// the differences.
 void agree_on_facts(const Json& facts, const runtime::World& world);
 
-// Throws Error(kPlan) that lists what differs, when training would not go on as the run that wrote
-// the checkpoint. What may differ, and all where the user insists, becomes notes.
-void check_same_run(Beginning& begin, const Json& facts);
+// Throws Error(kPlan) that lists the differences if training would not continue the run that wrote
+// the checkpoint. Permitted differences, or all of them if the user named the checkpoint, become
+// notes.
+void check_same_run(ResumePoint& begin, const Json& facts);
 
-// How many sequences come before the first one. `plan`: its batch is filled in.
-int64_t first_sample(const Beginning& begin, const config::Plan& plan);
+// Returns the number of sequences to skip in the data. `plan`: as returned by with_batch().
+int64_t first_sample(const ResumePoint& begin, const config::Plan& plan);
 
-// The checkpoint's jobs and this one.
-std::vector<run_folder::JobStep> lineage_of(const Beginning& begin, const std::string& job);
+// Returns the checkpoint's lineage of jobs, followed by this job.
+std::vector<run_folder::JobStep> lineage_of(const ResumePoint& begin, const std::string& job);
 
 }  // namespace am::train

@@ -16,11 +16,11 @@ namespace {
 enum class Part { kNone, kNoted, kBreaks };
 
 struct Rule {
-  std::string_view name;  // of a section, or of a key, which counts before its section
+  std::string_view name;  // of a section, or of a key, which takes precedence over its section
   Part part;
 };
 
-// What is not here breaks: a key that is new is not forgotten.
+// Keys without a rule are kBreaks, so that a new key is not overlooked.
 constexpr std::array kRules = {
     Rule{"model.path", Part::kNone},  // its config.json is compared
     Rule{"model.weights", Part::kNoted},
@@ -43,7 +43,7 @@ constexpr std::array kRules = {
     Rule{"optimizer.no_decay", Part::kNoted},
     Rule{"optimizer.adjust_lr", Part::kNoted},
     Rule{"scheduler", Part::kNoted},
-    // The tokens are compared, and not where they come from.
+    // The tokens themselves are compared.
     Rule{"data.path", Part::kNoted},
     Rule{"data.tokenizer", Part::kNoted},
     Rule{"data.token_dtype", Part::kNone},
@@ -64,7 +64,7 @@ Part part_of(std::string_view key) {
   return rule != kRules.end() ? rule->part : Part::kBreaks;
 }
 
-// A path's last name: data and weights may move to another folder.
+// Returns the last component of a path, or of each: data and weights may move to another folder.
 Json without_folders(const Json& value) {
   if (value.is_array()) {
     Json names = Json::array();
@@ -136,12 +136,12 @@ Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
     const bool path = field.is_path != nullptr && !value.is_null();
     facts[field.name()] = path ? without_folders(value) : value;
   }
-  // Where its end follows from max_steps, another max_steps is another curve.
+  // If the schedule's end follows from max_steps, another max_steps changes the curve.
   const auto& scheduler = plan.scheduler;
   if ((scheduler.name == "cosine" || scheduler.name == "linear") && scheduler.decay_steps == 0) {
     facts["scheduler.decay_steps"] = plan.train.max_steps;
   }
-  // Synthetic tokens follow from the vocabulary and the seed.
+  // Synthetic tokens are determined by the vocabulary and the seed.
   if (plan.data.kind != "synthetic") {
     facts["data.tokens"] = source.size();
     facts["data.fingerprint"] = data::fingerprint(source);

@@ -1,10 +1,10 @@
-// What a run is: the model, the data, the batch, the seeds, the optimizer. A checkpoint keeps it,
-// so that training goes on as the run that wrote it, or says in what it differs.
+// Facts that identify a run: model, data, batch, seeds, optimizer. A checkpoint stores them, so
+// that a resumed job continues the same run or reports the differences.
 //
 //   const Json here = run_facts(plan, config, reader.source());
 //   for (const auto& d : differences(info.facts, here)) std::cerr << d.text() << "\n";
 //
-// Layout, precision of the computation, number of steps, checkpoints and metrics are no part of it.
+// They exclude layout, precision of the computation, number of steps, checkpoints and metrics.
 #pragma once
 
 #include <string>
@@ -17,8 +17,9 @@
 
 namespace am::train {
 
-// One object, "train.seq_len": 2048; the plan's keys by their names, the model's config.json by
-// "config." and its data by "data.tokens" and "data.fingerprint". `plan`: its batch is filled in.
+// Returns one object such as {"train.seq_len": 2048}. It has the plan's keys under their names, the
+// model's config.json with the prefix "config.", and the data as "data.tokens" and
+// "data.fingerprint". `plan.train.global_batch_size` must be set (with_batch in resume.h).
 Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
                const data::TokenSource& source);
 
@@ -26,16 +27,16 @@ struct FactDifference {
   std::string key;
   Json there;  // in the checkpoint
   Json here;
-  // Training would not go on as the same run. Otherwise what a user may well change on the way: the
-  // learning rate and its schedule, decay, clipping.
+  // Whether training would not continue the same run. False for what users may change during a run:
+  // the learning rate and its schedule, decay, clipping.
   bool breaks = false;
 
   // "train.seed: 0 there, 7 here"
   std::string text() const;
 };
 
-// In the order of `here`. A fact that only one of them has is passed over: an older am-run did not
-// know it.
+// Returns the differences in the order of `here`. Ignores facts that only one of them has: an older
+// am-run did not store them.
 std::vector<FactDifference> differences(const Json& there, const Json& here);
 
 }  // namespace am::train

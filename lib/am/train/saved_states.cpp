@@ -1,5 +1,8 @@
 #include "am/train/saved_states.h"
 
+#include <set>
+
+#include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/optim/from_plan.h"
 #include "am/run_folder/shard_index.h"
@@ -12,7 +15,7 @@ std::vector<checkpoint::StateTensor> saved_states(const optim::Optimizer& optimi
   const auto& groups = model.groups();
   for (size_t g = 0; g < groups.size(); ++g) {
     for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
-      const parallel::OwnedParameter& owned = groups[g]->owned()[i];
+      const parallel::LocalParameter& owned = groups[g]->owned()[i];
       for (const auto& each : optim::parameter_state(optimizer, model, g, i)) {
         states.push_back(
             {cat(run_folder::kOptimizerPrefix, owned.name, ".", each.name), &owned, each.value});
@@ -20,6 +23,25 @@ std::vector<checkpoint::StateTensor> saved_states(const optim::Optimizer& optimi
     }
   }
   return states;
+}
+
+void require_states(const stored::TensorSource& source,
+                    const std::vector<checkpoint::StateTensor>& states) {
+  std::set<std::string> stored;
+  for (const stored::StoredTensor& each : source.optimizer_tensors()) stored.insert(each.name);
+  std::set<std::string> missing;
+  for (const auto& state : states) {
+    if (stored.count(state.key) == 0) missing.insert(state.parameter->name);
+  }
+  if (missing.empty()) return;
+  const std::string others = missing.size() == 1 ? "" : cat(" and ", missing.size() - 1, " more");
+  throw Error(ErrorKind::kFormat,
+              cat(source.path().string(), ": no optimizer state of ", *missing.begin(), others,
+                  ", as where model.freeze_params froze them or another optimizer trained them"),
+              cat("freeze the same parameters, and keep the optimizer; or begin a new run from "
+                  "these weights, with "
+                  "model.weights = \"",
+                  source.path().string(), "\""));
 }
 
 }  // namespace am::train

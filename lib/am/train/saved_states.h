@@ -1,4 +1,4 @@
-// What an optimizer remembers, as a checkpoint has it.
+// Optimizer states as tensors of a checkpoint.
 #pragma once
 
 #include <string>
@@ -7,11 +7,18 @@
 #include "am/checkpoint/checkpoint.h"
 #include "am/optim/optimizer.h"
 #include "am/parallel/parallel_model.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::train {
 
-// Views into the optimizer's state, by PyTorch's flattened keys.
+// Returns views into the optimizer's states, under PyTorch's flattened keys.
 std::vector<checkpoint::StateTensor> saved_states(const optim::Optimizer& optimizer,
                                                   const parallel::ParallelModel& model);
+
+// Throws Error(kFormat) if a checkpoint lacks one of the states: parameters that were frozen have
+// none. Adam's bias correction of zero moments uses the resumed step number, so the first updates
+// would be three times too large.
+void require_states(const stored::TensorSource& source,
+                    const std::vector<checkpoint::StateTensor>& states);
 
 }  // namespace am::train

@@ -21,7 +21,7 @@ std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model) 
 std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model) {
   std::vector<optim::GradientShard> shards;
   model.for_each_owned(
-      [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+      [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
         if (!owned.trainable) return;
         const bool counted = owned.first_replica || fault::is_planted(fault::Fault::kNormReplicas);
         shards.push_back({group.view_in(group.flat_grad(), i), counted});

@@ -1,4 +1,4 @@
-// What a job's plan means before the first step: sizes of batches, what the optimizer updates.
+// Values that a job derives from plan and model: batch sizes, and gradients for the optimizer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,12 +18,12 @@ struct BatchSizes {
   int64_t micro_batches = 1;  // per rank and step
 };
 
-// The rule batch.divide has made sure that it divides.
+// Requires a plan that passed the rule batch.divide.
 BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
-// What the optimizer updates the model's groups by, a flat tensor each; there after backward.
+// Returns the flat gradient tensor of each of the model's groups; defined after backward.
 std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model);
-// The same gradients by parameter, for their norm.
+// Returns the same gradients by parameter, for their norm.
 std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model);
 
 }  // namespace am::train

@@ -6,14 +6,16 @@
 #include <cmath>
 #include <utility>
 
+#include "am/nn/fused/device.h"
 #include "am/optim/clip.h"
+#include "am/runtime/device_error.h"
 #include "am/train/expert_balance.h"
 
 namespace am::train {
 
 namespace {
 
-// Places in the message of a step.
+// Indices into the message of a step.
 enum : int64_t { kLoss, kSquaredNorm, kStop, kSave, kVisit, kPeaks };
 
 bool balances_sequences(const config::Plan& plan) { return plan.experts.balancing == "sequence"; }
@@ -44,15 +46,14 @@ StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale
   return share(loss_sum);
 }
 
-// Each sequence of the global batch has an equal part of the auxiliary loss, as each label has of
-// the loss.
+// The auxiliary loss is averaged over the sequences of the global batch, like the loss over labels.
 double Step::balance_factor() const {
   return plan_.experts.coefficient / static_cast<double>(sizes_.global_batch);
 }
 
-// One sum over all ranks, the counts of experts' tokens with it. A maximum comes out of it too: the
-// rank's peaks stand in places of their own (8 bytes a rank, 16 on GPUs: 256 KiB on 16,384), which
-// on trees costs less than a second message.
+// One all-reduce with sum over all ranks, including the tokens per expert. It yields the maximum of
+// the ranks' memory peaks too: each rank has its own elements for them (8 bytes a rank, 16 on GPUs:
+// 256 KiB for 16,384 ranks), which with tree algorithms costs less than a second message.
 StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   const runtime::DeviceMesh& mesh = model_.mesh();
   const StepReport mine = observer_.report();
@@ -70,8 +71,8 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   values[kPeaks + mesh.rank()] = static_cast<double>(mine.peak_memory_bytes);
   if (reserves) values[reserved + mesh.rank()] = static_cast<double>(mine.peak_reserved_bytes);
   std::copy(taken.begin(), taken.end(), values + counts);
-  message = message.to(mesh.device());
-  // The ranks of a tp group have the same loss: one of them tells it.
+  message = nn::fused::uploaded(message, mesh.device());
+  // The ranks of a tp group have the same loss: only one of them adds it.
   if (mesh.group("tp").index() == 0) message.narrow(0, kLoss, 1).copy_(own_loss_sum);
   if (const at::Tensor own = model_.take_balance(); own.defined()) {
     message.narrow(0, balance, 1).copy_(own);
@@ -109,7 +110,9 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
 void Step::update(const StepNumbers& numbers, double loss_scale, double learning_rate) {
   const double factor =
       optim::clip_factor(numbers.grad_norm / loss_scale, plan_.train.max_grad_norm) / loss_scale;
-  optimizer_.step(trained_gradients(model_), learning_rate, factor);
+  runtime::with_place(
+      model_.mesh().device(), [] { return "the optimizer's update"; },
+      [&] { optimizer_.step(trained_gradients(model_), learning_rate, factor); });
   if (plan_.experts.balancing == "bias" && !numbers.expert_counts.empty()) {
     move_correction_biases(model_, numbers.expert_counts, plan_.experts.rate);
   }

@@ -1,7 +1,7 @@
-// One training step: forward and backward of its micro-batches, what the ranks tell each other
-// about it, and the update. The trainer runs it on data, the dry run on the meta device.
+// One training step: forward and backward of its micro-batches, the exchange of its numbers between
+// ranks, and the update. The trainer runs it on data, the dry run on the meta device.
 //
-//   Step step(plan, model, optimizer);
+//   Step step(plan, model, optimizer, observer);
 //   const StepNumbers numbers = step.backward(batches, index, loss_scale);
 //   step.update(numbers, loss_scale, learning_rate);
 #pragma once
@@ -25,11 +25,11 @@ using parallel::MicroBatch;
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // This rank's micro-batch of an optimizer step (both from 0).
+  // Returns this rank's micro-batch of an optimizer step; both indices count from 0.
   virtual MicroBatch read(int64_t step, int64_t micro_batch) = 0;
 };
 
-// Those of some steps, one after the other.
+// The micro-batches of several consecutive steps.
 class BatchesOfSteps : public parallel::MicroBatches {
  public:
   BatchesOfSteps(BatchSource& source, int64_t first_step, int64_t steps, int64_t of_each_step)
@@ -47,55 +47,60 @@ class BatchesOfSteps : public parallel::MicroBatches {
   int64_t of_each_step_;
 };
 
-// What a rank tells the others with every step.
+// Values that a rank sends to the others in every step.
 struct StepReport {
   int64_t peak_memory_bytes = 0;
-  int64_t peak_reserved_bytes = 0;  // of a GPU's allocator
-  bool stop = false;                // asks for the end of the job after this step
-  bool save = false;                // asks for a checkpoint after this step
-  bool visit = false;               // a guest wants to look around after this step: guest.h
+  int64_t peak_reserved_bytes = 0;  // by a GPU's allocator
+  bool stop = false;                // request to end the job after this step
+  bool save = false;                // request for a checkpoint after this step
+  bool visit = false;               // request for a visit after this step: inspection_hook.h
 };
 
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  // What part of a step is over: "forward" and "backward" of its last micro-batch, "optimizer".
+  // Called after each phase of a step: "forward" and "backward" of its last micro-batch,
+  // "optimizer".
   virtual void phase_over(const char* /*phase*/) {}
-  // Asked when the gradients are there.
+  // Returns this rank's report. Called after backward.
   virtual StepReport report() { return {}; }
 };
 
-// The same on every rank, but for own_loss_sum.
+// Results of a step's backward; the same on every rank, except own_loss_sum.
 struct StepNumbers {
-  double loss_sum = 0.0;   // cross-entropies of the global batch's labels
-  double grad_norm = 0.0;  // 2-norm of the gradients as they are stored: times the loss scale
-  StepReport of_any_rank;  // the largest peaks; what any rank asks for
-  // Of a model with experts: how many tokens of the global batch took each, layer after layer.
+  double loss_sum = 0.0;   // sum of cross-entropies over the global batch's labels
+  double grad_norm = 0.0;  // 2-norm of the stored gradients, which contain the loss scale
+  StepReport of_any_rank;  // largest peaks; requests of any rank
+  // Number of tokens of the global batch routed to each expert, one layer with experts after
+  // another; empty without experts.
   std::vector<double> expert_counts = {};
   std::optional<observe::ExpertLoad> expert_load = {};
   std::optional<double> aux_loss = {};  // under experts.balancing = "sequence"
-  at::Tensor own_loss_sum;  // of this rank's labels: [1], float64, on the model's device
+  at::Tensor own_loss_sum;  // over this rank's labels: [1], float64, on the model's device
 };
 
 class Step {
  public:
-  // `plan` with its batch filled in. All four must outlive it.
+  // `plan.train.global_batch_size` must be set (with_batch in resume.h). All four arguments must
+  // outlive this object.
   Step(const config::Plan& plan, parallel::ParallelModel& model, optim::Optimizer& optimizer,
        StepObserver& observer);
 
-  int64_t micro_batches() const { return sizes_.micro_batches; }  // of a step, on this rank
-  // Labels of the global batch: what the loss is divided by.
+  int64_t micro_batches() const { return sizes_.micro_batches; }  // per step, on this rank
+  // Number of labels of the global batch, the divisor of the loss.
   int64_t labels() const { return sizes_.global_batch * plan_.train.seq_len; }
 
-  // Gradients of all micro-batches, reduced over the ranks and multiplied by `loss_scale`, and one
-  // message about them; collective. The host waits for the device once, for that message. On the
-  // meta device the norm is one that update() clips.
+  // Computes the gradients of all micro-batches, reduced over the ranks and multiplied by
+  // `loss_scale`, and exchanges the step's numbers in one message. Collective. The host waits for
+  // the device once, for that message. On the meta device the returned norm is one that update()
+  // clips.
   StepNumbers backward(BatchSource& batches, int64_t step, double loss_scale = 1.0);
 
-  // Clips to train.max_grad_norm, takes the loss scale out, and steps the optimizer.
+  // Clips the gradients to train.max_grad_norm, divides them by the loss scale, and steps the
+  // optimizer.
   void update(const StepNumbers& numbers, double loss_scale, double learning_rate);
 
-  // The end of a step whose update was left out.
+  // Ends a step without an update.
   void leave_out_update() { observer_.phase_over("optimizer"); }
 
  private:

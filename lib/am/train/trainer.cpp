@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 #include <utility>
 
 #include "am/base/error.h"
@@ -12,15 +11,18 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/checkpoint/collective_step.h"
+#include "am/checkpoint/own_part.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/from_plan.h"
+#include "am/formats/dcp_metadata.h"
+#include "am/layout/adapters.h"
 #include "am/observe/tensorboard_sink.h"
 #include "am/optim/from_plan.h"
 #include "am/optim/schedule.h"
-#include "am/planner/adapters.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/run_folder/step_folders.h"
+#include "am/runtime/device_error.h"
 #include "am/tensor/process_memory.h"
 #include "am/train/first_nonfinite.h"
 #include "am/train/run_facts.h"
@@ -31,6 +33,9 @@ namespace am::train {
 namespace fs = std::filesystem;
 
 namespace {
+
+// Interval between two records of the job's progress, which are read after a failure.
+constexpr double kSecondsOfRecord = 1.0;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -50,9 +55,8 @@ std::optional<Error> write_metrics(const std::vector<std::unique_ptr<observe::Me
 
 }  // namespace
 
-Trainer::Trainer(const planner::Job& job, const runtime::World& world,
-                 const run_folder::RunFolder& run, TrainerCallbacks callbacks,
-                 const run_folder::JobIdentity& identity)
+Trainer::Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
+                 TrainerCallbacks callbacks, const run_folder::JobIdentity& identity)
     : plan_(job.plan),
       run_(run),
       checkpoints_(run_folder::checkpoint_folder(job.plan, run)),
@@ -61,27 +65,28 @@ Trainer::Trainer(const planner::Job& job, const runtime::World& world,
       world_(world),
       mesh_(world, layout_.mesh),
       job_(identity.id.empty() ? agree_on_job(world, {}) : identity) {
-  choose_beginning(job.model);
+  choose_resume_point(job.model);
 }
 
-Trainer::Trainer(const planner::Job& job, const runtime::World& world,
-                 const run_folder::RunFolder& run, TrainerCallbacks callbacks,
-                 const std::string& strategy, const run_folder::JobIdentity& identity)
+Trainer::Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
+                 TrainerCallbacks callbacks, const std::string& strategy,
+                 const run_folder::JobIdentity& identity)
     : Trainer(job, world, run, std::move(callbacks), identity) {
   model_ = parallel::ParallelModel::build(plan_, job.model, layout_, mesh_, strategy);
   add_steps();
+  clock_.enter(run_folder::Phase::kLoading);
   load_or_resume();
+  clock_.enter(run_folder::Phase::kStarting);
   if (plan_.checkpoint.async) {
     saver_ = std::make_unique<checkpoint::BackgroundSaver>(*model_, saved_state(first_step_),
                                                            mesh_.device().is_cpu());
   }
 }
 
-Trainer::Trainer(const planner::Job& job, const runtime::World& world,
-                 const run_folder::RunFolder& run, TrainerCallbacks callbacks,
-                 std::unique_ptr<parallel::ParallelModel>& model)
+Trainer::Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
+                 TrainerCallbacks callbacks, std::unique_ptr<parallel::ParallelModel>& model)
     : Trainer(job, world, run, std::move(callbacks), run_folder::JobIdentity{}) {
-  AM_ASSERT(!beginning_.resumes(), "a model that has its values begins with its first step");
+  AM_ASSERT(!resume_point_.resumes(), "a model that has its values begins with its first step");
   model_ = std::move(model);
   try {
     add_steps();
@@ -92,7 +97,9 @@ Trainer::Trainer(const planner::Job& job, const runtime::World& world,
 }
 
 void Trainer::add_steps() {
-  optimizer_ = optim::make_optimizer(plan_, *model_);
+  runtime::with_place(
+      mesh_.device(), [] { return "the optimizer's states"; },
+      [&] { optimizer_ = optim::make_optimizer(plan_, *model_); });
   StepObserver& observer = *this;
   step_ = std::make_unique<Step>(plan_, *model_, *optimizer_, observer);
   guard_ = std::make_unique<StepGuard>(plan_, *model_, *optimizer_,
@@ -111,7 +118,8 @@ void Trainer::phase_over(const char* phase) {
   if (callbacks_.phase) callbacks_.phase(phase);
 }
 
-// Any rank's wish is everybody's: all stop or save after the same step.
+// The ranks' reports are combined: a request of any rank makes all stop or save after the same
+// step.
 StepReport Trainer::report() {
   StepReport report;
   report.peak_memory_bytes = tensor::peak_memory_bytes(mesh_.device());
@@ -119,72 +127,54 @@ StepReport Trainer::report() {
   if (stop_ == nullptr) return report;
   report.stop = stop_->requested() || unwritten_ || (saver_ && saver_->failed());
   report.save = stop_->take_save_request();
-  report.visit = guest_ != nullptr && guest_->wants_visit(step_under_way_ + 1);
+  report.visit = hook_ != nullptr && hook_->wants_visit(step_under_way_ + 1);
   return report;
 }
 
-void Trainer::choose_beginning(const model::ModelConfig& config) {
+void Trainer::choose_resume_point(const model::ModelConfig& config) {
   const bool batch_given = plan_.train.global_batch_size > 0;
-  beginning_ = train::choose_beginning(plan_, checkpoints_, world_);
-  plan_ = with_batch(std::move(plan_), layout_.mesh.sizes(), beginning_);
+  resume_point_ = train::choose_resume_point(plan_, checkpoints_, world_);
+  plan_ = with_batch(std::move(plan_), layout_.mesh.sizes(), resume_point_);
   auto reader = std::make_unique<data::BatchReader>(
       data::open_token_source(data::data_spec(plan_, config.vocab_size)),
       data::sampler_options(plan_));
   log(cat("data        ", reader->source().description()));
   if (!batch_given) {
-    log(cat("batch       ", plan_.train.global_batch_size, " sequences a step, ",
-            beginning_.resumes() ? "as in the checkpoint"
-                                 : "one micro-batch of each data-parallel rank"));
+    log(cat("batch       ", plan_.train.global_batch_size, " sequences per step, ",
+            resume_point_.resumes()  ? "as in the checkpoint"
+            : plan_.mesh.pp_size > 1 ? "one round of the pipeline on each data-parallel rank"
+                                     : "one micro-batch of each data-parallel rank"));
   }
   facts_ = run_facts(plan_, config, reader->source());
   agree_on_facts(facts_, world_);
-  check_same_run(beginning_, facts_);
-  first_step_ = beginning_.info.step;
+  check_same_run(resume_point_, facts_);
+  first_step_ = resume_point_.info.step;
   batches_ = std::make_unique<DataBatches>(plan_, std::move(reader), mesh_, first_step_,
-                                           first_sample(beginning_, plan_), config.vocab_size);
+                                           first_sample(resume_point_, plan_), config.vocab_size);
 }
 
 void Trainer::load_or_resume() {
-  for (const std::string& note : beginning_.notes) log(cat("note        ", note));
-  const std::string adapters = planner::adapters_text(layout_.inventory);
+  for (const std::string& note : resume_point_.notes) log(cat("note        ", note));
+  const std::string adapters = layout::adapters_text(layout_.inventory);
   if (!adapters.empty()) log(cat("adapters    ", adapters));
-  if (!beginning_.resumes()) {
+  if (!resume_point_.resumes()) {
     log(cat("weights     ", checkpoint::load_or_initialize(*model_, plan_)));
     return;
   }
-  load_state(beginning_.folder);
-  log(cat("resumed     ", beginning_.folder.string(), ", step ", first_step_));
+  load_state(resume_point_.folder);
+  log(cat("resumed     ", resume_point_.folder.string(), ", step ", first_step_));
 }
 
 void Trainer::load_state(const fs::path& folder) {
-  const auto source = stored::open_tensor_source(folder);
+  const auto states = saved_states(*optimizer_, *model_);
+  const auto source = checkpoint::open_own_part(folder, *model_, states);
   checkpoint::load(*model_, *source);
-  check_states(*source);
-  for (const auto& state : saved_states(*optimizer_, *model_)) {
+  require_states(*source, states);
+  for (const auto& state : states) {
     checkpoint::read(*source, state.key, state.parameter->box, state.value);
   }
-  optimizer_->set_steps(first_step_ - beginning_.info.skipped_steps);
-  guard_->resume_from(beginning_.info);
-}
-
-// Parameters that were frozen have no state, and one from nothing would be corrected for the bias
-// of a step that it never saw: the first updates would be three times too large.
-void Trainer::check_states(const stored::TensorSource& source) const {
-  std::set<std::string> stored;
-  for (const stored::StoredTensor& each : source.optimizer_tensors()) stored.insert(each.name);
-  std::set<std::string> missing;
-  for (const auto& state : saved_states(*optimizer_, *model_)) {
-    if (stored.count(state.key) == 0) missing.insert(state.parameter->name);
-  }
-  if (missing.empty()) return;
-  const std::string others = missing.size() == 1 ? "" : cat(" and ", missing.size() - 1, " more");
-  throw Error(ErrorKind::kFormat,
-              cat(source.path().string(), ": no optimizer state of ", *missing.begin(), others,
-                  ", as where model.freeze_params froze them or another optimizer trained them"),
-              cat("freeze the same parameters, and keep the optimizer; or begin a new run from "
-                  "these weights, with "
-                  "model.weights = \"",
-                  source.path().string(), "\""));
+  optimizer_->set_steps(first_step_ - resume_point_.info.skipped_steps);
+  guard_->resume_from(resume_point_.info);
 }
 
 observe::StepMetrics Trainer::train_step(int64_t step) {
@@ -236,7 +226,7 @@ checkpoint::SavedState Trainer::saved_state(int64_t steps) const {
   info.world_size = layout_.mesh.world_size();
   info.mesh = layout_.mesh.sizes();
   info.model_type = model_->config().model_type;
-  info.lineage = lineage_of(beginning_, job_.id);
+  info.lineage = lineage_of(resume_point_, job_.id);
   info.samples = batches_->samples_before(steps);
   info.facts = facts_;
   state.plan_toml = config::to_toml(plan_);
@@ -244,6 +234,7 @@ checkpoint::SavedState Trainer::saved_state(int64_t steps) const {
   const double lr = optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps,
                                          std::max<int64_t>(steps - 1, 0));
   state.require_place = [this] { require_folders(); };
+  state.metadata_parts = plan_.checkpoint.metadata_parts;
   state.optimizer = checkpoint::SavedOptimizer{plan_.optimizer, lr, steps - info.skipped_steps};
   return state;
 }
@@ -253,7 +244,7 @@ fs::path Trainer::save(int64_t steps) {
   await_drop();
   const checkpoint::SavedState state = saved_state(steps);
   fs::path folder = checkpoints_ / run_folder::checkpoint_name(steps);
-  // What was written replaces older ones; on rank 0.
+  // Drops older checkpoints once the new one is written; on rank 0.
   const auto drop_old = [this, lineage = state.info.lineage] {
     require_folders();
     run_folder::drop_old(checkpoints_, plan_.checkpoint.keep, lineage);
@@ -261,14 +252,26 @@ fs::path Trainer::save(int64_t steps) {
   const auto start = std::chrono::steady_clock::now();
   if (saver_) {
     saver_->save(folder, state, drop_old);
+    note_missing_metadata(std::exchange(newest_, folder));
     log(cat("checkpoint  ", folder.string(), ", copied in ", format_duration(seconds_since(start)),
             ", is written while training goes on"));
     return folder;
   }
   checkpoint::save_checkpoint(folder, state, *model_);
   log(cat("checkpoint  ", folder.string(), " in ", format_duration(seconds_since(start))));
+  note_missing_metadata(folder);
   if (mesh_.rank() == 0) dropping_ = std::async(std::launch::async, drop_old);
   return folder;
+}
+
+void Trainer::note_missing_metadata(const fs::path& folder) {
+  if (mesh_.rank() != 0 || folder.empty() || metadata_noted_) return;
+  if (fs::exists(folder / formats::kDcpMetadataFile)) return;
+  if (!run_folder::is_checkpoint(folder)) return;  // dropped meanwhile
+  metadata_noted_ = true;
+  log(cat("note        ", folder.filename().string(),
+          " has more parts than checkpoint.metadata_parts = ", plan_.checkpoint.metadata_parts,
+          ": no .metadata for PyTorch was written"));
 }
 
 void Trainer::await_drop() {
@@ -295,9 +298,11 @@ void Trainer::begin() {
         const auto before = run_folder::read_record(run_);
         const bool restarted = before && before->job.id == job_.id;
         record_ = run_folder::begin_record(run_, job_, first_step_);
+        clock_.follow(record_.time, job_.began);
+        clock_.save(first_step_);
         if (nothing_to_do()) return;
         for (const std::string& name : run_folder::set_aside(checkpoints_, first_step_)) {
-          log(cat("note        set aside: ", name, " lies beyond step ", first_step_));
+          log(cat("note        set aside: ", name, " is beyond step ", first_step_));
         }
         if (first_step_ > 0 || restarted) return;
         const auto kept = observe::set_aside(run_.metrics_file());
@@ -305,15 +310,17 @@ void Trainer::begin() {
       });
 }
 
-run_folder::JobRecord Trainer::record_after(const TrainResult& result) const {
+run_folder::JobRecord Trainer::record_after(const TrainResult& result) {
   run_folder::JobRecord record = record_;
+  record.time = clock_.time();
   record.steps = result.steps;
   if (result.last) record.loss = result.last->loss;
   return record;
 }
 
-void Trainer::end(const TrainResult& result) const {
+void Trainer::end(const TrainResult& result) {
   if (mesh_.rank() != 0) return;
+  clock_.enter(run_folder::Phase::kStopping);
   require_folders();
   run_folder::JobRecord record = record_after(result);
   record.stopped = result.stopped;
@@ -321,7 +328,7 @@ void Trainer::end(const TrainResult& result) const {
   run_folder::write_record(run_, record);
 }
 
-// On rank 0; the others have none.
+// Only rank 0 has sinks.
 std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   std::vector<std::unique_ptr<observe::MetricSink>> sinks;
   if (mesh_.rank() != 0 || nothing_to_do()) return sinks;
@@ -333,13 +340,14 @@ std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   return sinks;
 }
 
-void Trainer::record_failure(const TrainResult& result) const {
+void Trainer::record_progress(const TrainResult& result) {
   if (mesh_.rank() != 0 || held_.empty()) return;
   try {
     run_folder::write_record_in_place(run_folder::RunFolder(held_.front().anywhere()),
                                       record_after(result));
+    recorded_ = std::chrono::steady_clock::now();
   } catch (const std::exception&) {
-    // The folder is gone, or its disk fails: what is there stays.
+    // The folder is gone, or its disk fails: the old record stays.
   }
 }
 
@@ -366,12 +374,12 @@ void Trainer::export_model(TrainResult& result) const {
   log(cat("exported    ", result.exported.string()));
 }
 
-TrainResult Trainer::run(const launch::StopSignal& stop, Guest* guest) {
+TrainResult Trainer::run(const launch::StopSignal& stop, InspectionHook* hook) {
   TrainResult result;
   result.steps = first_step_;
   begin();
   stop_ = &stop;
-  guest_ = guest;
+  hook_ = hook;
   try {
     train_to_the_end(result);
     if (plan_.checkpoint.export_format == "hf" && !result.stopped &&
@@ -379,11 +387,11 @@ TrainResult Trainer::run(const launch::StopSignal& stop, Guest* guest) {
       export_model(result);
     }
   } catch (...) {
-    record_failure(result);
+    record_progress(result);
     throw;
   }
   stop_ = nullptr;
-  guest_ = nullptr;
+  hook_ = nullptr;
   result.trained_steps = result.steps - first_step_;
   end(result);
   return result;
@@ -392,20 +400,29 @@ TrainResult Trainer::run(const launch::StopSignal& stop, Guest* guest) {
 void Trainer::train_to_the_end(TrainResult& result) {
   const bool first = mesh_.rank() == 0;
   const auto sinks = open_sinks();
-  bool saved = beginning_.resumes();  // after the last step
+  bool saved = resume_point_.resumes();  // after the last step
   const auto write = [&] {
+    clock_.enter(run_folder::Phase::kSaving);
     const fs::path folder = save(result.steps);
-    if (!folder.empty()) result.checkpoint = folder;
+    if (folder.empty()) return;
+    result.checkpoint = folder;
+    clock_.save(result.steps);
+    record_progress(result);
   };
   for (int64_t step = first_step_; step < plan_.train.max_steps && !result.stopped; ++step) {
-    const observe::StepMetrics metrics = train_step(step);
+    clock_.enter(run_folder::Phase::kSteps);
+    observe::StepMetrics metrics = train_step(step);
+    const run_folder::JobTime& time = clock_.time();
+    if (first && time.failures > 0) metrics.goodput = time.goodput();
     result.stopped = asked_.stop && step + 1 < plan_.train.max_steps;
     result.steps = step + 1;
     result.last = metrics;
     if (!unwritten_) {
       unwritten_ = write_metrics(sinks, metrics, [this] { require_folders(); });
     }
+    metrics.goodput = time.goodput();
     if (first && callbacks_.step) callbacks_.step(metrics);
+    if (seconds_since(recorded_) > kSecondsOfRecord) record_progress(result);
     saved = save_now(result.steps) || asked_.save;
     if (saved) {
       if (!unwritten_) {
@@ -413,20 +430,25 @@ void Trainer::train_to_the_end(TrainResult& result) {
       }
       write();
     }
-    if (asked_.visit && !result.stopped && guest_ != nullptr) {
+    if (asked_.visit && !result.stopped && hook_ != nullptr) {
       const auto save_here = [&] {
         if (!saved) write();
         saved = true;
         return result.checkpoint;
       };
-      const bool goes_on = guest_->visit({result.steps, metrics, save_here});
+      clock_.enter(run_folder::Phase::kVisits);
+      const bool goes_on = hook_->visit({result.steps, metrics, save_here});
       result.stopped = !goes_on && step + 1 < plan_.train.max_steps;
     }
   }
+  clock_.enter(run_folder::Phase::kSaving);  // also the rest of asynchronous saves, and the export
   if (!saved && (plan_.checkpoint.last || result.stopped)) write();
-  if (saver_) saver_->finish();
+  if (saver_) {
+    saver_->finish();
+    note_missing_metadata(newest_);
+  }
   await_drop();
-  if (unwritten_) throw *unwritten_;
+  if (unwritten_) throw Error(*unwritten_);
   for (const auto& sink : sinks) sink->flush();
 }
 

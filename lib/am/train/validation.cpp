@@ -12,8 +12,8 @@ namespace am::train {
 
 namespace {
 
-// The plan with validation's data in the place of training's. Synthetic tokens are a function of
-// the seed, so others come from another one.
+// Returns the plan with validation's data instead of training's. Synthetic tokens are a function of
+// the seed, so another seed gives other tokens.
 config::Plan with_validation_data(config::Plan plan) {
   plan.data.path = plan.validation.path;
   plan.data.shuffle = false;
@@ -50,9 +50,9 @@ double Validation::loss() {
   const runtime::DeviceMesh& mesh = model_.mesh();
   BatchesOfSteps all(*batches_, /*first_step=*/0, plan_.validation.steps, sizes_.micro_batches);
   const at::Tensor sum = model_.forward_only(all);
-  // Forward alone leaves the last units whole.
+  // Forward without backward leaves the last units gathered.
   model_.reshard();
-  // The ranks of a tp group have the same loss: one of them tells it.
+  // The ranks of a tp group have the same loss: only one of them adds it.
   if (mesh.group("tp").index() != 0) sum.zero_();
   mesh.group("world").all_reduce(sum);
   const int64_t labels = plan_.validation.steps * sizes_.global_batch * plan_.train.seq_len;

@@ -19,8 +19,8 @@
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/data/sampler.h"
-#include "am/planner/job.h"
-#include "am/planner/proxy.h"
+#include "am/job/job.h"
+#include "am/job/scaled_down_job.h"
 #include "am/runtime/world.h"
 #include "am/tensor/redistribute.h"
 #include "am/train/output_watch.h"
@@ -54,17 +54,18 @@ void compute_in_float64(config::DistributedConfig& strategy) {
 }
 
 config::Plan in_float64(const config::Plan& given, int64_t steps) {
-  config::Plan plan = planner::without_files(given);
+  config::Plan plan = job::without_files(given);
   plan.model.dtype = kDtype;
   compute_in_float64(plan.strategy);
   plan.train.max_steps = steps;
   plan.train.max_grad_norm = 0.0;
   plan.train.loss_scale = 0.0;
-  plan.train.on_nonfinite = "continue";  // a value that is no number parts like any other
+  plan.train.on_nonfinite = "continue";  // NaN is reported as a difference, like any other value
   return plan;
 }
 
-// The same steps in one micro-batch; `plan` in float64, with its batch filled in.
+// Returns a plan of the same steps on one rank, in one micro-batch. `plan` must be in float64 and
+// have its batch filled in.
 config::Plan on_one_rank(config::Plan plan) {
   plan.mesh = {.world_size = 1};
   plan.strategy = config::FSDP2Config{};
@@ -75,26 +76,26 @@ config::Plan on_one_rank(config::Plan plan) {
   return plan;
 }
 
-// ---- what one rank computes ---------------------------------------------------------------------
+// ---- reference values from one rank -------------------------------------------------------------
 
-// Of one step.
+// Reference values of one step.
 struct Reference {
-  Named outputs;  // of units, by UnitOutput::name: of the whole global batch and sequence
+  Named outputs;  // of units, by UnitOutput::name; the whole global batch and sequence
   Named gradients;
   Named parameters;  // after the update
   double loss = 0.0, norm = 0.0;
   double size = 0.0;  // 2-norm of all parameters
 };
 
-// Parts of all gradients, and of all parameters, that have a value but for rounding: a smaller one
-// is held to this.
+// Smallest norm for relative differences, as a fraction of the norm of all gradients or of all
+// parameters: smaller values consist of rounding errors.
 constexpr double kSmall = 1e-6;
 
 void for_each_gradient(
     parallel::ParallelModel& model,
-    const std::function<void(const parallel::OwnedParameter&, const at::Tensor&)>& visit) {
+    const std::function<void(const parallel::LocalParameter&, const at::Tensor&)>& visit) {
   model.for_each_owned(
-      [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+      [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
         if (!owned.trainable) return;
         const at::Tensor& flat = group.flat_grad();
         visit(owned, flat.defined() ? group.view_in(flat, i) : at::zeros_like(owned.value));
@@ -118,7 +119,7 @@ std::vector<Reference> train_on_one_rank(const config::Plan& plan,
         now->gradients[owned.name] = gradient.clone();
       });
     };
-    Trainer trainer(planner::make_job(plan, config, 1), world, no_folder(), callbacks);
+    Trainer trainer(job::make_job(plan, config, 1), world, no_folder(), callbacks);
     trained = &trainer;
     parallel::StageModel& stage = *trainer.model().stages().begin()->second;
     OutputWatch watch(
@@ -138,16 +139,16 @@ std::vector<Reference> train_on_one_rank(const config::Plan& plan,
   return steps;
 }
 
-// ---- what a rank of the layout computes ---------------------------------------------------------
+// ---- comparison of a rank of the layout ---------------------------------------------------------
 
-// Infinite where one is no number.
+// Returns difference / norm; infinity if it is not finite.
 double relative(double difference, double norm) {
   if (difference == 0.0) return 0.0;
   const double ratio = difference / norm;
   return std::isfinite(ratio) ? ratio : std::numeric_limits<double>::infinity();
 }
 
-// What is compared, in this order.
+// Kinds of compared values, in the order of comparison.
 enum class What { kOutput, kLoss, kGradient, kNorm, kParameter };
 constexpr std::array<const char*, 5> kWhat = {"output", "loss", "gradient", "gradient norm",
                                               "parameter"};
@@ -155,7 +156,7 @@ constexpr std::array<const char*, 5> kWhat = {"output", "loss", "gradient", "gra
 struct Difference {
   int64_t step = 0;
   What what = What::kOutput;
-  int64_t place = 0;  // in the order in which Parting names things
+  int64_t place = 0;  // sort key among equal `what`: the smallest is reported; see Divergence::what
   std::string name;
   int64_t stage = 0;
   int64_t rank = 0;
@@ -172,10 +173,10 @@ at::Tensor part_of(const at::Tensor& whole, const mesh::Box& box) {
   return part;
 }
 
-// One rank, while it trains.
+// Compares one rank with the reference while it trains.
 class Comparison {
  public:
-  Comparison(const planner::Job& job, const runtime::World& world,
+  Comparison(const job::Job& job, const runtime::World& world,
              const std::vector<Reference>& reference, double bound)
       : plan_(job.plan), reference_(reference), bound_(bound), rank_(world.rank()) {
     TrainerCallbacks callbacks;
@@ -196,7 +197,7 @@ class Comparison {
     }
   }
 
-  // Its differences beyond the bound; `largest` of the others.
+  // Returns the rank's differences above the bound; `largest` becomes the largest other one.
   std::vector<Difference> run(double& largest) {
     for (step_ = 0; step_ < static_cast<int64_t>(reference_.size()); ++step_) {
       for (auto& watch : watches_) watch->begin();
@@ -225,8 +226,9 @@ class Comparison {
     }
   }
 
-  // The difference, over the norm of one rank's or `least`; returns it over that norm alone.
-  double compare(What what, const parallel::OwnedParameter& owned, const at::Tensor& mine,
+  // Notes the norm of the difference, divided by the reference's norm or `least`, whichever is
+  // larger; returns it divided by the reference's norm.
+  double compare(What what, const parallel::LocalParameter& owned, const at::Tensor& mine,
                  const at::Tensor& whole, double least) {
     const at::Tensor wanted = part_of(whole, owned.box);
     const double norm = norm_of(whole);
@@ -236,8 +238,8 @@ class Comparison {
     return relative(difference, norm);
   }
 
-  // A gradient that is zero but for rounding has no direction. An optimizer may make a whole step
-  // of it all the same, so that such a parameter is held to its gradients alone from then on.
+  // A gradient that is zero except for rounding has no meaningful direction, but an optimizer may
+  // take a full step along it. From then on only such a parameter's gradients are compared.
   void compare_gradients() {
     for_each_gradient(trainer_->model(), [&](const auto& owned, const at::Tensor& gradient) {
       const double own = compare(What::kGradient, owned, gradient, now().gradients.at(owned.name),
@@ -253,7 +255,7 @@ class Comparison {
                                        mesh.group("dp").index()};
     at::Tensor wanted = now().outputs.at(unit.name).narrow(
         0, data::micro_batch_position(unit.call, batches), output.size(0));
-    // Where this rank's positions are; -1 stands for nothing.
+    // Indices of this rank's positions in the sequence; -1: padding.
     const auto integers = at::TensorOptions(at::kLong);
     const nn::SequencePart& part = stage.decoder().sequence_part();
     at::Tensor positions = part.of(at::arange(wanted.size(1), integers), -1);
@@ -277,7 +279,7 @@ class Comparison {
   const int64_t rank_;
   int64_t step_ = 0;
   std::map<std::string, int64_t> places_, stages_;
-  std::set<std::string> drifting_;  // parameters that rounding moved
+  std::set<std::string> drifting_;  // parameters whose gradients consisted of rounding errors
   std::unique_ptr<Trainer> trainer_;
   std::vector<std::unique_ptr<OutputWatch>> watches_;
   std::vector<Difference> found_;
@@ -288,8 +290,7 @@ class Comparison {
 
 LayoutVerdict verify_layout(const config::Plan& plan, const model::ModelConfig& config,
                             const VerifyOptions& options) {
-  planner::Job job =
-      planner::make_job(in_float64(plan, options.steps), config, plan.mesh.world_size);
+  job::Job job = job::make_job(in_float64(plan, options.steps), config, plan.mesh.world_size);
   const mesh::MeshSizes& sizes = job.layout.mesh.sizes();
   job.plan.train.global_batch_size = config::batch_shape(job.plan, sizes.dp()).sequences;
   const std::vector<Reference> reference = train_on_one_rank(on_one_rank(job.plan), config);
@@ -307,12 +308,12 @@ LayoutVerdict verify_layout(const config::Plan& plan, const model::ModelConfig& 
       found.begin(), found.end(),
       [](const Difference& a, const Difference& b) { return a.order() < b.order(); });
   if (first == found.end()) return verdict;
-  verdict.parting = Parting{.step = first->step + 1,
-                            .what = kWhat[static_cast<size_t>(first->what)],
-                            .name = first->name,
-                            .stage = first->stage,
-                            .rank = first->rank,
-                            .difference = first->size};
+  verdict.divergence = Divergence{.step = first->step + 1,
+                                  .what = kWhat[static_cast<size_t>(first->what)],
+                                  .name = first->name,
+                                  .stage = first->stage,
+                                  .rank = first->rank,
+                                  .difference = first->size};
   return verdict;
 }
 

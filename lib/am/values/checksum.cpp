@@ -21,7 +21,7 @@ uint64_t sum_of_run(const Word* words, int64_t count, int64_t first) {
 
 template <typename Word>
 uint64_t sum_of_box(const void* data, const mesh::Box& box, const Shape& shape) {
-  // As many of the last dims as lie in one piece of the tensor.
+  // Product of the trailing dims that are contiguous in the tensor.
   int64_t run = 1;
   for (size_t dim = shape.size(); dim-- > 0;) {
     run *= box.shape[dim];

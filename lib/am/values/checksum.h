@@ -1,10 +1,12 @@
-// Checksums of tensors that do not depend on how they are cut: each element's bits are hashed with
-// its place, and the hashes are added. So ranks hash what they hold, and the sum is the whole's.
+// Checksums of tensors that do not depend on sharding: each element's bits are hashed with its
+// index, and the hashes are added. Ranks hash their shards, and the sum is the whole tensor's
+// checksum.
 //
-//   checksum(whole, Box::whole(shape), shape) == checksum(top, box, shape) + checksum(bottom, ..)
+//   const uint64_t sum = checksum(top, top_box, shape) + checksum(bottom, bottom_box, shape);
+//   sum == checksum(whole, mesh::Box::whole(shape), shape);   // true
 //
-// 64 bits, against accidents: two tensors that differ have the same one once in 1.8e19. Whoever
-// wants to can make two that do.
+// 64 bits, against accidental errors: two different tensors collide with probability 1 in 1.8e19.
+// Not secure against deliberate collisions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,13 +19,13 @@
 
 namespace am::values {
 
-// Of values [box.shape] that lie at `box` of a tensor of this shape. Modulo 2^64.
+// Checksum of `values` [box.shape], which lie at `box` of a tensor of this shape. Modulo 2^64.
 uint64_t checksum(const at::Tensor& values, const mesh::Box& box, const Shape& shape);
 
-// 16 digits, which also depend on the tensor's shape and dtype.
+// Formats a checksum as 16 digits that also depend on the tensor's shape and dtype.
 std::string checksum_text(uint64_t sum, const Shape& shape, at::ScalarType dtype);
 
-// The elements' bits as whole numbers, [n] int64, in row-major order; of complex numbers two each.
+// Returns the elements' bits as integers, [n] int64, in row-major order; two per complex number.
 at::Tensor bits_of(const at::Tensor& values);
 
 }  // namespace am::values

@@ -14,7 +14,7 @@
 namespace am::values {
 namespace {
 
-// Elements that are compared at once, and travel from every rank.
+// Elements that are compared, and gathered from every rank, at a time.
 constexpr int64_t kCompared = int64_t{1} << 16;
 constexpr int64_t kHashed = int64_t{1} << 22;
 
@@ -26,7 +26,7 @@ void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const
   session.saw_bytes(static_cast<int64_t>(part.values.nbytes()));
 }
 
-// In files each saved part is one; parts of it are read a block at a time.
+// At rest, each stored part is one copy; it is read a block at a time.
 std::vector<Copy> saved_copies(Session& session, const Picked& picked) {
   std::vector<Copy> copies;
   for (const HeldShard& shard : picked.parameter->shards) {
@@ -56,7 +56,8 @@ std::vector<Copy> own_copies(Session& session, const Picked& picked) {
   return copies;
 }
 
-// What this rank holds at `box`, a part of its own; undefined for others.
+// Returns this rank's values at `box` of its part `part_box`; undefined if this rank does not hold
+// that part.
 at::Tensor held_at(Session& session, const Picked& picked, const mesh::Box& part_box,
                    const mesh::Box& box) {
   at::Tensor held;
@@ -71,7 +72,7 @@ at::Tensor held_at(Session& session, const Picked& picked, const mesh::Box& part
 using PartKey = std::pair<Shape, Shape>;
 using CopiesOfPart = std::vector<const Copy*>;
 
-// A rank of most, and those that differ from it.
+// Determines a rank of the majority, and the ranks that differ from it.
 CopyDifference parted(const CopiesOfPart& part) {
   std::map<uint64_t, int64_t> votes;
   for (const Copy* copy : part) ++votes[copy->sum];
@@ -87,7 +88,7 @@ CopyDifference parted(const CopiesOfPart& part) {
   return difference;
 }
 
-// The first place where a row of `all` [ranks, n] differs from that of the rank of most.
+// Returns the first index at which a row of `all` [ranks, n] differs from the majority rank's row.
 int64_t first_unequal(const at::Tensor& all, const CopyDifference& difference) {
   int64_t first = all.size(1);
   for (const int64_t rank : difference.ranks) {
@@ -98,7 +99,7 @@ int64_t first_unequal(const at::Tensor& all, const CopyDifference& difference) {
   return first;
 }
 
-// First which block of rows differs, by the blocks' checksums, then where in it.
+// Finds the block of rows that differs by the blocks' checksums, then the element in it.
 void find_index(Session& session, const Picked& picked, const mesh::Box& part_box,
                 CopyDifference& difference) {
   const Shape& shape = picked.parameter->shape;
@@ -112,7 +113,7 @@ void find_index(Session& session, const Picked& picked, const mesh::Box& part_bo
   const at::Tensor all =
       values_of(session).gather(at::tensor(sums, at::TensorOptions(at::kLong))).contiguous();
   const int64_t which = first_unequal(all, difference);
-  if (which == all.size(1)) return;  // it is being written to
+  if (which == all.size(1)) return;  // the tensor changes meanwhile
   const mesh::Box& block = blocks[static_cast<size_t>(which)];
   const at::Tensor own = held_at(session, picked, part_box, block);
   const int64_t words =
@@ -131,7 +132,7 @@ std::vector<Copy> copies_of(Session& session, const Picked& picked) {
   if (session.view().at_rest()) return saved_copies(session, picked);
   const std::vector<Copy> own = own_copies(session, picked);
   const auto dims = static_cast<int64_t>(picked.parameter->shape.size());
-  const int64_t words = 2 * dims + 3;  // offset, shape, sum, first, is one
+  const int64_t words = 2 * dims + 3;  // offset, shape, sum, first, and whether the entry is used
   const auto count = static_cast<int64_t>(own.size());
   int64_t most = 0;
   for (const auto& rank : session.view().gather_numbers({count})) most = std::max(most, rank[0]);

@@ -1,5 +1,5 @@
-// Which rank holds which copy of a tensor's parts, what its checksum is, and where two first
-// differ.
+// The copies of a tensor's parts on all ranks: their checksums, and the first difference between
+// them.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,20 @@ struct Copy {
   int64_t rank = 0;
   mesh::Box box;
   uint64_t sum = 0;    // checksum()
-  bool first = false;  // those that are cover the tensor once
+  bool first = false;  // the copies with `first` set cover the tensor once
 };
 
-// Every copy of every part, on every rank; at rest the parts that were saved. Collective.
+// Returns every copy of every part on every rank; for tensors at rest, the stored parts.
+// Collective.
 std::vector<Copy> copies_of(Session& session, const Picked& picked);
 
 struct CopyDifference {
-  std::vector<int64_t> index;  // the first element, in row-major order of the part, that differs
-  std::vector<int64_t> ranks;  // that hold other bits than most
-  int64_t against = 0;         // a rank of most; where both are as many, the lowest rank
+  std::vector<int64_t> index;  // of the first differing element, in the part's row-major order
+  std::vector<int64_t> ranks;  // ranks that differ from the majority
+  int64_t against = 0;         // a rank of the majority; on a tie, the lowest rank
 };
 
-// Of the parts that several ranks hold with different checksums, the first. Collective.
+// Returns the first difference among parts whose copies have different checksums. Collective.
 std::optional<CopyDifference> first_difference(Session& session, const Picked& picked,
                                                const std::vector<Copy>& copies);
 

@@ -24,8 +24,8 @@ at::Tensor as_batch(const parallel::ParallelModel& model, std::span<const int64_
   return tensor.to(model.mesh().device());
 }
 
-// Ids as the model's layout takes them: sequence parallelism asks for a multiple of tp. What is put
-// behind the text changes nothing before it, and nobody looks at it.
+// Pads ids to the length that the layout requires: under sequence parallelism a multiple of tp.
+// Padding behind the text does not affect it, and its outputs are ignored.
 at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& model,
                            std::span<const int64_t> ids) {
   const int64_t multiple = values_of(session).length_multiple();
@@ -35,8 +35,8 @@ at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& mode
   return as_batch(model, padded);
 }
 
-// Keys and values of each stage, for texts that grow to `capacity` tokens; none where the layout
-// cuts sequences.
+// Returns a key/value cache per stage, for texts of up to `capacity` tokens; none if the layout
+// shards sequences.
 std::vector<std::unique_ptr<nn::KeyValueCache>> caches_of(Session& session,
                                                           const parallel::ParallelModel& model,
                                                           int64_t capacity) {
@@ -48,7 +48,8 @@ std::vector<std::unique_ptr<nn::KeyValueCache>> caches_of(Session& session,
   return caches;
 }
 
-// Logits of those ids, and of no more; `kept` of them are in caches, and have none.
+// Returns the logits of `ids`, without padding. The first `kept` ids are in caches and have no
+// logits.
 at::Tensor logits_of(Session& session, parallel::ParallelModel& model, std::span<const int64_t> ids,
                      size_t kept = 0) {
   const at::Tensor logits =
@@ -63,8 +64,8 @@ void require_two(const std::vector<int64_t>& ids) {
                   "; at least two are needed: the first has nothing before it"));
 }
 
-// Runs forward passes, and leaves the memory as it was: also when the user interrupts, which all
-// ranks see at the same place. Any other error ends the session.
+// Runs forward passes and then restores the memory state, also when the user interrupts, which all
+// ranks observe at the same point. Any other error ends the session.
 void run_forward(Session& session, const std::function<void(parallel::ParallelModel&)>& body) {
   const at::NoGradGuard no_grad;
   parallel::ParallelModel& model = values_of(session).runnable();
@@ -80,7 +81,7 @@ void run_forward(Session& session, const std::function<void(parallel::ParallelMo
 using VisitWindow = std::function<void(const parallel::ParallelModel& model,
                                        const at::Tensor& logits, const at::Tensor& labels)>;
 
-// Calls `visit` for windows that predict every id but the first once.
+// Calls `visit` for windows that together predict every id but the first once.
 void for_each_window(Session& session, const std::vector<int64_t>& ids, const VisitWindow& visit) {
   require_two(ids);
   const auto window = static_cast<size_t>(window_length(session));
@@ -95,15 +96,15 @@ void for_each_window(Session& session, const std::vector<int64_t>& ids, const Vi
   });
 }
 
-// In [0, 1), a function of seed and position alone.
+// A number in [0, 1), a pure function of seed and position.
 double uniform(int64_t seed, int64_t position) {
   const auto words = philox4x32(static_cast<uint64_t>(seed), static_cast<uint64_t>(position), 0);
   const uint64_t bits = (static_cast<uint64_t>(words[0]) << 32) | words[1];
   return static_cast<double>(bits >> 11) * 0x1.0p-53;
 }
 
-// One text as the micro-batches of a step on all ranks: its labels are in the first micro-batch of
-// the first data-parallel rank, so gradients that are summed over all are the text's.
+// One text as the micro-batches of a step on all ranks: only the first micro-batch of the first
+// data-parallel rank has labels, so gradients summed over all ranks are the text's.
 class OneText : public parallel::MicroBatches {
  public:
   OneText(const parallel::ParallelModel& model, at::Tensor ids_BT, at::Tensor labels_BT)
@@ -199,7 +200,7 @@ double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids) {
       batches, {.divisor = static_cast<double>(predictions), .seed = 0, .step = 0});
   view.after_forward();
   view.after_backward("of the text");
-  at::Tensor own = sum.cpu();  // the ranks of a tp group have the same loss: one of them tells it
+  at::Tensor own = sum.cpu();  // equal on all ranks of a tp group: counted once
   if (model.mesh().group("tp").index() != 0) own.zero_();
   return view.gather(own).sum().item<double>() / static_cast<double>(predictions);
 }
@@ -224,7 +225,7 @@ int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, doubl
   if (options.temperature == 0.0) return logits.argmax().item<int64_t>();
   const int64_t size = logits.size(0);
   const int64_t kept = options.top_k > 0 ? std::min(options.top_k, size) : size;
-  const auto [values, ids] = logits.topk(kept);  // likeliest first
+  const auto [values, ids] = logits.topk(kept);  // most probable first
   const at::Tensor cumulative = at::softmax(values / options.temperature, 0).cumsum(0).contiguous();
   const double* begin = cumulative.const_data_ptr<double>();
   const double* chosen = std::upper_bound(begin, begin + kept, uniform);
@@ -251,14 +252,14 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
       session.check_interrupt();
       const size_t seen = std::min(window, ids.size());
       const auto length = static_cast<int64_t>(seen);
-      // In a window that moves each token has another position in each.
+      // In a moving window every token's position changes from step to step.
       if (ids.size() > window || !any.turns_alike(length, length - 1)) keep(0);
       const at::Tensor logits =
           logits_of(session, model, std::span<const int64_t>(ids).last(seen), kept);
       keep(seen);
       const at::Tensor last = model.full_logits(logits.narrow(1, logits.size(1) - 1, 1));
       const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
-      // Rank 0 decides: no rounding can lead two ranks apart.
+      // Rank 0 decides, so that rounding differences cannot make ranks diverge.
       ids.push_back(session.view().gather_numbers({own}).front().front());
     }
   });

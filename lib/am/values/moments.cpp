@@ -1,13 +1,17 @@
 #include "am/values/moments.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <optional>
+#include <vector>
 
+#include "am/tensor/side_stream.h"
 #include "am/values/narrow_lanes.h"
 
 namespace am::values {
@@ -17,11 +21,11 @@ using nn::fused::largest_of;
 using nn::fused::smallest_of;
 using nn::fused::sum_of;
 
-// Elements that may be turned to double at once.
+// Elements that are converted to double at a time.
 constexpr int64_t kBlock = int64_t{256} << 10;
 
-// Sums over a block, of distances from a value that is near its mean: their squares cancel nothing
-// that matters where the mean is as near to it as the values are to the mean.
+// Sums over a block of distances from a value `near` its mean. Their squares lose no relevant
+// precision if the mean is no farther from `near` than the values are from the mean.
 struct Sums {
   double distance = 0.0, squared = 0.0, absolutes = 0.0;
   double min = 0.0, max = 0.0;
@@ -32,7 +36,8 @@ struct SumsFrom {
   template <int kBytes>
   AM_INLINE static void run(const Scalar* values, int64_t count, double near, Sums* result) {
     constexpr int64_t kStep = nn::fused::kLanes<float, kBytes>;
-    // Of the lower and the upper half of each step: two sums that need not wait for each other.
+    // The lower and the upper half of each step are summed separately, so that the additions are
+    // independent.
     struct Half {
       Doubles<kBytes> distance = {}, squared = {}, absolutes = {};
 
@@ -69,7 +74,7 @@ struct SumsFrom {
   }
 };
 
-// Values that are not finite spoil the sum of magnitudes, which says so.
+// If a value is not finite, neither is the sum of magnitudes, by which the caller notices.
 template <typename Scalar>
 Moments of_finite(const at::Tensor& values) {
   const auto* x = values.const_data_ptr<Scalar>();
@@ -85,7 +90,7 @@ Moments of_finite(const at::Tensor& values) {
   near /= static_cast<double>(std::min(count, kSample));
   Sums sums = sums_from(near);
   const auto n = static_cast<double>(count);
-  if (sums.distance * sums.distance > sums.squared * n / 2) {  // the sample was none
+  if (sums.distance * sums.distance > sums.squared * n / 2) {  // `near` was a bad estimate
     near += sums.distance / n;
     sums = sums_from(near);
   }
@@ -100,7 +105,7 @@ Moments of_finite(const at::Tensor& values) {
   return result;
 }
 
-// Nothing for other dtypes, and where values are not finite.
+// Returns nothing for other dtypes, or if a value is not finite.
 std::optional<Moments> of_narrow(const at::Tensor& block) {
   const at::ScalarType dtype = block.scalar_type();
   if (!block.is_cpu() || block.numel() == 0) return std::nullopt;
@@ -138,6 +143,41 @@ Moments of_block(const at::Tensor& block) {
   return result;
 }
 
+// Returns the moments of a device's values on the device: [kWords], ordered as by pack(). Does not
+// synchronize with the host.
+at::Tensor words_on_device(const at::Tensor& block) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const at::Tensor values = to_numbers(block);
+  const at::Tensor is_finite = at::isfinite(values);
+  const at::Tensor is_nan = at::isnan(values);
+  const auto in_double = [](const at::Tensor& count) { return count.sum().to(at::kDouble); };
+  const at::Tensor finite = in_double(is_finite);
+  const at::Tensor kept = at::where(is_finite, values, 0.0);
+  const at::Tensor mean = kept.sum() / finite.clamp_min(1.0);
+  return at::stack({at::full_like(finite, static_cast<double>(block.numel())), in_double(is_nan),
+                    block.numel() - finite - in_double(is_nan),
+                    at::where(is_finite, values, infinity).min(),
+                    at::where(is_finite, values, -infinity).max(), mean,
+                    at::where(is_finite, values - mean, 0.0).square().sum(), kept.square().sum(),
+                    kept.abs().sum()});
+}
+
+// Sums on the device block by block, and copies only the results to the host.
+Moments on_device(const at::Tensor& flat) {
+  Moments all;
+  std::vector<at::Tensor> words;
+  for (int64_t first = 0; first < flat.numel(); first += kDeviceBlock) {
+    words.push_back(
+        words_on_device(flat.narrow(0, first, std::min(kDeviceBlock, flat.numel() - first))));
+  }
+  if (words.empty()) return all;
+  const at::Tensor here = at::stack(words).cpu();
+  for (int64_t i = 0; i < here.size(0); ++i) {
+    all.merge(Moments::unpack(here.const_data_ptr<double>() + i * Moments::kWords));
+  }
+  return all;
+}
+
 }  // namespace
 
 at::Tensor to_numbers(const at::Tensor& values) {
@@ -158,9 +198,10 @@ double Moments::max_abs() const {
   return std::max(std::abs(min), std::abs(max));
 }
 
-void Moments::add(const at::Tensor& tensor) {
+void Moments::add(const at::Tensor& values) {
   const at::NoGradGuard no_grad;
-  const at::Tensor flat = tensor.reshape({-1});
+  const at::Tensor flat = values.reshape({-1});
+  if (tensor::is_asynchronous(flat.device())) return merge(on_device(flat));
   for (int64_t first = 0; first < flat.numel(); first += kBlock) {
     merge(of_block(flat.narrow(0, first, std::min(kBlock, flat.numel() - first))));
   }

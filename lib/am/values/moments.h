@@ -1,8 +1,7 @@
-// What `stats` says about a tensor, gathered in one pass and mergeable: each rank looks at its own
-// shard only.
+// Statistics of a tensor, computed in one pass and mergeable: each rank reads only its own shard.
 //
-// Minimum, maximum, mean, standard deviation and norm are those of the finite values; NaN and
-// infinities are counted. All sums run in double.
+// Minimum, maximum, mean, standard deviation and norm are computed over the finite values; NaN and
+// infinities are counted. All sums are double.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +12,12 @@
 
 namespace am::values {
 
-// The numbers that statistics are of, in double: the values, of complex ones their magnitudes.
+// Converts values to double for statistics; complex values become their magnitudes.
 at::Tensor to_numbers(const at::Tensor& values);
+
+// Number of a device's values that are summed at a time: 128 MiB in double, and two temporaries of
+// that size.
+inline constexpr int64_t kDeviceBlock = int64_t{1} << 24;
 
 struct Moments {
   int64_t numel = 0;
@@ -28,19 +31,20 @@ struct Moments {
   double absolutes = 0.0;           // sum of |x|
 
   int64_t finite() const { return numel - nan - inf; }
-  // torch.std: unbiased. NaN where fewer than two values are finite.
+  // torch.std: unbiased. NaN if fewer than two values are finite.
   double std() const;
   double norm() const;
-  double rms() const;      // NaN where nothing is finite
-  double max_abs() const;  // the same
+  double rms() const;      // NaN if no value is finite
+  double max_abs() const;  // NaN if no value is finite
 
-  // Adds a tensor's values (to_numbers).
-  void add(const at::Tensor& tensor);
-  // Chan, Golub and LeVeque's update of mean and squared deviations.
+  // Adds a tensor's values, converted by to_numbers. Values on a device are summed there, in
+  // another order.
+  void add(const at::Tensor& values);
+  // Merges by the update of mean and squared deviations of Chan, Golub and LeVeque.
   void merge(const Moments& other);
 
   static constexpr int64_t kWords = 9;
-  // For a collective: counts as doubles, exact below 2^53.
+  // Packs for a collective: counts as doubles, exact below 2^53.
   std::array<double, kWords> pack() const;
   static Moments unpack(const double* words);
 };

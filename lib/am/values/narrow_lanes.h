@@ -1,7 +1,8 @@
-// Values of float32 or bfloat16 as vectors of doubles: what statistics and comparisons run over.
+// Converts vectors of float32 or bfloat16 to doubles, for statistics and comparisons.
 //
-//   for (i ...) {
-//     const TwoWide<kBytes> x = widened<kBytes>(load(values + i, All<kBytes>{}));
+//   template <int kBytes>
+//   AM_INLINE TwoWide<kBytes> load_wide(const float* values) {   // a register's two halves
+//     return widened<kBytes>(nn::fused::load(values, nn::fused::All<kBytes>{}));
 //   }
 #pragma once
 
@@ -35,7 +36,8 @@ AM_INLINE TwoWide<kBytes> widened(const Floats<kBytes>& x) {
   return widened<kBytes>(x, std::make_integer_sequence<int, nn::fused::kLanes<double, kBytes>>());
 }
 
-// Calls `step` with as many pairs as a register has doubles; how many pairs that were.
+// Calls `step` with pairs of vectors of doubles for as many elements as fill whole steps; returns
+// their number.
 template <int kBytes, typename Scalar, typename Step>
 AM_INLINE int64_t for_each_wide_pair(const Scalar* x, const Scalar* y, int64_t count,
                                      const Step& step) {
@@ -51,7 +53,7 @@ AM_INLINE int64_t for_each_wide_pair(const Scalar* x, const Scalar* y, int64_t c
   return i;
 }
 
-// Without its sign, which is one bit.
+// Absolute value, by clearing the sign bit.
 template <int kBytes>
 AM_INLINE Doubles<kBytes> magnitude(const Doubles<kBytes>& x) {
   using Bits = typename nn::fused::VectorOf<int64_t, nn::fused::kLanes<double, kBytes>>::Type;

@@ -1,4 +1,4 @@
-// Work on the blocks of a tensor by all threads that ATen has in this process.
+// Processes the blocks of a tensor on all ATen threads of this process.
 //
 //   on_threads(blocks.size(), [&](size_t thread, size_t number) {
 //     use(blocks[number], buffers[thread]);
@@ -14,15 +14,15 @@
 
 namespace am::values {
 
-// Numbers of threads are below this.
+// Upper bound of the thread numbers.
 size_t most_threads();
 
-// Calls work(thread, 0), .. work(thread, count - 1), each number once and in about that order,
-// until one says false. What one of them throws ends the rest and is thrown here. Which thread does
-// what is chance: work makes no collective calls.
+// Calls work(thread, 0), .. work(thread, count - 1), each number once and approximately in order,
+// until a call returns false. An exception from `work` ends the rest and is rethrown here. The
+// assignment of numbers to threads is arbitrary, so `work` must not make collective calls.
 void on_threads(size_t count, const std::function<bool(size_t thread, size_t number)>& work);
 
-// What was found of numbered blocks, by whichever thread, in the order of the numbers: sums of it
+// Results of numbered blocks, added by any thread and kept in the order of the numbers: their sums
 // have the same bits on any number of threads.
 template <typename Found>
 class FoundInOrder {
@@ -31,7 +31,7 @@ class FoundInOrder {
     const std::lock_guard lock(mutex_);
     found_.emplace(number, std::move(found));
   }
-  // When all threads have ended.
+  // Call only after all threads have finished.
   const std::map<size_t, Found>& all() const { return found_; }
 
  private:

@@ -5,11 +5,12 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/frameworks/open_weights.h"
 #include "am/inspect/attached.h"
 #include "am/inspect/rank_processes.h"
+#include "am/job/job.h"
 #include "am/parallel/parallel_model.h"
-#include "am/planner/host_memory.h"
-#include "am/planner/job.h"
+#include "am/predict/memory/host_memory.h"
 #include "am/runtime/engine.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/stored/tensor_source.h"
@@ -26,27 +27,26 @@ std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOption
   for (const auto& [given, flag] :
        {std::pair{!options.overrides.empty(), "--set"}, {options.nproc > 0, "--nproc"}}) {
     if (!given) continue;
-    throw Error(ErrorKind::kUsage,
-                cat(flag, ": ", path.string(), " is no plan, but weights at rest"),
+    throw Error(ErrorKind::kUsage, cat(flag, ": ", path.string(), " is a checkpoint, not a plan"),
                 "a plan whose model.weights names them takes --set and --nproc");
   }
   auto view =
-      std::make_unique<StoredView>(stored::open_tensor_source(path, stored::Damage::kListed));
+      std::make_unique<StoredView>(frameworks::open_tensor_source(path, stored::OnDamage::kReport));
   return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
 }
 
-// Before a byte of it is allocated. GPUs' memory is not this machine's.
-void require_memory(const planner::Job& job, const OpenOptions& options) {
+// Checks memory before anything is allocated. Skipped for GPUs, whose memory is not this machine's.
+void require_memory(const job::Job& job, const OpenOptions& options) {
   if (options.session.force) return;
   if (runtime::parse_backend(parallel::backend_of(job.plan)).serves_gpus()) return;
   const int64_t ranks = job.layout.mesh.world_size();
   const int64_t wanted =
-      planner::inspection_bytes(job.plan, job.model, job.layout, {.first = 0, .count = ranks});
+      predict::inspection_bytes(job.plan, job.model, job.layout, {.first = 0, .count = ranks});
   const auto& ask = options.session.memory;
   const auto shortage = launch::memory_shortage(wanted, ask ? ask() : launch::memory_of_machine());
   if (!shortage) return;
   throw Error(ErrorKind::kPlan, cat(job.plan.file, ": its model ", *shortage),
-              "am-plan shows layouts without a model; --force opens it all the same");
+              "am-plan shows layouts without a model; --force opens it nevertheless");
 }
 
 }  // namespace
@@ -59,15 +59,15 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
         *target.job, target.path, AttachOptions{options.session, options.wait, options.write});
   }
   std::vector<config::Override> overrides = options.overrides;
-  if (options.nproc > 0) {  // in front: what --set says of the mesh is as if the plan said it
+  if (options.nproc > 0) {  // in front, so that --set can override it like a value of the plan
     overrides.insert(overrides.begin(), {cat("mesh.world_size=", options.nproc)});
   }
-  const auto job = planner::open_job({.file = target.path,
-                                      .overrides = overrides,
-                                      .plugins = options.plugins,
-                                      .why_no_cuda = &runtime::why_no_cuda,
-                                      .purpose = planner::Purpose::kInspection},
-                                     found);
+  const auto job = job::open_job({.file = target.path,
+                                  .overrides = overrides,
+                                  .plugins = options.plugins,
+                                  .why_no_cuda = &runtime::why_no_cuda,
+                                  .purpose = job::Purpose::kInspection},
+                                 found);
   if (!job) return nullptr;
   const int64_t ranks = job->layout.mesh.world_size();
   if (ranks > kMostRanks) {

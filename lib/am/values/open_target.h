@@ -1,7 +1,7 @@
-// How am-repl's TARGET is opened.
+// Opens am-repl's TARGET.
 //
 //   kWeights     StoredView
-//   kPlan        ShardedView: here for one rank, else in processes of its own
+//   kPlan        ShardedView: in this process for one rank, otherwise in processes of its own
 //   kJob         AttachedJob
 #pragma once
 
@@ -20,21 +20,21 @@ namespace am::values {
 
 struct OpenOptions {
   SessionOptions session;
-  std::vector<config::Override> overrides;              // of a plan
-  int64_t nproc = 0;                                    // ranks of a plan; 0: the plan's own
-  config::Plugins plugins = config::Plugins::kRefused;  // of a plan; a checkpoint's is never asked
-  WaitOptions wait;    // for a plan of several ranks, and for a job
-  bool write = false;  // commands that change a job are wanted
-  // The program and arguments that start one rank, which calls run_rank_worker(); a socket's number
-  // is appended.
+  std::vector<config::Override> overrides;              // for a plan
+  int64_t nproc = 0;                                    // ranks of a plan; 0: as in the plan
+  config::Plugins plugins = config::Plugins::kRefused;  // for a plan, never for a checkpoint
+  WaitOptions wait;    // for a plan with several ranks, and for a job
+  bool write = false;  // allow commands that change a job
+  // Program and arguments that start one rank, which must call run_rank_worker(). The socket's file
+  // descriptor number is appended.
   std::vector<std::string> worker_argv;
 };
 
-// More ranks than this are not started on one machine.
+// Largest number of ranks that are started on one machine.
 inline constexpr int64_t kMostRanks = 64;
 
-// Nothing when a plan is wrong; `found` then says why. Throws Error for what cannot be read or
-// started, and for ranks that this machine's memory cannot hold.
+// Returns null if a plan is invalid; `found` then has the errors. Throws Error for a target that
+// cannot be read or started, and for ranks that do not fit in this machine's memory.
 std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
                                          Diagnostics& found);
 

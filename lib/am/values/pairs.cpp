@@ -26,12 +26,12 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Values that are not finite spoil the sum of magnitudes, which says so.
+// If a value is not finite, neither is the sum of magnitudes, by which the caller notices.
 struct Apart {
   double max_abs = 0.0, relative = 0.0, magnitudes = 0.0;
 };
 
-// Of two zeros the ratio is 0 over the least there is.
+// Lower bound of the ratio's denominator, so that the ratio of two zeros is 0.
 constexpr double kLeast = std::numeric_limits<double>::min();
 
 template <typename Scalar>
@@ -83,7 +83,7 @@ struct ChangeOf {
   }
 };
 
-// float32 holds what is narrower.
+// Whether the values are on the host, in a dtype that float32 represents exactly.
 bool is_narrow(const at::Tensor& values) {
   const at::ScalarType dtype = values.scalar_type();
   return values.is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf);
@@ -97,7 +97,7 @@ Found found_by(const at::Tensor& a, const at::Tensor& b) {
   return found;
 }
 
-// Nothing for dtypes that float32 does not hold.
+// Returns nothing for dtypes that float32 does not represent exactly.
 template <template <typename> typename Kernel, typename Found>
 std::optional<Found> of_narrow(const at::Tensor& a, const at::Tensor& b) {
   if (!is_narrow(a) || !is_narrow(b)) return std::nullopt;

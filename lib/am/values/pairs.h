@@ -1,17 +1,17 @@
-// How far two tensors of one shape are apart, a block at a time; in double, whatever their dtypes.
-// Complex numbers are two.
+// Distance between two tensors of one shape, a block at a time; in double, whatever their dtypes.
+// Complex numbers count as two.
 //
 //   Distance distance;
-//   distance.add(a, b);         // of each pair of blocks
-//   distance.max_abs, distance.relative
+//   distance.add(a, b);         // for each pair of blocks
+//   distance.max_abs; distance.relative;
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace am::values {
 
-// Equal infinities, and NaN on both sides, are no difference; where one side is NaN, or another
-// infinity, it is infinite.
+// Equal infinities, and NaN on both sides, count as equal. If only one side is NaN, or infinities
+// differ, the distance is infinite.
 struct Distance {
   double max_abs = 0.0;   // |a - b|
   double relative = 0.0;  // |a - b| over the larger of |a| and |b|
@@ -20,7 +20,7 @@ struct Distance {
   void add(const Distance& other);
 };
 
-// NaN or infinite where values are.
+// NaN or infinite if values are.
 struct Change {
   double moved = 0.0;   // sum of (b - a)^2
   double before = 0.0;  // sum of a^2

@@ -11,7 +11,7 @@
 namespace am::values {
 namespace {
 
-// A pipe or a device would be waited for, or read without an end.
+// Reading a pipe or a device could block or never end.
 void require_file_or_folder(const std::string& name) {
   std::error_code ignored;
   const auto status = std::filesystem::status(name, ignored);
@@ -19,7 +19,7 @@ void require_file_or_folder(const std::string& name) {
       std::filesystem::is_directory(status)) {
     return;
   }
-  throw Error(ErrorKind::kIo, cat(name, ": no regular file"),
+  throw Error(ErrorKind::kIo, cat(name, ": not a regular file"),
               "a tokenizer is a tokenizer.json, or a folder with one");
 }
 

@@ -1,8 +1,8 @@
-// What a session computes with: the values of parameters at rest in a folder, or of a sharded model
-// that lives in several ranks.
+// Access to parameter values in a session: values at rest in a folder, or of a sharded model that
+// several ranks hold.
 //
 //   StoredView    stored_view.h    tensors at rest; one process
-//   ShardedView   sharded_view.h   a ParallelModel under a plan's layout
+//   ShardedView   sharded_view.h   a ParallelModel in a plan's layout
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,92 +17,93 @@
 #include <vector>
 
 #include "am/data/tokenizer.h"
-#include "am/inspect/holdings.h"
 #include "am/inspect/session.h"
+#include "am/inspect/tensor_catalog.h"
 #include "am/observe/metrics.h"
 #include "am/parallel/parallel_model.h"
 
 namespace am::values {
 
-// This folder is the half of inspect/ that needs libtorch, and speaks its words.
+// This folder is the part of inspect/ that needs libtorch, and shares its names.
 using namespace inspect;  // NOLINT(google-build-using-namespace)
 
-class ParameterView : public virtual Holdings {
+class ParameterView : public virtual TensorCatalog {
  public:
-  // A box of a parameter in its stored dtype, on every rank, in host memory. Collective.
+  // Returns a box of a parameter in its stored dtype, on every rank, in host memory. Collective.
   virtual at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) = 0;
   struct Part {
-    at::Tensor values;          // [box.shape], to be read while it is visited
+    at::Tensor values;          // [box.shape], valid only during the visit
     mesh::Box box;              // in the parameter's index space
-    bool first_replica = true;  // over all ranks, those that say so hold each element once
+    bool first_replica = true;  // over all ranks, the parts with this flag hold each element once
   };
   using PartVisit = std::function<bool(const Part&)>;
-  // What this rank holds of a box of a parameter, replicas too, part by part until `visit` says
-  // false. Not collective.
+  // Visits the parts of a box of a parameter that this rank holds, replicas included, until `visit`
+  // returns false. Not collective.
   virtual void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
                            const PartVisit& visit) = 0;
-  // The same by several threads at once, where this process has them to spare: `number` is a part's
-  // place in the order of visit_parts.
+  // visit_parts on several threads, if this process has idle ones. `number` is the part's index in
+  // the order of visit_parts.
   using NumberedVisit = std::function<bool(size_t number, const Part&)>;
   virtual void visit_parts_at_once(const HeldParameter& parameter, const mesh::Box& box,
                                    const NumberedVisit& visit) {
     size_t number = 0;
     visit_parts(parameter, box, [&](const Part& part) { return visit(number++, part); });
   }
-  // This rank's share of a parameter, part by part until `visit` says false: over all ranks each
+  // Visits this rank's share of a parameter until `visit` returns false. Over all ranks, each
   // element is visited exactly once.
   using Visit = std::function<bool(const at::Tensor&)>;
   virtual void visit_own(const HeldParameter& parameter, const Visit& visit) {
     visit_parts(parameter, mesh::Box::whole(parameter.shape),
                 [&](const Part& part) { return !part.first_replica || visit(part.values); });
   }
-  // row [n] -> [ranks, n], both in host memory, where ranks are those that share the work of
-  // visit_own. Collective.
+  // row [n] -> [ranks, n], both in host memory, over the ranks that divide the work of visit_own.
+  // Collective.
   virtual at::Tensor gather(const at::Tensor& row) = 0;
   std::vector<std::vector<int64_t>> gather_numbers(const std::vector<int64_t>& numbers) final;
 
-  // The box that each rank can use at once: its shard, or more while it is unsharded. Collective.
+  // Returns the box that each rank can read without communication: its shard, or more while
+  // unsharded. Collective.
   virtual std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) = 0;
-  // Makes full tensors of the parameters, and of those that travel with them; returns the names of
-  // all of them. What `between` stops is undone. Collective and idempotent.
+  // Gathers full tensors of the parameters, and of those gathered with them; returns the names of
+  // all. Undone if `between` throws. Collective and idempotent.
   virtual std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
                                            const Between& between) = 0;
-  // What that would take of this machine's memory.
+  // Bytes of this machine's memory that unshard would allocate.
   virtual int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const = 0;
-  // Frees them again. Collective and idempotent.
+  // Frees the full tensors. Collective and idempotent.
   virtual std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) = 0;
-  // One sentence on what unsharding means here.
+  // One sentence on the meaning of unsharding for this view.
   virtual std::string unshard_note() const = 0;
 
-  // The model that loss, logprob and generate run. Throws Error(kPlan) when there is no config that
-  // says what it is. Collective.
+  // Returns the model that loss, logprob and generate run. Throws Error(kPlan) if no config
+  // describes it. Collective.
   virtual parallel::ParallelModel& runnable(const Between& between = {}) = 0;
-  // What runnable() has yet to take of this machine's memory.
+  // Bytes of this machine's memory that runnable() would still allocate.
   virtual int64_t runnable_bytes() const { return 0; }
-  // Texts of a multiple of so many tokens are what its layout can compute.
+  // The forward pass requires a sequence length that is a multiple of this.
   virtual int64_t length_multiple() const { return 1; }
-  // After forward passes: the memory is again what unshard() and reshard() made it. Collective.
+  // Call after forward passes: restores the memory state that unshard() and reshard() left.
+  // Collective.
   virtual void after_forward() = 0;
-  // After a backward pass of runnable(): its gradients are states now, "grad.NAME" of each
-  // parameter that trains, until the model changes; `of` says of what. Not collective.
+  // Call after a backward pass of runnable(): exposes its gradients as states, "grad.NAME" for each
+  // trainable parameter, until the model changes. `of` describes their origin. Not collective.
   virtual void after_backward(const std::string& of) = 0;
-  // What they are of; empty: there are none.
+  // Origin of the gradients; empty: there are none.
   virtual std::string gradients_of() const = 0;
-  // What a backward pass has yet to take of this machine's memory.
+  // Bytes of this machine's memory that a backward pass would still allocate.
   virtual int64_t gradient_bytes() const = 0;
-  // Trains so many steps on the plan's data, and says what the last one was. Throws Error(kUsage)
-  // where there is no plan, Error(kPlan) where it cannot be trained. Collective.
+  // Trains `steps` steps on the plan's data and returns the metrics of the last. Throws
+  // Error(kUsage) without a plan, Error(kPlan) if the plan cannot be trained. Collective.
   virtual observe::StepMetrics train(int64_t steps, const Between& between);
-  // The last collectives of each rank, the newest first: RecentCollectives::to_json. Throws
-  // Error(kUsage) where there are none. Collective.
+  // Returns the recent collectives of each rank, newest first: RecentCollectives::to_json. Throws
+  // Error(kUsage) if none are recorded. Collective.
   virtual std::vector<Json> recent_collectives();
-  // The dtype in which runnable() computes; only a model at rest has a choice. Throws Error(kUsage)
-  // otherwise.
+  // Sets the dtype in which runnable() computes. Throws Error(kUsage) unless the model is at rest.
   virtual void set_compute_dtype(at::ScalarType dtype) = 0;
-  // What cuts texts into its tokens, made once a name. Throws what make_tokenizer throws.
+  // Returns the named tokenizer, created once per name. Throws what make_tokenizer throws.
   const data::Tokenizer& tokenizer(const std::string& name);
 
-  // Writes a Hugging Face folder; nothing is left of one that `between` stops. Collective.
+  // Writes a Hugging Face folder; leaves nothing behind if `between` throws. Collective.
   virtual void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
                          const Between& between) = 0;
 
@@ -114,11 +115,12 @@ class ParameterView : public virtual Holdings {
 // "grad.model.norm.weight"
 inline constexpr std::string_view kGradientPrefix = "grad.";
 
-// What the session looks into, with its values. Throws Error(kInternal) where it was opened without
-// them.
+// Returns the session's view with access to values. Throws Error(kInternal) if the session was
+// opened without values.
 ParameterView& values_of(Session& session);
 
-// Finished updates of a parameter: its state "step", or the checkpoint's step. Collective.
+// Number of completed updates of a parameter: its state "step", or the checkpoint's step.
+// Collective.
 std::optional<double> step_of(Session& session, const HeldParameter& parameter);
 
 }  // namespace am::values

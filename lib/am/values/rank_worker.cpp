@@ -11,10 +11,10 @@
 #include "am/inspect/interpreter.h"
 #include "am/inspect/messages.h"
 #include "am/inspect/worker_setup.h"
+#include "am/job/job.h"
 #include "am/launch/environment/environment.h"
 #include "am/launch/supervise/signal_thread.h"
 #include "am/parallel/parallel_model.h"
-#include "am/planner/job.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/world.h"
 #include "am/values/sharded_view.h"
@@ -22,26 +22,26 @@
 namespace am::values {
 namespace {
 
-// How long a rank waits for its peers in one collective.
+// Timeout of a rank in one collective.
 constexpr auto kTimeout = std::chrono::minutes(10);
 
 std::atomic<bool> interrupt_requested{
-    false};  // set by a signal handler, which nothing can be passed to
+    false};  // set by a signal handler, which takes no context argument
 
 void on_interrupt(int) { interrupt_requested = true; }
 
-// The view refers to nothing of the plan but its own copy.
+// The view copies the plan and does not refer to `job`.
 Session open_session(const WorkerSetup& setup) {
   Diagnostics found;
   const auto here = launch::detect_environment(launch::process_environment(), found);
   if (!here) throw Error(ErrorKind::kInternal, "a worker was started without a rank's variables");
-  const auto job = planner::open_job({.file = setup.plan,
-                                      .overrides = setup.overrides,
-                                      .world_size = here->world_size,
-                                      .plugins = setup.plugins,
-                                      .why_no_cuda = &runtime::why_no_cuda,
-                                      .purpose = planner::Purpose::kInspection},
-                                     found);
+  const auto job = job::open_job({.file = setup.plan,
+                                  .overrides = setup.overrides,
+                                  .world_size = here->world_size,
+                                  .plugins = setup.plugins,
+                                  .why_no_cuda = &runtime::why_no_cuda,
+                                  .purpose = job::Purpose::kInspection},
+                                 found);
   if (!job) {
     throw Error(ErrorKind::kPlan,
                 cat(setup.plan.string(), ": the plan was changed while ranks started"));
@@ -95,7 +95,7 @@ int run_rank_worker(int socket) {
   try {
     send_message(socket, pack(failed));
   } catch (const Error&) {
-    // am-repl has gone: nobody is left to tell.
+    // am-repl has exited; there is no recipient.
   }
   return Error(failed.error->kind, failed.error->message).exit_status();
 }

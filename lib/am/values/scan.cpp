@@ -7,32 +7,36 @@
 #include "am/inspect/rows.h"
 #include "am/stored/row_blocks.h"
 #include "am/tensor/redistribute.h"
+#include "am/tensor/side_stream.h"
 #include "am/values/on_threads.h"
 
 namespace am::values {
 
 namespace {
 
-// False where a rank is interrupted: it leaves the rest undone.
-bool scan_part(const Session& session, const ParameterView::Part& part, const ScanVisit& visit) {
+// Returns false if this rank is interrupted; the rest is skipped.
+bool scan_part(const Session& session, const ParameterView::Part& part, int64_t at_once,
+               const ScanVisit& visit) {
   if (!part.first_replica) return true;
-  stored::for_each_row_block(part.box, kScanBlock, [&](const mesh::Box& block) {
+  stored::for_each_row_block(part.box, at_once, [&](const mesh::Box& block) {
     if (session.is_interrupted()) return;
-    visit(tensor::view_box(part.values, part.box.offset, block).cpu(), block);
+    visit(tensor::view_box(part.values, part.box.offset, block), block);
   });
   session.saw_bytes(static_cast<int64_t>(part.values.nbytes()));
   return !session.is_interrupted();
 }
 
-// This rank's share.
+// Moments of this rank's share.
 Moments own_moments(Session& session, const Picked& picked) {
   FoundInOrder<Moments> of_parts;
   values_of(session).visit_parts_at_once(
       *picked.parameter, picked.selection.box, [&](size_t number, const ParameterView::Part& part) {
-        const at::NoGradGuard no_grad;  // each thread's own
+        const at::NoGradGuard no_grad;  // the guard is per thread
         Moments found;
-        const bool goes_on = scan_part(
-            session, part, [&](const at::Tensor& values, const mesh::Box&) { found.add(values); });
+        const bool on_device = tensor::is_asynchronous(part.values.device());
+        const bool goes_on =
+            scan_part(session, part, on_device ? kDeviceBlock : kScanBlock,
+                      [&](const at::Tensor& values, const mesh::Box&) { found.add(values); });
         of_parts.add(number, found);
         return goes_on;
       });
@@ -47,8 +51,11 @@ Moments own_moments(Session& session, const Picked& picked) {
 void scan(Session& session, const Picked& picked, const ScanVisit& visit) {
   const at::NoGradGuard no_grad;
   values_of(session).visit_parts(
-      *picked.parameter, picked.selection.box,
-      [&](const ParameterView::Part& part) { return scan_part(session, part, visit); });
+      *picked.parameter, picked.selection.box, [&](const ParameterView::Part& part) {
+        return scan_part(
+            session, part, kScanBlock,
+            [&](const at::Tensor& values, const mesh::Box& box) { visit(values.cpu(), box); });
+      });
   session.check_interrupt();
 }
 

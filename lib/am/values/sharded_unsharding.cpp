@@ -1,4 +1,4 @@
-// What ranks gather when they are asked to, and what each of them can use then.
+// Part of ShardedView: gathering on request, and the boxes that each rank can then use.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -29,9 +29,9 @@ std::vector<HeldShard> ShardedView::usable_boxes(const HeldParameter& parameter)
   return {parameter.shards.begin(), parameter.shards.end()};
 }
 
-// What each rank holds while the parameter is gathered.
+// Boxes that each rank holds while the parameter is gathered.
 std::vector<HeldShard> ShardedView::gathered_boxes(const HeldParameter& parameter) const {
-  const planner::ParameterLayout& layout = *layouts_.at(parameter.name);
+  const layout::ParameterLayout& layout = *layouts_.at(parameter.name);
   std::vector<HeldShard> boxes;
   for (int64_t rank = 0; rank < mesh().world_size(); ++rank) {
     if (!model_->layout().holds(rank, layout)) continue;
@@ -41,7 +41,7 @@ std::vector<HeldShard> ShardedView::gathered_boxes(const HeldParameter& paramete
 }
 
 std::vector<int64_t> ShardedView::ranks_with(const HeldParameter& parameter) const {
-  const planner::ParameterLayout& layout = *layouts_.at(parameter.name);
+  const layout::ParameterLayout& layout = *layouts_.at(parameter.name);
   std::vector<int64_t> ranks;
   for (int64_t rank = 0; rank < mesh().world_size(); ++rank) {
     if (model_->layout().holds(rank, layout)) ranks.push_back(rank);
@@ -49,22 +49,23 @@ std::vector<int64_t> ShardedView::ranks_with(const HeldParameter& parameter) con
   return ranks;
 }
 
-// While it is gathered ranks have parts of it.
+// Whether ranks hold only parts of it while it is gathered.
 bool ShardedView::is_cut(const HeldParameter& parameter) const {
   const std::vector<HeldShard> boxes = gathered_boxes(parameter);
   return std::any_of(boxes.begin(), boxes.end(),
                      [&](const HeldShard& each) { return each.box.numel() < parameter.numel(); });
 }
 
-// Rising, so that every rank gathers in the same order.
+// Ascending, so that every rank gathers in the same order.
 std::vector<size_t> ShardedView::sets_of(std::span<const HeldParameter* const> parameters) const {
   std::set<size_t> sets;
   for (const HeldParameter* parameter : parameters) {
     if (state_of_.contains(parameter->name)) {
-      throw Error(ErrorKind::kUsage, cat(parameter->name, " is no parameter: nothing gathers it"),
+      throw Error(ErrorKind::kUsage,
+                  cat(parameter->name, " is not a parameter and cannot be gathered"),
                   "`print` puts together what it shows of it");
     }
-    // What FSDP ignores is whole as it is.
+    // Parameters that FSDP ignores are already whole.
     if (!layouts_.at(parameter->name)->ignored) sets.insert(set_of_.at(parameter->name));
   }
   return {sets.begin(), sets.end()};
@@ -102,7 +103,7 @@ std::vector<std::string> ShardedView::unshard(std::span<const HeldParameter* con
       copied.push_back(parameter->name);
     }
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kUsage) {  // all ranks are here; after others the session ends
+    if (error.kind() == ErrorKind::kUsage) {  // all ranks get here; other errors end the session
       for (const std::string& name : copied) whole_.erase(name);
       for (const size_t set : fresh) {
         unsharded_.erase(set);
@@ -144,8 +145,10 @@ std::vector<std::string> ShardedView::reshard(std::span<const HeldParameter* con
 }
 
 std::string ShardedView::unshard_note() const {
-  const std::string tp =
-      mesh().sizes().tp > 1 ? "; of what tp cuts, the parameters named here are put together" : "";
+  const std::string tp = mesh().sizes().tp > 1
+                             ? "; the named parameters that are sharded over tp are gathered over "
+                               "tp too"
+                             : "";
   const bool apart = mesh().sizes().ep > 1;
   if (mesh().group_size("dp_shard_cp") == 1 && (!apart || mesh().group_size("ep_shard") == 1)) {
     return cat("dp_shard is 1: there is nothing to gather, each rank computes with what it stores",
@@ -156,7 +159,7 @@ std::string ShardedView::unshard_note() const {
              ", with all others of their FSDP unit", tp);
 }
 
-// A forward pass leaves units gathered, or frees them, by the rules of training.
+// Forward passes leave units gathered or free them by the rules of training.
 void ShardedView::after_forward() {
   for (const auto& [set, groups] : groups_) {
     for (parallel::ParamGroup* group : groups) {

@@ -13,7 +13,7 @@
 #include "am/inspect/facts.h"
 #include "am/optim/from_plan.h"
 #include "am/optim/schedule.h"
-#include "am/planner/rules.h"
+#include "am/rules/check.h"
 #include "am/run_folder/shard_index.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
@@ -22,12 +22,12 @@ namespace am::values {
 
 namespace {
 
-// What FSDP ignores is in no set that can be asked for.
+// Set number of parameters that FSDP ignores; they are never gathered.
 constexpr size_t kIgnored = std::numeric_limits<size_t>::max();
 
 }  // namespace
 
-ShardedView::ShardedView(const planner::Job& job, const runtime::World& world)
+ShardedView::ShardedView(const job::Job& job, const runtime::World& world)
     : plan_(job.plan),
       mesh_(world, job.layout.mesh),
       own_(parallel::ParallelModel::build(job.plan, job.model, job.layout, mesh_)),
@@ -52,7 +52,8 @@ ShardedView::ShardedView(LiveJob job)
   add_states();
 }
 
-// A step makes a job's anew, and whoever looked there before has an old view.
+// For a job: each step replaces the gradients, so the view of an earlier visitor may be out of
+// date.
 std::string ShardedView::gradients_of() const {
   if (!live_) return gradients_of_;
   const int64_t steps = live_->steps();
@@ -61,9 +62,9 @@ std::string ShardedView::gradients_of() const {
 }
 
 void ShardedView::add_parameters() {
-  const planner::Layout& layout = model_->layout();
+  const layout::Layout& layout = model_->layout();
   const formats::Dtype dtype = formats::dtype_of_torch(plan_.model.dtype);
-  for (const planner::ParameterLayout& from : layout.parameters) {
+  for (const layout::ParameterLayout& from : layout.parameters) {
     layouts_[from.name] = &from;
     HeldParameter parameter;
     parameter.name = from.name;
@@ -73,7 +74,7 @@ void ShardedView::add_parameters() {
     std::vector<HeldShard>& shards = shards_.emplace_back();
     for (int64_t rank = 0; rank < layout.mesh.world_size(); ++rank) {
       if (!layout.holds(rank, from)) continue;
-      for (const planner::OwnPart& part : from.parts(layout.mesh, rank)) {
+      for (const layout::LocalShard& part : from.parts(layout.mesh, rank)) {
         shards.push_back({rank, part.box});
       }
     }
@@ -85,8 +86,8 @@ void ShardedView::add_parameters() {
   add_groups();
 }
 
-// Where all ranks have all parameters, a group's number is that of its set; where ranks have other
-// stages or experts than others, a unit's number is.
+// If all ranks hold all parameters, a set's number is its group's number; if stages or experts
+// differ between ranks, it is the unit's number.
 void ShardedView::add_groups() {
   by_units_ = model_->pipeline() != nullptr || mesh().sizes().ep > 1;
   const auto& groups = model_->groups();
@@ -126,12 +127,12 @@ Json ShardedView::info() {
   return json;
 }
 
-// The states of all ranks, which may have other stages or experts than this one: what each has is
-// told to all.
+// Collects the states of all ranks, which may hold other stages or experts: each rank sends its
+// list to all.
 void ShardedView::add_states() {
   states_.clear();
   state_of_.clear();
-  std::map<std::string, std::pair<State, std::string>> all;  // with torch's name of the dtype
+  std::map<std::string, std::pair<State, std::string>> all;  // with torch's dtype name
   const bool has_gradients = !gradients_of().empty();
   if (has_gradients || trainer() != nullptr) {
     Json own = Json::array();
@@ -142,7 +143,7 @@ void ShardedView::add_states() {
     const auto& groups = model_->groups();
     for (size_t g = 0; g < groups.size(); ++g) {
       for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
-        const parallel::OwnedParameter& owned = groups[g]->owned()[i];
+        const parallel::LocalParameter& owned = groups[g]->owned()[i];
         const at::Tensor& gradients = groups[g]->flat_grad();
         if (has_gradients && owned.trainable && gradients.defined()) {
           add(cat(kGradientPrefix, owned.name), owned.name, {}, gradients);
@@ -175,10 +176,10 @@ void ShardedView::add_states() {
             [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
 }
 
-// Of the parameter itself without a state; undefined where it does not train.
+// The parameter itself if `state` is null; undefined if it is not trainable.
 at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
   const parallel::ParamGroup& group = *model_->groups()[place.group];
-  const parallel::OwnedParameter& owned = group.owned()[place.index];
+  const parallel::LocalParameter& owned = group.owned()[place.index];
   if (state == nullptr) return owned.value;
   if (state->kind.empty()) {
     const bool any = owned.trainable && group.flat_grad().defined();
@@ -192,7 +193,8 @@ at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
   return {};
 }
 
-// Each element comes from the one rank that holds its first replica: a sum with zeros.
+// Each element comes from the one rank that holds its first replica: an all-reduce with zeros
+// elsewhere.
 at::Tensor ShardedView::read_state(const HeldParameter& state, const mesh::Box& box) {
   at::Tensor all = at::zeros(box.shape, at::TensorOptions(at::kDouble));
   visit_parts(state, box, [&](const Part& part) {
@@ -240,7 +242,7 @@ at::Tensor ShardedView::gather(const at::Tensor& row) {
   return all.cpu();
 }
 
-// What the last step was made with, under PyTorch's names of an optimizer's only group.
+// Settings of the last step, under PyTorch's names for an optimizer with one group.
 Json ShardedView::value(std::string_view name) const {
   constexpr std::string_view kGroup = "optim.param_groups.0.";
   const int64_t steps = live_ ? live_->steps() : steps_;
@@ -313,17 +315,17 @@ int64_t ShardedView::gradient_bytes() const {
   return bytes;
 }
 
-// The rules of training are asked now: a session that only looks need not satisfy them.
+// Checks the rules of training only now: a session that only inspects need not satisfy them.
 void ShardedView::begin_training() {
   if (trainer_) return;
-  planner::Job job{plan_, model_->config(), model_->layout()};
+  job::Job job{plan_, model_->config(), model_->layout()};
   job.plan.mesh.world_size = mesh().world_size();
   job.plan.checkpoint.resume = "none";
   job.plan.checkpoint.async = false;
   job.plan.checkpoint.every = 0;
   job.plan.validation.every = 0;
   Diagnostics found;
-  planner::check_model(job.plan, job.model, found);
+  rules::check_model(job.plan, job.model, found);
   if (!found.ok()) {
     throw Error(ErrorKind::kPlan, cat("the plan cannot be trained: ", first_error(found)),
                 "am-plan check says all that is wrong");
@@ -336,7 +338,7 @@ observe::StepMetrics ShardedView::train(int64_t steps, const Between& between) {
   begin_training();
   whole_.clear();
   unsharded_.clear();
-  after_forward();  // what stays gathered would keep its old values
+  after_forward();  // gathered parameters would keep their old values
   observe::StepMetrics last;
   for (int64_t i = 0; i < steps; ++i) {
     if (between) between();
@@ -375,7 +377,7 @@ std::string ShardedView::note() const {
              ": nothing has trained them");
 }
 
-// Sequence parallelism cuts a text's tokens into equal pieces.
+// Sequence parallelism cuts a text into equal pieces.
 int64_t ShardedView::length_multiple() const {
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
   return fsdp2 != nullptr && fsdp2->sequence_parallel ? mesh().sizes().tp : 1;

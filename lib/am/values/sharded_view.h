@@ -1,11 +1,11 @@
-// A model under a plan's layout, as a session on one of its ranks sees it.
+// A model in a plan's layout, seen from one of its ranks.
 //
-// `unshard` is FSDP's: it gathers a unit's parameters over dp_shard_cp with the same collective
-// that training uses, in the dtype of the computation. Of those that were named and that tp or ep
-// cuts, a whole copy is put together beside them.
+// `unshard` is FSDP's: it gathers a unit's parameters over dp_shard_cp with the collective of
+// training, in the dtype of the computation. Named parameters that tp or ep shards are also
+// assembled into separate whole copies.
 //
-// What trains has states: "optim.state.NAME.exp_avg" and, once there are gradients, "grad.NAME".
-// They lie on ranks as their parameters do.
+// Trainable parameters have states: "optim.state.NAME.exp_avg" and, once gradients exist,
+// "grad.NAME". They are sharded like their parameters.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "am/config/plan.h"
-#include "am/planner/job.h"
+#include "am/job/job.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/recent_collectives.h"
 #include "am/train/trainer.h"
@@ -26,21 +26,21 @@
 
 namespace am::values {
 
-// A job that trains.
+// A job that is training.
 struct LiveJob {
   std::string run;                    // its folder
-  std::function<int64_t()> steps;     // finished
-  train::Trainer* trainer = nullptr;  // of its model
-  // After how many steps somebody made the gradients of a text in the place of the step's; all who
-  // look at the job share it.
+  std::function<int64_t()> steps;     // number of completed steps
+  train::Trainer* trainer = nullptr;  // the job's
+  // Step count at which the gradients of a text replaced those of the step; shared by all sessions
+  // attached to the job.
   std::shared_ptr<std::optional<int64_t>> text_gradients = {};
 };
 
 class ShardedView : public ParameterView {
  public:
-  // Collective. Builds the model and gives it its first values as the plan says.
-  ShardedView(const planner::Job& job, const runtime::World& world);
-  // Of a job that trains, whose trainer must outlive it. Collective.
+  // Builds the model and initialises its parameters as the plan says. Collective.
+  ShardedView(const job::Job& job, const runtime::World& world);
+  // View of a job that is training; its trainer must outlive the view. Collective.
   explicit ShardedView(LiveJob job);
 
   std::string title() const override;
@@ -101,28 +101,29 @@ class ShardedView : public ParameterView {
 
   config::Plan plan_;
   runtime::DeviceMesh mesh_;
-  std::unique_ptr<parallel::ParallelModel> own_;  // null: a trainer's
-  std::unique_ptr<train::Trainer> trainer_;       // from the first step of train() on
+  std::unique_ptr<parallel::ParallelModel> own_;  // null: the trainer's model is used
+  std::unique_ptr<train::Trainer> trainer_;       // created by the first train()
   parallel::ParallelModel* model_;
   std::optional<LiveJob> live_;
-  std::string weights_;                        // where the values came from
-  bool fresh_ = false;                         // nothing has trained them
-  std::deque<std::vector<HeldShard>> shards_;  // of each parameter
+  std::string weights_;                        // origin of the values
+  bool fresh_ = false;                         // not trained yet
+  std::deque<std::vector<HeldShard>> shards_;  // one entry per parameter
   std::vector<HeldParameter> parameters_;
-  std::map<std::string, Place> places_;  // of what this rank has
-  // Parameters that are gathered together, on all ranks by one number; of each this rank's groups.
+  std::map<std::string, Place> places_;  // of this rank's parameters
+  // Sets of parameters that are gathered together, numbered equally on all ranks; groups_ has this
+  // rank's groups of each set.
   std::map<std::string, size_t> set_of_;
   bool by_units_ = false;  // sets are units
   std::map<size_t, std::vector<parallel::ParamGroup*>> groups_;
-  std::map<std::string, const planner::ParameterLayout*> layouts_;
+  std::map<std::string, const layout::ParameterLayout*> layouts_;
   std::set<size_t> unsharded_;  // sets that the user unsharded
-  // Of what tp or ep cuts, copies that the user unsharded; without contents on ranks that have no
-  // part of it.
+  // Whole copies of parameters sharded over tp or ep that the user unsharded; without contents on
+  // ranks that hold no part of them.
   std::map<std::string, at::Tensor> whole_;
   std::vector<HeldParameter> states_;
   std::map<std::string, State> state_of_;
   std::string gradients_of_;
-  int64_t steps_ = 0;                                        // of train()
+  int64_t steps_ = 0;                                        // steps of train()
   std::shared_ptr<runtime::RecentCollectives> collectives_;  // of a plan's own ranks
 };
 

@@ -12,7 +12,7 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/inspect/facts.h"
-#include "am/planner/layout.h"
+#include "am/layout/layout.h"
 #include "am/stored/row_blocks.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A source whose reads are the places where loading can be stopped.
+// A source that calls `between` at each read, so that loading can be stopped.
 class StoppableSource : public stored::TensorSource {
  public:
   StoppableSource(const stored::TensorSource& source, const Between& between)
@@ -48,11 +48,11 @@ class StoppableSource : public stored::TensorSource {
   const Between& between_;
 };
 
-// Elements that visit_parts reads at once: of float32 they are still in a core's cache when they
-// are looked at.
+// Elements that visit_parts reads at a time; as float32 they still are in a core's cache when
+// visited.
 constexpr int64_t kReadBlock = int64_t{256} << 10;
 
-// The plan that runs a model of one rank in one dtype.
+// A plan that runs a model on one rank in one dtype.
 config::Plan plan_of_one(formats::Dtype dtype) {
   config::Plan plan;
   plan.strategy = config::DDPConfig{};
@@ -63,7 +63,7 @@ config::Plan plan_of_one(formats::Dtype dtype) {
 
 }  // namespace
 
-// In memory as a whole: what was unsharded, and gradients. Null: it is not.
+// Returns the tensor if it is in memory as a whole (unsharded, or a gradient), otherwise null.
 const at::Tensor* StoredView::assembled(const HeldParameter& parameter) {
   for (const auto* tensors : {&assembled_, &gradients_}) {
     const auto found = tensors->find(parameter.name);
@@ -103,12 +103,12 @@ void StoredView::visit_parts_at_once(const HeldParameter& parameter, const mesh:
 bool StoredView::visit_block(const HeldParameter& parameter, const mesh::Box& block,
                              const PartVisit& visit) {
   bool goes_on = true;
-  const auto see = [&](std::span<const std::byte> bytes) {
+  const auto view = [&](std::span<const std::byte> bytes) {
     const at::TensorOptions options(tensor::scalar_type(parameter.dtype));
     goes_on =
         visit({at::from_blob(const_cast<std::byte*>(bytes.data()), block.shape, options), block});
   };
-  if (assembled(parameter) != nullptr || !source()->see(parameter.name, block, see)) {
+  if (assembled(parameter) != nullptr || !source()->view(parameter.name, block, view)) {
     goes_on = visit({read(parameter, block), block});
   }
   forget_read_pages(static_cast<size_t>(block.numel() * formats::dtype_size(parameter.dtype)));
@@ -116,7 +116,7 @@ bool StoredView::visit_block(const HeldParameter& parameter, const mesh::Box& bl
 }
 
 std::vector<HeldBytes> StoredView::held_bytes() {
-  std::vector<HeldBytes> ranks = StoredHoldings::held_bytes();
+  std::vector<HeldBytes> ranks = StoredCatalog::held_bytes();
   if (model_) {
     for (const parallel::ParamGroup* group : model_->groups()) {
       ranks.front().model += static_cast<int64_t>(group->flat().nbytes());
@@ -202,7 +202,7 @@ parallel::ParallelModel& StoredView::runnable(const Between& between) {
   plan.lora.alpha = lora().alpha;
   plan.lora.target_modules = lora().target_modules;
   Diagnostics found;
-  const auto layout = planner::build_layout(plan, *config(), mesh::MeshSizes{}, found);
+  const auto layout = layout::build_layout(plan, *config(), mesh::MeshSizes{}, found);
   if (!layout) throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", first_error(found)));
   if (!single_mesh_) {
     single_mesh_ = std::make_unique<runtime::DeviceMesh>(runtime::World::single(),
@@ -215,7 +215,7 @@ parallel::ParallelModel& StoredView::runnable(const Between& between) {
 }
 
 std::span<const HeldParameter> StoredView::states() const {
-  return gradients_.empty() ? StoredHoldings::states() : std::span<const HeldParameter>(states_);
+  return gradients_.empty() ? StoredCatalog::states() : std::span<const HeldParameter>(states_);
 }
 
 void StoredView::after_backward(const std::string& of) {
@@ -234,7 +234,7 @@ void StoredView::after_backward(const std::string& of) {
     gradients_[gradient.name] = model_->full_gradient(parameter.name);
     states_.push_back(std::move(gradient));
   }
-  const auto stored = StoredHoldings::states();
+  const auto stored = StoredCatalog::states();
   states_.insert(states_.end(), stored.begin(), stored.end());
 }
 

@@ -1,7 +1,7 @@
-// A checkpoint folder as a session sees it: shards in files, mapped and read where a command looks.
+// A checkpoint folder in a session: shards in files, memory-mapped and read on demand.
 //
-// One process. `unshard` assembles full tensors in its memory, `reshard` drops them. loss, logprob
-// and generate load the weights once into a model of one rank, in float32 unless `set dtype` says
+// One process. `unshard` assembles full tensors in memory, `reshard` drops them. loss, logprob and
+// generate load the weights once into a model of one rank, in float32 unless `set dtype` says
 // otherwise.
 #pragma once
 
@@ -13,18 +13,18 @@
 #include <utility>
 #include <vector>
 
-#include "am/inspect/stored_holdings.h"
+#include "am/inspect/stored_catalog.h"
 #include "am/runtime/device_mesh.h"
 #include "am/stored/tensor_source.h"
 #include "am/values/parameter_view.h"
 
 namespace am::values {
 
-class StoredView : public StoredHoldings, public ParameterView {
+class StoredView : public StoredCatalog, public ParameterView {
  public:
-  // Throws as StoredHoldings.
+  // Throws what StoredCatalog throws.
   explicit StoredView(std::unique_ptr<stored::TensorSource> source)
-      : StoredHoldings(std::move(source)) {}
+      : StoredCatalog(std::move(source)) {}
 
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
   void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
@@ -52,7 +52,7 @@ class StoredView : public StoredHoldings, public ParameterView {
 
  private:
   const at::Tensor* assembled(const HeldParameter& parameter);
-  // Where it lies, or as a copy. Its pages are forgotten, so that what was looked at does not fill
+  // Visits a block, in place or as a copy. Its pages are released, so that read data does not fill
   // the memory.
   bool visit_block(const HeldParameter& parameter, const mesh::Box& block, const PartVisit& visit);
   void drop_model();
@@ -60,10 +60,10 @@ class StoredView : public StoredHoldings, public ParameterView {
   std::map<std::string, at::Tensor> assembled_;
   std::unique_ptr<runtime::DeviceMesh> single_mesh_;
   std::unique_ptr<parallel::ParallelModel> model_;
-  // Of model_; empty without gradients.
+  // Origin of model_'s gradients; empty without gradients.
   std::string gradients_of_;
   std::map<std::string, at::Tensor> gradients_;  // by "grad.NAME", views
-  std::vector<HeldParameter> states_;            // those, then the stored ones
+  std::vector<HeldParameter> states_;            // gradients, then the stored states
 };
 
 }  // namespace am::values

@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/block_buffer.h"
 #include "am/checkpoint/read_tensor.h"
+#include "am/frameworks/open_weights.h"
 #include "am/inspect/target.h"
 #include "am/stored/row_blocks.h"
 #include "am/tensor/dtype.h"
@@ -16,7 +17,7 @@
 namespace am::values {
 namespace {
 
-// Elements of either side that are looked at together, while they are in a core's cache.
+// Elements of either side compared at a time, small enough for a core's cache.
 constexpr int64_t kPairBlock = int64_t{256} << 10;
 
 }  // namespace
@@ -26,7 +27,7 @@ std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path) {
   if (target.kind != TargetKind::kWeights) {
     throw Error(ErrorKind::kUsage, cat(target.path.string(), " is a plan, not weights at rest"));
   }
-  return stored::open_tensor_source(target.path, stored::Damage::kListed);
+  return frameworks::open_tensor_source(target.path, stored::OnDamage::kReport);
 }
 
 void for_each_pair(Session& session, const stored::TensorSource& left,
@@ -40,7 +41,7 @@ void for_each_pair(Session& session, const stored::TensorSource& left,
   stored::for_each_row_block(mesh::Box::whole(a.shape), kPairBlock,
                              [&](const mesh::Box& block) { blocks.push_back(block); });
   on_threads(blocks.size(), [&](size_t thread, size_t number) {
-    const at::NoGradGuard no_grad;  // each thread's own
+    const at::NoGradGuard no_grad;  // the guard is per thread
     const mesh::Box& box = blocks[number];
     const at::Tensor of_left = buffers[thread].left.block(box.shape, tensor::scalar_type(a.dtype));
     const at::Tensor of_right =

@@ -1,4 +1,4 @@
-// Comparing what two sources hold of a tensor, a few MiB at a time.
+// Compares a tensor of two sources, a few MiB at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,12 +12,12 @@
 
 namespace am::values {
 
-// Opens weights that a command names; `~` is the home. Throws Error(kUsage) for a plan.
+// Opens the weights that a command names; expands `~`. Throws Error(kUsage) for a plan.
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path);
 
-// Blocks of whole rows of both, as they are stored; they have one shape. Several threads visit them
-// at once, each by its number; false ends it. Throws Error(kUsage) when any rank was interrupted;
-// collective.
+// Visits blocks of whole rows of both tensors, which must have one shape, in their stored dtypes.
+// Several threads call `visit` concurrently; `number` is the block's index, and false ends the
+// visit. Throws Error(kUsage) if any rank was interrupted; collective.
 using VisitPair = std::function<bool(size_t number, const at::Tensor& a, const at::Tensor& b)>;
 void for_each_pair(Session& session, const stored::TensorSource& left,
                    const stored::StoredTensor& a, const stored::TensorSource& right,

@@ -1,8 +1,10 @@
-// Tensors at rest that cannot be read, because a file is missing, cut off or changed, and that do
-// not keep the others from being looked at.
+// Records tensors at rest that cannot be read, because a file is missing, truncated or changed, so
+// that commands can report the others.
 //
 //   Unread unread(session, all.size());
-//   for (const Picked& picked : all) unread.read(picked.label, [&] { rows.add(row_of(picked)); });
+//   for (const inspect::Picked& picked : all) {
+//     unread.read(picked.label, [&] { rows.add(row_of(picked)); });
+//   }
 //   rows.give(result, "stats", session);
 //   unread.give(result);
 #pragma once
@@ -18,13 +20,15 @@ namespace am::values {
 
 class Unread {
  public:
-  // Of so many tensors. One alone is what was asked for: what keeps it from being read is thrown.
+  // `asked`: number of tensors requested. If it is 1, read() throws errors instead of recording
+  // them.
   Unread(const inspect::Session& session, size_t asked);
 
-  // Runs `look`; false where it threw Error(kIo) or Error(kFormat), which is noted under `name`.
+  // Calls `look`. Returns false if it threw Error(kIo) or Error(kFormat), which is recorded under
+  // `name`.
   bool read(const std::string& name, const std::function<void()>& look);
-  // Adds unread, each with name and problem, to an answer that has its text; where there are any,
-  // it has failed.
+  // Adds the field `unread`, name and problem of each, to a result whose text is complete; if there
+  // are any, marks the result as failed.
   void give(inspect::Result& result) const;
 
  private:

@@ -26,7 +26,7 @@ at::ScalarType parse_weight_dtype(const std::string& name) {
   for (const Name& known : kNames) {
     if (known.text == name) return known.dtype;
   }
-  throw Error(ErrorKind::kUsage, cat("`", name, "` is no dtype for weights"),
+  throw Error(ErrorKind::kUsage, cat("`", name, "` is not a dtype for weights"),
               cat("use ", kWeightDtypes));
 }
 

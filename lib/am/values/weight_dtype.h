@@ -1,4 +1,4 @@
-// The dtypes that weights are computed and exported in.
+// Dtypes in which weights can be computed and exported.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -9,8 +9,8 @@ namespace am::values {
 
 inline constexpr const char* kWeightDtypes = "float32 (fp32), bfloat16 (bf16) or float16 (fp16)";
 
-// Throws Error(kUsage) that lists the legal ones: a dtype that cannot hold weights would turn them
-// into zeros without a word.
+// Throws Error(kUsage) listing the legal names: a dtype that cannot hold weights would silently
+// turn them into zeros.
 at::ScalarType parse_weight_dtype(const std::string& name);
 
 }  // namespace am::values

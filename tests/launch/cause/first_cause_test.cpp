@@ -11,7 +11,7 @@ using namespace launch_test;
 
 namespace {
 
-// The rank that is blamed; -1 for none.
+// Returns the rank reported as the cause; -1 for none.
 int64_t cause_of(const std::vector<RankExit>& ranks) {
   const auto cause = find_cause(ranks);
   return cause ? cause->rank : -1;
@@ -26,7 +26,7 @@ TEST_CASE("no cause where none failed by itself") {
 
 TEST_CASE("the earliest failure is the cause") {
   CHECK(cause_of({failed(0, 1, 0, 2.0), failed(1, 1, 0, 1.0)}) == 1);
-  // By the time of the report, though the process took longer to end.
+  // Ordered by the time of the report, although the process ended later.
   CHECK(cause_of({failed(0, 1, 0, 2.0), reported(1, "io", 1.9)}) == 1);
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("a hang is the fault of the rank that did not arrive") {
   CHECK(cause->rank == 1);
   CHECK(cause->end == 1);
   CHECK(cause->witness == 0);
-  // It is better than a lost peer, and worse than a rank that died.
+  // It is a stronger cause than a lost peer, and a weaker one than a rank that died.
   CHECK(cause_of({witness(0, {1}, 2.0), stopped(1, SIGKILL, 8.0), reported(2, "peer", 1.0)}) == 1);
   CHECK(cause_of({witness(0, {1}, 1.0), stopped(1, SIGKILL, 8.0), failed(2, 3, 0, 4.0)}) == 2);
   CHECK(cause_of({witness(0, {1}, 1.0), failed(1, 0, SIGSEGV, 0.5)}) == 1);
@@ -77,7 +77,7 @@ TEST_CASE("a missing rank that waits itself is only a link of the chain") {
   CHECK(cause->rank == 2);
   CHECK(cause->witness == 1);
   CHECK(cause_of({witness(0, {1, 2}, 1.0), witness(1, {2}, 1.1), stopped(2, SIGKILL, 8.0)}) == 2);
-  // A circle: two ranks in different collectives. The earliest witness is believed.
+  // A cycle: two ranks in different collectives. The earliest witness decides.
   CHECK(cause_of({witness(0, {1}, 1.1), witness(1, {0}, 1.0)}) == 0);
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("a suspended rank is the cause of what others report without knowing w
   CHECK(cause_of({reported(0, kElasticError, 1.0), suspended}) == 1);
   CHECK(cause_of({reported(0, "peer", 1.0), suspended}) == 1);
   CHECK(cause_of({failed(0, 0, SIGSEGV, 1.0), suspended}) == 0);
-  // A witness knows better who did not arrive.
+  // A witness takes precedence: it names the rank that did not arrive.
   CHECK(cause_of({witness(0, {2}, 1.0), suspended, stopped(2, SIGKILL, 8.0)}) == 2);
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   stuck.stopped = true;
   stuck.log = "run/logs/rank-1.log";
   stuck.tail = {"step 6"};
-  // It was told to stop, and lost its peers then: no news about the hang.
+  // It was asked to stop and then lost its peers, which does not explain the hang.
   stuck.error = RankError{.message = "closed", .kind = "peer", .last_collective = "other #1"};
   result.ranks = {witness, stuck};
   result.cause = FirstCause{1, 0, 1, 0};
@@ -94,7 +94,7 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   CHECK(cause_json(result)["hangs"] == true);
   CHECK(cause_json(result)["signal"].is_null());
   CHECK(cause_json(result)["message"] == "timed out after 3 s");
-  // A mismatch: it waited too, but elsewhere.
+  // A mismatch: it also waited, but in another collective.
   result.ranks[1] = reported(1, "hang", 1.1);
   result.ranks[1].error->last_collective = "all_gather tp #3";
   CHECK_THAT(describe(result),
@@ -102,7 +102,7 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   // It left early.
   result.ranks[1] = failed(1, 0, 0, 0.5);
   CHECK_THAT(describe(result), Catch::Contains("it had ended: exit status 0"));
-  // It is on a node that told nothing.
+  // It is on a node that did not report.
   result.ranks.pop_back();
   result.cause = FirstCause{9, 1, std::nullopt, 0};
   CHECK_THAT(describe(result), Catch::StartsWith("rank 9 on node 1 hangs"));
@@ -124,7 +124,7 @@ TEST_CASE("where no rank failed the block says only what is known") {
   CHECK(cause_json(result)["rank"].is_null());
   CHECK_THAT(cause_json(result)["message"].get<std::string>(),
              Catch::StartsWith("node 1 has given no sign of life"));
-  // The launcher itself ended ranks that the lost machine kept waiting: nobody killed the job.
+  // The launcher itself ended ranks that waited for the lost machine, so the job was not killed.
   JobResult stopped_here = result;
   stopped_here.ranks = {stopped(0, SIGKILL, 1.0)};
   stopped_here.killed = true;
@@ -160,11 +160,11 @@ TEST_CASE("a launcher that gave up is told with its reason") {
       "  help: install it\n"
       "the others:\n";
   CHECK_THAT(describe(result), Catch::StartsWith(block));
-  // Better known than a closed connection.
+  // It explains more than a closed connection.
   result.ranks = {reported(0, "peer", 1.0)};
   result.cause = FirstCause{0, 0, 0, std::nullopt};
   CHECK_THAT(describe(result), Catch::StartsWith(block));
-  // A rank that failed by itself is the cause all the same.
+  // A rank that failed by itself is still the cause.
   result.ranks = {failed(0, 3, 0, 1.0)};
   CHECK_THAT(describe(result),
              Catch::StartsWith("rank 0 on node 0 failed: exit status 3\n") &&
@@ -180,7 +180,7 @@ TEST_CASE("on several machines a lost peer points elsewhere") {
   result.silent_nodes = {1};
   CHECK_THAT(describe(result), Catch::Contains("the cause is on a machine that told nothing") &&
                                    Catch::Contains("  node 1 did not answer"));
-  // The launcher that holds the store died: better known than a closed connection.
+  // The launcher that serves the store died, which explains more than a closed connection.
   result.silent_nodes.clear();
   result.node_rank = 1;
   result.store_error = "connection refused";

@@ -1,4 +1,4 @@
-// Each check by facts that are made up: one machine that passes, one that does not.
+// Each check with synthetic facts: one machine that passes, one that does not.
 #include "am/launch/doctor/doctor.h"
 
 #include <catch2/catch.hpp>
@@ -21,14 +21,14 @@ EnvironmentLookup lookup(const Variables& variables) {
   };
 }
 
-// A node with eight GPUs on which everything is in order.
+// Returns a node with eight GPUs on which every check passes.
 Machine good_machine() {
   Machine machine;
   machine.environment = lookup({});
   machine.cores = 64;
   machine.memory = {512 * kGiB, 500 * kGiB};
-  machine.shm = Space{256 * kGiB, 256 * kGiB};
-  machine.disk = Space{4096 * kGiB, 2048 * kGiB};
+  machine.shm = MemoryInfo{256 * kGiB, 256 * kGiB};
+  machine.disk = MemoryInfo{4096 * kGiB, 2048 * kGiB};
   machine.clock = {2026, true};
   machine.gpus.driver_version = "550.54.15";
   machine.gpus.gpus.assign(8, Gpu{"Test GPU", 80 * kGiB, 79 * kGiB, 9});
@@ -37,7 +37,7 @@ Machine good_machine() {
   return machine;
 }
 
-// Sixteen ranks on two such nodes.
+// Returns the needs of sixteen ranks on two such nodes.
 JobNeeds gpu_job() {
   JobNeeds needs;
   needs.backend = "nccl";
@@ -78,7 +78,7 @@ CheckStatus status_of(const std::string& name, const JobNeeds& needs, const Mach
   INFO(check.message);
   CHECK_FALSE(check.message.empty());
   const bool bad = check.status == CheckStatus::kError || check.status == CheckStatus::kWarning;
-  CHECK(check.help.empty() == !bad);  // whoever is told that it is bad is told what to do
+  CHECK(check.help.empty() == !bad);  // every failed check has a help text
   return check.status;
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("a GPU for each rank") {
   machine = good_machine();
   machine.environment = lookup({{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}});
   CHECK_THAT(check_of("GPUs", gpu_job(), machine).help, Catch::Contains("hides 4 of 8"));
-  // CUDA stops at the first entry that is no GPU.
+  // CUDA stops at the first entry that is not a GPU.
   machine.environment = lookup({{"CUDA_VISIBLE_DEVICES", "0,1,2,3,4,9,5,6,7"}});
   CHECK(status_of("GPUs", gpu_job(), machine) == CheckStatus::kError);
   machine.environment = lookup({{"CUDA_VISIBLE_DEVICES", "7,6,5,4,3,2,1,0"}});
@@ -212,7 +212,7 @@ TEST_CASE("ranks share GPUs over an NCCL that can, and want the multi-process se
   CHECK(status_of("NCCL", needs, machine) == CheckStatus::kError);
   CHECK_THAT(check_of("NCCL", needs, machine).help, Catch::Contains("cuda:gloo"));
   machine.gpus.gpus.resize(3);
-  CHECK_THAT(check_of("GPUs", needs, machine).message, Catch::Contains("at most 2 a GPU"));
+  CHECK_THAT(check_of("GPUs", needs, machine).message, Catch::Contains("at most 2 per GPU"));
 }
 
 TEST_CASE("no driver") {
@@ -258,20 +258,20 @@ TEST_CASE("CUDA_DEVICE_MAX_CONNECTIONS for the layout and the GPU") {
     return status_of("CUDA_DEVICE_MAX_CONNECTIONS", needs, machine);
   };
   const Variables one = {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}};
-  CHECK(status(one) == CheckStatus::kWarning);  // FSDP's gathers want several
+  CHECK(status(one) == CheckStatus::kWarning);  // FSDP's all-gathers need several
   CHECK(status({}) == CheckStatus::kOk);
-  needs.shards_parameters = false;  // tensor parallelism alone wants one
+  needs.shards_parameters = false;  // tensor parallelism needs only one
   CHECK(status(one) == CheckStatus::kOk);
   CHECK(status({}) == CheckStatus::kWarning);
-  for (Gpu& gpu : machine.gpus.gpus) gpu.compute_major = 10;  // Blackwell keeps order by itself
+  for (Gpu& gpu : machine.gpus.gpus) gpu.compute_major = 10;  // Blackwell keeps the order by itself
   CHECK(status({}) == CheckStatus::kOk);
 }
 
 TEST_CASE("shared memory for NCCL") {
   Machine machine = good_machine();
-  machine.shm = Space{64LL << 20, 64LL << 20};  // a container's usual size
+  machine.shm = MemoryInfo{64LL << 20, 64LL << 20};  // a container's usual size
   CHECK(status_of("shared memory", gpu_job(), machine) == CheckStatus::kError);
-  machine.shm = Space{kGiB, kGiB / 2};
+  machine.shm = MemoryInfo{kGiB, kGiB / 2};
   CHECK(status_of("shared memory", gpu_job(), machine) == CheckStatus::kWarning);
   machine.shm.reset();
   CHECK(status_of("shared memory", gpu_job(), machine) == CheckStatus::kError);
@@ -297,7 +297,7 @@ TEST_CASE("memory of a plan for the CPU") {
 
 TEST_CASE("disk for the checkpoints") {
   Machine machine = good_machine();
-  machine.disk->available = 250 * kGiB;  // two, but not a third while the first is dropped
+  machine.disk->available = 250 * kGiB;  // two, but no third while the first is being deleted
   CHECK(status_of("disk", gpu_job(), machine) == CheckStatus::kWarning);
   machine.disk->available = 90 * kGiB;
   CHECK(status_of("disk", gpu_job(), machine) == CheckStatus::kError);
@@ -316,6 +316,23 @@ TEST_CASE("limits of a process and of a user") {
   machine.limits = {1024, 4096, std::nullopt};
   CHECK(status_of("open files", gpu_job(), machine) == CheckStatus::kOk);
   CHECK(status_of("processes", gpu_job(), machine) == CheckStatus::kOk);
+}
+
+TEST_CASE("the launcher that holds the store needs descriptors for the whole job") {
+  Machine machine = good_machine();
+  machine.limits.open_files = 1024;
+  JobNeeds needs = gpu_job();
+  needs.world_size = 336;
+  needs.ranks_here = 8;
+  needs.num_nodes = 42;
+  needs.serves_port = false;
+  CHECK(status_of("open files", needs, machine) == CheckStatus::kWarning);  // a rank's 736
+  needs.serves_port = true;
+  const Check check = check_of("open files", needs, machine);
+  CHECK(check.status == CheckStatus::kError);
+  CHECK(check.message ==
+        "the launcher needs 1113 open files and connections, 3 for each of the 336 ranks that meet "
+        "in its store, and may have 1024");
 }
 
 TEST_CASE("threads of the ranks against the cores") {

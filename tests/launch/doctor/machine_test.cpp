@@ -15,7 +15,7 @@ using namespace am::launch;
 
 namespace {
 
-// Facts of a machine whose files stand below `root`, without libraries.
+// Returns the sources for a machine whose files are below `root`, without libraries.
 MachineSources sources_below(const std::filesystem::path& root) {
   MachineSources sources;
   sources.root = root;
@@ -59,9 +59,9 @@ TEST_CASE("what the sources say is what the machine has") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "sys/class/infiniband/mlx5_0");
   MachineSources sources = sources_below(folder.path());
-  sources.space = [](const std::filesystem::path& path) -> std::optional<Space> {
+  sources.space = [](const std::filesystem::path& path) -> std::optional<MemoryInfo> {
     if (path.filename() == "shm") return std::nullopt;
-    return Space{100, 40};
+    return MemoryInfo{100, 40};
   };
   sources.limits = [] { return Limits{1024, std::nullopt, 65536}; };
   sources.clock = [] { return ClockFacts{1970, false}; };
@@ -105,7 +105,7 @@ TEST_CASE("GPUs are asked from the driver's library") {
   const GpuReport none = ask_nvml("/nonexistent/libnvidia-ml.so.1");
   CHECK_THAT(none.problem, Catch::Contains("cannot load"));
   CHECK(none.gpus.empty());
-  // A library that is another one.
+  // A different library.
   CHECK_THAT(ask_nvml(AM_TEST_PLUGINS "/fake_nccl.so").problem, Catch::Contains("nvmlInit_v2"));
 }
 

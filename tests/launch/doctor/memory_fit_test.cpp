@@ -20,7 +20,7 @@ class Root {
   void add(const std::string& file, const std::string& text) const {
     write_text(folder_ / file, text);
   }
-  Space memory() const { return memory_of_machine(folder_.path()); }
+  MemoryInfo memory() const { return memory_of_machine(folder_.path()); }
 
  private:
   TemporaryFolder folder_;
@@ -42,7 +42,7 @@ TEST_CASE("every group above a process limits it") {
   root.add("sys/fs/cgroup/user.slice/job.scope/memory.max", "max\n");
   CHECK(root.memory().total == 5000000);
   CHECK(root.memory().available == 500000);
-  // What files occupy is given back when it is needed.
+  // The page cache is released on demand.
   root.add("sys/fs/cgroup/user.slice/memory.stat", "anon 500000\ninactive_file 4000000\n");
   CHECK(root.memory().available == 4500000);
   root.add("sys/fs/cgroup/user.slice/job.scope/memory.max", "2000000\n");
@@ -62,10 +62,10 @@ TEST_CASE("groups of version 1 limit too") {
 }
 
 TEST_CASE("a shortage is told with both numbers") {
-  const Space memory{kTotal, 8LL << 30};
+  const MemoryInfo memory{kTotal, 8LL << 30};
   CHECK_FALSE(memory_shortage(8LL << 30, memory));
   const auto shortage = memory_shortage(30LL << 30, memory);
   REQUIRE(shortage);
   CHECK(*shortage == "takes 30.00 GiB of memory, and 8.00 GiB of 15.26 GiB are available here");
-  CHECK_FALSE(memory_shortage(1LL << 60, Space{}));  // a machine that does not say
+  CHECK_FALSE(memory_shortage(1LL << 60, MemoryInfo{}));  // a machine that does not report it
 }

@@ -36,7 +36,7 @@ bool detects_nothing(const Variables& variables) {
   return !detect_environment(lookup_in(variables), found) && found.empty();
 }
 
-// All messages, joined; checks that nothing is detected and the rule is right.
+// Returns all messages, joined; checks that nothing is detected and the rule is right.
 std::string errors(const Variables& variables) {
   Diagnostics found;
   CHECK_FALSE(detect_environment(lookup_in(variables), found));
@@ -97,7 +97,7 @@ TEST_CASE("torchrun's variables") {
   CHECK(here.num_nodes == 2);
   CHECK(here.master_addr == "n01");
   CHECK(here.master_port == 29500);
-  // torchrun says the node itself: nodes need not hold equally many ranks.
+  // torchrun sets the node itself: nodes may have different numbers of ranks.
   const auto uneven = detect(with(kTorchrun, {{"GROUP_RANK", "2"}, {"GROUP_WORLD_SIZE", "3"}}));
   CHECK(uneven.node_rank == 2);
   CHECK(uneven.num_nodes == 3);
@@ -141,7 +141,7 @@ TEST_CASE("torchrun's variables that are wrong are named") {
              Catch::StartsWith("MASTER_ADDR is not set"));
   CHECK(errors(without(kTorchrun, "MASTER_PORT")) == "MASTER_PORT is not set\n");
   CHECK(errors(with(kTorchrun, {{"MASTER_PORT", "65536"}})) ==
-        "MASTER_PORT=65536 is no port: the largest is 65535\n");
+        "MASTER_PORT=65536 is not a port: the largest is 65535\n");
   CHECK(errors(with(kTorchrun, {{"MASTER_PORT", "http"}})) ==
         "MASTER_PORT=http is not a whole number of at least 1\n");
 }
@@ -199,8 +199,7 @@ TEST_CASE("a machine's number is below the number of machines") {
                               {"LOCAL_RANK", "1"},  {"LOCAL_WORLD_SIZE", "2"},
                               {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"},
                               {"GROUP_RANK", "2"},  {"GROUP_WORLD_SIZE", "2"}};
-  CHECK(errors(torchrun) ==
-        "the number of this machine, 2, must be below the number of machines, 2\n");
+  CHECK(errors(torchrun) == "node rank 2 must be below the number of nodes, 2\n");
   CHECK(detect(with(torchrun, {{"GROUP_RANK", "0"}})).num_nodes == 2);
   CHECK(errors(with(kSlurm, {{"SLURM_NODEID", "64"}, {"SLURM_STEP_TASKS_PER_NODE", "4"}})) != "");
 }
@@ -213,10 +212,10 @@ TEST_CASE("there are no more machines than ranks") {
 }
 
 TEST_CASE("Slurm: a shell is no rank") {
-  CHECK(detects_nothing(without(kSlurm, "SLURM_STEP_ID")));                 // the batch script
-  CHECK(detects_nothing(with(kSlurm, {{"SLURM_STEP_ID", "4294967290"}})));  // an interactive step
+  CHECK(detects_nothing(without(kSlurm, "SLURM_STEP_ID")));                 // batch script
+  CHECK(detects_nothing(with(kSlurm, {{"SLURM_STEP_ID", "4294967290"}})));  // interactive step
   CHECK(detects_nothing(with(kSlurm, {{"SLURM_PTY_PORT", "40000"}})));      // srun --pty
-  CHECK(detects_nothing(without(kSlurm, "SLURM_PROCID")));                  // salloc's shell
+  CHECK(detects_nothing(without(kSlurm, "SLURM_PROCID")));                  // shell of salloc
 }
 
 TEST_CASE("Slurm's variables that are wrong are named") {
@@ -270,7 +269,7 @@ TEST_CASE("PMI's variables") {
   CHECK(here.local_rank == 1);
   CHECK(here.local_world_size == 2);
   CHECK(here.master_addr == "127.0.0.1");
-  // Without local variables all ranks are on this machine.
+  // Without local variables, all ranks are on this machine.
   const auto bare = detect({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MASTER_PORT", "29500"}});
   CHECK(bare.local_rank == 1);
   CHECK(bare.local_world_size == 2);
@@ -301,7 +300,7 @@ TEST_CASE("RANK and LOCAL_RANK of a container's hook: Slurm's variables say the 
   CHECK(here.local_world_size == 2);
   CHECK(here.node_rank == 2);
   CHECK(here.num_nodes == 4);
-  // Variables of another step say nothing about this rank.
+  // Variables of another step do not describe this rank.
   CHECK(errors(with(with(kSlurm, hook), {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}})) ==
         "LOCAL_RANK is set, but LOCAL_WORLD_SIZE is not\n");
   const auto alone = detect({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}});

@@ -75,7 +75,7 @@ TEST_CASE("a PyTorchJob with several processes a pod describes a machine") {
   CHECK(here->node_rank == 1);
   CHECK(here->ranks == 2);
   CHECK(here->address == "job-master-0:23456");
-  // With one process a pod, RANK is the rank.
+  // With one process per pod, RANK is the rank.
   CHECK_FALSE(node(changed_in(job, {{"PET_NPROC_PER_NODE", "1"}, {"PET_NNODES", "4"}})));
 }
 
@@ -106,8 +106,8 @@ TEST_CASE("ranks that make no whole machines are an error") {
                          {"MASTER_ADDR", "a"},
                          {"MASTER_PORT", "29500"},
                          {"PET_NPROC_PER_NODE", "4"}};
-  CHECK(problem(job) == "WORLD_SIZE=6 is no multiple of PET_NPROC_PER_NODE=4");
+  CHECK(problem(job) == "WORLD_SIZE=6 is not a multiple of PET_NPROC_PER_NODE=4");
   CHECK(problem(changed_in(job, {{"WORLD_SIZE", "2"}})) ==
-        "WORLD_SIZE=2 is no multiple of PET_NPROC_PER_NODE=4");
+        "WORLD_SIZE=2 is not a multiple of PET_NPROC_PER_NODE=4");
   CHECK(node(changed_in(job, {{"WORLD_SIZE", "8"}}))->num_nodes == 2);
 }

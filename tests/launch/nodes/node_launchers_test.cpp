@@ -1,4 +1,4 @@
-// Launchers that vanish, stop, give up, differ; and what the others make of it.
+// Launchers that vanish, stop, give up or differ, and the reaction of the others.
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <fstream>
@@ -40,7 +40,7 @@ TEST_CASE("a node that cannot reach the store any more ends its ranks and says s
 }
 
 TEST_CASE("a launcher that vanishes without a sound is missed") {
-  // Its ranks were not needed any more: nothing fails where it is waited for.
+  // Node 0's ranks have finished, so no failing collective reveals the loss.
   TwoNodes nodes(kMeet + "[ $GROUP_RANK = 1 ] && exec sleep 60; exit 0");
   nodes.start(0);
   nodes.start(1);
@@ -133,7 +133,7 @@ TEST_CASE("the user's signal is heard while a launcher waits for the others") {
     CHECK_THAT(end.said, Catch::StartsWith("rank 3 on node 1 failed: exit status 7\n") &&
                              !Catch::Contains("restart 1") && !Catch::Contains("did not answer"));
   }
-  // Had node 0 decided already, it would hear it in the next attempt.
+  // If node 0 has already decided, it learns this in the next attempt.
   CHECK(nodes.is_in_store("attempt-1/report-1"));
   CHECK(nodes.is_in_store("attempt-1/abort"));
 }
@@ -147,7 +147,7 @@ TEST_CASE("a launcher that waits for its ranks sleeps") {
   nodes.start(first);
   nodes.start(1);
   REQUIRE(soon([&] { return std::filesystem::exists(nodes.folder() / "saving-0"); }));
-  // Not on the processor, nor waiting for it.
+  // Neither running nor waiting for a processor.
   int asleep = 0;
   constexpr int kLooks = 100;
   for (int look = 0; look < kLooks; ++look) {

@@ -1,4 +1,4 @@
-// The ranks of several nodes fail and start again together.
+// The ranks of several nodes fail and restart together.
 #include <catch2/catch.hpp>
 #include <csignal>
 
@@ -18,11 +18,9 @@ TEST_CASE("a report reads back from its text") {
   report.ranks[0].error->step = 4;
   report.ranks[1].tail = {std::string(20000, 'x'), "the last line"};
   report.launcher_error = RankError{.message = "no program", .hint = "install it"};
-  report.silent = true;
   const auto read = node_report_from(to_text(report));
   REQUIRE(read);
   CHECK(read->ended_by_user);
-  CHECK(read->silent);
   REQUIRE(read->launcher_error);
   CHECK(read->launcher_error->message == "no program");
   CHECK(read->launcher_error->hint == "install it");
@@ -88,7 +86,7 @@ TEST_CASE("nodes that end well wait for each other and are well") {
   nodes.start(1);
   CHECK(nodes.end_of(0).status == 0);
   CHECK(nodes.end_of(1).status == 0);
-  // Node 0 chose the port for all.
+  // Node 0 chose the port for all ranks.
   CHECK(read_file(nodes.folder() / "port-0") == read_file(nodes.folder() / "port-3"));
 }
 
@@ -145,8 +143,8 @@ TEST_CASE("an attempt in which a node takes no part ends") {
   TwoNodes nodes(kMeet + "[ $TORCHELASTIC_RESTART_COUNT$RANK = 03 ] && exit 7; exec sleep 60");
   RestartPolicy policy;
   policy.max_restarts = 5;
-  // While node 0 decides, the user ends node 1; its launcher stands still, so that it reports
-  // nothing else.
+  // While node 0 decides, the user ends node 1; its launcher is stopped, so that it reports nothing
+  // else.
   policy.newest_step = [&]() -> std::optional<int64_t> {
     ::kill(nodes.pid(1), SIGSTOP);
     FolderStore store(nodes.store());
@@ -157,7 +155,7 @@ TEST_CASE("an attempt in which a node takes no part ends") {
     next.raise_abort();
     return std::nullopt;
   };
-  nodes.start(1, policy);  // first: node 0's process knows its id
+  nodes.start(1, policy);  // first, so that node 0's process knows its id
   nodes.start(0, policy);
   const Node end = nodes.end_of(0);
   CHECK(end.status == 1);

@@ -1,5 +1,5 @@
-// The launcher's store, asked by the launchers of other nodes and by strangers. c10d's own clients:
-// tests/runtime/store_server_test.cpp.
+// The launcher's store, queried by the launchers of other nodes and by unknown clients. For c10d's
+// own clients see tests/runtime/store_server_test.cpp.
 #include "am/launch/nodes/store_server.h"
 
 #include <arpa/inet.h>
@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
@@ -16,6 +17,8 @@
 #include "am/base/text.h"
 #include "am/launch/nodes/store_table.h"
 #include "am/launch/nodes/stores.h"
+#include "launch/open_file_limit.h"
+#include "launch/supervise/job_support.h"
 
 namespace am::launch {
 namespace {
@@ -23,8 +26,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-int connect_to(int port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+int connect_to(int port, int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
@@ -51,7 +53,7 @@ std::string set_message(const std::string& key, const std::string& value) {
 }  // namespace
 
 TEST_CASE("two launchers on one store read each other's words") {
-  const auto server = std::make_shared<StoreServer>(0, Reach::kThisMachine);
+  const auto server = std::make_shared<StoreServer>(0, BindScope::kThisMachine);
   ServedStore here(server);
   RemoteStore there("127.0.0.1", server->port(), seconds(5));
   CHECK_FALSE(there.get("abort"));
@@ -66,7 +68,7 @@ TEST_CASE("two launchers on one store read each other's words") {
 }
 
 TEST_CASE("a store whose server is gone says so") {
-  auto server = std::make_unique<StoreServer>(0, Reach::kThisMachine);
+  auto server = std::make_unique<StoreServer>(0, BindScope::kThisMachine);
   const int port = server->port();
   RemoteStore store("127.0.0.1", port, seconds(5));
   store.set("a", "1");
@@ -111,10 +113,10 @@ TEST_CASE("a sum beyond 64 bits is no client's") {
 }
 
 TEST_CASE("a port in use is named") {
-  const StoreServer server(0, Reach::kThisMachine);
-  CHECK_THROWS_WITH(StoreServer(server.port(), Reach::kThisMachine),
+  const StoreServer server(0, BindScope::kThisMachine);
+  CHECK_THROWS_WITH(StoreServer(server.port(), BindScope::kThisMachine),
                     cat("port ", server.port(), " of this machine is in use"));
-  CHECK_THROWS_AS(StoreServer(server.port(), Reach::kNetwork), Error);
+  CHECK_THROWS_AS(StoreServer(server.port(), BindScope::kNetwork), Error);
 }
 
 TEST_CASE("a store does not wait for another program that has the port") {
@@ -127,12 +129,12 @@ TEST_CASE("a store does not wait for another program that has the port") {
   REQUIRE(::listen(silent, 1) == 0);
   REQUIRE(::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size) == 0);
   CHECK_THROWS_WITH(RemoteStore("127.0.0.1", ntohs(address.sin_port), milliseconds(300)),
-                    Catch::EndsWith("another program has the port"));
+                    Catch::EndsWith(kNoGreeting));
   ::close(silent);
 }
 
 TEST_CASE("a store on this machine alone is not on the network") {
-  const StoreServer server(0, Reach::kThisMachine);
+  const StoreServer server(0, BindScope::kThisMachine);
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -143,7 +145,7 @@ TEST_CASE("a store on this machine alone is not on the network") {
 }
 
 TEST_CASE("a stranger is cut off and the others are served on") {
-  StoreServer server(0, Reach::kThisMachine);
+  StoreServer server(0, BindScope::kThisMachine);
   RemoteStore store("127.0.0.1", server.port(), seconds(5));
   std::string too_long = greeting();
   store::append(too_long, store::Query::kSet);
@@ -162,6 +164,53 @@ TEST_CASE("a stranger is cut off and the others are served on") {
   store.set("b", "2");
   CHECK(store.get("b") == "2");
   CHECK_FALSE(server.get("a"));
+}
+
+TEST_CASE("a store without a free descriptor says so once and sleeps until one is free") {
+  constexpr int kClients = 8;
+  std::atomic<int> told = 0;
+  std::string words;
+  const StoreServer server(0, BindScope::kThisMachine, [&](const std::string& message) {
+    if (told++ == 0) words = message;
+  });
+  std::vector<int> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  }
+  launch_test::FewDescriptors descriptors(3);
+  for (const int fd : clients) connect_to(server.port(), fd);
+  const bool crowded = launch_test::soon([&] { return told == 1; });
+  const StoreLoad before = server.load();
+  std::this_thread::sleep_for(milliseconds(600));
+  const StoreLoad after = server.load();
+  ::close(clients.back());  // one that waits is gone
+  clients.pop_back();
+  ::close(clients.front());  // one that is served goes: both ends are free
+  clients.erase(clients.begin());
+  const bool refilled = launch_test::soon([&] { return server.load().connections == 5; });
+  descriptors.give_back(kClients);
+  REQUIRE(crowded);
+  CHECK_THAT(words, Catch::StartsWith("the job's store cannot accept another connection: Too many "
+                                      "open files; 3 are open, and this process may have ") &&
+                        Catch::EndsWith("raise the limit: ulimit -n"));
+  CHECK(after.processor_seconds - before.processor_seconds < 0.2);
+  CHECK(after.connections == 3);
+  CHECK(refilled);
+  CHECK(launch_test::soon([&] { return server.load().connections == kClients - 2; }));
+  CHECK(told == 1);
+  for (const int fd : clients) ::close(fd);
+}
+
+TEST_CASE("a store counts what it serves") {
+  const auto server = std::make_shared<StoreServer>(0, BindScope::kThisMachine);
+  RemoteStore store("127.0.0.1", server->port(), seconds(5));
+  const StoreLoad before = server->load();
+  store.set("key", std::string(1000, 'x'));
+  CHECK(store.get("key")->size() == 1000);
+  const StoreLoad after = server->load();
+  CHECK(after.requests - before.requests == 3);  // set, check, get
+  CHECK(after.bytes_sent - before.bytes_sent == 1 + 8 + 1000);
+  CHECK(after.processor_seconds > 0.0);
 }
 
 TEST_CASE("a message may come byte by byte") {

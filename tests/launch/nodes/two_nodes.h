@@ -1,4 +1,4 @@
-// Two launchers that share a store: each in a process of its own, as on two machines.
+// Two launchers that share a store, each in a separate process, as on two machines.
 #pragma once
 
 #include <sys/wait.h>
@@ -21,8 +21,8 @@
 
 namespace launch_test {
 
-// A folder with a file for each key: processes of one machine can share it. Removing the folder is
-// the death of the launcher that holds the store.
+// A store with one file per key, which processes of one machine can share. Removing the folder
+// simulates the death of the launcher that serves the store.
 class FolderStore : public am::launch::KeyValueStore {
  public:
   explicit FolderStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -53,10 +53,10 @@ class FolderStore : public am::launch::KeyValueStore {
 struct Node {
   pid_t pid = 0;
   int status = -1;
-  std::string said;  // what describe() told, and each restart
+  std::string said;  // output of describe(), and each restart
 };
 
-// Two nodes of two ranks each run `script`; rank 0 and 1 are node 0's.
+// Two nodes of two ranks each that run `script`; ranks 0 and 1 are on node 0.
 class TwoNodes {
  public:
   explicit TwoNodes(std::string script) : script_(std::move(script)) {
@@ -79,13 +79,13 @@ class TwoNodes {
 
   pid_t pid(int64_t node) const { return nodes_[static_cast<size_t>(node)].pid; }
 
-  // What a launcher has put in the store: "attempt-0/report-1".
+  // Returns whether a launcher has stored a key, such as "attempt-0/report-1".
   bool is_in_store(std::string key) const {
     std::replace(key.begin(), key.end(), '/', '_');
     return std::filesystem::exists(store() / am::cat("automesh_launch_none_", key));
   }
 
-  // The launcher of one node.
+  // Starts the launcher of one node.
   void start(int64_t node, am::launch::RestartPolicy policy = {}) {
     start(job(node), std::move(policy));
   }
@@ -140,7 +140,7 @@ class TwoNodes {
   std::array<Node, 2> nodes_;
 };
 
-// All four ranks wait for each other: none ends before all are there.
+// Barrier of all four ranks: none ends before all have started.
 inline const std::string kMeet =
     "touch $DIR/up-$TORCHELASTIC_RESTART_COUNT-$RANK; "
     "for r in 0 1 2 3; do until [ -e $DIR/up-$TORCHELASTIC_RESTART_COUNT-$r ]; do sleep 0.01; "

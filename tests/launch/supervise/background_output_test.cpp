@@ -26,7 +26,7 @@ struct Pipe {
     if (fds[0] >= 0) ::close(fds[0]);
     fds[0] = -1;
   }
-  // Until so many bytes came.
+  // Reads until `size` bytes have arrived.
   std::string read(size_t size) const {
     std::string text(size, '\0');
     size_t have = 0;
@@ -41,7 +41,7 @@ struct Pipe {
   std::array<int, 2> fds = {-1, -1};
 };
 
-// What a reader of many x was shown and told.
+// Counts from a reader's output of many x: shown, and reported as missed.
 struct Heard {
   size_t shown = 0;
   size_t missed = 0;
@@ -76,7 +76,7 @@ TEST_CASE("text arrives whole and in order") {
 
 TEST_CASE("a reader that pauses holds up nobody, and hears what it missed") {
   const bool nonblocking = GENERATE(false, true);
-  const bool thread_wakes = GENERATE(false, true);  // while there is still something to write
+  const bool thread_wakes = GENERATE(false, true);  // while there is still data to write
   const Pipe pipe;
   if (nonblocking) ::fcntl(pipe.fds[1], F_SETFL, O_NONBLOCK);
   ::fcntl(pipe.fds[1], F_SETPIPE_SZ, 4096);
@@ -95,8 +95,8 @@ TEST_CASE("a reader that pauses holds up nobody, and hears what it missed") {
   output.write("again\n");
   CHECK(output.flush(5s));
   seen += pipe.read(at_most);
-  // How often the thread came to write in between is the machine's affair: the gaps are one or
-  // more, each is told where it is, and with them every byte is accounted for.
+  // The number of gaps depends on how often the thread wrote in between: one or two. Each is
+  // reported where it is, and together with the output they account for every byte.
   CHECK(seen.size() < at_most + 200);
   const Heard heard = listen(seen);
   CHECK(heard.gaps >= 1);

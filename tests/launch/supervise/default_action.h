@@ -1,5 +1,5 @@
-// Gives a signal its default action for the length of a test: nohup and background shells ignore
-// some.
+// Gives a signal its default action for the duration of a test: nohup and background shells make
+// processes ignore some signals.
 #pragma once
 
 #include <csignal>

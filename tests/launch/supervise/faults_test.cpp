@@ -18,7 +18,7 @@ using namespace launch_test;
 
 namespace {
 
-// A launcher in a process of its own, which the test can kill.
+// Starts a launcher in a separate process, which the test can kill.
 pid_t start_launcher(const JobSpec& job) {
   const pid_t launcher = ::fork();
   if (launcher == 0) {
@@ -78,7 +78,7 @@ TEST_CASE("what a rank started does not outlive it") {
 }
 
 TEST_CASE("the program below a shell may finish when the user stops the job") {
-  // The shell dies of the SIGTERM at once; the program that it runs wants to save first.
+  // The shell dies of the SIGTERM immediately; the program that it runs saves first.
   const DefaultAction not_ignored(SIGTERM);
   const TemporaryFolder folder;
   std::ofstream(folder / "program")

@@ -1,4 +1,4 @@
-// Jobs of shell scripts, and what tests of the launcher look at.
+// Jobs of shell scripts, and helpers for tests of the launcher.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Ranks run `script` with $DIR as the test's folder.
+// Returns a job whose ranks run `script`, with $DIR as the test's folder.
 inline am::launch::JobSpec shell_job(const TemporaryFolder& folder, int64_t nproc,
                                      const std::string& script) {
   am::launch::JobSpec job;
@@ -33,7 +33,7 @@ inline am::launch::JobSpec shell_job(const TemporaryFolder& folder, int64_t npro
   job.nproc = nproc;
   job.log_folder = folder / "logs";
   job.environment = {{"DIR", folder.path().string()}};
-  // Long enough for a machine under load: tests of the times themselves set them.
+  // Long enough for a machine under load; tests of these times set their own.
   job.grace_seconds = 30.0;
   job.settle_seconds = 30.0;
   return job;
@@ -51,7 +51,7 @@ struct Seen {
   }
 };
 
-// Sends this process a signal each time when rank 0 writes a line that says so.
+// Sends this process a signal for each "ready" in the output of rank 0.
 inline am::launch::JobCallbacks signal_on_ready(int signal) {
   am::launch::JobCallbacks callbacks;
   callbacks.output = [signal](std::string_view bytes) {
@@ -62,7 +62,8 @@ inline am::launch::JobCallbacks signal_on_ready(int signal) {
   return callbacks;
 }
 
-// "R", "S", "Z" ... as the kernel names a process's state; empty when it is gone.
+// Returns the kernel's letter for a process's state, "R", "S", "Z" ...; empty if there is no such
+// process.
 inline std::string state_of(pid_t pid) {
   std::ifstream stat(am::cat("/proc/", pid, "/stat"));
   std::string text;
@@ -70,20 +71,20 @@ inline std::string state_of(pid_t pid) {
   return text.substr(text.rfind(')') + 2, 1);
 }
 
-// A process that is gone, or dead and waiting for a parent that does not look.
+// Returns whether a process has ended; it may still be a zombie that its parent has not reaped.
 inline bool is_gone(pid_t pid) {
   const std::string state = state_of(pid);
   return state.empty() || state == "Z";
 }
 
-// The process whose id a script wrote into a file; 0 when it did not.
+// Returns the process id that a script wrote into a file; 0 if there is none.
 inline pid_t pid_in(const std::filesystem::path& path) {
   pid_t pid = 0;
   std::ifstream(path) >> pid;
   return pid;
 }
 
-// Waits until the condition holds; false after twenty seconds.
+// Waits until the condition holds; returns false after twenty seconds.
 template <typename Condition>
 bool soon(Condition condition) {
   const auto start = Clock::now();

@@ -174,7 +174,7 @@ TEST_CASE("a lost peer alone ends the job after the settle time") {
   CHECK(result.ranks[1].stopped);
 }
 
-// A Python program under torch's `record`: its report holds whole seconds.
+// A Python program under torch's `record`: its report has whole seconds.
 const std::string kRecord =
     "record() { echo \"{\\\"message\\\":{\\\"message\\\":\\\"connection closed\\\","
     "\\\"extraInfo\\\":{\\\"timestamp\\\":\\\"$(date +%s)\\\"}}}\" > $TORCHELASTIC_ERROR_FILE; "
@@ -248,7 +248,7 @@ TEST_CASE("after the user's signal a rank that fails does not hurry those that s
   CHECK(std::filesystem::exists(folder / "saved"));
   CHECK_FALSE(result.killed);
   CHECK(result.ranks[0].ok());
-  // 128 + SIGTERM is how a shell or a handler says that the signal ended it.
+  // 128 + SIGTERM is the status with which a shell or a handler reports that the signal ended it.
   CHECK(result.ranks[1].stopped == (status == "143"));
   CHECK(result.cause.has_value() == (status == "3"));
 }

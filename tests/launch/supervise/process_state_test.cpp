@@ -22,7 +22,7 @@ TEST_CASE("a process is running, stopped or ended") {
   ::kill(child, SIGKILL);
   siginfo_t info = {};
   REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
-  CHECK(process_state(child) == ProcessState::kEnded);  // not asked for yet
+  CHECK(process_state(child) == ProcessState::kEnded);  // not reaped yet
   ::waitpid(child, nullptr, 0);
-  CHECK(process_state(child) == ProcessState::kEnded);  // gone
+  CHECK(process_state(child) == ProcessState::kEnded);  // reaped
 }

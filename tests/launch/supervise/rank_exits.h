@@ -1,4 +1,4 @@
-// Ends of ranks, made up.
+// Synthetic exits of ranks.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ inline am::launch::RankExit reported(int64_t rank, const std::string& kind, doub
   return exit;
 }
 
-// A collective that ran out of time, because `missing` did not come.
+// A rank whose collective timed out because `missing` did not arrive.
 inline am::launch::RankExit witness(int64_t rank, std::vector<int64_t> missing, double time) {
   am::launch::RankExit exit = reported(rank, am::launch::kHangError, time);
   exit.error->missing = std::move(missing);

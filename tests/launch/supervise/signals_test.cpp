@@ -17,7 +17,7 @@ using namespace am::launch;
 
 namespace {
 
-// Sends it to this process, and waits until it was handled: by another thread.
+// Sends the signal to this process, and waits until another thread has handled it.
 template <typename Handled>
 bool send(int signal, Handled handled) {
   ::kill(::getpid(), signal);
@@ -25,13 +25,13 @@ bool send(int signal, Handled handled) {
   return handled();
 }
 
-// For a signal that nothing shows: long enough for it to be handled.
+// For a signal without visible effect: waits long enough for it to be handled.
 void send(int signal) {
   ::kill(::getpid(), signal);
   ::usleep(50000);
 }
 
-// Runs `body` in a child process and gives its wait status.
+// Runs `body` in a child process and returns its wait status.
 template <typename Body>
 int status_of(Body body) {
   const pid_t pid = ::fork();
@@ -110,7 +110,7 @@ TEST_CASE("an ignored SIGINT stays ignored") {
 TEST_CASE("one StopSignal at a time") {
   StopSignal stop;
   CHECK_THROWS_AS(StopSignal(), am::Error);
-  CHECK(send(SIGTERM, [&] { return stop.requested(); }));  // the first one still works
+  CHECK(send(SIGTERM, [&] { return stop.requested(); }));  // the outer one still works
 }
 
 TEST_CASE("SIGUSR1 and SIGUSR2 ask for a checkpoint, not for a stop") {
@@ -127,12 +127,12 @@ TEST_CASE("SIGUSR1 and SIGUSR2 ask for a checkpoint, not for a stop") {
 
 namespace {
 
-// What the handler below saw: that it ran, and on which thread.
+// Thread on which the handler below ran; 0 if it did not run.
 std::atomic<pid_t> g_handled_by = 0;
 
 void note_thread(int) { g_handled_by = ::gettid(); }
 
-// A handler as a foreign library installs it: without a stack of its own.
+// A handler as a foreign library installs it: without an alternate stack.
 class ForeignHandler {
  public:
   explicit ForeignHandler(int signal) : signal_(signal), old_(::signal(signal, note_thread)) {
@@ -183,7 +183,7 @@ TEST_CASE("the last signal thread restores the mask, and the default action stil
   ::pthread_sigmask(SIG_BLOCK, nullptr, &before);
   {
     const SignalThread outer;
-    const SignalThread inner;  // does nothing
+    const SignalThread inner;  // has no effect
   }
   sigset_t after;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &after);

@@ -1,4 +1,4 @@
-// Attention by blocks against the scores in full: values, gradients, and what is kept.
+// Attention by blocks compared with full scores: values, gradients, and saved bytes.
 #include "am/nn/attention/blocked.h"
 
 #include <ATen/ATen.h>
@@ -18,29 +18,30 @@ struct HeadShape {
 };
 
 at::Tensor in_full(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BGTV,
-                   const nn::Look& look) {
+                   const nn::AttentionParams& params) {
   const auto wide = q_BHTK.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const int64_t repeats = q_BHTK.size(1) / k_BGTK.size(1), length = q_BHTK.size(2);
   const at::Tensor k = k_BGTK.to(wide).repeat_interleave(repeats, 1);
   const at::Tensor v = v_BGTV.to(wide).repeat_interleave(repeats, 1);
-  at::Tensor scores = at::matmul(q_BHTK.to(wide), k.transpose(2, 3)) * look.scale;
-  if (look.softcap) scores = (scores / *look.softcap).tanh() * *look.softcap;
+  at::Tensor scores = at::matmul(q_BHTK.to(wide), k.transpose(2, 3)) * params.scale;
+  if (params.softcap) scores = (scores / *params.softcap).tanh() * *params.softcap;
   const at::Tensor all = at::ones({length, length}, at::kBool);
   at::Tensor seen = all.tril();
-  if (look.window > 0) seen = seen.logical_and(all.triu(1 - look.window));
-  if (look.document_BT.defined()) {
+  if (params.window > 0) seen = seen.logical_and(all.triu(1 - params.window));
+  if (params.document_BT.defined()) {
     const at::Tensor same =
-        look.document_BT.unsqueeze(2).eq(look.document_BT.unsqueeze(1)).unsqueeze(1);
+        params.document_BT.unsqueeze(2).eq(params.document_BT.unsqueeze(1)).unsqueeze(1);
     seen = seen.logical_and(same);
   }
   scores = scores.masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity());
   return at::matmul(scores.softmax(-1), v).to(q_BHTK.scalar_type());
 }
 
-void compare_with_full(const HeadShape& shape, at::ScalarType dtype, const nn::Look& look) {
+void compare_with_full(const HeadShape& shape, at::ScalarType dtype,
+                       const nn::AttentionParams& params) {
   INFO(at::toString(dtype) << " T " << shape.length << " H " << shape.heads << " window "
-                           << look.window << " soft-cap " << look.softcap.value_or(0.0)
-                           << (look.document_BT.defined() ? " documents" : ""));
+                           << params.window << " soft-cap " << params.softcap.value_or(0.0)
+                           << (params.document_BT.defined() ? " documents" : ""));
   const auto heads = [&](int64_t count, int64_t width) {
     return at::randn({shape.batch, shape.length, count, width}).to(dtype).transpose(1, 2);
   };
@@ -53,8 +54,9 @@ void compare_with_full(const HeadShape& shape, at::ScalarType dtype, const nn::L
           .view({shape.batch, shape.heads, shape.length, shape.value_width})
           .to(dtype);
   const auto of = [&](const auto& attention) {
-    return test::run([&](const test::Tensors& in) { return attention(in[0], in[1], in[2], look); },
-                     inputs, entering);
+    return test::run(
+        [&](const test::Tensors& in) { return attention(in[0], in[1], in[2], params); }, inputs,
+        entering);
   };
   const auto by_blocks = [](const auto&... in) { return nn::blocked_attention(in...); };
   const test::Outcome ours = of(by_blocks), full = of(in_full);
@@ -67,7 +69,7 @@ void compare_with_full(const HeadShape& shape, at::ScalarType dtype, const nn::L
   }
 }
 
-// Documents of seven tokens in the first sequence, of one token and the rest in the others.
+// Documents of seven tokens in the first sequence; one token and the rest in the others.
 at::Tensor packed(const HeadShape& shape) {
   const at::Tensor document_BT = at::ones({shape.batch, shape.length}, at::kLong);
   document_BT.select(0, 0).copy_(at::arange(shape.length).div(7, "floor"));
@@ -79,7 +81,7 @@ at::Tensor packed(const HeadShape& shape) {
 
 TEST_CASE("attention by blocks is attention in full") {
   at::manual_seed(11);
-  // Within a block, on its edge, over three blocks; grouped heads; values of another width.
+  // Within a block, at its edge, over three blocks; grouped heads; values of another width.
   const auto shape = GENERATE(HeadShape{2, 4, 2, 7, 8, 8}, HeadShape{1, 2, 2, 128, 4, 4},
                               HeadShape{2, 6, 2, 300, 4, 6});
   const auto dtype = GENERATE(at::kFloat, at::kDouble, at::kBFloat16);
@@ -107,14 +109,14 @@ TEST_CASE("a sink is a key that every query sees, without a value") {
   const at::ScalarType dtype = GENERATE(at::kFloat, at::kDouble);
   const int64_t window = GENERATE(0, 9);
   constexpr int64_t kBatch = 2, kHeads = 4, kKeyHeads = 2, kLength = 150, kWidth = 8;
-  const nn::Look look = {.scale = 0.3, .window = window};
+  const nn::AttentionParams params = {.scale = 0.3, .window = window};
   const auto heads = [&](int64_t count) {
     return at::randn({kBatch, kLength, count, kWidth}).to(dtype).transpose(1, 2);
   };
   const std::vector<at::Tensor> inputs = {heads(kHeads), heads(kKeyHeads), heads(kKeyHeads),
                                           at::randn({kHeads}).to(dtype)};
   const test::Operator ours = [&](const test::Tensors& in) {
-    return nn::blocked_attention(in[0], in[1], in[2], look, in[3]);
+    return nn::blocked_attention(in[0], in[1], in[2], params, in[3]);
   };
   const test::Operator full = [&](const test::Tensors& in) {
     const at::Tensor k = in[1].repeat_interleave(2, 1), v = in[2].repeat_interleave(2, 1);
@@ -122,7 +124,7 @@ TEST_CASE("a sink is a key that every query sees, without a value") {
     at::Tensor seen = all.tril();
     if (window > 0) seen = seen.logical_and(all.triu(1 - window));
     const at::Tensor scores =
-        (at::matmul(in[0], k.transpose(2, 3)) * look.scale)
+        (at::matmul(in[0], k.transpose(2, 3)) * params.scale)
             .masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity());
     const at::Tensor sinks = in[3].view({1, -1, 1, 1}).expand({kBatch, -1, kLength, 1});
     const at::Tensor p = at::cat({scores, sinks}, -1).softmax(-1);

@@ -1,5 +1,5 @@
-// Attention by flash kernels (support/flash_stand_in.cpp) against attention by blocks: what a block
-// of queries makes of a block of keys, wherever both lie, and whole sequences; values, logarithms
+// Attention by flash kernels (support/flash_stand_in.cpp) compared with attention by blocks: a
+// block of queries and a block of keys at any positions, and whole sequences; values, log-sum-exps
 // and all gradients.
 #include "am/nn/attention/flash.h"
 
@@ -28,15 +28,15 @@ at::Tensor heads(int64_t count, int64_t length, int64_t width, at::ScalarType dt
   return at::randn({kBatch, length, count, width}, at::kDouble).to(dtype).transpose(1, 2);
 }
 
-// Documents that begin at random; the second sequence goes on with one that began before it.
-Look packed(Look look, int64_t length, double often) {
+// Documents that begin at random; the second sequence continues one that began earlier.
+AttentionParams packed(AttentionParams params, int64_t length, double often) {
   at::Tensor positions_BT = at::rand({kBatch, length}).ge(often).to(at::kLong);
   positions_BT[0][0] = 0;
   positions_BT[1][0] = 1;
-  look.document_BT = documents(positions_BT);
-  look.document_starts =
+  params.document_BT = documents(positions_BT);
+  params.document_starts =
       std::make_shared<const std::vector<int64_t>>(document_starts(positions_BT));
-  return look;
+  return params;
 }
 
 struct Made {
@@ -44,8 +44,8 @@ struct Made {
   HeadGradients gradients;
 };
 
-// `whole` undefined: all keys that the queries see are at hand.
-Made of_block(const Heads& at_hand, const Look& look, const Firsts& firsts,
+// If `whole` is undefined, all keys that the queries attend to are present.
+Made of_block(const Qkv& at_hand, const AttentionParams& params, const Firsts& firsts,
               const at::Tensor& of_out_BHtV, const std::optional<at::Tensor>& sinks_H,
               const std::optional<Attended>& whole) {
   const at::Tensor& q = at_hand.q_BHtK;
@@ -55,11 +55,11 @@ Made of_block(const Heads& at_hand, const Look& look, const Firsts& firsts,
   };
   Made made = {{unwritten({kBatch, queries, kHeads, values}), unwritten({kBatch, kHeads, queries})},
                {at::ones_like(q), at::ones_like(at_hand.k_BGsK), at::ones_like(at_hand.v_BGsV)}};
-  attend(at_hand, look, firsts, made.attended, sinks_H);
+  attend(at_hand, params, firsts, made.attended, sinks_H);
   if (sinks_H) made.gradients.sinks_H = at::ones_like(*sinks_H);
   const Attended& all = whole ? *whole : made.attended;
   const at::Tensor along = (of_out_BHtV * all.out_BtHV.transpose(1, 2)).sum(-1);
-  attend_backward(at_hand, look, firsts, {of_out_BHtV, all.lse_BHt, along, all.out_BtHV},
+  attend_backward(at_hand, params, firsts, {of_out_BHtV, all.lse_BHt, along, all.out_BtHV},
                   made.gradients, sinks_H);
   return made;
 }
@@ -91,21 +91,21 @@ TEST_CASE("flash attention of any queries to any keys is that by blocks") {
     const int64_t queries = 1 + up_to(kLength - 1 - firsts.query);
     const int64_t keys = 1 + up_to(kLength - 1 - firsts.key);
     const int64_t values = i % 3 == 0 ? 10 : kKeyWidth;
-    Look look = {.scale = 0.3, .window = i % 2 == 0 ? 0 : 1 + up_to(kLength)};
-    if (i % 5 < 2) look = packed(look, kLength, i % 5 == 0 ? 0.1 : 0.4);
+    AttentionParams params = {.scale = 0.3, .window = i % 2 == 0 ? 0 : 1 + up_to(kLength)};
+    if (i % 5 < 2) params = packed(params, kLength, i % 5 == 0 ? 0.1 : 0.4);
     INFO(i << ": queries " << firsts.query << " + " << queries << ", keys " << firsts.key << " + "
-           << keys << ", window " << look.window
-           << (look.document_BT.defined() ? ", documents" : ""));
-    const Heads at_hand = {heads(kHeads, queries, kKeyWidth), heads(kKeyHeads, keys, kKeyWidth),
-                           heads(kKeyHeads, keys, values)};
+           << keys << ", window " << params.window
+           << (params.document_BT.defined() ? ", documents" : ""));
+    const Qkv at_hand = {heads(kHeads, queries, kKeyWidth), heads(kKeyHeads, keys, kKeyWidth),
+                         heads(kKeyHeads, keys, values)};
     const at::Tensor of_out = heads(kHeads, queries, values);
-    // Other keys have a part in what the queries made of all.
+    // Other keys contribute to the queries' outputs over all keys.
     const Attended whole = {heads(kHeads, queries, values).transpose(1, 2),
                             at::randn({kBatch, kHeads, queries}, at::kDouble) + 5.0};
-    const Made wanted = of_block(at_hand, look, firsts, of_out, {}, whole);
+    const Made wanted = of_block(at_hand, params, firsts, of_out, {}, whole);
     const fused::PassForGpu gpu;
-    REQUIRE(flash_takes(at_hand, look));
-    check_equal(of_block(at_hand, look, firsts, of_out, {}, whole), wanted);
+    REQUIRE(flash_takes(at_hand, params));
+    check_equal(of_block(at_hand, params, firsts, of_out, {}, whole), wanted);
   }
 }
 
@@ -113,24 +113,24 @@ TEST_CASE("flash attention joins sinks, and has their gradient") {
   at::manual_seed(22);
   constexpr int64_t kLength = 40;
   for (int i = 0; i < 30; ++i) {
-    Look look = {.scale = 0.3, .window = i % 2 == 0 ? 0 : 1 + up_to(kLength)};
-    if (i % 3 == 0) look = packed(look, kLength, 0.2);
+    AttentionParams params = {.scale = 0.3, .window = i % 2 == 0 ? 0 : 1 + up_to(kLength)};
+    if (i % 3 == 0) params = packed(params, kLength, 0.2);
     const int64_t queries = 1 + up_to(kLength - 1);
     const Firsts firsts = {.query = kLength - queries};
-    const Heads at_hand = {heads(kHeads, queries, kKeyWidth), heads(kKeyHeads, kLength, kKeyWidth),
-                           heads(kKeyHeads, kLength, kKeyWidth)};
+    const Qkv at_hand = {heads(kHeads, queries, kKeyWidth), heads(kKeyHeads, kLength, kKeyWidth),
+                         heads(kKeyHeads, kLength, kKeyWidth)};
     const at::Tensor sinks_H = at::randn({kHeads}, at::kDouble);
     const at::Tensor of_out = heads(kHeads, queries, kKeyWidth);
-    const Made wanted = of_block(at_hand, look, firsts, of_out, sinks_H, {});
+    const Made wanted = of_block(at_hand, params, firsts, of_out, sinks_H, {});
     const fused::PassForGpu gpu;
-    check_equal(of_block(at_hand, look, firsts, of_out, sinks_H, {}), wanted);
+    check_equal(of_block(at_hand, params, firsts, of_out, sinks_H, {}), wanted);
   }
 }
 
 TEST_CASE("flash attention leaves to blocks what it does not take") {
   const fused::PassForGpu gpu;
-  const auto takes = [](int64_t width, int64_t values, const Look& look) {
-    return flash_takes({heads(4, 8, width), heads(2, 8, width), heads(2, 8, values)}, look);
+  const auto takes = [](int64_t width, int64_t values, const AttentionParams& params) {
+    return flash_takes({heads(4, 8, width), heads(2, 8, width), heads(2, 8, values)}, params);
   };
   CHECK(takes(16, 16, {}));
   CHECK(takes(256, 8, {.window = 4}));
@@ -147,10 +147,11 @@ TEST_CASE("whole sequences by flash attention, in the graph") {
   constexpr int64_t kLength = 150;
   const bool sinks = GENERATE(false, true);
   const auto dtype = GENERATE(at::kDouble, at::kFloat, at::kBFloat16);
-  const auto look = GENERATE(Look{.scale = 0.3, .window = 9}, Look{.scale = 0.3, .window = 0},
-                             Look{.scale = 0.3, .window = 70});
+  const auto params = GENERATE(AttentionParams{.scale = 0.3, .window = 9},
+                               AttentionParams{.scale = 0.3, .window = 0},
+                               AttentionParams{.scale = 0.3, .window = 70});
   const bool documents = GENERATE(false, true);
-  const Look seen = documents ? packed(look, kLength, 0.05) : look;
+  const AttentionParams seen = documents ? packed(params, kLength, 0.05) : params;
   test::Tensors inputs = {heads(kHeads, kLength, kKeyWidth, dtype),
                           heads(kKeyHeads, kLength, kKeyWidth, dtype),
                           heads(kKeyHeads, kLength, 8, dtype)};

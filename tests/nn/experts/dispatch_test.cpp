@@ -1,4 +1,4 @@
-// Rows sorted by expert, what becomes of them, and their sums.
+// Rows sorted by expert, their processing, and their sums.
 #include "am/nn/experts/dispatch.h"
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kExperts = 5, kTokens = 11, kTaken = 3, kWidth = 19;
 
-// Each token's experts differ.
+// Each token's experts are distinct.
 at::Tensor some_ids() { return std::get<1>(at::rand({kTokens, kExperts}).topk(kTaken, -1)); }
 
 }  // namespace
@@ -55,7 +55,7 @@ TEST_CASE("what is dispatched is each token's, and its gradient is the sum of it
   for (int64_t e = 0; e < kExperts; ++e) {
     const at::Tensor tokens = ids.eq(e).any(-1).nonzero().squeeze(1);
     CHECK(at::equal(rows[static_cast<size_t>(e)], x.index_select(0, tokens)));
-    if (e == 1) continue;  // nobody reads this one's
+    if (e == 1) continue;  // this expert's rows are not read
     const at::Tensor pull = at::randn({tokens.size(0), kWidth}, dtype);
     sum = sum + (rows[static_cast<size_t>(e)] * pull).to(at::kDouble).sum();
     pulled.index_add_(0, tokens, pull.to(at::kDouble));

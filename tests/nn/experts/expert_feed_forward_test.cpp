@@ -1,4 +1,4 @@
-// A feed-forward of experts against the sum over tokens that defines it.
+// A feed-forward of experts compared with its definition as a sum over tokens.
 #include "am/nn/experts/expert_feed_forward.h"
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ constexpr int64_t kHidden = 6, kInner = 5, kChoices = 4, kEach = 2;
 class Built {
  public:
   explicit Built(bool shared) {
-    layer.router = {linear("gate", kChoices, kHidden), {.experts = kChoices, .taken = kEach}};
+    layer.router = {linear("gate", kChoices, kHidden), {.experts = kChoices, .top_k = kEach}};
     layer.router.spec.normalise = true;
     for (int64_t e = 0; e < kChoices; ++e) layer.experts.push_back(expert(std::to_string(e)));
     if (!shared) return;
@@ -27,7 +27,7 @@ class Built {
   }
 
   at::Tensor run(const at::Tensor& x) const {
-    Products products;
+    RecomputeTape products;
     return layer.finish(layer.product(x, /*keeps_gate=*/true, /*leaves=*/true, products),
                         x.size(1));
   }
@@ -140,11 +140,11 @@ TEST_CASE("rows that are far more than even routing gives compute the same in pa
   built.layer.dispatcher = std::make_shared<const test::RepeatedRows>(5);
   const at::Tensor x = input();
   compare(built, x, 5);
-  // The same from the second run of a segment around them.
+  // Gradients are equal when an enclosing segment recomputes the layer.
   const at::Tensor pull = at::randn({2, 7, kHidden}, at::kDouble);
   const auto wanted = built.gradients_of(built.run(x), pull, x);
   const at::Tensor out = checkpoint(
-      [&](const Tensors& in, Products& products) -> Tensors {
+      [&](const Tensors& in, RecomputeTape& products) -> Tensors {
         return built.layer.product(in[0], /*keeps_gate=*/false, /*leaves=*/true, products);
       },
       {x}, /*trains=*/true)[0];
@@ -162,7 +162,7 @@ TEST_CASE("a segment's second run takes the first one's experts, and counts none
   built.layer.counts.clear();
   const bool keeps_gate = GENERATE(false, true);
   const at::Tensor out = checkpoint(
-      [&](const Tensors& in, Products& products) -> Tensors {
+      [&](const Tensors& in, RecomputeTape& products) -> Tensors {
         return built.layer.product(in[0], keeps_gate, /*leaves=*/true, products);
       },
       {x}, /*trains=*/true)[0];
@@ -175,8 +175,8 @@ TEST_CASE("a segment's second run takes the first one's experts, and counts none
   }
 }
 
-// Two experts score the same, and one of them is taken. By the time of backward the other one
-// scores higher by so little that only a second choice could show it.
+// Two experts have equal scores, and one of them is chosen. Before backward, the other one's score
+// becomes slightly higher, so that only a second choice would select it.
 TEST_CASE("a segment's second run does not choose again") {
   at::manual_seed(14);
   Built built(false);
@@ -193,7 +193,7 @@ TEST_CASE("a segment's second run does not choose again") {
   const int64_t other = built.layer.counts[0] > 0 ? 1 : 0;
   REQUIRE(built.layer.counts[static_cast<size_t>(other)] == 0);
   const at::Tensor out = checkpoint(
-      [&](const Tensors& in, Products& products) -> Tensors {
+      [&](const Tensors& in, RecomputeTape& products) -> Tensors {
         return built.layer.product(in[0], /*keeps_gate=*/false, /*leaves=*/true, products);
       },
       {x}, /*trains=*/true)[0];

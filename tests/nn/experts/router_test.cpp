@@ -1,4 +1,4 @@
-// Scores, choices and weights of a router, against ATen's operators one by one.
+// A router's scores, choices and weights, compared with ATen's operators one by one.
 #include "am/nn/experts/router.h"
 
 #include <ATen/ATen.h>
@@ -47,13 +47,13 @@ TEST_CASE("a router weighs and learns as ATen's operators do") {
   };
   const at::Tensor x = made({9, 8}), weight = made({6, 8});
   const at::Tensor bias = biased ? made({6}) : at::Tensor();
-  model::RouterSpec spec{.experts = 6, .taken = 3, .score = score};
+  model::RouterSpec spec{.experts = 6, .top_k = 3, .score = score};
   spec.normalise = normalise;
   spec.normalise_eps = 1e-3;
   spec.scale = scale;
   const Router router{gate_of(weight, bias), spec};
   const Routing routing = router(x);
-  // The scores grow with the logits, whatever their kind.
+  // Scores of every kind increase with the logits.
   at::Tensor logits = at::linear(x, weight);
   if (biased) logits = logits + bias;
   CHECK(at::equal(routing.ids_Nk, std::get<1>(logits.topk(3, -1))));
@@ -76,18 +76,18 @@ TEST_CASE("a router weighs and learns as ATen's operators do") {
 TEST_CASE("an expert that always has all the weight teaches the router nothing") {
   at::manual_seed(9);
   const at::Tensor x = at::randn({500, 8}), weight = at::randn({6, 8}).set_requires_grad(true);
-  model::RouterSpec spec{.experts = 6, .taken = 1};
+  model::RouterSpec spec{.experts = 6, .top_k = 1};
   spec.normalise = true;
   const Routing routing = Router{gate_of(weight), spec}(x);
   CHECK(at::equal(routing.weights_Nk, at::ones({500, 1})));
   (routing.weights_Nk * at::randn({500, 1})).sum().backward();
-  CHECK(at::equal(weight.grad(), at::zeros({6, 8})));  // not what rounding leaves of it
+  CHECK(at::equal(weight.grad(), at::zeros({6, 8})));  // exact, without rounding residues
 }
 
 TEST_CASE("a router given a choice weighs that one") {
   at::manual_seed(8);
   const at::Tensor x = at::randn({5, 4}), weight = at::randn({6, 4});
-  const Router router{gate_of(weight), {.experts = 6, .taken = 2}};
+  const Router router{gate_of(weight), {.experts = 6, .top_k = 2}};
   const at::Tensor ids = at::tensor({0, 5, 1, 2, 3, 4, 5, 0, 2, 1}, at::kLong).view({5, 2});
   const Routing routing = router(x, {}, {.ids_Nk = ids});
   CHECK(routing.ids_Nk.is_same(ids));
@@ -97,7 +97,7 @@ TEST_CASE("a router given a choice weighs that one") {
 TEST_CASE("a router computes in float32 from bfloat16, and under autocast") {
   at::manual_seed(9);
   const at::Tensor x = at::randn({32, 16}), weight = at::randn({8, 16});
-  const model::RouterSpec spec = {.experts = 8, .taken = 2};
+  const model::RouterSpec spec = {.experts = 8, .top_k = 2};
   const at::Tensor wanted = std::get<0>(
       at::linear(x.to(at::kBFloat16).to(at::kFloat), weight.to(at::kBFloat16).to(at::kFloat))
           .softmax(-1)

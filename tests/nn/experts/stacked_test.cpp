@@ -1,4 +1,4 @@
-// Experts in one tensor, with biases, against the sum over tokens that defines them.
+// Experts stacked in one tensor, with biases, compared with their definition as a sum over tokens.
 #include "am/nn/experts/stacked.h"
 
 #include <ATen/ATen.h>
@@ -35,7 +35,7 @@ class Built {
  public:
   Built() {
     layer.router = {linear("router", {kChoices, kHidden}, {kChoices}),
-                    {.experts = kChoices, .taken = kEach}};
+                    {.experts = kChoices, .top_k = kEach}};
     layer.router.spec.score = model::RouterSpec::Score::kSoftmaxOfTaken;
     layer.stacked =
         StackedExperts{linear("gate_up", {kChoices, kHidden, 2 * kInner}, {kChoices, 2 * kInner}),
@@ -44,7 +44,7 @@ class Built {
   }
 
   at::Tensor run(const at::Tensor& x) const {
-    Products products;
+    RecomputeTape products;
     return layer.finish(layer.product(x, /*keeps_gate=*/true, /*leaves=*/true, products),
                         x.size(1));
   }
@@ -167,7 +167,7 @@ TEST_CASE("a segment of experts in one tensor has the same gradients to the bit"
   const auto wanted = built.gradients_of(built.run(x), pull, x);
   const bool leaves = GENERATE(false, true);
   const at::Tensor out = checkpoint(
-      [&](const Tensors& in, Products& products) -> Tensors {
+      [&](const Tensors& in, RecomputeTape& products) -> Tensors {
         return built.layer.product(in[0], /*keeps_gate=*/true, leaves, products);
       },
       {x}, /*trains=*/true)[0];

@@ -1,4 +1,4 @@
-// Vectors of every width that kernels are compiled with, whatever this processor has.
+// Vectors of every width for which kernels are compiled, independent of this processor.
 #include "am/nn/fused/lanes.h"
 
 #include <catch2/catch.hpp>

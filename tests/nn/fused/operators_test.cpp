@@ -1,5 +1,5 @@
-// The fused operators against the composites of ATen's operators: values and gradients, over
-// shapes, dtypes and strides; and what they keep until backward.
+// The fused operators compared with composites of ATen's operators: values and gradients, over
+// shapes, dtypes and strides; and the bytes they save for backward.
 #include "support/operators.h"
 
 #include <ATen/ATen.h>
@@ -45,7 +45,7 @@ double tolerance(at::ScalarType dtype) {
   }
 }
 
-// `shape_of_output` for the gradient that enters.
+// `shape_of_output`: shape of the incoming gradient.
 void compare(const Operator& ours, const Operator& composite, const Tensors& inputs,
              at::IntArrayRef shape_of_output) {
   const at::Tensor entering = at::randn(shape_of_output, inputs[0].options());
@@ -60,7 +60,7 @@ void compare(const Operator& ours, const Operator& composite, const Tensors& inp
   }
 }
 
-// kRms rounds before the scale, the others after it.
+// kRms rounds before scaling, the others after.
 at::Tensor composite_norm(const Tensors& in, model::NormKind kind = model::NormKind::kRms) {
   const auto dtype = in[0].scalar_type();
   const auto wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
@@ -93,7 +93,7 @@ at::Tensor labels_for(const at::Tensor& logits) {
   return labels;
 }
 
-// Half has no kernels: ATen's operators.
+// Half has no fused kernels and uses ATen's operators.
 const std::vector<at::ScalarType> kDtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf};
 
 }  // namespace
@@ -166,7 +166,7 @@ TEST_CASE("the clamped activation of neighbours is the composite one") {
     for (const int64_t width : {1, 5, 8, 12, 16, 17, 31, 100}) {
       INFO(at::toString(dtype) << " " << width);
       at::Tensor pairs = (at::randn({3, 2 * width}) * 2.0).to(dtype);
-      pairs[0][0] = clamp.limit;  // at the limit the gradient is still there
+      pairs[0][0] = clamp.limit;  // at the limit the gradient is not clipped
       pairs[1][1] = -clamp.limit;
       const at::Tensor entering = at::randn({3, width}).to(dtype);
       const test::Outcome wanted = run(composite, {pairs}, entering);
@@ -223,7 +223,7 @@ TEST_CASE("fused rotation is the composite one") {
         return composite_rotation(in[0], cos, sin);
       };
       compare(ours, composite, {at::randn(shape).to(dtype)}, shape);
-      // As a projection leaves it: heads after positions in memory.
+      // The layout of a projection's output: heads after positions in memory.
       const at::Tensor x = at::randn({shape[0], shape[2], shape[1], shape[3]}).to(dtype);
       compare(ours, composite, {x.transpose(1, 2)}, shape);
       compare(ours, composite,
@@ -262,7 +262,7 @@ TEST_CASE("cross-entropy of slices is that of the whole") {
                                [&](fused::LogitSums& sums) { seen = sums; });
       return fused::LogitSums{seen.maximum_N, seen.exponentials_N, seen.label_N};
     };
-    // A slice of nothing is a rank with more ranks than rows before it.
+    // An empty slice occurs on a rank beyond the last row.
     const std::vector<std::pair<int64_t, int64_t>> slices = {{0, 13}, {13, 7}, {20, 0}};
     std::vector<fused::LogitSums> parts;
     for (const auto& [first, size] : slices) {
@@ -417,7 +417,7 @@ TEST_CASE("what the fused operators keep until backward") {
   };
   const auto leaf = [] { return at::randn({64, 32}).requires_grad_(true); };
   const at::Tensor weight = at::ones({32}).requires_grad_(true);
-  // Of intermediate inputs, which nobody else keeps.
+  // Inputs are intermediate values that nothing else keeps.
   CHECK(kept([&] { return fused::rms_norm(leaf() * 1.0, weight, kEps); }) == 2 * kTensor + 64 * 4);
   CHECK(kept([&] { return fused::gated(leaf() * 1.0, leaf() * 1.0, kSilu); }) == 4 * kTensor);
   const at::Tensor matrix = at::ones({5, 32}).requires_grad_(true);

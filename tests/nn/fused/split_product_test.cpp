@@ -1,5 +1,5 @@
-// float32 products of bfloat16 parts; where the processor has no unit for them, nothing is tested
-// but the products that are made instead.
+// float32 products from bfloat16 parts. On a processor without a matrix unit, only the fallback
+// products are tested.
 #include "am/nn/fused/split_product.h"
 
 #include <ATen/ATen.h>
@@ -22,7 +22,7 @@ namespace fused = nn::fused;
 using test::check_close;
 using test::Tensors;
 
-// The largest error of an element, beside the sum of its products' sizes.
+// Returns the largest error of an element, relative to the sum of its products' absolute values.
 double error_of(const at::Tensor& c_MN, const at::Tensor& a_MK, const at::Tensor& b_KN) {
   const at::Tensor a = a_MK.to(at::kDouble), b = b_KN.to(at::kDouble);
   const at::Tensor sizes = a.abs().mm(b.abs()).clamp_min(1e-300);
@@ -39,7 +39,8 @@ void check_accurate(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   CHECK(error_of(c_MN, a_MK, b_KN) <= 2.0 * of_mm);
 }
 
-// The same numbers in other memory: dense, transposed, and with gaps between rows or columns.
+// Returns the same matrix in different layouts: dense, transposed, and with gaps between rows or
+// columns.
 Tensors stored(const at::Tensor& matrix) {
   const auto with_gaps = [](const at::Tensor& from) {
     at::Tensor wide = at::full({from.size(0), from.size(1) + 3}, 1e30F);
@@ -53,17 +54,17 @@ struct Sizes {
   int64_t rows, columns, depth;
 };
 
-// Ends of tiles, of panels, of a sum's depth and of the columns that are held at a time.
+// At the ends of tiles, of panels, of the reduction depth and of the column block.
 const std::vector<Sizes> kSizes = {{1, 1, 1},      {1, 40, 100},    {33, 17, 31},   {16, 32, 32},
                                    {32, 16, 33},   {100, 130, 257}, {65, 48, 1000}, {63, 720, 300},
                                    {31, 1450, 64}, {130, 33, 512},  {97, 64, 287},  {64, 705, 256}};
 
-// Values that differ by that many powers of two.
+// Returns values that differ by up to `powers` powers of two.
 at::Tensor spread(at::IntArrayRef sizes, double powers) {
   return at::randn(sizes) * at::exp2(at::rand(sizes).sub(0.5).mul(powers).round());
 }
 
-// Says so once where there is nothing to test.
+// Warns if there is nothing to test.
 bool has_unit() {
   if (!fused::splits_products()) WARN("no matrix unit here");
   return fused::splits_products();
@@ -90,7 +91,7 @@ TEST_CASE("however far the numbers are apart", "[split]") {
     INFO("2^" << powers);
     check_accurate(spread({70, 300}, powers), spread({300, 90}, powers));
   }
-  // Each product comes once more with the other sign, but for the last places.
+  // Each product appears a second time with the opposite sign, except for the last bits.
   const at::Tensor a = at::randn({50, 400}), b = at::randn({400, 60});
   const at::Tensor again = -a * (1.0 + at::randint(-8, 9, a.sizes()) * std::ldexp(1.0, -23));
   check_accurate(at::cat({a, again}, 1), at::cat({b, b}, 0));
@@ -129,7 +130,7 @@ TEST_CASE("what is not finite, or may become so, is left to the product", "[spli
       at::Tensor left = a.clone();
       left.select(0, row).select(0, column).fill_(value);
       for (const at::Tensor& memory : stored(left)) {
-        // Products may be infinite where a side's numbers are large on both sides.
+        // Products may be infinite where both factors are large.
         const at::Tensor right = value == 1e30F ? b * 1e9F : b;
         CHECK_FALSE(fused::split_product(memory, right).defined());
         CHECK_FALSE(fused::split_product(right.t(), memory.t()).defined());
@@ -177,7 +178,7 @@ TEST_CASE("large products are split, and others are not", "[split]") {
     CHECK_FALSE(fused::multiplies_split(rows, columns, depth));
   }
   check_close(fused::product(a, b), a.mm(b), 1e-6);
-  // Gaps both ways.
+  // Gaps in both dimensions.
   const at::Tensor every_second = at::randn({512, 1024}).slice(1, 0, 1024, 2).slice(0, 0, 512, 2);
   check_close(fused::product(every_second, b), every_second.mm(b), 1e-6);
   CHECK_FALSE(fused::split_product(every_second, b).defined());

@@ -1,4 +1,5 @@
-// Rooms: who gets one, how far peers are, and peers whose process dies.
+// Channels in shared memory: segments and their addresses, waits for peers, peers whose process
+// dies, and the queue of tasks.
 #include "am/runtime/shared_memory/channel.h"
 
 #include <fcntl.h>
@@ -99,7 +100,7 @@ TEST_CASE("what a peer wrote before a count is there after the wait for it", "[s
       const auto channel = Channel::meet(store, rank, 2, {.spin = spin});
       RANK_CHECK(channel != nullptr);
       for (uint32_t i = 1; i != 1000; ++i) {
-        // One that is a round ahead writes another slot.
+        // A rank that is one round ahead writes another slot.
         const uint32_t slot = i % 2;
         channel->set_entry(i, {i + static_cast<uint32_t>(rank), slot});
         std::memset(channel->slot(rank, slot), static_cast<int>(i % 251), 64);
@@ -134,13 +135,13 @@ TEST_CASE("a peer's process that is killed ends the wait for it", "[shared_memor
     channel->wait_for(1, Count::kDone, value, in(std::chrono::seconds(20)));
   };
   wait_for(1);
-  // Nobody has asked the system how it ended: it is still there as a zombie.
+  // The process has not been reaped: it is a zombie.
   CHECK_THROWS_WITH(wait_for(2), Catch::Contains("the process of rank 1 ended"));
   CHECK_NOTHROW(wait_for(1));
   ::waitpid(child, nullptr, 0);
 }
 
-// Rank 1 reads nothing until rank 0 has no slot left.
+// Rank 1 does not read until rank 0 has no free slot.
 TEST_CASE("a rank runs ahead by all its slots, and takes the first free one", "[shared_memory]") {
   c10d::HashStore store;
   std::atomic<bool> full = false;
@@ -185,7 +186,7 @@ TEST_CASE("a task that is waited for at once needs no other thread", "[shared_me
     TaskQueue queue;
     for (int i = 0; i < 100; ++i) queue.add(When::kWaitedFor, [&ran] { ++ran; })->wait();
     CHECK(ran == 100);
-    // One behind another keeps its turn.
+    // A task added after another one keeps its turn.
     std::atomic<bool> go = false;
     const auto first = queue.add([&] {
       while (!go) std::this_thread::yield();
@@ -196,13 +197,13 @@ TEST_CASE("a task that is waited for at once needs no other thread", "[shared_me
     second->wait();
     CHECK(first->isCompleted());
     CHECK(ran == 202);
-    // Nobody waits for it: it runs before the queue ends.
+    // Not waited for, so it runs before the queue ends.
     queue.add(When::kWaitedFor, [&ran] { ++ran; });
   }
   CHECK(ran == 203);
 }
 
-// As the ranks of a broadcast may be, of which only the root shows anything.
+// As in a broadcast, where only the root publishes data.
 TEST_CASE("a peer that is done before anything is shown hides no other that lags",
           "[shared_memory]") {
   c10d::HashStore store;

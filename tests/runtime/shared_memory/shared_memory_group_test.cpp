@@ -1,4 +1,4 @@
-// Collectives through shared memory: the results of Gloo, and what goes wrong.
+// Collectives through shared memory: the same results as Gloo, and error cases.
 #include "am/runtime/shared_memory/shared_memory_group.h"
 
 #include <ATen/ATen.h>
@@ -28,14 +28,14 @@ bool through_memory(const Group& group) {
   return dynamic_cast<SharedMemoryGroup*>(group.communicator()->cpu.get()) != nullptr;
 }
 
-// Values of a rank that differ between ranks and elements, with both signs and zeros of both.
+// Returns values that differ between ranks and elements, with both signs and zeros of both signs.
 at::Tensor values(int64_t numel, at::ScalarType dtype, int64_t rank) {
   at::Tensor all = at::arange(numel, at::kDouble).mul_(37).add_(11 * rank).remainder_(101).sub_(50);
   if (at::isFloatingType(dtype)) all.mul_(0.37);
   return all.to(dtype);
 }
 
-// Of an all-to-all in which the ranks have other numbers of rows for each other, some of them none.
+// Returns the result of an all-to-all in which row counts differ between ranks, and some are zero.
 at::Tensor exchanged(const Group& group, const at::Tensor& row) {
   const auto rows = [&](int64_t from, int64_t to) { return (from + 2 * to) % 3; };
   std::vector<int64_t> sent, received;
@@ -53,7 +53,7 @@ at::Tensor exchanged(const Group& group, const at::Tensor& row) {
   return out;
 }
 
-// What a rank has after each kind of collective of so many elements a rank.
+// Returns a rank's results of each kind of collective, with `numel` elements per rank.
 std::vector<at::Tensor> results(const Group& group, int64_t numel, at::ScalarType dtype) {
   const int64_t size = group.size();
   const at::Tensor mine = values(numel, dtype, group.index());
@@ -90,7 +90,7 @@ constexpr auto kSlotFloats =
 
 using Cases = std::vector<std::pair<int64_t, at::ScalarType>>;
 
-// By rank, then by case.
+// Results by rank, then by case.
 std::vector<std::vector<std::vector<at::Tensor>>> all_results(int64_t size, const Cases& cases,
                                                               bool wanted) {
   std::vector<std::vector<std::vector<at::Tensor>>> found(static_cast<size_t>(size));
@@ -134,7 +134,7 @@ TEST_CASE("through shared memory every collective gives what Gloo gives", "[shar
         INFO("collective " << kind);
         CHECK(at::equal(ours[kind], theirs[kind]));
       }
-      // Gloo sums in an order of its own, in the narrow type, where there are more than two.
+      // With more than two ranks, Gloo sums in another order and in the narrow dtype.
       const at::Tensor &sum = ours.back(), &other = theirs.back();
       const double tolerance = cases[i].second == at::kBFloat16 ? 0.02 : 2e-3;
       CHECK((size == 2 ? at::equal(sum, other) : at::allclose(sum, other, tolerance, 0.3)));
@@ -146,7 +146,7 @@ TEST_CASE("through shared memory every collective gives what Gloo gives", "[shar
 
 TEST_CASE("a sum through shared memory runs in index order", "[shared_memory]") {
   run_ranks(4, [](const World& world) {
-    // Any other order gives another sum: 1e8 swallows what is added to it.
+    // Any other order gives another sum: 1e8 absorbs values added to it.
     const std::vector<float> parts = {1.0F, 1e8F, -1e8F, 0.5F};
     const auto rank = static_cast<size_t>(world.rank());
     for (const int64_t numel : {1L, 3L, 2 * kSlotFloats + 1}) {
@@ -195,7 +195,7 @@ TEST_CASE("many collectives of several groups are under way at once", "[shared_m
   });
 }
 
-// Ranks that nobody waits for fall behind by as much as there are slots, and further.
+// Ranks that no other rank waits for fall behind by up to all slots, and more.
 TEST_CASE("broadcasts of changing roots, among ranks that lag, arrive whole", "[shared_memory]") {
   run_ranks(4, [](const World& world) {
     std::mt19937_64 random(static_cast<uint64_t>(world.rank()));
@@ -236,7 +236,7 @@ TEST_CASE("a rank that is ahead of its peers waits for them, and nothing is over
   const int64_t size = GENERATE(2, 3);
   run_ranks(size, [&](const World& world) {
     for (int64_t turn = 0; turn < 6; ++turn) {
-      // In each turn another rank is late by more than all slots take.
+      // In each turn another rank is late by more than the slots can buffer.
       if (turn % size == world.rank()) std::this_thread::sleep_for(milliseconds(30));
       at::Tensor sum = at::full({11 * kSlotFloats + 5}, static_cast<float>(world.rank() + turn));
       at::Tensor all = at::empty({size, 9 * kSlotFloats});
@@ -282,12 +282,12 @@ TEST_CASE("a peer that goes away or never comes ends a wait through memory", "[s
       2,
       [](const World& world) {
         world.group().barrier();
-        if (world.rank() == 1) return;  // its group ends
+        if (world.rank() == 1) return;  // its group closes
         const auto start = Progress::Clock::now();
         const auto said = message_of([&] { world.group().all_reduce(at::ones({8})); });
         RANK_CHECK(said.find("rank 1 left the group") != std::string::npos);
         RANK_CHECK(Progress::Clock::now() - start < std::chrono::seconds(20));
-        // So does what follows.
+        // Later collectives fail too.
         RANK_CHECK(!message_of([&] { world.group().barrier(); }).empty());
       },
       std::chrono::seconds(30));
@@ -325,18 +325,18 @@ TEST_CASE("an abort ends this rank's waits, and those for this rank", "[shared_m
       aborts.join();
       heard = true;
       RANK_CHECK(said.find("the group was aborted") != std::string::npos);
-      while (!told) std::this_thread::sleep_for(milliseconds(5));  // the connections stay
+      while (!told) std::this_thread::sleep_for(milliseconds(5));  // keeps the connections open
     } else {
       const auto said = message_of([&] { world.group().all_reduce(at::ones({8})); });
       told = true;
       RANK_CHECK(said.find("rank 0 left the group") != std::string::npos);
-      while (!heard) std::this_thread::sleep_for(milliseconds(5));  // or rank 0 hears of that
+      while (!heard) std::this_thread::sleep_for(milliseconds(5));  // else rank 0 sees this end
     }
   });
 }
 
-// One rank says what is wrong; the other one too, or it learns that its peer left for that reason,
-// or was through before.
+// One rank reports the mismatch. The other one also reports it, or reports that its peer left for
+// this reason, or had already finished.
 TEST_CASE("ranks that are in different collectives say so", "[shared_memory]") {
   const auto check = [](const std::function<void(const World&)>& call, const std::string& what) {
     std::atomic<int> told = 0;

@@ -1,4 +1,4 @@
-// Commands that the console carries out itself, and names for what commands take.
+// Commands that the console runs itself, and `let`, which names tensors.
 #include "am/inspect/console.h"
 
 #include "am/base/home.h"
@@ -44,7 +44,7 @@ bool is_alias_name(const std::string& name) {
 }
 
 Result list_aliases(const Session& session) {
-  Rows rows({{"name", {}, RowKind::kText}, {"stands_for", "stands for", RowKind::kText}});
+  Rows rows({{"name", {}, RowKind::kText}, {"stands_for", "names", RowKind::kText}});
   for (const auto& [name, words] : session.aliases()) {
     rows.add({{"name", name}, {"stands_for", join(words, " ")}});
   }
@@ -61,7 +61,7 @@ Result run_let(Session& session, const Arguments& arguments) {
                 "let w = model.norm.weight[0:4]; a name is letters, digits and _");
   }
   const std::vector<std::string> words(arguments.words.begin() + 2, arguments.words.end());
-  std::vector<std::string> labels;  // so that no name stands for itself
+  std::vector<std::string> labels;  // resolved, so that a name cannot refer to itself
   for (const Picked& picked : pick_all(session, words)) labels.push_back(picked.label);
   Result result;
   result.json = {{"name", name}, {"stands_for", join(labels, " ")}, {"tensors", labels.size()}};
@@ -69,16 +69,17 @@ Result run_let(Session& session, const Arguments& arguments) {
   return result;
 }
 
-constexpr Option kForceOption[] = {{"--force", "", "write over a file that is there"}};
+constexpr Option kForceOption[] = {{"--force", "", "replace an existing file"}};
 
 }  // namespace
 
 const Command kLetCommand = {
     .name = "let",
     .operands = "[NAME = NAMES]",
-    .summary = "a short name for tensors and slices; alone: those that there are",
+    .summary = "a short name for tensors and slices; without operands: the short names",
     .help =
-        "It may be sliced again, and stands for what the names meant when it was given.\n"
+        "A short name may be sliced again. It names the tensors that NAMES matched when it was "
+        "defined.\n"
         "Examples:  let w = model.layers.0.mlp.down_proj.weight[:, :8]\n"
         "           stats w w[0:4]",
     .json =
@@ -93,7 +94,7 @@ const Command kModeCommand = {
     .operands = "table|json|csv|md",
     .summary = "how answers are written from now on",
     .help =
-        "json: one object a line, with the fields that --json has; csv and md: the rows of an "
+        "json: one object per line, with the fields that --json has; csv and md: the rows of an "
         "answer, or its fields.\n"
         "Example:  mode csv",
     .json = "{mode: string}",
@@ -107,7 +108,7 @@ const Command kOutputCommand = {
     .operands = "[FILE]",
     .summary = "answers go to a file from now on; without FILE to the screen again",
     .help =
-        "Each answer is added whole; a file that is there is not written over without --force.\n"
+        "Each answer is added whole; an existing file is replaced only with --force.\n"
         "Example:  mode csv; output stats.csv; stats",
     .json = "{output: string | null (null: the screen)}",
     .completes = Operand::kPath,
@@ -120,7 +121,7 @@ const Command kSourceCommand = {
     .operands = "FILE",
     .summary = "run the commands of a file, up to the first that fails",
     .help = "Example:  source checks.am",
-    .json = "{results: [Answer] (an entry a command)}",
+    .json = "{results: [Answer] (one entry per command)}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 1,

@@ -1,5 +1,4 @@
-// What stands behind a pipe: `stats | sort norm | head 3`. Rows are the objects of an answer's
-// list.
+// Filters behind a pipe: `stats | sort norm | head 3`. Rows are the objects of an answer's list.
 #include <algorithm>
 
 #include "am/base/number.h"
@@ -23,12 +22,12 @@ int64_t row_count(const Arguments& arguments) {
   if (arguments.words.empty()) return 10;
   const auto count = parse_integer(arguments.words.front());
   if (!count || *count < 0) {
-    throw Error(ErrorKind::kUsage, cat("`", arguments.words.front(), "` is no number of rows"));
+    throw Error(ErrorKind::kUsage, cat("`", arguments.words.front(), "` is not a number of rows"));
   }
   return *count;
 }
 
-// Numbers by size, the largest first; texts by name. What has none comes last.
+// Numbers in descending order; texts in natural order. Nulls come last.
 bool sorts_before(const Json& a, const Json& b) {
   if (a.is_number() && b.is_number()) return a.get<double>() > b.get<double>();
   if (a.is_string() && b.is_string()) {
@@ -62,7 +61,7 @@ void tail_rows(Json& rows, const Arguments& arguments) {
   if (left_out > 0) rows.erase(rows.begin(), rows.begin() + left_out);
 }
 
-// By any field: a glob of the whole of it, or a part.
+// Matches any field: a substring, or a glob over the whole field.
 void grep_rows(Json& rows, const Arguments& arguments) {
   const std::string text = arguments.text();
   Json kept = Json::array();
@@ -96,9 +95,9 @@ constexpr Option kSortOptions[] = {{"--up", "", "the smallest first; names from 
 const Command kSortCommand = {
     .name = "sort",
     .operands = "KEY",
-    .summary = "behind a pipe: rows by a field, the largest first, texts by name",
+    .summary = "after a pipe: rows by a field, the largest first, texts by name",
     .help =
-        "KEY is a field of --json's; what has none comes last.\n"
+        "KEY is a field of the answer's JSON; rows without it come last.\n"
         "Example:  stats | sort norm | head 3",
     .min_words = 1,
     .max_words = 1,
@@ -108,7 +107,7 @@ const Command kSortCommand = {
 const Command kHeadCommand = {
     .name = "head",
     .operands = "[N]",
-    .summary = "behind a pipe: the first rows; 10 where N is not given",
+    .summary = "after a pipe: the first N rows (default 10)",
     .help = "Example:  ls | sort bytes | head 10",
     .max_words = 1,
     .filter = head_rows,
@@ -116,7 +115,7 @@ const Command kHeadCommand = {
 const Command kTailCommand = {
     .name = "tail",
     .operands = "[N]",
-    .summary = "behind a pipe: the last rows; 10 where N is not given",
+    .summary = "after a pipe: the last N rows (default 10)",
     .help = "Example:  ls | tail 3",
     .max_words = 1,
     .filter = tail_rows,
@@ -124,7 +123,7 @@ const Command kTailCommand = {
 const Command kGrepCommand = {
     .name = "grep",
     .operands = "TEXT|GLOB",
-    .summary = "behind a pipe: rows in which a field has the text, or is as the glob",
+    .summary = "after a pipe: rows in which a field contains the text, or matches the glob",
     .help = "Example:  ls | grep bfloat16",
     .min_words = 1,
     .max_words = Command::kAnyNumber,
@@ -133,7 +132,7 @@ const Command kGrepCommand = {
 const Command kSelectCommand = {
     .name = "select",
     .operands = "KEY ..",
-    .summary = "behind a pipe: these fields of each row alone",
+    .summary = "after a pipe: only these fields of each row",
     .help = "Example:  stats | select name norm",
     .min_words = 1,
     .max_words = Command::kAnyNumber,
@@ -142,7 +141,7 @@ const Command kSelectCommand = {
 const Command kCountCommand = {
     .name = "count",
     .operands = "",
-    .summary = "behind a pipe: how many rows there are",
+    .summary = "after a pipe: the number of rows",
     .help = "Example:  ls *norm* | count",
     .filter = count_rows,
 };

@@ -8,8 +8,8 @@
 #include "am/inspect/commands/registry.h"
 #include "am/inspect/facts.h"
 #include "am/inspect/stored_files.h"
+#include "am/layout/layout.h"
 #include "am/model/config.h"
-#include "am/planner/layout.h"
 #include "am/stored/fit.h"
 #include "am/stored/hub_names.h"
 #include "am/term/table.h"
@@ -25,7 +25,7 @@ T require_valid(std::optional<T> value, const Diagnostics& found, const fs::path
   throw Error(ErrorKind::kPlan, cat(path.string(), ": ", first_error(found)));
 }
 
-// A model's parameters are the same under any mesh: one rank's.
+// The model to compare with. The mesh does not affect its parameters, so one rank is assumed.
 struct Wanted {
   config::Plan plan;
   model::ModelConfig config;
@@ -56,8 +56,8 @@ Result run_fits(Session& session, const Arguments& arguments) {
   }
   const Wanted wanted = wanted_by(path);
   Diagnostics found;
-  auto built = planner::build_layout(wanted.plan, wanted.config, mesh::MeshSizes{}, found);
-  const planner::Layout layout = require_valid(std::move(built), found, path);
+  auto built = layout::build_layout(wanted.plan, wanted.config, mesh::MeshSizes{}, found);
+  const layout::Layout layout = require_valid(std::move(built), found, path);
   const stored::HubNames named(source, layout.inventory);
   const auto misfits = stored::find_misfits(layout, wanted.config, named);
   Result result;
@@ -83,10 +83,11 @@ const Command kFitsCommand = {
     .operands = "CONFIG|PLAN",
     .summary = "are these the parameters of that model? Names and shapes",
     .help =
-        "Against a config.json (or its folder), or a plan's model: what is missing, what has "
-        "another shape or is no\n"
-        "number, and what the model has no place for. No values are read. Exit status 1 where "
-        "something does not fit.\n"
+        "Compares with a config.json (or its folder), or a plan's model: lists parameters that are "
+        "missing, have\n"
+        "another shape or are not numbers, and those that the model does not have. No values are "
+        "read. Exit\n"
+        "status 1 if something does not fit.\n"
         "Example:  fits plans/quickstart.toml",
     .json = "{ok: boolean, misfits: [{name: string, what: string}]}",
     .completes = Operand::kPath,

@@ -1,10 +1,10 @@
-// `memory`, `unshard` and `reshard` report the same numbers.
+// JSON of the numbers that `memory`, `unshard` and `reshard` report.
 #pragma once
 
 #include <vector>
 
 #include "am/base/json.h"
-#include "am/inspect/holdings.h"
+#include "am/inspect/tensor_catalog.h"
 
 namespace am::inspect {
 

@@ -7,7 +7,7 @@
 namespace am::inspect {
 namespace {
 
-// Summaries stay in their column where the screen is narrow.
+// Two columns; summaries wrap within theirs on a narrow screen.
 std::string draw_list(const std::vector<std::pair<std::string, std::string>>& lines,
                       const term::Style& style) {
   term::Table table({{""}, {"", term::Align::kWrap}});
@@ -27,8 +27,8 @@ Json describe(const Command& command) {
           {"options", options}};
 }
 
-// Help is written in lines as long as this file's; the screen's are others. A line that was full
-// goes on in the next one, unless that is an example or begins with a blank.
+// Reflows help, which is written for wide lines. A full line is joined with the next one, unless
+// that is an example or begins with a blank.
 std::string paragraphs(std::string_view help) {
   constexpr size_t kFull = 85;
   std::string out;
@@ -112,7 +112,7 @@ const Command kQuitCommand = {
     .name = "quit",
     .operands = "",
     .summary = "end the session; so does Ctrl-D",
-    .help = "Ends a script as well: commands behind it are not run. So do `exit`, `q` and `:q`.",
+    .help = "Ends a script as well: later commands are not run. So do `exit`, `q` and `:q`.",
     .also = "exit q :q bye",
     .tell = tell_quit,
 };

@@ -17,7 +17,7 @@ std::string fact_text(const std::string& key, const Json& value) {
   return value.dump();
 }
 
-// A line a file, of so many.
+// Adds one line per damaged file, up to kMostShown.
 void add_damage(const Json& problems, std::vector<std::pair<std::string, std::string>>& facts) {
   constexpr size_t kMostShown = 6;
   for (size_t i = 0; i < std::min(problems.size(), kMostShown); ++i) {
@@ -54,7 +54,7 @@ Result run_info(Session& session, const Arguments&) {
 const Command kInfoCommand = {
     .name = "info",
     .operands = "",
-    .summary = "what is open: model, size, dtype, layout, where it came from",
+    .summary = "the open target: model, size, dtype, layout, origin",
     .help = "`parameters` counts elements, `tensors` counts names.",
     .json =
         "{target: string, kind: 'checkpoint' | 'plan' | 'job', format?: string, step?: "

@@ -1,5 +1,4 @@
-// What a job that runs does itself, and how to leave it: rows alone, because the job has the code
-// (live/verbs.cpp).
+// Table rows of the commands that a running job implements (live/verbs.cpp), and `detach`.
 #include "am/inspect/commands/registry.h"
 
 namespace am::inspect {
@@ -17,11 +16,12 @@ const Command kStatusCommand = {
     .name = "status",
     .operands = "",
     .summary = "a running job: its step, loss and rate, who is attached, who paused it",
-    .help = "Answered at once, whatever the job is doing.",
+    .help = "Answers immediately, whatever the job is doing.",
     .json =
         "{step: integer, max_steps: integer, phase: string, loss: number | null, "
-        "step_seconds: number | null, tokens_per_second: number | null, paused: string | "
-        "null (by whom), world_size: integer, clients: [string]}",
+        "step_seconds: number | null, tokens_per_second: number | null, goodput: number | null (of "
+        "the "
+        "job so far), paused: string | null (by whom), world_size: integer, clients: [string]}",
     .live = true,
 };
 
@@ -30,8 +30,9 @@ const Command kRanksCommand = {
     .operands = "",
     .summary = "a running job: where each rank is, and which one the others wait for",
     .help =
-        "Answered by a thread of each rank's own, so also by ranks that hang: a rank that is "
-        "stopped, in an endless loop or waiting in a collective is named within two seconds.",
+        "A separate thread of each rank answers, so ranks that hang are listed too: a rank that is "
+        "stopped, in an endless loop or waiting in a collective is named within two seconds. "
+        "Beyond 16 ranks, those in the same state share a row.",
     .json =
         "{ranks: [{rank: integer, state: string, step: integer | null, phase: string | null, "
         "collective: string | null, seconds: number | null, memory_bytes: integer | null}], "
@@ -41,14 +42,19 @@ const Command kRanksCommand = {
 
 const Command kStackCommand = {
     .name = "stack",
-    .operands = "RANK",
+    .operands = "RANK | all",
     .summary = "a running job: the functions that a rank's training thread is in",
     .help =
-        "The thread writes down where it is, whatever it does; needs neither a debugger nor its "
-        "rights.\n"
-        "A rank whose process is stopped has none to show.\n"
-        "Example:  stack 3",
-    .json = "{rank: integer, frames: [string]}",
+        "The thread writes its stack, whatever it does; needs neither a debugger nor ptrace "
+        "permission.\n"
+        "A stopped process has no stack to show. A rank with a GPU has a second thread, which runs "
+        "backward. `all` shows equal stacks once, with their ranks.\n"
+        "Examples:  stack 3\n"
+        "           stack all",
+    .json =
+        "{rank: integer, frames: [string], backward_frames?: [string]} | {stacks: [{ranks: "
+        "[integer], frames: [string], backward_frames?: [string]}], silent: [integer]}",
+    .keywords = "all",
     .min_words = 1,
     .max_words = 1,
     .live = true,
@@ -57,11 +63,11 @@ const Command kStackCommand = {
 const Command kPauseCommand = {
     .name = "pause",
     .operands = "",
-    .summary = "a running job: hold it between two steps, until `continue`",
+    .summary = "a running job: pause it between two steps, until `continue`",
     .help =
-        "All ranks wait after the step that they are in. The pause is yours: it ends with "
-        "`continue`, when you leave, when am-repl dies, and after five minutes without a command. "
-        "Others see who holds the job.",
+        "All ranks wait after the current step. The pause is yours: it ends with `continue`, when "
+        "you leave, when am-repl dies, and after five minutes without a command. Others see who "
+        "paused the job.",
     .json = "{step: integer, paused: boolean}",
     .live = true,
 };
@@ -69,8 +75,11 @@ const Command kPauseCommand = {
 const Command kContinueCommand = {
     .name = "continue",
     .operands = "",
-    .summary = "a running job: go on after a pause",
-    .help = "Of whoever paused it.",
+    .summary = "a running job: continue after a pause",
+    .help =
+        "Ends your own pause. A pause of another user ends when that user leaves, or after "
+        "five minutes\n"
+        "without a command.",
     .json = "{step: integer, paused: boolean}",
     .live = true,
 };
@@ -78,12 +87,12 @@ const Command kContinueCommand = {
 const Command kBreakCommand = {
     .name = "break",
     .operands = "[CONDITION | off]",
-    .summary = "a running job: pause it after the first step of which this holds",
+    .summary = "a running job: pause it after the first step that meets a condition",
     .help =
         "CONDITION is `[when] NAME < VALUE`. NAME is one of loss, grad_norm, lr, step, "
         "step_seconds, tokens_per_second; compared by <, <=, >, >=, == or !=. `break when loss != "
-        "loss` stops at NaN. Without words: what was asked for; `off` forgets it.\n"
-        "It ends when you leave.\n"
+        "loss` stops at NaN. Without a condition, shows the current one; `off` removes it.\n"
+        "The condition ends when you leave.\n"
         "Example:  break when loss > 4.5",
     .json = "{when: string | null}",
     .keywords = "when loss grad_norm lr step step_seconds tokens_per_second off",
@@ -91,18 +100,18 @@ const Command kBreakCommand = {
     .live = true,
 };
 
-constexpr Option kWatchOptions[] = {{"--times", "K", "how many samples; 20"}};
+constexpr Option kWatchOptions[] = {{"--times", "K", "number of samples (default 20)"}};
 
 const Command kWatchCommand = {
     .name = "watch",
     .operands = "EXPR [every N]",
-    .summary = "a running job: one number of every N steps, as a plot that grows",
+    .summary = "a running job: plot a number after every N steps",
     .help =
         "EXPR is a step's loss, grad_norm, lr, step_seconds or tokens_per_second; or `MEASURE "
         "[NAMES]` of tensors: l1, l2,\n"
-        "max, rms, nan or inf, as `norms` counts them of all NAMES together. A sample is taken at "
-        "once and after every N steps (1).\n"
-        "Ctrl-C ends it before its time and shows what there is.\n"
+        "max, rms, nan or inf, as `norms` computes them for all NAMES together. A sample is taken "
+        "immediately and after every N\n"
+        "steps (default 1). Ctrl-C ends the plot early and shows the samples so far.\n"
         "Examples:  watch loss every 10\n"
         "           watch rms *.q_proj.weight every 5 --times 40",
     .json =
@@ -120,14 +129,15 @@ const Command kWatchCommand = {
 const Command kTripwireCommand = {
     .name = "tripwire",
     .operands = "[CONDITION | off]",
-    .summary = "a running job: pause it when this holds of a tensor",
+    .summary = "a running job: pause it when a tensor meets a condition",
     .help =
-        "CONDITION is `MEASURE < VALUE [NAMES] [every N]`, of each tensor by itself: l1, l2, max, "
-        "rms, nan or inf, as `norms`\n"
-        "counts them; `nan` alone is `nan > 0`. It is looked at now and after every N steps (1). "
-        "The first tensor of which it\n"
-        "holds is named and the job is paused for you. Without words: yours; `off` takes them "
-        "away. They end when you leave.\n"
+        "CONDITION is `MEASURE < VALUE [NAMES] [every N]`, for each tensor separately: l1, l2, "
+        "max, rms, nan or inf, as `norms`\n"
+        "computes them; `nan` means `nan > 0`. The condition is checked now and after every N "
+        "steps (default 1). The\n"
+        "first tensor that meets it is named and the job is paused for you. Without a condition, "
+        "lists your tripwires;\n"
+        "`off` removes them. They end when you leave.\n"
         "Examples:  tripwire nan\n"
         "           tripwire max > 100 *.mlp.* every 10",
     .json = "{tripwires: [string]}",
@@ -141,7 +151,7 @@ const Command kSaveCommand = {
     .name = "save",
     .operands = "",
     .summary = "a running job: write a checkpoint now",
-    .help = "Needs `am-repl RUN --write`. Training goes on from where it was.",
+    .help = "Needs `am-repl RUN --write`. Training then continues.",
     .json = "{step: integer, checkpoint: string}",
     .live = true,
 };
@@ -149,7 +159,7 @@ const Command kSaveCommand = {
 const Command kDetachCommand = {
     .name = "detach",
     .operands = "",
-    .summary = "leave a running job; it goes on",
+    .summary = "leave a running job, which continues",
     .help = "As `quit` and Ctrl-D do.",
     .tell = tell_detach,
 };

@@ -11,7 +11,7 @@
 namespace am::inspect {
 namespace {
 
-// Which value names a pattern means: globs, and everything below a name.
+// Whether a pattern matches a value's name: by glob, by name, or by a prefix up to a dot.
 bool names_value(const std::string& pattern, const std::string& name) {
   return pattern.empty() || pattern == "all" || pattern == name || glob_match(pattern, name) ||
          starts_with(name, cat(pattern, "."));
@@ -19,7 +19,7 @@ bool names_value(const std::string& pattern, const std::string& name) {
 
 Result list_values(Session& session, const Arguments& arguments) {
   Rows rows({{"name", {}, RowKind::kText}, {"value", {}, RowKind::kText}});
-  const Holdings& view = session.view();
+  const TensorCatalog& view = session.view();
   for (const std::string& name : view.value_names()) {
     const bool named = arguments.words.empty() ||
                        std::any_of(arguments.words.begin(), arguments.words.end(),
@@ -43,7 +43,7 @@ std::vector<const HeldParameter*> listed(const Session& session, const Arguments
     for (const HeldParameter& state : session.view().states()) found.push_back(&state);
   }
   for (const std::string& word : arguments.words) {
-    // A parameter's own name means its states.
+    // The name of a parameter selects its states.
     if (states && !starts_with(word, "optim")) {
       for (const HeldParameter* state : states_of(session, word)) found.push_back(state);
     } else {
@@ -90,7 +90,7 @@ Result run_ls(Session& session, const Arguments& arguments) {
 
 constexpr Option kLsOptions[] = {
     {"--optimizer", "", "the optimizer's states: all, or those of the names"},
-    {"--values", "", "what is stored beside tensors: settings, counters, the place in the data"},
+    {"--values", "", "values that are not tensors: settings, counters, the position in the data"},
 };
 
 }  // namespace
@@ -100,7 +100,7 @@ const Command kLsCommand = {
     .operands = "[NAMES]",
     .summary = "the parameters, their shapes and dtypes",
     .help =
-        "A `*` also matches dots; a module's name lists what is in it.\n"
+        "A `*` also matches dots; a module's name lists its parameters.\n"
         "Examples:  ls\n"
         "           ls *.q_proj.weight\n"
         "           ls model.layers.0.mlp --optimizer\n"

@@ -28,8 +28,7 @@ Result run_memory(Session& session, const Arguments&) {
   result.text = draw_held_bytes({}, ranks, session.style());
   if (at_rest && session.view().mesh().world_size() > 1) {
     result.text += session.style().paint(
-        term::Role::kDim,
-        "in the files that each rank wrote: of replicas only the first is saved\n");
+        term::Role::kDim, "in the files that each rank wrote: only the first replica is saved\n");
   }
   return result;
 }
@@ -39,14 +38,14 @@ Result run_memory(Session& session, const Arguments&) {
 const Command kMemoryCommand = {
     .name = "memory",
     .operands = "",
-    .summary =
-        "what each rank holds: shards, full tensors beside them, gradients, optimizer states",
+    .summary = "bytes that each rank holds: shards, full tensors, gradients, optimizer states",
     .help =
-        "Sharded bytes include FSDP's padding. At rest they are the bytes of parameters in the "
-        "files that each rank\n"
-        "wrote, not those that it held in the job: of replicas only the first is saved.\n"
-        "A checkpoint's model is in memory from the first loss, logprob, generate or grad on. What "
-        "is nowhere has no column.",
+        "Sharded bytes include FSDP's padding. For a checkpoint on disk they are the bytes of "
+        "parameters in the files that each\n"
+        "rank wrote, not those that it held in the job: only the first replica is saved.\n"
+        "A checkpoint's model is in memory from the first loss, logprob, generate or grad on. "
+        "Kinds that no rank\n"
+        "holds have no column.",
     .json = "{ranks: [RankBytes], at_rest: boolean}",
     .run = run_memory,
 };

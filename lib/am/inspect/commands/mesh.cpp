@@ -23,7 +23,7 @@ Result run_mesh(Session& session, const Arguments&) {
 const Command kMeshCommand = {
     .name = "mesh",
     .operands = "",
-    .summary = "the ranks in their places, and which form groups",
+    .summary = "the mesh of ranks, and its groups",
     .help = "A checkpoint at rest shows the mesh that wrote it; a Hugging Face folder is one rank.",
     .json =
         "{world_size: integer, mesh: Mesh, groups: {*: [[integer]]} (as `am-plan show` gives "

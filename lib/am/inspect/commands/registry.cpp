@@ -5,8 +5,8 @@
 namespace am::inspect {
 namespace {
 
-// Those that a program without libtorch can carry out to their end: not `help`, which tells of all,
-// and not `source`, whose file may ask for more.
+// Commands that a program without libtorch can run: not `help`, which lists all commands, and not
+// `source`, whose file may contain any command.
 constexpr std::array kOwnCommands = {
     &kInfoCommand,  &kMeshCommand,   &kLsCommand,     &kTreeCommand,  &kShowCommand,
     &kWhereCommand, &kMemoryCommand, &kVerifyCommand, &kFitsCommand,  &kLetCommand,

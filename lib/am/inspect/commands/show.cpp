@@ -11,7 +11,7 @@
 namespace am::inspect {
 namespace {
 
-// Of replicas a checkpoint has the first: what the others held is not known.
+// A checkpoint stores only the first replica; values on the other ranks are unknown.
 std::string placement_text(const Session& session, const HeldParameter& parameter,
                            const mesh::Placement& placement) {
   std::string text = mesh::to_string(placement);
@@ -21,8 +21,8 @@ std::string placement_text(const Session& session, const HeldParameter& paramete
   return cat(text, ", saved once (by ", ranks_text(ranks), ")");
 }
 
-// Axes that cut the same dim in the order in which they do, which is the reverse of the mesh's:
-// "tp: Shard(0), then dp_shard_cp: Shard(0)" gives each tp rank rows that lie together.
+// Axes that shard the same dim are listed in the order of sharding, the reverse of the mesh's: with
+// "tp: Shard(0), then dp_shard_cp: Shard(0)" each tp rank has contiguous rows.
 std::string placements_text(const Session& session, const HeldParameter& parameter) {
   if (parameter.placements.empty()) return "one piece";
   std::vector<std::string> cuts;
@@ -72,7 +72,7 @@ Result show_one(const Session& session, const HeldParameter& parameter) {
   return result;
 }
 
-// Several stand in a row each.
+// Several parameters: one table row each.
 Result show_many(const Session& session, const std::vector<Picked>& all) {
   Rows rows({{"name", {}, RowKind::kText},
              {"shape", {}, RowKind::kText},
@@ -108,8 +108,7 @@ const Command kShowCommand = {
     .operands = "NAMES",
     .summary = "one parameter: shape, dtype, placements, which rank holds what",
     .help =
-        "The end of a name is enough where only one parameter ends so. Several stand in a row "
-        "each.\n"
+        "A unique suffix of a name is enough. Several parameters are shown in one row each.\n"
         "Example:  show model.layers.0.self_attn.q_proj.weight",
     .json =
         "Shown | {parameters: [Shown]}; Shown = {name: string, shape: [integer], dtype: "

@@ -1,4 +1,5 @@
-// `tree`: modules with their sizes. Runs of equal layers are drawn once: "layers.0-31 (32 x)".
+// The command `tree`: modules with their sizes. Runs of equal layers are drawn once: "layers.0-31
+// (32 x)".
 #include <map>
 
 #include "am/base/text.h"
@@ -10,10 +11,10 @@ namespace am::inspect {
 namespace {
 
 struct Node {
-  std::string name;  // the last component
+  std::string name;  // last component of the dotted name
   int64_t elements = 0;
   int64_t bytes = 0;
-  std::string shape;  // of a parameter
+  std::string shape;  // of a parameter; empty for a module
   std::vector<Node> children;
 };
 
@@ -37,7 +38,7 @@ void insert(Node& root, const std::vector<std::string>& path, const HeldParamete
   node->shape = shape_text(parameter.shape);
 }
 
-// Two layers look alike when they have the same parts of the same shapes.
+// Whether two layers have the same children with the same shapes.
 bool same_inside(const Node& a, const Node& b) {
   if (a.shape != b.shape || a.children.size() != b.children.size()) return false;
   for (size_t i = 0; i < a.children.size(); ++i) {

@@ -10,7 +10,8 @@
 namespace am::inspect {
 namespace {
 
-// More are counted and not told: a missing file is a problem of each of its tensors.
+// Problems beyond this are counted but not listed: a missing file is a problem of each of its
+// tensors.
 constexpr size_t kMostProblems = 1000;
 constexpr size_t kMostShown = 20;
 
@@ -63,11 +64,11 @@ const Command kVerifyCommand = {
     .operands = "",
     .summary = "are the checkpoint's files whole? Reads all of them",
     .help =
-        "Of am-run's checkpoints every checksum is compared; of a folder of "
-        "torch.distributed.checkpoint every slice\n"
-        "must be a tensor as .metadata says. Whether the parts make up the tensors is seen when a "
-        "checkpoint is\n"
-        "opened. Exit status 1 where something is wrong; Ctrl-C ends it.",
+        "For am-run's checkpoints every checksum is compared; in a folder of "
+        "torch.distributed.checkpoint every\n"
+        "stored part must be a tensor as .metadata says. Whether the parts cover the tensors is "
+        "checked when a\n"
+        "checkpoint is opened. Exit status 1 if something is wrong; Ctrl-C ends the command.",
     .json = "{ok: boolean, problems: [Problem], more?: integer (that are not listed)}",
     .run = run_verify,
 };

@@ -7,26 +7,26 @@
 
 // Note [Which rank failed first]
 //
-// When one rank dies, its peers fail too, within milliseconds: their connections close. When one
-// hangs, its peers report a collective that ran out of time, and it reports nothing. These facts
-// tell the cause from the consequences:
-//   1. Ranks that ended because the launcher told them to are never the cause (RankExit::stopped).
-//   2. A rank that died by itself (by a signal, without a report, or with an error of its own) is
-//      the best cause.
-//   3. Next come the ranks that are missing at a collective (kind "hang"). A missing rank that is a
-//      witness too waits for somebody else: it is a link of a chain, not its end. In a circle
-//      (ranks that wait in different collectives) the earliest witness is believed.
-//   4. "My peer went away" (kind "peer") is a cause only when there is no better one.
+// When one rank dies, its peers fail too, within milliseconds, because their connections close.
+// When one hangs, its peers report a collective that timed out, and it reports nothing. These rules
+// separate the cause from its consequences:
+//   1. Ranks that ended because the launcher stopped them are never the cause (RankExit::stopped).
+//   2. A rank that died by itself (by a signal, without a report, or with its own error) is the
+//      best cause.
+//   3. Next come the ranks that are missing at a collective (kind "hang"). A missing rank that is
+//      also a witness waits for another rank: it is a link of a chain, not its end. In a cycle
+//      (ranks that wait in different collectives) the earliest witness decides.
+//   4. A lost peer (kind "peer") is a cause only if there is no better one.
 //   5. Among equals the earliest counts: by the time in the error file, which is when the error was
-//      thrown, else by the time when the launcher saw the end. Clocks of several nodes differ a
-//      little: there the kind of failure is what decides, and rarely the time.
-//   6. Torch's own report (kind "elastic") does not say whether it is about a lost peer, and its
-//      time is in doubt. A rank that a signal killed within a second of it is the better cause: a
-//      death takes longer to be seen, most of all one that writes a core file.
-//   7. A rank that was suspended (SIGSTOP, a debugger) when the first failure was seen is a better
-//      cause than any but a death by a signal: programs that we did not write report no hang.
-//   8. A program's error about a closed connection, of a rank whose peer had ended with status 0
-//      before: that peer left early.
+//      thrown, otherwise by the time when the launcher saw the end. Clocks of different nodes
+//      deviate slightly, but the kind of failure usually decides, and rarely the time.
+//   6. Torch's own report (kind "elastic") does not show whether the error is a lost peer, and its
+//      time is imprecise. A rank killed by a signal within a second of it is the better cause: a
+//      death is noticed later than a report, especially if it writes a core file.
+//   7. A rank that was suspended (SIGSTOP, a debugger) when the first failure was noticed is a
+//      better cause than any except a death by a signal: other programs report no hang.
+//   8. If a rank's error is about a closed connection, and a peer had ended with status 0 before
+//      it, that peer left too early and is the cause.
 
 namespace am::launch {
 namespace {
@@ -63,7 +63,7 @@ std::optional<size_t> index_of(std::span<const RankExit> ranks, int64_t rank) {
   return std::nullopt;
 }
 
-// From the first witness along the chain of missing ranks to one that is no witness itself.
+// Follows the chain of missing ranks from the first witness to a rank that is not a witness.
 FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
                         int64_t ranks_per_node) {
   std::vector<size_t> witnesses = {first_witness};
@@ -95,7 +95,7 @@ FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
   return cause;
 }
 
-// Rule 6: the earliest such death, if there is one.
+// Rule 6: returns the earliest such death, if there is one.
 std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
   constexpr double kDoubt = 1.0;
   std::optional<size_t> nearest;
@@ -107,7 +107,7 @@ std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
   return nearest;
 }
 
-// Words that c10d's stores and engines, sockets and NCCL use when the other side has gone.
+// Matches texts that c10d's stores and engines, sockets and NCCL use when the peer has closed.
 bool speaks_of_lost_peer(const RankExit& rank) {
   static constexpr std::array<std::string_view, 6> kWords = {
       "onnection closed by peer", "onnection reset by peer", "onnection was closed", "Broken pipe",
@@ -121,7 +121,7 @@ bool speaks_of_lost_peer(const RankExit& rank) {
          std::any_of(rank.tail.begin(), rank.tail.end(), says);
 }
 
-// Rule 7: in the place of `first`.
+// Rule 7: returns the cause instead of `first`.
 std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t first) {
   if (ranks[first].signal != 0) return std::nullopt;
   for (size_t i = 0; i < ranks.size(); ++i) {
@@ -130,7 +130,7 @@ std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t fir
   return std::nullopt;
 }
 
-// Rule 8: in the place of `first`.
+// Rule 8: returns the cause instead of `first`.
 std::optional<size_t> early_leaver(std::span<const RankExit> ranks, size_t first) {
   if (ranks[first].signal != 0 || !speaks_of_lost_peer(ranks[first])) return std::nullopt;
   std::optional<size_t> earliest;

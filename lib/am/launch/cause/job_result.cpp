@@ -13,7 +13,7 @@
 namespace am::launch {
 namespace {
 
-// Continuation lines stand below the first one.
+// Indents continuation lines to the column of the first line's text.
 void append_indented(std::string& out, std::string_view label, std::string_view text) {
   const std::vector<std::string> lines = split(trim(text), '\n');
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -41,7 +41,7 @@ void append_log(std::string& out, const JobResult& result, const RankExit& rank)
   out += "\n";
 }
 
-// What a death without a word most often means.
+// Returns the most common reason for a death without an error report.
 std::string_view hint_of(const RankExit& end) {
   if (end.error) return {};
   switch (end.signal) {
@@ -56,7 +56,7 @@ std::string_view hint_of(const RankExit& end) {
   }
 }
 
-// The ranks that had ended well before `end`, and when the last of them had.
+// Lists the ranks that ended with status 0 before `end`, and how long before the last of them did.
 void append_early_ends(std::string& out, const JobResult& result, const RankExit& end) {
   std::vector<int64_t> early;
   double last = 0.0;
@@ -70,8 +70,7 @@ void append_early_ends(std::string& out, const JobResult& result, const RankExit
              format_duration(end.time - last), " earlier\n");
 }
 
-// Its end is the launcher's doing, or none that one would call a failure: what the others say
-// matters.
+// Describes a cause that was suspended or left with status 0, which is not a failure by itself.
 void append_idle(std::string& out, const JobResult& result) {
   const FirstCause& cause = *result.cause;
   const RankExit& end = result.ranks[*cause.end];
@@ -105,10 +104,10 @@ void append_death(std::string& out, const JobResult& result) {
   if (!end.error) append_tail(out, end);
 }
 
-// What the rank that did not arrive was doing itself, where anybody knows.
+// Describes what the missing rank itself was doing, if known.
 void append_whereabouts(std::string& out, const RankExit& end) {
   if (end.suspended) out += "  it was suspended: SIGSTOP, a terminal or a debugger\n";
-  // A report that came after the launcher's signal says nothing about the time before it.
+  // A report written after the launcher's signal does not describe the time before it.
   if (end.stopped) return;
   if (end.error && !end.error->last_collective.empty()) {
     out += cat("  it waited in another collective: ", end.error->last_collective, "\n");
@@ -140,12 +139,12 @@ void append_hang(std::string& out, const JobResult& result) {
 
 std::string_view manner(const RankExit& rank) {
   if (!rank.stopped) return "failed after it";
-  // Signals that the launcher does not send: nobody can tell what came first.
+  // Signals that the launcher does not send: it is unknown which came first.
   const bool by_launcher = rank.signal == 0 || rank.signal == SIGTERM || rank.signal == SIGKILL;
   return by_launcher ? "stopped by the launcher" : "died while the launcher stopped it";
 }
 
-// One line for each way in which the other ranks ended, then what each was doing.
+// Writes one line for each way in which the other ranks ended, then one for each last collective.
 void append_others(std::string& out, const JobResult& result) {
   std::map<std::string, std::vector<int64_t>> ends;
   std::map<std::string, std::vector<int64_t>> collectives;
@@ -168,13 +167,13 @@ void append_others(std::string& out, const JobResult& result) {
   for (const auto& [node, error] : result.failed_launchers) {
     lines += cat("  the launcher of node ", node, " gave up: ", error.message, "\n");
   }
-  // Where nobody was named before, they are no others.
+  // If no cause was named, these ranks are all ranks, not "the others".
   const bool nobody_named = !result.cause && result.silent_nodes.empty() &&
                             result.failed_launchers.empty() && result.store_error.empty();
   if (!lines.empty()) out += cat(nobody_named ? "the ranks:\n" : "the others:\n", lines);
 }
 
-// The best that is known is a connection that was closed.
+// Returns whether the best known cause is a closed connection.
 bool only_lost_a_peer(const JobResult& result) {
   if (!result.cause || result.cause->witness) return false;
   const auto& error = result.ranks[*result.cause->end].error;
@@ -193,7 +192,7 @@ bool own_ranks_ended_well(const JobResult& result) {
          });
 }
 
-// A node has given no sign of life, and the user has not asked for the end.
+// Returns whether a node gave no sign of life, without a stop by the user.
 bool lost_machine(const JobResult& result) {
   return !result.silent_nodes.empty() && !result.killed_by_user && !result.ended_by_user;
 }
@@ -230,7 +229,8 @@ void append_no_cause(std::string& out, const JobResult& result) {
   }
 }
 
-// The cause where no rank is one: a machine, or its launcher. Null where none was lost.
+// Describes the cause if it is not a rank but a machine or its launcher. Returns null if none was
+// lost.
 Json lost_node_json(const JobResult& result) {
   Json json = {{"rank", nullptr},    {"node", nullptr},        {"step", nullptr},
                {"hangs", false},     {"exit_status", nullptr}, {"signal", nullptr},
@@ -299,7 +299,7 @@ Json cause_json(const JobResult& result) {
   json["step"] = step ? Json(*step) : Json();
   const bool suspended = end != nullptr && end->suspended;
   json["hangs"] = cause.witness.has_value() || suspended;
-  // How a hanging rank ended is the launcher's doing.
+  // The launcher determined how a hanging rank ended.
   const bool died = !cause.witness && !suspended;
   json["exit_status"] = died && end->signal == 0 ? Json(end->exit_status) : Json();
   json["signal"] = died && end->signal != 0 ? Json(end->signal) : Json();

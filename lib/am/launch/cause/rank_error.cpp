@@ -40,8 +40,8 @@ std::vector<int64_t> integers_in(const Json& object, const char* key) {
   return values;
 }
 
-// Elastic's `record` writes {"message": {"message": text, "extraInfo": {"timestamp":
-// "1700000000"}}}.
+// Parses the format of torch elastic's `record`: {"message": {"message": text, "extraInfo":
+// {"timestamp": "1700000000"}}}.
 RankError elastic_error(const Json& message) {
   RankError error;
   error.kind = kElasticError;
@@ -56,7 +56,7 @@ RankError elastic_error(const Json& message) {
   return error;
 }
 
-// When the file was last written, in seconds since the epoch; 0 when that cannot be said.
+// Returns when the file was last written, in seconds since the epoch; 0 if unknown.
 double modification_time(const std::filesystem::path& path) {
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0) return 0.0;
@@ -106,7 +106,7 @@ std::optional<RankError> rank_error_from(const Json& json) {
 
 void write_error_file(const std::filesystem::path& path, RankError error) {
   if (error.time == 0.0) error.time = wall_time();
-  // A message may hold bytes of a user's file: replace what is no UTF-8 instead of failing.
+  // A message may contain bytes of a user's file: replace invalid UTF-8 instead of failing.
   write_own_file(path, dump_json(to_json(error)) + "\n");
 }
 
@@ -116,7 +116,8 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path) {
   try {
     auto error = rank_error_from(Json::parse(read_file(path), nullptr, false));
     if (error && error->kind == kElasticError) {
-      // A file server's clock may be another one: the stamp, a whole second, is the rank's own.
+      // A file server's clock may differ; the timestamp, in whole seconds, is from the rank's own
+      // clock.
       const double written = modification_time(path);
       error->time =
           error->time > 0.0 ? std::clamp(written, error->time, error->time + 1.0) : written;
@@ -138,7 +139,7 @@ ErrorPipe::ErrorPipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
   read_ = Descriptor(ends[0]);
-  // Above the standard three, which the rank has others of.
+  // Above the standard descriptors 0 to 2, which the rank replaces.
   const Descriptor low(ends[1]);
   write_ = Descriptor(::fcntl(low.get(), F_DUPFD_CLOEXEC, 3));
 }
@@ -165,7 +166,7 @@ std::optional<RankError> ErrorPipe::read() const {
 
 namespace {
 
-// The pipe's descriptor; -1 where this process has none, or another file of its number.
+// Returns the pipe's descriptor; -1 if this process has none or the number belongs to another file.
 int error_pipe(const EnvironmentLookup& lookup) {
   const std::vector<std::string> parts = split(lookup(kErrorPipeVariable).value_or(""), ':');
   if (parts.size() != 2) return -1;
@@ -183,7 +184,7 @@ bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept {
     if (const int pipe = error_pipe(lookup); pipe >= 0) {
       int waiting = 0;
       if (::ioctl(pipe, FIONREAD, &waiting) == 0 && waiting > 0) return false;
-      constexpr size_t kMost = 16384;  // a quarter of what a pipe holds
+      constexpr size_t kMost = 16384;  // a quarter of a pipe's capacity
       if (error.message.size() > kMost) error.message.resize(kMost);
       if (error.hint.size() > kMost) error.hint.resize(kMost);
       const std::string line = dump_json(to_json(error), -1) + "\n";

@@ -1,13 +1,15 @@
-// How a rank tells its launcher why it failed: a line of JSON in a pipe, which no full disk and no
-// folder that was moved can hold up, and which is there when the process has ended.
+// Reports a rank's error to its launcher as a line of JSON in a pipe. A full disk or a moved folder
+// cannot block the pipe, and the report is complete when the process has ended.
 //
-// AM_ERROR_PIPE is the pipe. Where a program that starts the rank has closed it, and for programs
-// that are not ours, there is a small JSON file: the launcher exports its path as AM_ERROR_FILE
-// (and as TORCHELASTIC_ERROR_FILE: a Python program under torch.distributed.elastic's `record`
-// writes its error there, and it is read as well). What that file lacks: the kind of the error, and
-// fractions of a second.
+// AM_ERROR_PIPE names the pipe. Ranks of other programs, and ranks whose wrapper has closed the
+// pipe, report in a small JSON file instead. The launcher exports the file's path as AM_ERROR_FILE,
+// and as TORCHELASTIC_ERROR_FILE: a Python program under torch.distributed.elastic's `record`
+// writes its error there, and the launcher reads that format too. The format lacks the kind of the
+// error and fractions of a second.
 //
-//   try { train(...); } catch (const am::Error& error) {
+//   try {
+//     train();
+//   } catch (const am::Error& error) {
 //     launch::report_error(launch::process_environment(), launch::rank_error(error, rank));
 //     return error.exit_status();
 //   }
@@ -27,16 +29,17 @@
 namespace am::launch {
 
 inline constexpr const char* kErrorFileVariable = "AM_ERROR_FILE";
-// Descriptor and inode of the pipe: "7:4026531840". The number alone may be another file's by now.
+// Descriptor and inode of the pipe: "7:4026531840". The inode detects a descriptor number that was
+// reused for another file.
 inline constexpr const char* kErrorPipeVariable = "AM_ERROR_PIPE";
-// The kind of an error whose cause is in another rank: a connection that was closed, a collective
-// that timed out. The launcher looks for a better cause when it sees this one.
+// The kind of an error caused by another rank: a closed connection or a collective that timed out.
+// The launcher then searches for a better cause.
 inline constexpr const char* kPeerError = "peer";
-// The kind of a collective that ran out of time. Its reporter is a witness: the culprits are the
-// ranks in `missing`, which may be alive (stopped, in an endless loop) and never report anything.
+// The kind of a collective that timed out. The rank that reports it is a witness: the culprits are
+// the ranks in `missing`, which may be alive (stopped, in an endless loop) and never report.
 inline constexpr const char* kHangError = "hang";
-// The kind of what torch's `record` wrote: any exception, also one about a connection that was
-// closed.
+// The kind of an error that torch's `record` wrote: any exception, including one about a closed
+// connection.
 inline constexpr const char* kElasticError = "elastic";
 
 struct RankError {
@@ -47,9 +50,8 @@ struct RankError {
                      // numeric, internal
   int exit_status = 1;
   std::optional<int64_t> step;
-  std::string
-      last_collective;  // what the rank was doing: "all_gather dp_shard #1042"; may be empty
-  // Of a hang: ranks of the world that did not arrive at last_collective.
+  std::string last_collective;  // in progress: "all_gather dp_shard #1042"; may be empty
+  // For a hang: ranks of the world that did not arrive at last_collective.
   std::vector<int64_t> missing;
   double time = 0.0;  // seconds since the epoch; 0 is replaced by now when written
 };
@@ -57,30 +59,30 @@ struct RankError {
 RankError rank_error(const Error& error, int64_t rank);
 
 Json to_json(const RankError& error);
-// Nothing when it is no error report: another type, or no message.
+// Returns nothing if `json` is not an error report: wrong type or no message.
 std::optional<RankError> rank_error_from(const Json& json);
 
-// Writes the file whole or not at all. Throws Error(kIo).
+// Writes the file atomically. Throws Error(kIo).
 void write_error_file(const std::filesystem::path& path, RankError error);
-// Nothing when there is no such file or it is not an error file. The time of an elastic error is
-// the file's, within the second that the file names.
+// Returns nothing if the file does not exist or is not an error file. The time of an elastic error
+// is the file's modification time, clamped to the second that the file names.
 std::optional<RankError> read_error_file(const std::filesystem::path& path);
-// The error was reported before that wall time, for certain.
+// Returns whether the error was certainly reported before the wall time `time`.
 bool was_before(const RankError& error, double time);
 
-// The launcher's pipe for the errors of one rank. Where descriptors have run out there is none, and
+// The launcher's pipe for the errors of one rank. If no descriptors are left, there is no pipe and
 // the rank writes the file instead.
 class ErrorPipe {
  public:
   ErrorPipe();
 
-  // The end that the rank's process inherits, -1 where there is none, and the value of its
-  // environment variable.
+  // Returns the end that the rank's process inherits, -1 if there is no pipe; address() is the
+  // value of its environment variable.
   int write_end() const { return write_.get(); }
   std::string address() const;
-  // The launcher's copy is closed once the process was started.
+  // Closes the launcher's copy; called once the process has started.
   void close_write_end() { write_ = Descriptor(); }
-  // The first error that the rank reported; nothing where it reported none. Never waits.
+  // Returns the first error that the rank reported; nothing if it reported none. Does not block.
   std::optional<RankError> read() const;
 
  private:
@@ -88,9 +90,9 @@ class ErrorPipe {
   Descriptor write_;
 };
 
-// Writes to the pipe or, where there is none, the file that the launcher named. Never throws: the
-// process is failing already. The first report of a process stands; later ones are consequences.
-// True when this one was written.
+// Writes to the pipe or, without one, to the file that the launcher named. Never throws, since the
+// process is already failing. Only the first report of a process is written; later ones are
+// consequences. Returns true if this report was written.
 bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept;
 
 }  // namespace am::launch

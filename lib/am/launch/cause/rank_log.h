@@ -1,4 +1,4 @@
-// A rank's log file: opened for appending, and its end read back when the rank fails.
+// A rank's log file, opened for appending. Its last lines are read back if the rank fails.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace am::launch {
 
-// Owns the descriptor. Remembers where this run's output begins: a resumed run appends.
+// Owns the descriptor. Remembers the offset at which this run's output begins, since a resumed run
+// appends.
 class RankLog {
  public:
   // `heading` is written first and does not count as output. Throws Error(kIo).
@@ -24,7 +25,7 @@ class RankLog {
   const std::filesystem::path& path() const { return path_; }
   // Best effort: a full disk must not end the training.
   void append(std::string_view bytes) const;
-  // The last lines of this run's output, at most `lines` and 64 KiB of them.
+  // Returns the last lines of this run's output: at most `lines` lines and 64 KiB.
   std::vector<std::string> tail(int lines) const;
 
  private:

@@ -1,7 +1,10 @@
 #include "am/launch/cause/rank_state.h"
 
+#include <algorithm>
+
 #include "am/base/error.h"
 #include "am/base/json_integer.h"
+#include "am/base/rank_runs.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 
@@ -25,7 +28,7 @@ Json RankState::to_json() const {
                        {"group", waiting_group},
                        {"communicator", waiting_communicator},
                        {"sequence", waiting_sequence},
-                       {"ranks", waiting_ranks},
+                       {"ranks", rank_runs(waiting_ranks)},
                        {"seconds", waiting_seconds}};
   }
   return json;
@@ -46,7 +49,7 @@ RankState RankState::from_json(const Json& json) {
       state.waiting_group = waiting.at("group").get<std::string>();
       state.waiting_communicator = waiting.at("communicator").get<std::string>();
       state.waiting_sequence = waiting.at("sequence").get<uint64_t>();
-      state.waiting_ranks = waiting.at("ranks").get<std::vector<int64_t>>();
+      state.waiting_ranks = ranks_in_runs(waiting.value("ranks", Json::array()));
       state.waiting_seconds = waiting.at("seconds").get<double>();
     }
   } catch (const Json::exception& error) {
@@ -55,15 +58,19 @@ RankState RankState::from_json(const Json& json) {
   return state;
 }
 
-// As torch.distributed names it for torchrun's store, so that restarts do not meet the keys of the
-// attempt before.
+std::chrono::milliseconds state_interval(std::chrono::milliseconds timeout, int64_t world_size) {
+  using std::chrono::milliseconds;
+  return std::clamp(timeout / 20, milliseconds(100),
+                    milliseconds(std::max<int64_t>(2000, world_size)));
+}
+
+// torch.distributed's prefix for torchrun's store. It keeps the keys of attempts apart.
 std::string attempt_prefix(int64_t restart_count) { return cat("/worker/attempt_", restart_count); }
 
 std::string state_key(int64_t rank) { return cat("watch/", rank); }
 
-// A rank of am-run joins once: see Distributed::join.
 std::string state_key_in_store(int64_t restart_count, int64_t rank) {
-  return cat(attempt_prefix(restart_count), "/join/0/", state_key(rank));
+  return cat(attempt_prefix(restart_count), "/", state_key(rank));
 }
 
 }  // namespace am::launch

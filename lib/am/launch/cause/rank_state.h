@@ -1,6 +1,7 @@
-// What a rank publishes about itself in the job's store, for its peers and for the launcher.
+// State that a rank publishes in the job's store, for its peers and for the launcher.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,14 +16,14 @@ struct RankState {
   int64_t rank = 0;
   std::optional<int64_t> step;
   uint64_t beat = 0;                       // grows while the process runs
-  double time = 0.0;                       // when this was so, in seconds since the epoch
-  std::map<std::string, uint64_t> issued;  // by communicator: collectives issued
+  double time = 0.0;                       // Unix time of this state, in seconds
+  std::map<std::string, uint64_t> issued;  // number of collectives issued, by communicator
   std::string waiting_op;                  // empty: in no collective
   std::string waiting_group, waiting_communicator;
   uint64_t waiting_sequence = 0;
-  std::vector<int64_t> waiting_ranks;
+  std::vector<int64_t> waiting_ranks;  // may be left out if they are published elsewhere
   double waiting_seconds = 0.0;
-  std::string failed;  // the rank's own error, when it has one
+  std::string failed;  // the rank's own error; empty: none
 
   // "at step 7, in all_reduce world #5 for 3.0 s"
   std::string whereabouts() const;
@@ -31,9 +32,13 @@ struct RankState {
   static RankState from_json(const Json& json);  // throws Error(kFormat)
 };
 
-// Before the keys of one attempt of a job, in the store that all its ranks reach.
+// Returns the time between two publications of a rank's state: 1/20 of a collective's timeout, at
+// least 0.1 s, at most the larger of 2 s and 1 ms per rank (1,000 states per second in a job).
+std::chrono::milliseconds state_interval(std::chrono::milliseconds timeout, int64_t world_size);
+
+// Returns the key prefix of one attempt of a job, in the store that all its ranks reach.
 std::string attempt_prefix(int64_t restart_count);
-// Where a rank publishes its state: within what it joined, and in the whole store.
+// Return the key of a rank's state: relative to the store that it joined, and in the whole store.
 std::string state_key(int64_t rank);
 std::string state_key_in_store(int64_t restart_count, int64_t rank);
 

@@ -1,10 +1,11 @@
-// Judges a machine for a job, before any rank starts.
+// Checks whether a machine can run a job, before any rank starts.
 //
 //   const auto checks = examine(needs, gather_machine(question));
 //   if (!is_healthy(checks)) ...            // an error: the job cannot run here
 //
-// A pure function of what the job needs and what the machine has: no check looks at the machine
-// itself. To add one: a function in doctor_*.cpp and its line in the table there.
+// A pure function of the job's requirements and the machine's properties: no check reads the
+// machine itself. To add a check, write a function in doctor_*.cpp and add a line to the table
+// there.
 #pragma once
 
 #include <cstdint>
@@ -26,36 +27,36 @@ const char* to_string(CheckStatus status);
 struct Check {
   std::string name;
   CheckStatus status = CheckStatus::kOk;
-  std::string message;  // what was found, with the numbers that decided
-  std::string help;     // what to do about it; empty when all is well
+  std::string message;  // the finding, with the numbers that decided it
+  std::string help;     // suggested remedy; empty if the check passed
 };
 
-// Of one job, and of this machine's part in it.
+// Requirements of one job, and of this machine's share of it.
 struct JobNeeds {
-  // The command line places this machine in the job, whatever variables a launcher has set.
+  // Command-line options set this machine's place in the job; variables of a launcher are ignored.
   bool placed_by_options = false;
   std::optional<Diagnostic> placement_problem;  // options and variables that contradict each other
   std::string backend = "gloo";                 // see config/backend.h
   bool shards_parameters = false;  // FSDP over more than one rank: its gathers overlap computation
   bool cuts_layers = false;        // tensor or context parallelism
   int64_t world_size = 1;          // of the plan
-  int64_t given_world_size = 0;    // of the launcher; 0: it takes the plan's
+  int64_t given_world_size = 0;    // of the launcher; 0: it uses the plan's
   int64_t ranks_here = 1;          // ranks on this machine
-  int64_t ranks_per_gpu = 1;       // that may share a GPU over NCCL
+  int64_t ranks_per_gpu = 1;       // how many may share a GPU over NCCL
   int64_t num_nodes = 1;
   int64_t peak_bytes = 0;        // predicted for the worst rank
-  int64_t checkpoint_bytes = 0;  // of one checkpoint: parameters and optimizer
-  int64_t checkpoints_kept = 1;  // at the same time
+  int64_t checkpoint_bytes = 0;  // size of one checkpoint: parameters and optimizer state
+  int64_t checkpoints_kept = 1;  // number of checkpoints that exist at the same time
   std::string master_addr = "127.0.0.1";
-  bool serves_port = true;    // this machine serves master_port, and nobody does yet
-  int master_port = 0;        // 0: the launcher takes a free one
-  std::string torch_version;  // of the libtorch that is loaded, "2.11.0"
+  bool serves_port = true;    // this machine will serve master_port, on which nothing listens yet
+  int master_port = 0;        // 0: the launcher chooses a free port
+  std::string torch_version;  // version of the loaded libtorch, "2.11.0"
 };
 
-// In the order in which they are shown.
+// Returns the checks in display order.
 std::vector<Check> examine(const JobNeeds& needs, const Machine& machine);
 
-// No error among them.
+// Returns true if no check is an error.
 bool is_healthy(const std::vector<Check>& checks);
 
 // {"ok", "checks": [{"name", "status", "message", "help"}]}

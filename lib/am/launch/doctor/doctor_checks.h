@@ -1,4 +1,4 @@
-// The parts of the doctor: each a table of checks over one side of the machine.
+// The parts of the doctor: each returns a table of checks of one aspect of the machine.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace am::launch {
 
 using CheckFunction = Check (*)(const JobNeeds&, const Machine&);
 
-// A check is named by its table, not by itself.
+// The table, not the check itself, sets the name.
 struct NamedCheck {
   const char* name;
   CheckFunction run;
 };
 
 std::vector<NamedCheck> job_checks();   // world, launcher's variables, rendezvous, libtorch
-std::vector<NamedCheck> gpu_checks();   // GPUs, driver, NCCL, what NCCL needs of the host
+std::vector<NamedCheck> gpu_checks();   // GPUs, driver, NCCL, NCCL's requirements of the host
 std::vector<NamedCheck> host_checks();  // memory, disk, limits, clock, threads
 
 inline Check ok(std::string message) { return {{}, CheckStatus::kOk, std::move(message), {}}; }

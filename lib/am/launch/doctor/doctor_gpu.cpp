@@ -1,5 +1,5 @@
-// Checks of what a job on GPUs needs. All are skipped where the host computes, and those of NCCL
-// where the collectives are gloo's.
+// Checks for jobs on GPUs. All are skipped if the plan computes on the host, and those of NCCL if
+// its collectives use gloo.
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -11,7 +11,7 @@
 namespace am::launch {
 namespace {
 
-// Outside of what the planner predicts: the CUDA context, NCCL's buffers, the allocator's rounding.
+// Not part of the planner's prediction: the CUDA context, NCCL's buffers, the allocator's rounding.
 constexpr int64_t kOverheadBytes = 1536LL << 20;
 
 const char* const kNoGpu = "the plan runs on the CPU";
@@ -20,10 +20,10 @@ const char* const kNoNccl = "the plan's messages go through host memory";
 
 bool on_gpus(const JobNeeds& needs) { return !config::computes_on_host(needs.backend); }
 bool over_nccl(const JobNeeds& needs) { return !config::runs_without_nccl(needs.backend); }
-// Why a check of NCCL's is skipped.
+// Returns the reason for skipping a check of NCCL.
 const char* no_nccl(const JobNeeds& needs) { return on_gpus(needs) ? kNoNccl : kNoGpu; }
 
-// How many of the driver's GPUs a process sees: CUDA stops at the first entry that names none.
+// Returns how many of the driver's GPUs a process sees: CUDA stops at the first invalid entry.
 int64_t visible_gpus(const Machine& machine) {
   const auto count = static_cast<int64_t>(machine.gpus.gpus.size());
   const auto listed = machine.environment("CUDA_VISIBLE_DEVICES");
@@ -48,7 +48,7 @@ Check check_driver(const JobNeeds& needs, const Machine& machine) {
   return ok(machine.gpus.driver_version);
 }
 
-// Number of ranks of the GPU that most ranks share.
+// Returns the number of ranks on the GPU with the most ranks.
 int64_t ranks_a_gpu(const JobNeeds& needs, int64_t gpus) {
   return gpus == 0 ? needs.ranks_here : (needs.ranks_here + gpus - 1) / gpus;
 }
@@ -62,7 +62,7 @@ Check check_gpus(const JobNeeds& needs, const Machine& machine) {
     return error(cat(count_text(visible, "GPU"), visible < all ? " visible" : "", " for ",
                      count_text(needs.ranks_here, "rank"),
                      needs.ranks_per_gpu == 1 ? ": each rank needs its own"
-                                              : cat(", at most ", needs.ranks_per_gpu, " a GPU")),
+                                              : cat(", at most ", needs.ranks_per_gpu, " per GPU")),
                  visible < all
                      ? cat("CUDA_VISIBLE_DEVICES=", *machine.environment("CUDA_VISIBLE_DEVICES"),
                            " hides ", all - visible, " of ", all)
@@ -73,7 +73,7 @@ Check check_gpus(const JobNeeds& needs, const Machine& machine) {
   return ok(sharing == 1 ? text : cat(text, ", ", sharing, " ranks on one"));
 }
 
-// Over NCCL. Ranks that exchange through host memory wait for each other on the host.
+// Only for NCCL: ranks that communicate through host memory wait for each other on the host.
 Check check_sharing(const JobNeeds& needs, const Machine& machine) {
   if (!over_nccl(needs)) return skipped(no_nccl(needs));
   if (needs.ranks_per_gpu == 1 || ranks_a_gpu(needs, visible_gpus(machine)) == 1) {
@@ -81,7 +81,8 @@ Check check_sharing(const JobNeeds& needs, const Machine& machine) {
   }
   if (machine.has_mps) return ok("nvidia-cuda-mps-control is here: start it before the job");
   return warning(
-      "no nvidia-cuda-mps-control: ranks of one GPU take turns, and wait for each other's turns",
+      "no nvidia-cuda-mps-control: ranks of one GPU are time-sliced: each message waits for its "
+      "receiver's time slice",
       "install NVIDIA's multi-process service, or use backend = \"cuda:gloo\"");
 }
 
@@ -123,7 +124,7 @@ Check check_nccl(const JobNeeds& needs, const Machine& machine) {
   const std::string text = nccl_version_name(version);
   constexpr int kSplits = 21800;
   if (needs.ranks_per_gpu > 1 && version < kFirstNcclWithSharedGpus) {
-    return error(cat(text, " has one rank a GPU"),
+    return error(cat(text, " allows one rank per GPU"),
                  "load NCCL 2.30 or newer (LD_PRELOAD=DIR/libnccl.so.2), or use backend = "
                  "\"cuda:gloo\"");
   }
@@ -139,7 +140,7 @@ Check check_connections(const JobNeeds& needs, const Machine& machine) {
   const std::string value = machine.environment("CUDA_DEVICE_MAX_CONNECTIONS").value_or("");
   const std::string text = value.empty() ? "not set" : value;
   if (needs.shards_parameters && value == "1") {
-    return warning("1: FSDP's gathers wait behind the computation that they should overlap",
+    return warning("1: FSDP's gathers wait for the computation that they should overlap",
                    "unset it");
   }
   const bool old =

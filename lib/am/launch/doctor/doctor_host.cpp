@@ -6,6 +6,7 @@
 #include "am/base/units.h"
 #include "am/config/backend.h"
 #include "am/launch/doctor/doctor_checks.h"
+#include "am/launch/environment/open_files.h"
 
 namespace am::launch {
 namespace {
@@ -34,23 +35,32 @@ Check check_disk(const JobNeeds& needs, const Machine& machine) {
   if (needs.checkpoint_bytes > machine.disk->available) {
     return error(text, "choose a larger disk with --run-dir or checkpoint.dir");
   }
-  // An older checkpoint is dropped when the next one is whole.
+  // An old checkpoint is dropped only once the next one is complete.
   if (all + needs.checkpoint_bytes > machine.disk->available) {
     return warning(text, "keep fewer (checkpoint.keep), save less often (checkpoint.every)");
   }
   return ok(text);
 }
 
-// A rank: its store, a connection to each peer and group, its files, libtorch's own.
+// Checks the limit of the launcher, which on node 0 serves the store, and of a rank.
 Check check_open_files(const JobNeeds& needs, const Machine& machine) {
   if (!machine.limits.open_files) return ok("unlimited");
-  const int64_t wanted = 64 + 2 * needs.world_size;
+  LauncherFiles launcher = {.ranks_here = needs.ranks_here};
+  if (needs.serves_port) {
+    launcher.ranks_served = needs.world_size;
+    launcher.launchers_served = needs.num_nodes - 1;
+  }
+  const OpenFileLimit limit = {*machine.limits.open_files, *machine.limits.open_files};
+  if (const auto problem = open_files_problem(launcher, limit)) {
+    return error(*problem, open_files_help(open_files_of_launcher(launcher)));
+  }
+  const int64_t wanted = open_files_of_rank(needs.world_size);
   const std::string text = cat("at most ", *machine.limits.open_files, " a process");
   if (*machine.limits.open_files < wanted) {
-    return error(cat(text, ", a rank needs about ", wanted), cat("ulimit -n ", 4 * wanted));
+    return error(cat(text, ", a rank needs about ", wanted), open_files_help(4 * wanted));
   }
   if (*machine.limits.open_files < 2 * wanted) {
-    return warning(cat(text, ", a rank may need ", wanted), cat("ulimit -n ", 4 * wanted));
+    return warning(cat(text, ", a rank may need ", wanted), open_files_help(4 * wanted));
   }
   return ok(text);
 }
@@ -80,7 +90,7 @@ Check check_threads(const JobNeeds& needs, const Machine& machine) {
   }
   const auto threads = parse_integer(given);
   if (!threads || *threads < 1) {
-    return error(cat("OMP_NUM_THREADS=", given, " is no number of threads"), "unset it");
+    return error(cat("OMP_NUM_THREADS=", given, " is not a number of threads"), "unset it");
   }
   if (*threads * needs.ranks_here > machine.cores && *threads > 1) {
     return warning(cat("OMP_NUM_THREADS=", *threads, " for each of ",

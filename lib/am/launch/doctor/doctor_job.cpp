@@ -1,4 +1,5 @@
-// Checks of the job's own facts: does the launcher fit the plan, and can the ranks meet?
+// Checks of the job itself: whether the launcher's world matches the plan, and whether ranks can
+// meet.
 #include <cstdio>
 
 #include "am/base/text.h"
@@ -19,7 +20,8 @@ Check check_world(const JobNeeds& needs, const Machine& /*machine*/) {
                 count_text(needs.num_nodes, "node")));
 }
 
-// Variables that some launcher left behind make a process believe that it is a rank of a job.
+// Finds variables left over from another launcher, because of which a process acts as a rank of a
+// job.
 Check check_variables(const JobNeeds& needs, const Machine& machine) {
   if (needs.placement_problem) {
     return error(needs.placement_problem->message, needs.placement_problem->help);

@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 
 #include "am/base/text.h"
+#include "am/launch/environment/open_files.h"
 #include "am/launch/environment/port.h"
 
 namespace am::launch {
@@ -19,12 +21,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<Space> space_of(const fs::path& path) {
+std::optional<MemoryInfo> space_of(const fs::path& path) {
   struct statvfs info = {};
   if (::statvfs(path.c_str(), &info) != 0) return std::nullopt;
   const auto block = static_cast<int64_t>(info.f_frsize);
-  return Space{static_cast<int64_t>(info.f_blocks) * block,
-               static_cast<int64_t>(info.f_bavail) * block};
+  return MemoryInfo{static_cast<int64_t>(info.f_blocks) * block,
+                    static_cast<int64_t>(info.f_bavail) * block};
+}
+
+std::optional<int64_t> hard_limit_of_files() {
+  const int64_t hard = open_file_limit().hard;
+  return hard == std::numeric_limits<int64_t>::max() ? std::nullopt : std::optional(hard);
 }
 
 std::optional<int64_t> limit_of(int resource) {
@@ -35,7 +42,7 @@ std::optional<int64_t> limit_of(int resource) {
 }
 
 Limits limits_of_process() {
-  return {limit_of(RLIMIT_NOFILE), limit_of(RLIMIT_NPROC), limit_of(RLIMIT_MEMLOCK)};
+  return {hard_limit_of_files(), limit_of(RLIMIT_NPROC), limit_of(RLIMIT_MEMLOCK)};
 }
 
 ClockFacts clock_of_system() {
@@ -43,7 +50,7 @@ ClockFacts clock_of_system() {
   const std::time_t now = std::time(nullptr);
   std::tm utc = {};
   if (::gmtime_r(&now, &utc) != nullptr) facts.year = utc.tm_year + 1900;
-  timex state = {};  // modes 0: only asks
+  timex state = {};  // modes 0: a query only
   const int answer = ::adjtimex(&state);
   if (answer >= 0) facts.synchronized = answer != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
   return facts;
@@ -62,7 +69,7 @@ int64_t entries_of(const fs::path& folder) {
   return reason ? 0 : std::distance(begin(entries), end(entries));
 }
 
-// The folder itself, or the nearest one above it that is there.
+// Returns the folder itself, or its nearest parent that exists.
 fs::path existing_part(fs::path folder) {
   std::error_code ignored;
   while (!folder.empty() && !fs::exists(folder, ignored) && folder != folder.root_path()) {

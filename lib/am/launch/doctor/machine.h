@@ -1,5 +1,4 @@
-// What this machine has, as far as it decides whether a job can run here. Facts only: doctor.h
-// judges them.
+// Facts about this machine that decide whether a job can run on it. doctor.h judges them.
 //
 //   const Machine machine = gather_machine({.run_folder = run.root()});
 //   machine.memory.available;      // bytes
@@ -18,7 +17,8 @@
 
 namespace am::launch {
 
-// The soft limits of a process; nothing: unlimited.
+// Limits of a process; nothing: unlimited. For open files the hard limit, to which launchers and
+// ranks raise theirs; for the others the soft limit.
 struct Limits {
   std::optional<int64_t> open_files;
   std::optional<int64_t> processes;
@@ -27,15 +27,15 @@ struct Limits {
 
 struct ClockFacts {
   int year = 0;                      // of the wall clock, UTC
-  std::optional<bool> synchronized;  // as the kernel says; nothing where it may not be asked
+  std::optional<bool> synchronized;  // according to the kernel; nothing if it refuses to answer
 };
 
 struct Machine {
   EnvironmentLookup environment;
-  int64_t cores = 1;          // that this process may use
-  Space memory;               // of the machine, or of the control group where that is smaller
-  std::optional<Space> shm;   // /dev/shm; nothing: there is none
-  std::optional<Space> disk;  // where the run folder is or will be
+  int64_t cores = 1;               // usable by this process
+  MemoryInfo memory;               // of the machine, or of the control group if that is smaller
+  std::optional<MemoryInfo> shm;   // /dev/shm; nothing: it does not exist
+  std::optional<MemoryInfo> disk;  // where the run folder is or will be
   Limits limits;
   ClockFacts clock;
   GpuReport gpus;
@@ -43,28 +43,28 @@ struct Machine {
   std::string nccl_problem;         // why it is not known
   bool has_mps = false;             // nvidia-cuda-mps-control is in PATH
   int64_t infiniband_devices = 0;
-  std::string address_problem;  // why the rendezvous address is none; empty: it is one
-  std::string port_problem;     // why its port cannot be served; empty: it can, or was not asked
+  std::string address_problem;  // why the rendezvous address is invalid; empty: it is valid
+  std::string port_problem;     // why its port cannot be served; empty: it can, or was not checked
 };
 
 struct MachineQuestion {
   std::filesystem::path run_folder;
   std::string master_addr = "127.0.0.1";
-  int master_port = 0;  // to be served by this machine; 0: not asked
+  int master_port = 0;  // to be served by this machine; 0: not checked
 };
 
-// Where the facts come from. Tests put their own in the place of any.
+// Sources of the facts; tests replace them.
 struct MachineSources {
   EnvironmentLookup environment = process_environment();
   std::filesystem::path root = "/";  // of proc/, sys/ and dev/
   std::string nvml = "libnvidia-ml.so.1";
-  std::vector<std::string> nccl = {"libnccl.so.2"};                         // the first that loads
-  std::function<std::optional<Space>(const std::filesystem::path&)> space;  // of a file system
+  std::vector<std::string> nccl = {"libnccl.so.2"};                              // first that loads
+  std::function<std::optional<MemoryInfo>(const std::filesystem::path&)> space;  // of a file system
   std::function<Limits()> limits;
   std::function<ClockFacts()> clock;
 };
 
-// Never throws: what cannot be found out is left out.
+// Never throws: facts that cannot be found out are left out.
 Machine gather_machine(const MachineQuestion& question, const MachineSources& sources = {});
 
 }  // namespace am::launch

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first number of a file; nothing when it has none ("max").
+// Returns the first number of a file; nothing if the file does not start with one ("max").
 std::optional<int64_t> number_in(const fs::path& path) {
   std::ifstream file(path);
   int64_t value = 0;
@@ -23,7 +23,7 @@ std::optional<int64_t> number_in(const fs::path& path) {
   return value;
 }
 
-// The number behind a name at the beginning of a line: "MemTotal:  16318440 kB".
+// Returns the number after a name at the beginning of a line: "MemTotal:  16318440 kB".
 std::optional<int64_t> number_of(const fs::path& path, std::string_view name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -35,21 +35,22 @@ std::optional<int64_t> number_of(const fs::path& path, std::string_view name) {
   return std::nullopt;
 }
 
-// Where a version of control groups keeps what.
+// Files of a version of control groups.
 struct GroupFiles {
-  std::string_view controller;  // its line in /proc/self/cgroup: "" is version 2's
+  std::string_view controller;  // its line in /proc/self/cgroup; "" for version 2
   const char* mount;
   const char* limit;
   const char* used;
-  const char* droppable;  // in memory.stat
+  const char* droppable;  // key in memory.stat
 };
 constexpr GroupFiles kVersions[] = {
     {"", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
     {"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
      "total_inactive_file"}};
 
-// This process's group: "0::/a/b" of version 2, "5:cpu,memory:/a" of version 1. In a container it
-// may be named as outside of it, where no such folder is: then the mount itself is the group.
+// Returns this process's group: "0::/a/b" in version 2, "5:cpu,memory:/a" in version 1. In a
+// container, the path may be the one outside of it and not exist inside; the mount itself is the
+// group then.
 fs::path group_of(const fs::path& root, const GroupFiles& files) {
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -65,7 +66,7 @@ fs::path group_of(const fs::path& root, const GroupFiles& files) {
   return {};
 }
 
-void narrow(const fs::path& group, const GroupFiles& files, Space& memory) {
+void narrow(const fs::path& group, const GroupFiles& files, MemoryInfo& memory) {
   const auto most = number_in(group / files.limit);
   if (!most || *most >= memory.total) return;
   const int64_t used = number_in(group / files.used).value_or(0) -
@@ -76,13 +77,13 @@ void narrow(const fs::path& group, const GroupFiles& files, Space& memory) {
 
 }  // namespace
 
-Space memory_of_machine(const fs::path& root) {
+MemoryInfo memory_of_machine(const fs::path& root) {
   const fs::path meminfo = root / "proc/meminfo";
-  Space memory{number_of(meminfo, "MemTotal:").value_or(0) * 1024,
-               number_of(meminfo, "MemAvailable:").value_or(0) * 1024};
+  MemoryInfo memory{number_of(meminfo, "MemTotal:").value_or(0) * 1024,
+                    number_of(meminfo, "MemAvailable:").value_or(0) * 1024};
   for (const GroupFiles& files : kVersions) {
     const fs::path mount = root / files.mount;
-    // Every group above limits what is in it.
+    // The limits of all parent groups apply too.
     fs::path group = group_of(root, files);
     for (; !group.empty(); group = group.parent_path()) narrow(mount / group, files, memory);
     narrow(mount, files, memory);
@@ -90,7 +91,7 @@ Space memory_of_machine(const fs::path& root) {
   return memory;
 }
 
-std::optional<std::string> memory_shortage(int64_t wanted, const Space& memory) {
+std::optional<std::string> memory_shortage(int64_t wanted, const MemoryInfo& memory) {
   if (memory.total == 0 || wanted <= memory.available) return std::nullopt;
   return cat("takes ", format_bytes(wanted), " of memory, and ", format_bytes(memory.available),
              " of ", format_bytes(memory.total), " are available here");

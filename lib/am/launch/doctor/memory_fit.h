@@ -1,5 +1,5 @@
-// Whether what is about to be allocated fits this machine, asked before it is: afterwards the
-// kernel ends whichever process it likes.
+// Checks, before an allocation, whether it fits this machine's memory. Afterwards it would be too
+// late: the kernel's out-of-memory killer may end any process.
 //
 //   if (const auto shortage = memory_shortage(wanted, memory_of_machine())) refuse(*shortage);
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace am::launch {
 
-// Bytes.
-struct Space {
+// Sizes in bytes.
+struct MemoryInfo {
   int64_t total = 0;
   int64_t available = 0;
 };
@@ -20,12 +20,13 @@ struct Space {
 // Resident memory of a rank before it has a model: libtorch and the connections.
 inline constexpr int64_t kRankBytes = int64_t{200} << 20;
 
-// The machine's memory, or that of the narrowest control group that this process is in. What files
-// occupy and the kernel can drop is available. `root` holds proc/ and sys/.
-Space memory_of_machine(const std::filesystem::path& root = "/");
+// Returns the memory of the machine, or of the most restrictive control group of this process. File
+// caches that the kernel can drop count as available. `root` is the folder that contains proc/ and
+// sys/.
+MemoryInfo memory_of_machine(const std::filesystem::path& root = "/");
 
-// "takes 29.9 GiB of memory, and 11.2 GiB of 22.5 GiB are available"; nothing where it fits, or
-// where the machine does not say what it has.
-std::optional<std::string> memory_shortage(int64_t wanted, const Space& memory);
+// Returns "takes 29.9 GiB of memory, and 11.2 GiB of 22.5 GiB are available here"; nothing if it
+// fits or if the machine's memory is unknown.
+std::optional<std::string> memory_shortage(int64_t wanted, const MemoryInfo& memory);
 
 }  // namespace am::launch

@@ -7,8 +7,8 @@
 
 #include "am/base/text.h"
 
-// The part of NVML's C interface that is used here, as its reference manual declares it: functions
-// return 0 for success, devices are opaque pointers.
+// The part of NVML's C interface used here, as declared in its reference manual: functions return 0
+// on success, devices are opaque pointers.
 
 namespace am::launch {
 namespace {
@@ -36,7 +36,7 @@ class Nvml {
 
   const std::string& problem() const { return problem_; }
 
-  // The first failure stands; later calls do nothing.
+  // Keeps the first failure; later calls do nothing.
   template <typename... Args>
   bool call(const char* name, Args... args) {
     if (!problem_.empty()) return false;

@@ -1,4 +1,5 @@
-// This machine's NVIDIA GPUs, asked from the driver's own library; no CUDA is needed or started.
+// Lists this machine's NVIDIA GPUs through the driver's NVML library, without loading or starting
+// CUDA.
 //
 //   const GpuReport gpus = ask_nvml("libnvidia-ml.so.1");
 //   if (!gpus.problem.empty()) ...     // no driver here
@@ -14,16 +15,16 @@ struct Gpu {
   std::string name;  // "NVIDIA H100 80GB HBM3"
   int64_t memory_bytes = 0;
   int64_t free_bytes = 0;
-  int compute_major = 0;  // 9 for Hopper, 10 for Blackwell; 0: not known
+  int compute_major = 0;  // 9 for Hopper, 10 for Blackwell; 0: unknown
 };
 
 struct GpuReport {
-  std::string problem;  // why there is no answer; empty: there is one
+  std::string problem;  // why the GPUs are unknown; empty on success
   std::string driver_version;
   std::vector<Gpu> gpus;  // by the driver's index
 };
 
-// Loads the library, asks, and unloads it. Never throws.
+// Loads the library, queries it and unloads it. Never throws.
 GpuReport ask_nvml(const std::string& library);
 
 }  // namespace am::launch

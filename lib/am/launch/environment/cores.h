@@ -1,4 +1,4 @@
-// How many threads a rank computes with.
+// Number of CPU threads of a rank.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace am::launch {
 
-// Cores that this process may use, by its affinity mask; at least 1.
+// Returns the number of cores in this process's affinity mask; at least 1.
 int64_t usable_cores();
 
-// What torchrun gives each of a machine's ranks: max(1, cores / ranks).
+// Returns torchrun's OMP_NUM_THREADS for each rank of a machine: max(1, cores / ranks).
 int64_t threads_per_rank(int64_t cores, int64_t local_world_size);
 
-// What a rank should set by itself. Nothing where OMP_NUM_THREADS says it already, as torchrun and
-// our own launcher have it; srun and mpirun leave it to the program, whose every rank would take
-// all cores. Slurm's --cpus-per-task counts before the mask.
+// Returns the number of threads that a rank should set by itself; nothing if OMP_NUM_THREADS is
+// set, as torchrun and am-run do. srun and mpirun do not set it, and every rank would use all
+// cores. Slurm's --cpus-per-task takes precedence over the affinity mask.
 std::optional<int64_t> own_threads(const RankEnvironment& here, const EnvironmentLookup& lookup,
                                    int64_t cores);
 

@@ -13,8 +13,8 @@
 namespace am::launch {
 namespace {
 
-// MASTER_ADDR and MASTER_PORT where the user or the launcher gave them; `port` is the launcher's
-// own choice, 0 for none.
+// Reads MASTER_ADDR and MASTER_PORT if set by the user or the launcher; `port` is a default derived
+// from the launcher's job, 0 for none.
 void read_master(const Variables& variables, RankEnvironment& here, int port) {
   here.master_addr = without_brackets(variables.text("MASTER_ADDR").value_or(here.master_addr));
   if (here.master_addr.empty()) {
@@ -28,7 +28,7 @@ void read_master(const Variables& variables, RankEnvironment& here, int port) {
   here.master_port = port;
   if (const auto given = variables.number("MASTER_PORT", 1)) {
     if (*given > 65535) {
-      variables.error(cat("MASTER_PORT=", *given, " is no port: the largest is 65535"), "");
+      variables.error(cat("MASTER_PORT=", *given, " is not a port: the largest is 65535"), "");
     } else {
       here.master_port = static_cast<int>(*given);
     }
@@ -40,7 +40,7 @@ void read_master(const Variables& variables, RankEnvironment& here, int port) {
 
 void check_ranks(const Variables& variables, const RankEnvironment& here, const std::string& rank,
                  const std::string& world, const std::string& local_rank) {
-  if (!variables.ok()) return;  // what follows would only repeat what is known to be wrong
+  if (!variables.ok()) return;  // later checks would only report consequences of these errors
   if (here.rank >= here.world_size) {
     variables.error(cat(rank, "=", here.rank, " must be below ", world, "=", here.world_size), "");
   }
@@ -61,13 +61,13 @@ void check_ranks(const Variables& variables, const RankEnvironment& here, const 
                     "");
   }
   if (variables.ok() && here.node_rank >= here.num_nodes) {
-    variables.error(cat("the number of this machine, ", here.node_rank,
-                        ", must be below the number of machines, ", here.num_nodes),
-                    "");
+    variables.error(
+        cat("node rank ", here.node_rank, " must be below the number of nodes, ", here.num_nodes),
+        "");
   }
 }
 
-// Variables in which launchers other than torchrun say where a rank is on its machine.
+// Variables in which launchers other than torchrun give a rank's local rank and local size.
 struct LocalNames {
   const char* rank;
   const char* size;
@@ -78,8 +78,8 @@ constexpr std::array<LocalNames, 3> kPmiLocal = {{{"MPI_LOCALRANKID", "MPI_LOCAL
                                                   {"PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"},
                                                   {"PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"}}};
 
-// Slurm numbers the steps that are no srun from the top: the batch script, an interactive shell,
-// the container of external processes (0xfffffffa and above).
+// First of Slurm's step ids that do not come from srun, counted from the top: the batch script, an
+// interactive shell, the container of external processes (0xfffffffa and above).
 constexpr int64_t kFirstSpecialStep = 0xfffffff0;
 
 bool is_slurm_task(const Variables& variables) {
@@ -90,7 +90,7 @@ bool is_slurm_task(const Variables& variables) {
   const std::string step = *variables.text("SLURM_STEP_ID");
   const bool special =
       step.size() >= 10 && std::strtoll(step.c_str(), nullptr, 10) >= kFirstSpecialStep;
-  // srun --pty: a person's shell, though it is a task of one.
+  // SLURM_PTY_PORT: an interactive shell of srun --pty, although it is a task of a step.
   return !special && !variables.has("SLURM_PTY_PORT");
 }
 
@@ -109,7 +109,7 @@ void read_slurm_nodes(const Variables& variables, RankEnvironment& here) {
     if (!text) continue;
     const auto tasks = slurm_tasks_per_node(*text);
     if (!tasks) {
-      variables.error(cat(name, "=", *text, " is no list of tasks such as 2(x3),1"), "");
+      variables.error(cat(name, "=", *text, " is not a list of tasks such as 2(x3),1"), "");
       return;
     }
     // SLURM_NTASKS_PER_NODE is one number for all nodes.
@@ -125,8 +125,8 @@ void read_slurm_nodes(const Variables& variables, RankEnvironment& here) {
   }
 }
 
-// The number of this machine's ranks where RANK and LOCAL_RANK come without it, from MPI's
-// variables of the same rank; an error where nothing says it.
+// Returns this machine's number of ranks when RANK and LOCAL_RANK are set without it, from MPI's
+// variables of the same rank; reports an error if none gives it.
 int64_t local_size_beside(const Variables& variables, const RankEnvironment& here) {
   const auto is_rank = [&](const char* name) {
     return variables.text(name) == variables.text("RANK");
@@ -143,8 +143,8 @@ int64_t local_size_beside(const Variables& variables, const RankEnvironment& her
   return here.world_size;
 }
 
-// The ranks of this machine and its number, as torchrun says them or, where its names are missing
-// (containers' hooks, DeepSpeed's launcher), as the launcher underneath does.
+// Reads this machine's number of ranks and its node rank, from torchrun's variables or, if those
+// are missing (container hooks, DeepSpeed's launcher), from the underlying launcher's.
 void read_torchrun_node(const Variables& variables, RankEnvironment& here) {
   const bool is_slurms =
       is_slurm_task(variables) && variables.text("SLURM_PROCID") == variables.text("RANK");
@@ -157,14 +157,14 @@ void read_torchrun_node(const Variables& variables, RankEnvironment& here) {
     return;
   } else if (variables.has("LOCAL_RANK") && here.world_size > 1) {
     here.local_world_size = local_size_beside(variables, here);
-  }  // else the rank has its machine (a pod) to itself
+  }  // otherwise the rank is the only one on its machine (a pod)
   here.node_rank = variables.number("GROUP_RANK", 0).value_or(here.rank / here.local_world_size);
   here.num_nodes = variables.number("GROUP_WORLD_SIZE", 1)
                        .value_or(ceil_div(here.world_size, here.local_world_size));
 }
 
-// The variables of an older or smaller launcher than torchrun: no node numbers, perhaps no local
-// ones.
+// Also reads the variables of launchers that set fewer than torchrun: no node numbers, and possibly
+// no local ones.
 RankEnvironment read_torchrun(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "torchrun";
@@ -185,7 +185,7 @@ RankEnvironment read_torchrun(const Variables& variables) {
   return here;
 }
 
-// A port that all ranks of one job work out alike: below the ports that kernels hand out by
+// Returns a port that all ranks of one job compute identically: below the ports that kernels assign
 // themselves.
 int derived_port(uint64_t job) { return static_cast<int>(10000 + job % 20000); }
 
@@ -200,7 +200,7 @@ RankEnvironment read_open_mpi(const Variables& variables) {
   here.node_rank = here.rank / here.local_world_size;
   here.num_nodes = ceil_div(here.world_size, here.local_world_size);
   if (here.num_nodes > 1) here.master_addr.clear();
-  // The job's own name, the same in all its ranks: Open MPI 5's, then Open MPI 4's.
+  // The job's name, equal in all its ranks: Open MPI 5's, then Open MPI 4's.
   auto job = variables.text("PMIX_NAMESPACE");
   if (!job) job = variables.text("OMPI_MCA_ess_base_jobid");
   read_master(variables, here, job && here.num_nodes == 1 ? derived_port(hash_name(*job)) : 0);
@@ -208,8 +208,8 @@ RankEnvironment read_open_mpi(const Variables& variables) {
   return here;
 }
 
-// The place on this machine by whichever pair of names is set; without one all ranks of the job are
-// on this machine. `rank_name` becomes the variable that the local rank came from.
+// Reads the local rank and size from the pair of names that is set; without one, all ranks of the
+// job are on this machine. `rank_name` is set to the variable that gave the local rank.
 void read_pmi_local(const Variables& variables, RankEnvironment& here, std::string& rank_name) {
   std::optional<int64_t> rank;
   std::optional<int64_t> size;
@@ -235,7 +235,8 @@ void read_pmi_local(const Variables& variables, RankEnvironment& here, std::stri
   }
 }
 
-// Flux says the number of machines and not how many ranks this one has: blocks of equal size.
+// Flux gives the number of machines but not this machine's number of ranks: assumes blocks of equal
+// size.
 RankEnvironment read_flux(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "flux";
@@ -270,7 +271,7 @@ RankEnvironment read_pmi(const Variables& variables) {
 RankEnvironment read_slurm(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "slurm";
-  // Of the step, where Slurm says it: the job's SLURM_NTASKS may be larger.
+  // Prefer the step's number of tasks: the job's SLURM_NTASKS may be larger.
   const std::string size =
       variables.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   here.world_size = variables.number(size, 1).value_or(1);
@@ -284,14 +285,14 @@ RankEnvironment read_slurm(const Variables& variables) {
     if (const auto host = first_slurm_host(*list)) {
       here.master_addr = *host;
     } else {
-      variables.error(cat(name, "=", *list, " is no list of hosts such as node[01-03,7]"), "");
+      variables.error(cat(name, "=", *list, " is not a list of hosts such as node[01-03,7]"), "");
     }
     break;
   }
   int port = 0;
   const std::string job = variables.has("SLURM_JOB_ID") ? "SLURM_JOB_ID" : "SLURM_JOBID";
   if (const auto id = variables.number(job, 0)) {
-    // Steps of one job may run at the same time: keep their ports apart.
+    // Steps of one job may run simultaneously: use different ports.
     const int64_t step = variables.number("SLURM_STEP_ID", 0).value_or(0);
     port = derived_port(static_cast<uint64_t>(*id) + 1009 * static_cast<uint64_t>(step));
   }
@@ -300,7 +301,8 @@ RankEnvironment read_slurm(const Variables& variables) {
   return here;
 }
 
-// srun can speak PMI to its tasks; its own variables then agree with PMI's and say more.
+// Returns whether PMI's variables were set by srun, which can serve PMI to its tasks: Slurm's own
+// variables then agree with PMI's and are more complete.
 bool pmi_is_slurms(const Variables& variables) {
   return is_slurm_task(variables) && variables.text("PMI_RANK") == variables.text("SLURM_PROCID") &&
          (variables.text("PMI_SIZE") == variables.text("SLURM_NTASKS") ||

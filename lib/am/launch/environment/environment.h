@@ -1,24 +1,25 @@
-// Which rank am I? The variables of the launchers that people have, read into one struct.
+// Finds this process's rank: reads the variables of common launchers into one struct.
 //
 //   Diagnostics found;
 //   auto here = launch::detect_environment(launch::process_environment(), found);
-//   if (!found.ok()) ...          // RANK without WORLD_SIZE, a value that is no number
-//   if (!here) ...                // no launcher: start the ranks of this machine ourselves
+//   if (!found.ok()) ...          // RANK without WORLD_SIZE, a value that is not a number
+//   if (!here) ...                // no launcher: start the ranks of this machine
 //
-// The order, first match wins:
-//   torchrun   RANK, WORLD_SIZE (Kubernetes' PyTorchJob sets these too, one process a pod). Hooks of
-//              containers and DeepSpeed's launcher set no LOCAL_WORLD_SIZE: LOCAL_SIZE, Slurm's
-//              or MPI's variables of the same rank say the number
+// Launchers are tried in this order; the first match is used:
+//   torchrun   RANK, WORLD_SIZE (Kubernetes' PyTorchJob sets these too, one process per pod).
+//              Container hooks and DeepSpeed's launcher set no LOCAL_WORLD_SIZE: LOCAL_SIZE, or
+//              Slurm's or MPI's variables of the same rank, give the number
 //   open-mpi   OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE
 //   flux       FLUX_TASK_RANK, FLUX_JOB_SIZE, FLUX_TASK_LOCAL_ID, FLUX_JOB_NNODES
-//   pmi        PMI_RANK, PMI_SIZE, unless srun set them: then Slurm's own say more. The place on the
-//              machine: MPI_LOCALRANKID (MPICH, Intel MPI), PMI_LOCAL_RANK (Cray), PALS_LOCAL_RANKID
+//   pmi        PMI_RANK, PMI_SIZE, unless srun set them: Slurm's own variables are then more
+//              complete. Local rank: MPI_LOCALRANKID (MPICH, Intel MPI), PMI_LOCAL_RANK (Cray),
+//              PALS_LOCAL_RANKID
 //   slurm      SLURM_PROCID, SLURM_NTASKS and SLURM_STEP_ID
-// MPI stands before Slurm because mpirun inside an allocation starts its daemons through srun, and
-// the ranks inherit the daemon's SLURM_PROCID. Flux stands before PMI because it sets PMI's too.
+// MPI precedes Slurm because mpirun inside an allocation starts its daemons through srun, and the
+// ranks inherit the daemon's SLURM_PROCID. Flux precedes PMI because it also sets PMI's variables.
 //
-// Kubeflow's trainer, and a PyTorchJob with several processes a pod, describe a machine instead of
-// a rank, by torchrun's options as variables (PET_*): node_environment.h.
+// Kubeflow's trainer, and a PyTorchJob with several processes per pod, describe a machine instead
+// of a rank, through variables named after torchrun's options (PET_*): see node_environment.h.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +31,10 @@
 
 namespace am::launch {
 
-// The value of an environment variable; nothing when it is unset.
+// Returns the value of an environment variable; nothing if it is unset.
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
 
-// Looks into this process's environment.
+// Returns a lookup in this process's environment.
 EnvironmentLookup process_environment();
 
 struct RankEnvironment {
@@ -44,22 +45,22 @@ struct RankEnvironment {
   int64_t node_rank = 0;
   int64_t num_nodes = 1;
   std::string master_addr = "127.0.0.1";
-  int master_port = 0;   // 0 only where world_size is 1: no peer needs it
+  int master_port = 0;   // 0 only if world_size is 1: no peer needs it
   std::string launcher;  // "torchrun", "open-mpi", "flux", "pmi", "slurm", "local"
   // The launcher serves the store at master_addr:master_port (torchrun's
   // TORCHELASTIC_USE_AGENT_STORE); otherwise rank 0 does.
   bool agent_store = false;
-  int64_t restart_count = 0;  // which attempt of the job this is, from 0
+  int64_t restart_count = 0;  // number of earlier attempts of the job
 };
 
-// Reads the launcher's variables. Nothing, without an error, when no launcher started this process:
-// so is the shell of an interactive Slurm allocation, or of `srun --pty`, and a batch script's own
-// process, which have SLURM_PROCID but are no rank. Nothing, with errors of rule
-// "launch.environment" that name the variable, when a launcher's variables are incomplete, no
-// numbers, or contradict each other.
+// Reads the launcher's variables. Returns nothing, without an error, if no launcher started this
+// process. That includes the shell of an interactive Slurm allocation or of `srun --pty`, and a
+// batch script's own process, which have SLURM_PROCID but are not ranks. Returns nothing and adds
+// errors of rule "launch.environment" that name the variable if a launcher's variables are
+// incomplete, not numbers, or contradictory.
 //
-// Without MASTER_PORT, Slurm's port is derived from the job's and step's ids, so that all ranks
-// agree.
+// Without MASTER_PORT, the port under Slurm is derived from the job's and the step's ids, so that
+// all ranks agree.
 std::optional<RankEnvironment> detect_environment(const EnvironmentLookup& lookup,
                                                   Diagnostics& found);
 

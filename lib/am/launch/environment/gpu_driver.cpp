@@ -10,7 +10,7 @@ namespace am::launch {
 
 namespace {
 
-// Of the driver's C interface; CUresult is an int, 0 is success.
+// Part of the driver's C interface; CUresult is an int, and 0 means success.
 constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
 using Init = int (*)(unsigned int flags);
 using DeviceGetCount = int (*)(int* count);

@@ -26,7 +26,8 @@ int64_t ranks_per_gpu(const EnvironmentLookup& lookup) {
   if (!given) return 1;
   const auto ranks = parse_integer(*given);
   if (ranks && *ranks >= 1) return *ranks;
-  throw Error(ErrorKind::kUsage, cat(kRanksPerGpuVariable, "=", *given, " is no number of ranks"),
+  throw Error(ErrorKind::kUsage,
+              cat(kRanksPerGpuVariable, "=", *given, " is not a number of ranks"),
               "legal: 1 and more");
 }
 

@@ -7,7 +7,8 @@
 namespace am::launch {
 namespace {
 
-// PET_NNODES may be torchrun's range of an elastic job; one number is one that this job has.
+// Reads PET_NNODES, which may be torchrun's range for an elastic job: only a range of one number is
+// supported.
 int64_t pet_nodes(const Variables& variables) {
   const std::string name = "PET_NNODES";
   if (!variables.has(name)) return 1;
@@ -25,7 +26,7 @@ int64_t pet_nodes(const Variables& variables) {
   return 1;
 }
 
-// "auto", "gpu" and "cpu" of torchrun leave the number to the plan: 0.
+// torchrun's "auto", "gpu" and "cpu" leave the number to the plan: 0.
 int64_t pet_ranks_per_node(const Variables& variables) {
   const std::string text = variables.text("PET_NPROC_PER_NODE").value_or("1");
   if (text == "auto" || text == "gpu" || text == "cpu") return 0;
@@ -38,8 +39,9 @@ std::string pet_address(const Variables& variables) {
     auto text = variables.text(pet);
     if (!text) text = variables.text(plain);
     if (!text) {
-      variables.error(cat(pet, " is not set, and the job has several machines"),
-                      cat("set ", pet, " to rank 0's, the same on all machines"));
+      variables.error(
+          cat(pet, " is not set, and the job has several machines"),
+          cat("set ", pet, " to that of rank 0's machine, the same value on all machines"));
     }
     return text.value_or("");
   };
@@ -53,7 +55,7 @@ std::string pet_address(const Variables& variables) {
 std::optional<NodeEnvironment> detect_node(const EnvironmentLookup& lookup, Diagnostics& found) {
   Diagnostics own;
   const Variables variables(lookup, own);
-  // torchrun, and am-run itself, hand PET_* on to the ranks that they start.
+  // torchrun and am-run pass PET_* on to the ranks that they start.
   if (variables.has("LOCAL_RANK")) return std::nullopt;
   const bool several_ranks = variables.text("PET_NPROC_PER_NODE").value_or("1") != "1";
   const bool is_rank = variables.has("RANK") && variables.has("WORLD_SIZE");
@@ -67,8 +69,8 @@ std::optional<NodeEnvironment> detect_node(const EnvironmentLookup& lookup, Diag
     const int64_t world = variables.number("WORLD_SIZE", 1).value_or(node.ranks);
     if (world % node.ranks != 0) {
       variables.error(
-          cat("WORLD_SIZE=", world, " is no multiple of PET_NPROC_PER_NODE=", node.ranks),
-          "a job has as many ranks on each machine");
+          cat("WORLD_SIZE=", world, " is not a multiple of PET_NPROC_PER_NODE=", node.ranks),
+          "every machine of a job has the same number of ranks");
     }
     node.num_nodes = std::max<int64_t>(1, world / node.ranks);
   }

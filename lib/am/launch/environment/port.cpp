@@ -31,7 +31,8 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-// As a server does: a port in which only old connections of the last server linger is free.
+// Binds like a server (SO_REUSEADDR): a port with only lingering connections of a previous server
+// is free.
 std::string port_problem(int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return std::strerror(errno);

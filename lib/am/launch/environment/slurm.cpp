@@ -8,7 +8,7 @@
 namespace am::launch {
 namespace {
 
-// Nodes of the largest clusters, with room: a list that claims more is no list of Slurm's.
+// Above the number of nodes of the largest clusters: a list with more is invalid.
 constexpr int64_t kMostNodes = 1 << 20;
 
 std::optional<int64_t> positive(std::string_view text) {

@@ -1,4 +1,4 @@
-// Slurm's two compressed lists, as far as a launcher needs them.
+// Parsers of Slurm's two compressed lists, as far as a launcher needs them.
 //
 //   first_slurm_host("node[01-03,7]");   // "node01"
 //   slurm_tasks_per_node("2(x3),1");     // {2, 2, 2, 1}
@@ -12,10 +12,10 @@
 
 namespace am::launch {
 
-// The first host of a host list; each bracket gives its first number. Nothing when it does not
-// parse.
+// Returns the first host of a host list, with the first number of each bracket. Returns nothing if
+// the text cannot be parsed.
 std::optional<std::string> first_slurm_host(std::string_view list);
-// The number of tasks on each node; nothing when it does not parse.
+// Returns the number of tasks on each node; nothing if the text cannot be parsed.
 std::optional<std::vector<int64_t>> slurm_tasks_per_node(std::string_view text);
 
 }  // namespace am::launch

@@ -1,5 +1,5 @@
-// The variables that torchrun sets for its workers, so that our ranks, and programs written for
-// torchrun, find the same ones under our launcher.
+// The variables that torchrun sets for its workers. am-run sets the same ones for its ranks, so
+// that programs written for torchrun run unchanged.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace am::launch {
 
-// What torchrun tells a worker and RankEnvironment does not hold.
+// The values of torchrun's variables that RankEnvironment does not hold.
 struct TorchrunOptions {
   std::string run_id = "none";
   int64_t restart_count = 0;
@@ -20,12 +20,12 @@ struct TorchrunOptions {
   // The launcher serves the store at MASTER_ADDR:MASTER_PORT; else rank 0 does.
   bool agent_store = false;
   std::filesystem::path error_file;    // TORCHELASTIC_ERROR_FILE; empty: not set
-  int64_t cores = 1;                   // of this machine, for OMP_NUM_THREADS
-  bool omp_num_threads_given = false;  // the user chose OMP_NUM_THREADS: leave it
+  int64_t cores = 1;                   // of this machine; used for OMP_NUM_THREADS
+  bool omp_num_threads_given = false;  // OMP_NUM_THREADS is set by the user and stays unchanged
 };
 
-// torchrun's whole set for one rank, so that programs written for torchrun run under our launcher.
-// OMP_NUM_THREADS = max(1, cores / local_world_size), unless it is given already.
+// Returns all variables of torchrun for one rank. OMP_NUM_THREADS = max(1, cores /
+// local_world_size), unless omp_num_threads_given.
 std::vector<std::pair<std::string, std::string>> torchrun_variables(
     const RankEnvironment& environment, const TorchrunOptions& options);
 

@@ -1,4 +1,4 @@
-// A launcher's variables read as numbers, with a diagnostic for each bad one.
+// Reads a launcher's variables as numbers, with a diagnostic for each invalid one.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace am::launch {
 
-// Reads variables as numbers and reports each bad one once.
+// Reads variables as numbers and reports each invalid one once.
 class Variables {
  public:
-  // Far above ids and sizes of jobs, and far enough below 2^63 to add and to round up.
+  // Upper limit of a number: far above any id or size of a job, and small enough below 2^63 to add
+  // and to round up.
   static constexpr int64_t kMost = int64_t{1} << 40;
 
   Variables(const EnvironmentLookup& lookup, Diagnostics& found) : lookup_(lookup), found_(found) {}
 
   bool has(const std::string& name) const { return text(name).has_value(); }
 
-  // An empty variable counts as unset: schedulers export placeholders.
+  // Returns nothing for an empty variable, as for an unset one: schedulers export placeholders.
   std::optional<std::string> text(const std::string& name) const {
     std::optional<std::string> value = lookup_(name);
     if (value && trim(*value).empty()) value.reset();
@@ -44,7 +45,7 @@ class Variables {
     return result;
   }
 
-  // A variable that the launcher must set beside `because`.
+  // Reads a variable that must be set whenever `because` is.
   int64_t required(const std::string& name, int64_t least, const std::string& because) const {
     if (!has(name)) {
       error(cat(because, " is set, but ", name, " is not"),
@@ -66,7 +67,8 @@ class Variables {
   Diagnostics& found_;
 };
 
-// "[fd00::1]" -> "fd00::1": brackets belong to addresses with a port.
+// Removes the brackets of an IPv6 address, which belong to the form with a port: "[fd00::1]" ->
+// "fd00::1".
 inline std::string without_brackets(const std::string& host) {
   const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return brackets ? host.substr(1, host.size() - 2) : host;

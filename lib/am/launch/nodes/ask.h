@@ -1,4 +1,4 @@
-// Waiting for an answer that somebody else gives.
+// Polling for an answer of another process.
 #pragma once
 
 #include <chrono>
@@ -6,10 +6,10 @@
 
 namespace am::launch {
 
-// Calls `question`, twenty times a second, until it gives something or the time is over; what it
-// gave last.
+// Calls `question` 20 times a second until it returns something true or `limit` is over. Returns
+// its last result.
 template <typename Question>
-auto ask(Question question, std::chrono::seconds limit) {
+auto ask(Question question, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   for (;;) {
     const auto answer = question();

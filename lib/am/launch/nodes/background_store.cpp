@@ -15,7 +15,6 @@
 namespace am::launch {
 namespace {
 
-constexpr auto kBeatEvery = std::chrono::milliseconds(500);
 constexpr auto kFarewell = std::chrono::seconds(2);
 
 }  // namespace
@@ -23,35 +22,43 @@ constexpr auto kFarewell = std::chrono::seconds(2);
 struct BackgroundStore::Shared {
   struct Request {
     std::string key;
-    std::optional<std::string> value;  // to be set; nothing: to be got
+    std::optional<std::string> value;  // value to set; nothing: a get
   };
 
   std::shared_ptr<KeyValueStore> store;
-  std::mutex mutex;  // of all that follows
+  Clock::duration ask_again = {};  // minimum time between two requests of a key without a value
+  std::mutex mutex;                // guards the following members
   std::condition_variable changed;
   std::deque<Request> requests;
-  std::set<std::string> asked;  // the keys to be got among the requests: each stands there once
+  std::set<std::string> asked;                        // keys of pending gets, each queued once
+  std::map<std::string, Clock::time_point> asked_at;  // last request of keys without a value
   std::map<std::string, std::string> answers;
   std::string lost;      // why the store is lost; empty: it is not
-  int64_t calls = 0;     // begun
-  bool calling = false;  // the last of them has not returned
+  int64_t calls = 0;     // number of calls begun
+  bool calling = false;  // the last call has not returned
   bool ending = false;
   bool ended = false;
 
-  void serve(const std::string& heartbeat_key);
+  void serve(const std::string& heartbeat_key, Clock::duration beat_interval);
   void call(Request request, std::unique_lock<std::mutex>& lock);
 };
 
-// The thread's life: until the store is lost, or all is written and nobody is there any more.
-void BackgroundStore::Shared::serve(const std::string& heartbeat_key) {
+// Runs in the thread until the store is lost, or all is written and the BackgroundStore is gone.
+void BackgroundStore::Shared::serve(const std::string& heartbeat_key,
+                                    Clock::duration beat_interval) {
   int64_t heartbeat = 0;
   Clock::time_point next_beat = Clock::now();
   std::unique_lock lock(mutex);
   while (lost.empty()) {
-    changed.wait_until(lock, next_beat, [this] { return ending || !requests.empty(); });
-    if (Clock::now() >= next_beat) {
-      requests.push_back({heartbeat_key, std::to_string(++heartbeat)});
-      next_beat = Clock::now() + kBeatEvery;
+    // A heartbeat that is due soon is sent together with the pending requests; without one, it
+    // waits a little for the next request.
+    const auto latest = next_beat + beat_interval / 4;
+    changed.wait_until(lock, latest, [this] { return ending || !requests.empty(); });
+    const auto due = requests.empty() ? latest : next_beat - beat_interval / 2;
+    if (Clock::now() >= due) {
+      next_beat = Clock::now() + beat_interval;
+      call({heartbeat_key, std::to_string(++heartbeat)}, lock);
+      continue;
     }
     if (requests.empty() && ending) break;
     if (requests.empty()) continue;
@@ -66,11 +73,14 @@ void BackgroundStore::Shared::serve(const std::string& heartbeat_key) {
 void BackgroundStore::Shared::call(Request request, std::unique_lock<std::mutex>& lock) {
   ++calls;
   calling = true;
+  const bool more = !requests.empty();
   lock.unlock();
   std::optional<std::string> answer;
   std::string fault;
   try {
-    if (request.value) {
+    if (request.value && more) {
+      store->set_with_next(request.key, *request.value);
+    } else if (request.value) {
       store->set(request.key, *request.value);
     } else {
       answer = store->get(request.key);
@@ -82,16 +92,20 @@ void BackgroundStore::Shared::call(Request request, std::unique_lock<std::mutex>
   lock.lock();
   calling = false;
   if (!request.value) asked.erase(request.key);
-  if (answer) answers[request.key] = *std::move(answer);
+  if (answer) {
+    answers[request.key] = *std::move(answer);
+    asked_at.erase(request.key);
+  }
   if (lost.empty()) lost = std::move(fault);
 }
 
 BackgroundStore::BackgroundStore(std::shared_ptr<KeyValueStore> store, std::string heartbeat_key,
-                                 Clock::duration patience)
+                                 Clock::duration patience, Clock::duration beat_interval)
     : shared_(std::make_shared<Shared>()), patience_(patience) {
   shared_->store = std::move(store);
-  thread_ = std::thread([shared = shared_, heartbeat_key = std::move(heartbeat_key)] {
-    shared->serve(heartbeat_key);
+  shared_->ask_again = beat_interval / 5;
+  thread_ = std::thread([shared = shared_, key = std::move(heartbeat_key), beat_interval] {
+    shared->serve(key, beat_interval);
   });
 }
 
@@ -121,22 +135,25 @@ void BackgroundStore::set(const std::string& key, const std::string& value) {
 std::optional<std::string> BackgroundStore::get(const std::string& key) {
   const std::lock_guard lock(shared_->mutex);
   check();
-  std::optional<std::string> answer;
   if (const auto found = shared_->answers.find(key); found != shared_->answers.end()) {
-    answer = std::move(found->second);
+    std::string answer = std::move(found->second);
     shared_->answers.erase(found);
+    return answer;
   }
-  if (shared_->asked.insert(key).second) {
+  Clock::time_point& asked_at = shared_->asked_at[key];
+  const bool again = Clock::now() - asked_at >= shared_->ask_again;
+  if (again && shared_->asked.insert(key).second) {
+    asked_at = Clock::now();
     shared_->requests.push_back({key, std::nullopt});
     shared_->changed.notify_all();
   }
-  return answer;
+  return std::nullopt;
 }
 
 // With the lock held.
 void BackgroundStore::check() {
-  // Who was stopped or suspended himself must not blame the other end: a look counts for at most
-  // one second.
+  // If this process was suspended, the elapsed time is not the server's fault: each check counts
+  // for at most 1 s.
   constexpr Clock::duration kLongestStep = std::chrono::seconds(1);
   const auto now = Clock::now();
   const bool same_call = shared_->calling && shared_->calls == watched_call_;

@@ -1,11 +1,12 @@
-// A store whose calls return at once: a thread of its own does the waiting.
+// A store whose calls return immediately: a background thread does the waiting.
 //
 //   BackgroundStore store(remote_store, heartbeat_key("none", node_rank));
-//   store.set("a", "1");      // written soon, after all that was set or asked before
-//   store.get("b");           // what was found since the last call; asks again
+//   store.set("a", "1");      // written soon, after all earlier calls
+//   store.get("b");           // the value found since the last call; if none, requests it
 //
-// Whoever answers for a store may be stopped or cut off, and a call then waits without end. A
-// launcher must hear the user's signals all the same, and see after a while that nobody answers.
+// The process that serves a store may be stopped or unreachable, and a call then waits
+// indefinitely. A launcher must still react to the user's signals, and notice after a while that
+// the store does not answer.
 #pragma once
 
 #include <chrono>
@@ -23,18 +24,21 @@ class BackgroundStore : public KeyValueStore {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The thread also writes a rising number to `heartbeat_key`, twice a second: a sign that this
-  // process lives, whatever its other threads wait for.
+  // The thread also writes a rising number to `heartbeat_key` about every `beat_interval`, before
+  // any pending requests, to show that this process is alive while its other threads wait.
   BackgroundStore(std::shared_ptr<KeyValueStore> store, std::string heartbeat_key,
-                  Clock::duration patience = std::chrono::seconds(10));
-  // What was set gets two more seconds to be written. A call that does not return is left behind,
-  // with its thread and its share of the store.
+                  Clock::duration patience = std::chrono::seconds(10),
+                  Clock::duration beat_interval = std::chrono::milliseconds(500));
+  // Waits up to 2 s for pending values to be written. A call that does not return is abandoned,
+  // with its thread and its reference to the store.
   ~BackgroundStore() override;
 
-  // Both throw Error(kPeer) when the store is lost: for good, when a call failed or has not
-  // returned for `patience`.
+  // Both throw Error(kPeer) if the store is lost. It is lost permanently once a call fails or does
+  // not return within `patience`.
   void set(const std::string& key, const std::string& value) override;
-  // Each answer is given once: nothing means that there is no value, or no new answer yet.
+  // Returns each answer once; the call after that requests the next one. Nothing means that there
+  // is no value, or no new answer yet. A key without a value is requested again after 1/5 of
+  // `beat_interval`.
   std::optional<std::string> get(const std::string& key) override;
 
  private:
@@ -42,9 +46,9 @@ class BackgroundStore : public KeyValueStore {
 
   void check();
 
-  std::shared_ptr<Shared> shared_;  // with the thread
+  std::shared_ptr<Shared> shared_;  // shared with the thread
   Clock::duration patience_;
-  // How long we have seen the same call under way.
+  // How long the same call has been seen in progress.
   int64_t watched_call_ = 0;
   Clock::time_point watched_at_ = Clock::now();
   Clock::duration waited_ = {};

@@ -1,10 +1,11 @@
-// A small key-value store that the launchers of all nodes of a job share.
+// A small key-value store shared by the launchers of all nodes of a job.
 //
 //   store.set("automesh/none/0/abort", "1");
 //   if (const auto text = store.get("automesh/none/0/abort")) ...
 //
-// The seam between launchers of several machines: supervise() and supervise_with_restarts() tell
-// each other through it which rank failed first and how to go on. Values are short texts.
+// The only interface between the launchers of several machines: supervise() and
+// supervise_with_restarts() use it to exchange which rank failed first and how to continue. Values
+// are short texts.
 #pragma once
 
 #include <optional>
@@ -19,10 +20,12 @@ class KeyValueStore {
   KeyValueStore& operator=(const KeyValueStore&) = delete;
   virtual ~KeyValueStore() = default;
 
-  // Both throw Error(kPeer) when the store cannot be reached any more. They may wait for whoever
-  // holds it: a launcher, which must not, asks through a BackgroundStore.
+  // All functions throw Error(kPeer) if the store can no longer be reached. They may block on the
+  // process that serves it. A launcher must not block and therefore uses a BackgroundStore.
   virtual void set(const std::string& key, const std::string& value) = 0;
-  // Nothing, at once, where no value was set yet.
+  // As set, if another call follows at once: both may travel in one message.
+  virtual void set_with_next(const std::string& key, const std::string& value) { set(key, value); }
+  // Returns nothing immediately if no value is set.
   virtual std::optional<std::string> get(const std::string& key) = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "am/launch/nodes/node_rendezvous.h"
 
+#include <algorithm>
 #include <sstream>
 #include <string_view>
 
@@ -12,14 +13,18 @@ namespace {
 
 constexpr std::string_view kStep = "step ";
 
-// Anybody who reaches the store can write to it: what it says is checked before it is a port, the
-// name of a checkpoint or a number of ranks.
+// Any process that reaches the store can write to it, so values are checked before they are used as
+// a port, the name of a checkpoint or a number of ranks.
 [[noreturn]] void unexpected(const std::string& what, const std::string& text) {
   throw Error(ErrorKind::kPeer, cat("the launchers' store: `", what, "` holds \"",
                                     text.substr(0, 80), "\", which no launcher has written"));
 }
 
 }  // namespace
+
+std::chrono::milliseconds look_interval(int64_t num_nodes) {
+  return std::chrono::milliseconds(std::clamp<int64_t>(num_nodes, 500, 1000));
+}
 
 std::string heartbeat_key(const std::string& run_id, int64_t node) {
   return cat("automesh/launch/", run_id, "/heartbeat-", node);
@@ -64,13 +69,25 @@ std::optional<int64_t> NodeRendezvous::aborting_node() {
   return number("abort", 0, num_nodes_ - 1);
 }
 
-void NodeRendezvous::publish_for(int64_t node, const NodeReport& report) {
-  store_.set(key(cat("report-", node)), to_text(report));
+void NodeRendezvous::publish(const NodeReport& report) {
+  store_.set(key(cat("report-", node_rank_)), to_text(report));
 }
 
 std::optional<NodeReport> NodeRendezvous::report_of(int64_t node) {
   const auto text = store_.get(key(cat("report-", node)));
   return text ? node_report_from(*text) : std::nullopt;
+}
+
+void NodeRendezvous::publish(const Verdict& verdict) {
+  store_.set(key("verdict"), to_text(verdict));
+}
+
+std::optional<Verdict> NodeRendezvous::verdict(int64_t ranks_per_node) {
+  const auto text = store_.get(key("verdict"));
+  if (!text) return std::nullopt;
+  auto verdict = verdict_from(*text, ranks_per_node);
+  if (!verdict) unexpected("verdict", *text);
+  return verdict;
 }
 
 void NodeRendezvous::publish_port(int port) { store_.set(key("port"), std::to_string(port)); }

@@ -1,34 +1,37 @@
-// What the launchers of one job's nodes say to each other, over a KeyValueStore.
+// Messages between the launchers of a job's nodes, over a KeyValueStore.
 //
-//   terms      what node 0 was started with: all must have been started alike
-//   heartbeat  a number that rises as long as a launcher lives (background_store.h)
-//   abort      one of the nodes has a failure: all stop their ranks
-//   report     how one node's ranks ended; the first cause is found over all of them
-//   port       where rank 0 serves its store, when node 0 chose the port
-//   next       node 0's decision after a failed attempt: again, and from which step
-//   left       this node reads the store no more; node 0, which holds it, may go
+//   terms      launch options of node 0, which must be equal on all nodes
+//   heartbeat  a number that rises as long as a launcher is alive (background_store.h)
+//   abort      a node has a failure: all stop their ranks
+//   report     how one node's ranks ended; node 0 reads all reports
+//   verdict    node 0's conclusion: the first cause and how all ranks ended (verdict.h)
+//   port       port of rank 0's store, if node 0 chose it
+//   next       node 0's decision after a failed attempt: whether to restart, and from which step
+//   left       this node no longer reads the store; node 0, which serves it, may exit
 //
-// Keys hold the run id and, but for the heartbeats, the attempt, so that an attempt never sees what
-// another one said.
+// Keys contain the run id and, except for the heartbeats, the attempt, so that an attempt never
+// sees messages of another.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "am/launch/nodes/key_value_store.h"
 #include "am/launch/nodes/node_report.h"
+#include "am/launch/nodes/verdict.h"
 
 namespace am::launch {
 
-// Decided by node 0 when an attempt has failed.
+// Node 0's decision after a failed attempt.
 struct NextAttempt {
   bool restart = false;
-  std::optional<int64_t> step;  // of the checkpoint to go on from; nothing: as the job began
+  std::optional<int64_t> step;  // of the checkpoint to resume from; nothing: as the job began
 };
 
-// What must be the same on all nodes, for the ranks to find each other and for all launchers to
-// move to the next attempt.
+// Options that must be equal on all nodes, for the rendezvous of the ranks and for all launchers to
+// proceed to the next attempt.
 struct JobTerms {
   int64_t nproc = 1;
   int64_t num_nodes = 1;
@@ -37,11 +40,14 @@ struct JobTerms {
   bool operator==(const JobTerms&) const = default;
 };
 
-// Where one node's launcher writes its heartbeat.
+// Returns the interval of a launcher's heartbeats, and of its looks at the others' messages: 0.5 s;
+// in jobs of more than 500 nodes 1 ms per node, up to 1 s.
+std::chrono::milliseconds look_interval(int64_t num_nodes);
+
+// Returns the key of a launcher's heartbeat.
 std::string heartbeat_key(const std::string& run_id, int64_t node);
 
-// All functions throw Error(kPeer) when the store cannot be reached, or says what no launcher
-// writes.
+// All functions throw Error(kPeer) if the store cannot be reached, or holds an invalid message.
 class NodeRendezvous {
  public:
   NodeRendezvous(KeyValueStore& store, const std::string& run_id, int64_t attempt,
@@ -55,12 +61,14 @@ class NodeRendezvous {
   std::optional<std::string> heartbeat_of(int64_t node);
 
   void raise_abort();
-  // The node that raised it.
+  // Returns the node that called raise_abort(), if any.
   std::optional<int64_t> aborting_node();
 
-  void publish(const NodeReport& report) { publish_for(node_rank_, report); }
-  void publish_for(int64_t node, const NodeReport& report);
+  void publish(const NodeReport& report);
   std::optional<NodeReport> report_of(int64_t node);
+
+  void publish(const Verdict& verdict);
+  std::optional<Verdict> verdict(int64_t ranks_per_node);
 
   void publish_port(int port);
   std::optional<int> port();
@@ -73,7 +81,7 @@ class NodeRendezvous {
 
  private:
   std::string key(const std::string& what) const { return prefix_ + what; }
-  // The number under that key. Throws Error(kPeer) for what is none from `low` to `high`.
+  // Returns the number under that key. Throws Error(kPeer) unless it is from `low` to `high`.
   std::optional<int64_t> number(const std::string& what, int64_t low, int64_t high);
 
   KeyValueStore& store_;

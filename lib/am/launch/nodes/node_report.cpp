@@ -20,6 +20,8 @@ Json tail_json(const std::vector<std::string>& tail) {
   return lines;
 }
 
+}  // namespace
+
 Json to_json(const RankExit& rank) {
   Json json = {
       {"rank", rank.rank},        {"node", rank.node},          {"exit_status", rank.exit_status},
@@ -55,14 +57,11 @@ RankExit rank_exit_from(const Json& json) {
   return rank;
 }
 
-}  // namespace
-
 std::string to_text(const NodeReport& report) {
   Json json = {{"ended_by_user", report.ended_by_user}};
   json["ranks"] = Json::array();
   for (const RankExit& rank : report.ranks) json["ranks"].push_back(to_json(rank));
   if (report.launcher_error) json["launcher_error"] = to_json(*report.launcher_error);
-  if (report.silent) json["silent"] = true;
   return dump_json(json, -1);
 }
 
@@ -75,7 +74,6 @@ std::optional<NodeReport> node_report_from(std::string_view text) {
     if (json.contains("launcher_error")) {
       report.launcher_error = rank_error_from(json.at("launcher_error"));
     }
-    report.silent = json.contains("silent");
     return report;
   } catch (const Json::exception&) {
     return std::nullopt;

@@ -1,4 +1,4 @@
-// How the ranks of one node ended, as a text for the store that the launchers share.
+// Report on how the ranks of one node ended, serialized for the launchers' store.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,19 @@ namespace am::launch {
 
 struct NodeReport {
   std::vector<RankExit> ranks;
-  bool ended_by_user = false;  // by a signal: then no node starts its ranks again
-  // Why the launcher itself gave up: it could not start its ranks. Its `rank` means nothing.
+  bool ended_by_user = false;  // by a signal; then no node restarts its ranks
+  // Why the launcher itself gave up, unable to start its ranks. Its `rank` is not meaningful.
   std::optional<RankError> launcher_error;
-  // Not from the node, but from node 0: the node's launcher gives no sign of life.
-  bool silent = false;
 };
 
-// One JSON object, at most about 16 KiB a rank: of `tail` only the last lines that fit into 8 KiB.
+// Returns one JSON object of at most about 16 KiB per rank, with the last lines of `tail` that fit
+// into 8 KiB.
 std::string to_text(const NodeReport& report);
-// Nothing when it is no such text.
+// Returns nothing for an invalid text.
 std::optional<NodeReport> node_report_from(std::string_view text);
+
+// One rank's part of a report.
+Json to_json(const RankExit& rank);
+RankExit rank_exit_from(const Json& json);  // throws Json::exception
 
 }  // namespace am::launch

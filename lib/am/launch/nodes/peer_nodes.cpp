@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "am/base/text.h"
+#include "am/launch/cause/first_cause.h"
 #include "am/launch/environment/port.h"
 
 namespace am::launch {
 namespace {
 
-constexpr auto kLookEvery = std::chrono::milliseconds(500);
+// Delay after a look until the store's answers are read.
+constexpr auto kGlanceAfter = std::chrono::milliseconds(25);
 constexpr auto kPortWait = std::chrono::minutes(2);
-// After so many looks at the same heartbeat its launcher may have ended: its report says how.
+// After this many looks at an unchanged heartbeat its launcher may have ended: its report is read.
 constexpr int64_t kSuspicious = 4;
 
 }  // namespace
@@ -48,54 +51,51 @@ std::optional<int> PeerNodes::agree_on_port(const std::function<bool()>& give_up
 
 bool PeerNodes::failure_elsewhere() {
   if (Clock::now() >= next_look_) {
-    next_look_ = Clock::now() + kLookEvery;
-    if (aborted_) ++looks_since_abort_;
+    const bool look = !std::exchange(glances_, !glances_);
+    next_look_ =
+        Clock::now() + (look ? kGlanceAfter : look_interval(spec_.num_nodes) - kGlanceAfter);
+    if (look && aborted_) ++looks_since_abort_;
     attempt([this] { hear_abort(); });
-    if (spec_.node_rank == 0) attempt([this] { watch_heartbeats(); });
+    if (look && spec_.node_rank == 0) attempt([this] { watch_heartbeats(); });
   }
   return aborted_ || !lost_.empty();
 }
 
-// Nothing when it was heard before, too.
-std::optional<NodeReport> PeerNodes::unheard_report(int64_t node) {
-  if (node == spec_.node_rank || reports_.count(node) > 0) return std::nullopt;
-  return rendezvous_.report_of(node);
+void PeerNodes::hear_report(int64_t node) {
+  if (heard(node)) return;
+  if (auto report = rendezvous_.report_of(node)) reports_.emplace(node, *std::move(report));
 }
 
-// A launcher that gave up is gone soon, and node 0's takes the store with it: its report is read
-// now. That of one that still waits may change, and is read at the end.
+void PeerNodes::hear_verdict() {
+  if (!verdict_) verdict_ = rendezvous_.verdict(spec_.nproc);
+}
+
+// Node 0's launcher may exit soon, and the store with it: its verdict, if published, is read now.
 void PeerNodes::hear_abort() {
-  const auto aborting = rendezvous_.aborting_node();
-  if (!aborting) return;
-  aborted_ = true;
-  auto report = unheard_report(*aborting);
-  if (report && report->launcher_error) reports_.emplace(*aborting, *std::move(report));
+  if (!aborted_) aborted_ = rendezvous_.aborting_node().has_value();
+  if (aborted_ && spec_.node_rank != 0) hear_verdict();
 }
 
 void PeerNodes::watch_heartbeats() {
   for (int64_t node = 1; node < spec_.num_nodes; ++node) {
-    if (reports_.count(node) > 0) continue;
+    if (heard(node)) continue;
     Heartbeat& heartbeat = heartbeats_[node];
     if (const auto now = rendezvous_.heartbeat_of(node)) {
       heartbeat.still = *now == heartbeat.last ? heartbeat.still + 1 : 0;
       heartbeat.last = *now;
+      rendezvous_.heartbeat_of(node);  // asks for the next look's
     }
-    if (heartbeat.still >= kSuspicious) {
-      if (auto report = unheard_report(node)) reports_.emplace(node, *std::move(report));
-    }
-    if (reports_.count(node) > 0 || !is_silent(heartbeat)) continue;
-    NodeReport report;
-    report.silent = true;
-    rendezvous_.publish_for(node, report);
-    reports_.emplace(node, report);
+    if (heartbeat.still >= kSuspicious) hear_report(node);
+    if (heard(node) || !is_silent(heartbeat)) continue;
+    silent_.insert(node);
     abort_all();
   }
 }
 
-// Looks are counted, not seconds: whoever was stopped himself must not blame the others. A launcher
-// that was never heard may be started later, but not after a failure.
+// Counts looks instead of seconds, because this process itself may have been suspended. A launcher
+// without a heartbeat so far may be started later, but not after a failure.
 bool PeerNodes::is_silent(const Heartbeat& heartbeat) const {
-  const std::chrono::duration<double> between = kLookEvery;
+  const std::chrono::duration<double> between = look_interval(spec_.num_nodes);
   const auto looks = static_cast<int64_t>(spec_.silence_seconds / between.count());
   if (heartbeat.last.empty()) return looks_since_abort_ > looks / 2;
   return heartbeat.still >= (aborted_ ? looks / 2 : looks);
@@ -111,36 +111,59 @@ void PeerNodes::publish(const NodeReport& report) {
   attempt([&] { rendezvous_.publish(report); });
 }
 
-bool PeerNodes::heard_all() const {
+bool PeerNodes::heard(int64_t node) const {
+  return node == spec_.node_rank || reports_.contains(node) || silent_.contains(node);
+}
+
+std::vector<int64_t> PeerNodes::unheard_nodes() const {
+  std::vector<int64_t> nodes;
   for (int64_t node = 0; node < spec_.num_nodes; ++node) {
-    if (node != spec_.node_rank && reports_.count(node) == 0) return false;
+    if (!heard(node)) nodes.push_back(node);
   }
-  return true;
+  return nodes;
+}
+
+bool PeerNodes::heard_all() const {
+  return spec_.node_rank == 0 ? unheard_nodes().empty() : verdict_.has_value();
 }
 
 bool PeerNodes::collect(const std::function<bool()>& pause) {
   for (;;) {
-    for (int64_t node = 0; node < spec_.num_nodes; ++node) {
-      attempt([&] {
-        if (auto report = unheard_report(node)) reports_.emplace(node, *std::move(report));
-      });
-    }
+    attempt([this] {
+      if (spec_.node_rank != 0) return hear_verdict();
+      for (const int64_t node : unheard_nodes()) hear_report(node);
+    });
     failure_elsewhere();
     if (heard_all() || !lost_.empty()) return true;
     if (pause()) return false;
   }
 }
 
-void PeerNodes::add_to(JobResult& result) const {
+void PeerNodes::judge(JobResult& result) {
+  if (spec_.node_rank == 0) {
+    judge_for_all(result);
+  } else if (verdict_) {
+    add(*std::move(verdict_), result);
+  } else {
+    result.cause = find_cause(result.ranks, spec_.nproc);
+  }
+  if (!heard_all()) result.store_error = lost_;
+}
+
+void PeerNodes::judge_for_all(JobResult& result) {
   for (const auto& [node, report] : reports_) {
     result.ranks.insert(result.ranks.end(), report.ranks.begin(), report.ranks.end());
     result.ended_by_user = result.ended_by_user || report.ended_by_user;
-    if (report.silent) result.silent_nodes.push_back(node);
     if (report.launcher_error) result.failed_launchers.push_back({node, *report.launcher_error});
   }
+  result.silent_nodes.assign(silent_.begin(), silent_.end());
   std::sort(result.ranks.begin(), result.ranks.end(),
             [](const RankExit& a, const RankExit& b) { return a.rank < b.rank; });
-  if (!heard_all()) result.store_error = lost_;
+  result.cause = find_cause(result.ranks, spec_.nproc);
+  attempt([&] {
+    rendezvous_.publish(Verdict{result.cause, result.ranks, result.ended_by_user,
+                                result.silent_nodes, result.failed_launchers, unheard_nodes()});
+  });
 }
 
 void tell_failure(const JobSpec& spec, const Error& error) {
@@ -150,10 +173,14 @@ void tell_failure(const JobSpec& spec, const Error& error) {
                               spec.num_nodes);
     NodeReport report;
     report.launcher_error = rank_error(error, -1);
-    rendezvous.publish(report);
+    if (spec.node_rank == 0) {
+      rendezvous.publish(Verdict{.failed_launchers = {{0, *report.launcher_error}}});
+    } else {
+      rendezvous.publish(report);
+    }
     rendezvous.raise_abort();
   } catch (const Error&) {
-    // The store is lost: the others see that for themselves.
+    // The store is lost, which the other nodes notice themselves.
   }
 }
 

@@ -1,11 +1,11 @@
 // One launcher's view of the other nodes' launchers during an attempt.
 //
-// A layer over NodeRendezvous that never throws: a store that cannot be reached any more is a fact
-// about the job (node 0's launcher died), to be told at its end, and the ranks here must be ended
-// first.
+// A layer over NodeRendezvous that does not throw for a lost store: the loss means that node 0's
+// launcher died, and it is reported at the end of the job, after this node's ranks were stopped.
 //
-// Node 0 watches the heartbeats of all others, and reports for a launcher that gives no sign of
-// life. The others need not watch it: when it is gone, so is the store.
+// Node 0 watches the heartbeats of all others, reads all reports, and publishes one verdict, which
+// the others read: a job of N nodes transfers N reports and N verdicts. The others need not watch
+// node 0: if it is gone, so is the store.
 #pragma once
 
 #include <chrono>
@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "am/base/error.h"
@@ -26,41 +27,47 @@ class PeerNodes {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The spec has a store.
+  // Requires a spec with a store, which must outlive this.
   explicit PeerNodes(const JobSpec& spec);
 
-  // Node 0 chooses a free port and tells it; the others wait for it, up to two minutes. Nothing
-  // when `give_up` says so, or when another node has failed. Throws Error(kPeer) when it does not
-  // come: no rank was started yet.
+  // Node 0 chooses a free port and publishes it; the others wait for it, up to two minutes. Returns
+  // nothing if `give_up` returns true, or if another node has failed. Throws Error(kPeer) if the
+  // port does not come; no rank has been started then.
   std::optional<int> agree_on_port(const std::function<bool()>& give_up);
 
-  // When failure_elsewhere() should be asked next.
+  // Returns when failure_elsewhere() should be called next.
   Clock::time_point next_look() const { return next_look_; }
-  // Looks at most twice a second. True when another node aborts or gives no sign of life, or
-  // when the store is lost.
+  // Polls the store at most once per look_interval(), and a moment later reads the answers. Returns
+  // true if another node aborts or is silent, or if the store is lost.
   bool failure_elsewhere();
 
   // Tells all nodes to stop their ranks; once.
   void abort_all();
   void publish(const NodeReport& report);
-  // Waits until every node has reported or is gone. `pause` sleeps a little and is true when the
-  // user wants no more waiting: then the answer is false.
+  // Waits, on node 0 until every node has reported or is gone, elsewhere for node 0's verdict.
+  // `pause` sleeps a little and returns true if the user ends the waiting; then collect() returns
+  // false.
   bool collect(const std::function<bool()>& pause);
 
-  // The other nodes' ranks, those that told nothing, and what became of the store.
-  void add_to(JobResult& result) const;
+  // Adds to `result` the other nodes' ranks, the nodes without a report, a loss of the store, and
+  // the cause. Node 0 publishes the verdict for the others.
+  void judge(JobResult& result);
 
  private:
   struct Heartbeat {
     std::string last;
-    int64_t still = 0;  // looks that saw the same again
+    int64_t still = 0;  // number of looks that found no change
   };
 
   void attempt(const std::function<void()>& call);
-  std::optional<NodeReport> unheard_report(int64_t node);
+  void hear_report(int64_t node);
+  void hear_verdict();
+  void judge_for_all(JobResult& result);
   void hear_abort();
   void watch_heartbeats();
   bool is_silent(const Heartbeat& heartbeat) const;
+  bool heard(int64_t node) const;
+  std::vector<int64_t> unheard_nodes() const;
   bool heard_all() const;
 
   const JobSpec& spec_;
@@ -68,12 +75,17 @@ class PeerNodes {
   std::string lost_;  // why the store cannot be reached; empty: it can
   bool aborted_ = false;
   int64_t looks_since_abort_ = 0;
+  // On node 0: about the other nodes.
   std::map<int64_t, NodeReport> reports_;
+  std::set<int64_t> silent_;
   std::map<int64_t, Heartbeat> heartbeats_;
+  std::optional<Verdict> verdict_;  // on the other nodes: node 0's
   Clock::time_point next_look_ = Clock::now();
+  bool glances_ = false;  // the next look only reads the answers to the last one
 };
 
-// This launcher gives up: the others, if there are any, stop their ranks and say why. Best effort.
+// Publishes that this launcher gives up, so that other nodes, if any, stop their ranks and report
+// `error`. Best effort.
 void tell_failure(const JobSpec& spec, const Error& error);
 
 }  // namespace am::launch

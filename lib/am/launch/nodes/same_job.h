@@ -1,4 +1,4 @@
-// Launchers that share a store run the same job, or one of them says in what they differ.
+// Checks that launchers that share a store run the same job.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace am::launch {
 
-// Node 0 tells its terms (node_rendezvous.h) and returns; the others wait for them. Throws
-// Error(kUsage) that names the first option that was given differently, with both values, after the
-// other nodes were told; Error(kPeer) when node 0 tells nothing for two minutes. Nothing to do for
-// one node.
+// Node 0 publishes its job parameters (node_rendezvous.h) and returns; the other nodes wait for
+// them. Throws Error(kUsage) that names the first differing option with both values, after telling
+// the other nodes; Error(kPeer) if node 0 publishes nothing for two minutes. Does nothing for one
+// node.
 void check_same_job(const JobSpec& spec, int64_t max_restarts);
 
 }  // namespace am::launch

@@ -1,5 +1,6 @@
-// What c10d's TCPStore and its clients say to each other (torch/csrc/distributed/c10d/
-// TCPStoreBackend.hpp): numbers in the host's order, texts with their length before them.
+// The wire protocol between c10d's TCPStore and its clients
+// (torch/csrc/distributed/c10d/TCPStoreBackend.hpp): numbers in the host's byte order, texts
+// prefixed with their length.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +33,11 @@ enum class Query : uint8_t {
 enum class CheckAnswer : uint8_t { kReady, kNotReady };
 enum class WaitAnswer : uint8_t { kReady, kCancelled };
 
-// As c10d's own server limits them: a stranger who connects must not take all memory.
+// The limits of c10d's own server. They bound the memory that an unknown client can occupy.
 inline constexpr uint64_t kLongestText = 8 << 20;
 inline constexpr uint64_t kMostKeys = 128 << 10;
 
-// c10d's clients put this before every key.
+// c10d's clients prefix every key with this.
 inline constexpr const char* kKeyPrefix = "/";
 
 template <typename Number>
@@ -48,7 +49,7 @@ inline void append_text(std::string& message, std::string_view text) {
   message.append(text);
 }
 
-// Reads a message from its beginning; every member returns nothing where the bytes end too early.
+// Parses a message from its beginning. Every function returns nothing if the bytes end too early.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -63,7 +64,8 @@ class Reader {
     position_ += sizeof(value);
     return value;
   }
-  // False in too_long() only where the text may still come.
+  // Returns nothing if the text is incomplete; if too_long() is false then, the rest may still
+  // arrive.
   std::optional<std::string> text() {
     const auto size = number<uint64_t>();
     if (!size) return std::nullopt;

@@ -10,15 +10,17 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <map>
+#include <ctime>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/launch/environment/open_files.h"
 #include "am/launch/nodes/store_table.h"
 
 namespace am::launch {
@@ -27,6 +29,13 @@ namespace {
 
 // Thousands of ranks connect at the same moment.
 constexpr int kBacklog = 4096;
+// Milliseconds until the server tries again to accept clients after running out of descriptors.
+constexpr int kCrowdedLook = 200;
+
+// Whether accept() failed for lack of resources, and will until some are freed.
+bool is_exhaustion(int problem) {
+  return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM;
+}
 
 struct Listener {
   int fd = -1;
@@ -60,7 +69,7 @@ Listener listen_v4(int port, in_addr_t host) {
   return listen_on(AF_INET, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
 }
 
-// Of both families, where the machine has both.
+// Listens for IPv6 and IPv4, if the machine has both.
 Listener listen_on_network(int port) {
   sockaddr_in6 address = {};
   address.sin6_family = AF_INET6;
@@ -85,8 +94,9 @@ int port_of(int fd) {
 
 class StoreServer::Loop {
  public:
-  explicit Loop(int listener)
-      : listener_(listener),
+  Loop(int listener, StoreTrouble trouble)
+      : trouble_(std::move(trouble)),
+        listener_(listener),
         poll_(::epoll_create1(EPOLL_CLOEXEC)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     watch(listener_, EPOLLIN);
@@ -117,7 +127,23 @@ class StoreServer::Loop {
       const std::lock_guard lock(mutex_);
       table_.set(key, value);
     }
-    wake();  // the thread sends to whom that has woken
+    wake();  // the thread sends to the clients that set() has woken
+  }
+
+  StoreLoad load() {
+    StoreLoad load;
+    clockid_t clock;
+    timespec time = {};
+    if (::pthread_getcpuclockid(thread_.native_handle(), &clock) == 0) {
+      ::clock_gettime(clock, &time);
+    }
+    load.processor_seconds =
+        static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+    const std::lock_guard lock(mutex_);
+    load.bytes_sent = bytes_sent_;
+    load.connections = static_cast<int64_t>(clients_.size());
+    load.requests = table_.served();
+    return load;
   }
 
  private:
@@ -142,13 +168,19 @@ class StoreServer::Loop {
   void run() {
     std::array<epoll_event, 256> events;
     for (;;) {
-      const int count = ::epoll_wait(poll_, events.data(), events.size(), -1);
-      const std::lock_guard lock(mutex_);
-      if (stop_) return;
-      for (int i = 0; i < count; ++i) {
-        handle(events[static_cast<size_t>(i)].data.fd, events[static_cast<size_t>(i)].events);
+      const int patience = crowded_ ? kCrowdedLook : -1;
+      const int count = ::epoll_wait(poll_, events.data(), events.size(), patience);
+      {
+        const std::lock_guard lock(mutex_);
+        if (stop_) return;
+        for (int i = 0; i < count; ++i) {
+          handle(events[static_cast<size_t>(i)].data.fd, events[static_cast<size_t>(i)].events);
+        }
+        flush_woken();
+        if (crowded_) accept_all();
       }
-      flush_woken();
+      const std::string words = std::exchange(words_, {});
+      if (!words.empty() && trouble_) trouble_(words);
     }
   }
 
@@ -167,7 +199,8 @@ class StoreServer::Loop {
   void accept_all() {
     for (;;) {
       const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) return;
+      if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (fd < 0) return crowd(is_exhaustion(errno) ? errno : 0);
       const int yes = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
       clients_[fd];
@@ -175,7 +208,22 @@ class StoreServer::Loop {
     }
   }
 
-  // False: the client is gone, or is none of ours.
+  // Stops polling the listener while no descriptor is free, because it would always be ready.
+  void crowd(int problem) {
+    const bool crowded = problem != 0;
+    if (crowded == crowded_) return;
+    crowded_ = crowded;
+    watch(listener_, crowded ? 0U : uint32_t{EPOLLIN}, EPOLL_CTL_MOD);
+    if (!crowded) return;
+    words_ = cat("the job's store cannot accept another connection: ", std::strerror(problem), "; ",
+                 clients_.size(), " are open");
+    if (problem == EMFILE) {
+      words_ += cat(", and this process may have ", open_file_limit().soft,
+                    " files open; raise the limit: ulimit -n");
+    }
+  }
+
+  // Returns false if the client is gone, or does not speak the protocol.
   bool receive(int fd) {
     Client& client = clients_.at(fd);
     std::array<char, 1 << 16> bytes;
@@ -196,6 +244,7 @@ class StoreServer::Loop {
       if (size < 0 && errno == EINTR) continue;
       if (size < 0 && errno != EAGAIN) return false;
       if (size < 0) break;
+      bytes_sent_ += size;
       client.out.erase(0, static_cast<size_t>(size));
     }
     const bool blocked = !client.out.empty();
@@ -222,20 +271,24 @@ class StoreServer::Loop {
     ::close(fd);
   }
 
+  const StoreTrouble trouble_;
   std::mutex mutex_;
   bool stop_ = false;
-  std::vector<int> woken_;  // clients whose keys have come
+  bool crowded_ = false;  // no descriptor is free, so clients are not accepted
+  std::string words_;     // message for trouble_, which is called without the lock
+  int64_t bytes_sent_ = 0;
+  std::vector<int> woken_;  // clients whose awaited keys now exist
   store::Table table_{[this](int client) { woken_.push_back(client); }};
-  std::map<int, Client> clients_;  // by socket
+  std::unordered_map<int, Client> clients_;  // by socket
   int listener_ = -1;
   int poll_ = -1;
   int wake_ = -1;
   std::thread thread_;
 };
 
-StoreServer::StoreServer(int port, Reach reach) {
+StoreServer::StoreServer(int port, BindScope reach, StoreTrouble trouble) {
   const Listener listener =
-      reach == Reach::kNetwork ? listen_on_network(port) : listen_v4(port, INADDR_LOOPBACK);
+      reach == BindScope::kNetwork ? listen_on_network(port) : listen_v4(port, INADDR_LOOPBACK);
   if (listener.problem == EADDRINUSE) {
     throw Error(ErrorKind::kPeer, cat("port ", port, " of this machine is in use"),
                 "another job may have it: choose another port");
@@ -245,10 +298,12 @@ StoreServer::StoreServer(int port, Reach reach) {
                 cat("cannot serve port ", port, ": ", std::strerror(listener.problem)));
   }
   port_ = port_of(listener.fd);
-  loop_ = std::make_unique<Loop>(listener.fd);
+  loop_ = std::make_unique<Loop>(listener.fd, std::move(trouble));
 }
 
 StoreServer::~StoreServer() = default;
+
+StoreLoad StoreServer::load() const { return loop_->load(); }
 
 std::optional<std::string> StoreServer::get(const std::string& key) const {
   return loop_->get(cat(store::kKeyPrefix, key));

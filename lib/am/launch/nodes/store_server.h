@@ -1,32 +1,49 @@
-// The store in which the ranks of a job find each other, served by the launcher: c10d's TCPStore
-// protocol without libtorch, so that a launcher need not load it. Decision 12.
+// The store for the rendezvous of a job's ranks, served by the launcher: c10d's TCPStore protocol
+// without libtorch, so that a launcher need not load it. Decision 12.
 //
-//   StoreServer server(0, Reach::kThisMachine);   // its port goes to the ranks
-//   server.get("/worker/attempt_0/join/0/watch/3");   // what rank 3 published
+//   StoreServer server(0, BindScope::kThisMachine);   // its port goes to the ranks
+//   server.get("/worker/attempt_0/watch/3");   // what rank 3 published
+//
+// Each connection takes a file descriptor of this process (open_files.h). If none is free, new
+// clients wait until one is: the server reports it, and sleeps meanwhile.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 namespace am::launch {
 
-// Who can connect to a store. There is no password: whoever connects can change everything.
-enum class Reach { kThisMachine, kNetwork };
+// Clients that can connect to a store. There is no password: each client can change all keys.
+enum class BindScope { kThisMachine, kNetwork };
 
-// Serves from a thread of its own until this object ends.
+// Cost of serving so far.
+struct StoreLoad {
+  int64_t connections = 0;  // open now
+  int64_t requests = 0;
+  int64_t bytes_sent = 0;
+  double processor_seconds = 0.0;  // of the serving thread
+};
+
+// Called with a message for the user, from the serving thread.
+using StoreTrouble = std::function<void(const std::string& message)>;
+
+// Serves from a background thread until destroyed.
 class StoreServer {
  public:
-  // `port` 0: a free one. Throws Error(kPeer) that names the port when it is in use.
-  StoreServer(int port, Reach reach);
+  // `port` 0: a free one. `trouble` is called each time the server runs out of descriptors for new
+  // clients. Throws Error(kPeer) that names the port if it is in use.
+  StoreServer(int port, BindScope reach, StoreTrouble trouble = nullptr);
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
   ~StoreServer();
 
   int port() const { return port_; }
+  StoreLoad load() const;
 
-  // The keys as clients name them. Nothing, at once, where there is no such key.
+  // Keys as clients name them. get() returns nothing, without waiting, if there is no such key.
   std::optional<std::string> get(const std::string& key) const;
   void set(const std::string& key, const std::string& value);
 

@@ -14,6 +14,7 @@ std::optional<size_t> Table::serve(int client, std::string_view bytes, std::stri
     const Step step = serve_one(client, reader, answers);
     if (step == Step::kInvalid || reader.too_long()) return std::nullopt;
     if (step == Step::kIncomplete) break;
+    ++served_;
     used += reader.position();
   }
   return used;
@@ -130,7 +131,7 @@ Table::Step Table::set_one(Reader& reader) {
   return Step::kDone;
 }
 
-// An empty `expected` stands for a key that is not there.
+// An empty `expected` means that the key must not exist.
 Table::Step Table::compare_set(Reader& reader, std::string& answers) {
   const auto key = reader.text();
   const auto expected = key ? reader.text() : std::nullopt;
@@ -143,7 +144,7 @@ Table::Step Table::compare_set(Reader& reader, std::string& answers) {
   return Step::kDone;
 }
 
-// A sum is kept as decimal digits, which a client may read.
+// A sum is stored as decimal digits, because clients may read it as a value.
 Table::Step Table::add(Reader& reader, std::string& answers) {
   const auto key = reader.text();
   const auto amount = key ? reader.number<int64_t>() : std::nullopt;
@@ -182,7 +183,7 @@ Table::Step Table::multi_set(Reader& reader) {
   return Step::kDone;
 }
 
-// Clients wait for keys before they ask for them.
+// A missing key is invalid: clients wait for keys before they get them.
 Table::Step Table::get(const std::vector<std::string>& keys, std::string& answers) const {
   for (const std::string& key : keys) {
     const std::string* value = find(key);

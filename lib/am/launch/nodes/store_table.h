@@ -1,8 +1,8 @@
-// The keys of a store, and what its clients ask of them: the protocol without sockets.
+// The keys of a store and the requests of its clients: the protocol without sockets.
 //
-//   Table table;
+//   Table table([](int waiting) { .. });   // wakes a client whose keys exist now
 //   std::string answers;
-//   const auto used = table.serve(client, bytes, answers);   // nothing: not a client of ours
+//   const auto used = table.serve(client, bytes, answers);   // nothing: invalid, close it
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "am/launch/nodes/store_protocol.h"
@@ -21,17 +22,21 @@ namespace am::launch::store {
 
 class Table {
  public:
-  // `wake(client)`: the keys that it waits for are all there; it is to be told WaitAnswer::kReady.
+  // `wake(client)` is called when all keys that the client waits for exist; the caller then sends
+  // it WaitAnswer::kReady.
   explicit Table(std::function<void(int client)> wake) : wake_(std::move(wake)) {}
 
-  // Answers all whole messages at the beginning of `bytes`, into `answers`; how many bytes they
-  // were. Nothing for what no client sends: its connection is to be closed.
+  // Appends to `answers` the answers to all complete messages at the beginning of `bytes`. Returns
+  // the number of bytes of these messages; nothing for an invalid one, then the connection must be
+  // closed.
   std::optional<size_t> serve(int client, std::string_view bytes, std::string& answers);
-  // The client is gone.
+  // To call when the client is gone.
   void forget(int client);
 
   const std::string* find(const std::string& key) const;
   void set(const std::string& key, std::string value);
+  // Number of messages served.
+  int64_t served() const { return served_; }
 
  private:
   enum class Step { kDone, kIncomplete, kInvalid };
@@ -49,9 +54,10 @@ class Table {
 
   std::function<void(int client)> wake_;
   std::unordered_map<std::string, std::string> values_;
-  std::unordered_map<std::string, std::set<int>> waiters_;  // by a key that is not there yet
-  std::map<int, std::set<std::string>> missing_;            // by client: keys that it waits for
-  std::set<int> known_;                                     // clients that greeted
+  std::unordered_map<std::string, std::set<int>> waiters_;  // by key that does not exist yet
+  std::map<int, std::set<std::string>> missing_;            // keys that a client waits for
+  int64_t served_ = 0;
+  std::unordered_set<int> known_;  // clients that greeted
 };
 
 }  // namespace am::launch::store

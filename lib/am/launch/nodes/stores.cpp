@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A call on the socket returns after so long at the latest; 0: never.
+// Limits how long a call on the socket blocks; 0: no limit.
 void limit_calls(int fd, std::chrono::milliseconds limit) {
   timeval time = {};
   time.tv_sec = limit.count() / 1000;
@@ -47,7 +47,8 @@ Addresses addresses_of(const std::string& host, int port) {
   return {{found, &::freeaddrinfo}, {}};
 }
 
-// A name service that does not answer is waited for 10 s and more, by a thread that is left behind.
+// Resolves the name in a detached thread, which an unresponsive name service may block for 10 s and
+// more.
 std::future<Addresses> ask_for_addresses(const std::string& host, int port) {
   auto task = std::make_shared<std::packaged_task<Addresses()>>(
       [host, port] { return addresses_of(host, port); });
@@ -56,7 +57,7 @@ std::future<Addresses> ask_for_addresses(const std::string& host, int port) {
   return answer;
 }
 
-// Tries every address once; the socket, or -1 and why.
+// Tries every address once. Returns the socket; or -1, with the reason in `problem`.
 int connect_once(const Addresses& addresses, std::chrono::milliseconds limit,
                  std::string& problem) {
   if (!addresses.first) problem = addresses.problem;
@@ -81,9 +82,10 @@ Error lost(const std::string& problem) {
   return {ErrorKind::kPeer, cat("the launchers' store is gone: ", problem)};
 }
 
-void send_all(int fd, const std::string& message) {
+void send_all(int fd, const std::string& message, int flags = 0) {
   for (size_t sent = 0; sent < message.size();) {
-    const ssize_t size = ::send(fd, message.data() + sent, message.size() - sent, MSG_NOSIGNAL);
+    const ssize_t size =
+        ::send(fd, message.data() + sent, message.size() - sent, flags | MSG_NOSIGNAL);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) throw lost(std::strerror(errno));
     sent += static_cast<size_t>(size);
@@ -100,7 +102,7 @@ void receive_all(int fd, void* out, size_t size) {
   }
 }
 
-// Another program that listens there does not give the number back.
+// Whether the other end is a store: other programs do not echo the number.
 bool is_store(int fd) {
   constexpr uint32_t kNumber = 7;
   uint32_t answer = 0;
@@ -118,7 +120,15 @@ bool is_store(int fd) {
   return answer == kNumber;
 }
 
-// Within this time a store that lives answers.
+std::string setting(const std::string& key, const std::string& value) {
+  std::string message;
+  store::append(message, store::Query::kSet);
+  store::append_text(message, store::kKeyPrefix + key);
+  store::append_text(message, value);
+  return message;
+}
+
+// A store that is running answers within this time.
 constexpr auto kLongestGreeting = std::chrono::milliseconds(5000);
 constexpr auto kSilence = std::chrono::seconds(3);
 
@@ -150,7 +160,7 @@ int connect_to_store(const std::string& host, int port, std::chrono::millisecond
         return fd;
       }
       ::close(fd);
-      problem = "who listens there does not answer: another program has the port";
+      problem = kNoGreeting;
     }
     if (Clock::now() >= end) return -1;
     if (waiting && Clock::now() - begin >= kSilence && problem != announced) {
@@ -171,11 +181,11 @@ RemoteStore::RemoteStore(const std::string& host, int port, std::chrono::millise
 RemoteStore::~RemoteStore() { ::close(fd_); }
 
 void RemoteStore::set(const std::string& key, const std::string& value) {
-  std::string message;
-  store::append(message, store::Query::kSet);
-  store::append_text(message, store::kKeyPrefix + key);
-  store::append_text(message, value);
-  send(message);
+  send_all(fd_, setting(key, value));
+}
+
+void RemoteStore::set_with_next(const std::string& key, const std::string& value) {
+  send_all(fd_, setting(key, value), MSG_MORE);
 }
 
 std::optional<std::string> RemoteStore::get(const std::string& key) {
@@ -193,7 +203,7 @@ std::optional<std::string> RemoteStore::get(const std::string& key) {
   send(message);
   uint64_t size = 0;
   receive(&size, sizeof(size));
-  if (size > store::kLongestText) throw lost("it answers what no store answers");
+  if (size > store::kLongestText) throw lost("its reply does not follow the store's protocol");
   std::string value(size, '\0');
   receive(value.data(), size);
   return value;

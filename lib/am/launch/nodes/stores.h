@@ -1,4 +1,5 @@
-// The two stores that launchers of several machines share: node 0 serves it, the others reach it.
+// Access to the store that launchers of several machines share: node 0 serves it, the others
+// connect.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,7 @@
 
 namespace am::launch {
 
-// Node 0's own, in its process.
+// Node 0's access, within its process.
 class ServedStore : public KeyValueStore {
  public:
   explicit ServedStore(std::shared_ptr<StoreServer> server) : server_(std::move(server)) {}
@@ -25,26 +26,32 @@ class ServedStore : public KeyValueStore {
   std::shared_ptr<StoreServer> server_;
 };
 
-// Called with the reason once a connection has been waited for 3 s, and whenever the reason
-// changes.
+// Problem of a connection whose other end does not answer like a store.
+inline constexpr const char* kNoGreeting =
+    "who listens there does not answer: another program has the port, or the launcher has no "
+    "descriptor free";
+
+// Called with the reason after 3 s of waiting for a connection, and whenever the reason changes.
 using Waiting = std::function<void(const std::string& reason)>;
 
-// A connection to a store that answers at host:port: its socket, which the caller closes. Tries
-// again until `timeout`; then -1, and `problem` says why: the name is not known, the name service
-// does not answer, nobody listens, or the program that listens is no store.
+// Returns a socket connected to a store that answers at host:port; the caller closes it. Retries
+// until `timeout`, then returns -1, with the reason in `problem`: the name is unknown, the name
+// service does not answer, the port is closed, or the program that listens is not a store.
 int connect_to_store(const std::string& host, int port, std::chrono::milliseconds timeout,
                      const Waiting& waiting, std::string& problem);
 
-// The other nodes': a connection. A call waits as long as whoever serves the store does not answer:
-// launchers ask through a BackgroundStore.
+// The other nodes' access, a connection. A call waits until the server answers, without a limit:
+// launchers use it through a BackgroundStore.
 class RemoteStore : public KeyValueStore {
  public:
-  // Throws Error(kPeer) that names the address when nobody serves a store there within `timeout`.
+  // Throws Error(kPeer) that names the address if no store answers there within `timeout`.
   RemoteStore(const std::string& host, int port, std::chrono::milliseconds timeout,
               const Waiting& waiting = nullptr);
   ~RemoteStore() override;
 
   void set(const std::string& key, const std::string& value) override;
+  // The kernel holds the message back for the next one, at most 200 ms (MSG_MORE).
+  void set_with_next(const std::string& key, const std::string& value) override;
   std::optional<std::string> get(const std::string& key) override;
 
  private:

@@ -26,15 +26,16 @@ struct BackgroundOutput::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::string waiting;
-  size_t dropped = 0;    // bytes since the last that was kept
-  bool writing = false;  // the thread holds bytes that it took
-  bool broken = false;   // nobody reads any more
-  bool ended = false;    // the owner has gone
+  size_t dropped = 0;    // bytes since the last text that was kept
+  bool writing = false;  // the thread is writing bytes that it removed from `waiting`
+  bool broken = false;   // the reader has closed
+  bool ended = false;    // the owner was destroyed
 };
 
 namespace {
 
-// False when nobody reads any more. Whoever shares the descriptor may have made it non-blocking.
+// Returns false if the reader has closed. Another owner of the descriptor may have made it
+// non-blocking.
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(fd, text.data(), text.size());
@@ -50,7 +51,7 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-// Stays blocked in this thread alone, so that a reader that has gone shows as EPIPE.
+// Blocks SIGPIPE for this thread only, so that a closed reader is reported as EPIPE.
 void block_sigpipe() {
   sigset_t set;
   sigemptyset(&set);

@@ -1,12 +1,12 @@
-// Text for people that never holds up who writes it.
+// Output for people that never blocks the writer.
 //
 //   BackgroundOutput err(STDERR_FILENO);
-//   err.write("step 12 ...\n");                  // returns at once
+//   err.write("step 12 ...\n");                  // returns immediately
 //   err.flush(std::chrono::seconds(5));          // at the end
 //
-// A terminal paused with Ctrl-S, a pager that waits or a stuck log shipper holds up one thread here
-// and nothing else. What does not fit into the buffer meanwhile is dropped, and said so when the
-// reader goes on; a reader that has gone is no error, and no SIGPIPE.
+// A terminal paused with Ctrl-S, a waiting pager or a stuck log shipper blocks only one thread of
+// this class. Output that does not fit into the buffer meanwhile is dropped, and a message says so
+// once the reader continues. A closed reader is not an error and raises no SIGPIPE.
 #pragma once
 
 #include <chrono>
@@ -18,23 +18,23 @@ namespace am::launch {
 
 class BackgroundOutput {
  public:
-  // The descriptor stays the caller's, and open for the process's life: a write that is under way
-  // cannot be called back. At most `capacity` bytes wait. Throws Error(kRuntime) when no thread can
-  // be started.
+  // The caller keeps ownership of the descriptor and must leave it open until the process ends: a
+  // write in progress cannot be cancelled. The buffer holds at most `capacity` bytes. Throws
+  // Error(kRuntime) if the thread cannot be started.
   explicit BackgroundOutput(int fd, size_t capacity = size_t{1} << 20);
   BackgroundOutput(const BackgroundOutput&) = delete;
   BackgroundOutput& operator=(const BackgroundOutput&) = delete;
-  // Does not wait: flush() does.
+  // Does not wait for pending output; call flush() for that.
   ~BackgroundOutput();
 
-  // Whole, or dropped. From any thread. Control characters but newlines, tabs and the sequences of
-  // Style::paint() are written as '?'.
+  // Writes the text entirely or drops it. Thread-safe. Control characters other than newlines, tabs
+  // and the sequences of Style::paint() are written as '?'.
   void write(std::string_view text);
-  // The bytes of another program, as they are.
+  // Writes the bytes of another program unchanged.
   void pass_on(std::string_view bytes);
 
-  // Waits until everything is written, or nobody reads any more; at most so long. False when bytes
-  // still wait.
+  // Waits until everything is written or the reader has closed; at most `patience`. Returns false
+  // if bytes are still pending.
   bool flush(std::chrono::milliseconds patience);
 
  private:

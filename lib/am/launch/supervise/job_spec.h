@@ -1,4 +1,4 @@
-// What the launcher is asked to run: one node's share of a job.
+// The launcher's input: one node's share of a job.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +20,32 @@ struct JobSpec {
   int64_t node_rank = 0;
   int64_t num_nodes = 1;  // machines, all with the same nproc
   std::string master_addr = "127.0.0.1";
-  // Where the ranks meet. 0: a free port, which node 0 chooses; needs num_nodes == 1 or a store.
+  // Port of the rendezvous. 0: a free port chosen by node 0; requires num_nodes == 1 or a store.
   int master_port = 0;
   // A launcher serves the store at master_addr:master_port (TORCHELASTIC_USE_AGENT_STORE=True);
-  // else rank 0 does.
+  // otherwise rank 0 does.
   bool agent_store = false;
-  // Shared by the launchers of all nodes, which then agree on the first cause; nothing: each judges
-  // its own ranks. Its calls must not wait: a BackgroundStore. Not owned.
+  // Shared by the launchers of all nodes, which then agree on the first cause. Null: each launcher
+  // judges its own ranks. Its calls must not block, so it must be a BackgroundStore. Not owned.
   KeyValueStore* store = nullptr;
   std::string run_id = "none";
   int64_t restart_count = 0;  // attempts before this one
   int64_t max_restarts = 0;
-  // Set for each rank, over the launcher's own environment.
+  // Set for each rank, overriding the launcher's own environment.
   std::vector<std::pair<std::string, std::string>> environment;
-  // Holds rank-R.log and rank-R.error.json; made when missing. Empty: a temporary folder, removed
+  // Holds rank-R.log and rank-R.error.json; created if missing. Empty: a temporary folder, removed
   // at the end.
   std::filesystem::path log_folder;
   double grace_seconds = 5.0;   // after a failure: from SIGTERM to SIGKILL of the other ranks
-  double settle_seconds = 2.0;  // how long a witness's error waits for the true cause before the
-                                // ranks are stopped
-  double stop_seconds = 0.0;    // after the user's signal: to SIGKILL; 0: as long as saving takes
-  // Another node's launcher that gives no sign of life for so long is gone; after a failure half of
-  // it is enough.
+  double settle_seconds = 2.0;  // how long the launcher waits for the true cause after a witness's
+                                // error, before it stops the ranks
+  double stop_seconds = 0.0;    // from the user's signal to SIGKILL; 0: no limit while ranks save
+  // The launcher of another node counts as gone after this long without a sign of life; after a
+  // failure, half of it is enough.
   double silence_seconds = 10.0;
-  // What a rank last said about itself, where somebody knows; asked when it died without a report.
+  // Returns the last state that a rank published, if known; called if it died without a report.
   std::function<std::optional<LastWord>(int64_t rank, int64_t restart_count)> last_word;
-  int tail_lines = 20;  // of a failed rank's log, kept in the result
+  int tail_lines = 20;  // lines of a failed rank's log that the result keeps
 };
 
 }  // namespace am::launch

@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Between two looks at which ranks are suspended.
+// Interval of the checks for suspended ranks.
 constexpr auto kLookInterval = std::chrono::seconds(1);
 
 Clock::time_point after(double seconds) {
@@ -32,7 +32,8 @@ Clock::time_point after(double seconds) {
                             std::chrono::duration<double>(std::max(0.0, seconds)));
 }
 
-// The signal that ended a rank, also where a shell or a handler made 128 + signal of it; or 0.
+// Returns the signal that ended a rank, also if a shell or a handler turned it into status
+// 128 + signal; or 0.
 int ending_signal(const RankExit& exit) {
   if (exit.signal != 0) return exit.signal;
   const int signal = exit.exit_status - 128;
@@ -89,7 +90,7 @@ class Supervisor {
   void announce(const JobEvent& event) const {
     if (callbacks_.event) callbacks_.event(event);
   }
-  // The ranks were told to end, and may take their time to do it well.
+  // Whether the ranks were asked to end and are still given time to do so.
   bool ending() const { return (stop_signal_ != 0 || stopped_at_ > 0.0) && !killed_; }
   bool started() const { return !children_.all().empty(); }
 
@@ -102,19 +103,19 @@ class Supervisor {
   Clock::time_point stop_signal_at_;
   bool killed_ = false;
   bool killed_by_user_ = false;
-  bool wait_cut_ = false;  // the user did not want to wait for the other nodes
+  bool wait_cut_ = false;  // the user ended the wait for the other nodes
   bool failed_ = false;
   double stopped_at_ =
       0.0;  // wall time when a failure made the launcher stop the ranks; 0: not yet
   std::optional<Clock::time_point> settle_until_;
   std::optional<Clock::time_point> kill_at_;
   Clock::time_point next_look_ = Clock::now() + kLookInterval;
-  std::set<int64_t> suspended_;       // ranks, at the last look
-  std::set<int64_t> told_suspended_;  // of those, the ones that were announced
+  std::set<int64_t> suspended_;       // ranks found suspended at the last check
+  std::set<int64_t> told_suspended_;  // those of them that were announced
 };
 
-// Where rank 0 will serve its store, when nobody chose it: node 0 does, and tells the others.
-// Nothing when the job is over before it came.
+// Returns the port of rank 0's store; if the spec has none, node 0 chooses it and publishes it.
+// Nothing if the job ends before the port is known.
 std::optional<int> Supervisor::master_port() {
   if (spec_.master_port != 0) return spec_.master_port;
   if (!peers_) return free_port();
@@ -124,7 +125,7 @@ std::optional<int> Supervisor::master_port() {
   });
 }
 
-// Sleeps until a signal, output of rank 0, or the next thing to look at.
+// Sleeps until a signal, output of rank 0, or the next deadline.
 void Supervisor::wait() {
   std::optional<Clock::time_point> deadline = kill_at_;
   const auto not_after = [&](Clock::time_point when) {
@@ -139,7 +140,7 @@ void Supervisor::wait() {
     const std::chrono::duration<double, std::milli> left = *deadline - Clock::now();
     timeout = static_cast<int>(std::clamp(std::ceil(left.count()), 0.0, 1e9));
   }
-  // A closed output is -1, which poll passes over.
+  // A closed output is -1, which poll ignores.
   std::array<pollfd, 2> fds = {pollfd{signals_.fd(), POLLIN, 0},
                                pollfd{children_.output_fd(), POLLIN, 0}};
   ::poll(fds.data(), fds.size(), timeout);
@@ -168,7 +169,7 @@ void Supervisor::on_end(RankChild& child) {
   // An error that was reported before the others were stopped is the rank's own.
   const bool own_error = exit.error && (stopped_at_ == 0.0 || was_before(*exit.error, stopped_at_));
   exit.stopped = (by_our_signal || told_to_end) && !own_error;
-  if (own_error && by_our_signal) {  // it was on its way out when our SIGTERM met it
+  if (own_error && by_our_signal) {  // it was already exiting when SIGTERM arrived
     exit.signal = 0;
     exit.exit_status = exit.error->exit_status;
   }
@@ -204,16 +205,16 @@ void Supervisor::on_user_signal(int signal) {
   }
 }
 
-// timeout(1) signals its child and its own process group, within microseconds. Ctrl-C twice is a
-// person in a hurry.
+// timeout(1) signals its child and then its own process group, within microseconds: one request.
+// Ctrl-C twice is always a second request.
 bool Supervisor::is_same_request(int signal) const {
   constexpr auto kSameRequest = std::chrono::seconds(1);
   const bool twice_ctrl_c = signal == SIGINT && stop_signal_ == SIGINT;
   return !twice_ctrl_c && Clock::now() - stop_signal_at_ < kSameRequest;
 }
 
-// Another node's failure ends our ranks as one of our own would; so does the loss of the store,
-// whose other end is node 0's launcher.
+// Stops this node's ranks after a failure on another node, or after the loss of the store, which
+// node 0's launcher serves.
 void Supervisor::listen() {
   if (!peers_ || !peers_->failure_elsewhere()) return;
   if (stopped_at_ == 0.0 && children_.running() > 0) settle_until_ = Clock::now();
@@ -227,15 +228,15 @@ void Supervisor::check_deadlines() {
   }
 }
 
-// A rank that does not run holds up all others, and nobody else may notice before the time limit of
-// a collective.
+// Announces suspended ranks. They hold up all others, which otherwise shows only when a collective
+// times out.
 void Supervisor::look_for_suspended() {
   if (Clock::now() < next_look_ || failed_ || killed_) return;
   next_look_ = Clock::now() + kLookInterval;
   std::set<int64_t> now;
   for (const RankChild* child : children_.suspended()) {
     now.insert(child->exit.rank);
-    // Seen twice: a moment's stop is nobody's concern.
+    // Only if seen twice: short stops are ignored.
     if (suspended_.contains(child->exit.rank) && told_suspended_.insert(child->exit.rank).second) {
       announce({JobEventKind::kRankSuspended, child->exit.rank, 0, child->pid});
     }
@@ -248,7 +249,7 @@ void Supervisor::stop_ranks() {
   settle_until_.reset();
   stopped_at_ = wall_time();
   if (peers_) peers_->abort_all();
-  // After the user's signal they are saving, and a second SIGTERM would mean "at once".
+  // After the user's signal the ranks are saving, and a second SIGTERM would end them immediately.
   if (stop_signal_ == 0) {
     children_.signal(SIGTERM);
     kill_at_ = after(spec_.grace_seconds);
@@ -263,8 +264,8 @@ void Supervisor::kill_all(int signal) {
   children_.signal(SIGKILL);
 }
 
-// Tells how our ranks ended, and waits for the same from the other nodes, as long as their
-// launchers live. The user's signal ends the waiting.
+// Publishes how this node's ranks ended, and waits for the other nodes' reports while their
+// launchers are alive. The user's signal ends the waiting.
 void Supervisor::hear_the_others() {
   const bool user_waits = killed_by_user_ || (!started() && stop_signal_ != 0);
   if (failed_ || user_waits) peers_->abort_all();
@@ -283,7 +284,7 @@ void Supervisor::hear_the_others() {
     return by_user;
   };
   wait_cut_ = !peers_->collect(signalled);
-  if (wait_cut_) peers_->publish(report());  // who reads it only now starts nothing again
+  if (wait_cut_) peers_->publish(report());  // late readers must not restart
 }
 
 NodeReport Supervisor::report() const {
@@ -305,8 +306,11 @@ JobResult Supervisor::result() {
   NodeReport own = report();
   result.ended_by_user = own.ended_by_user;
   result.ranks = std::move(own.ranks);
-  if (peers_) peers_->add_to(result);
-  result.cause = find_cause(result.ranks, spec_.nproc);
+  if (peers_) {
+    peers_->judge(result);
+  } else {
+    result.cause = find_cause(result.ranks, spec_.nproc);
+  }
   result.exit_status = exit_status(result);
   return result;
 }
@@ -314,7 +318,8 @@ JobResult Supervisor::result() {
 int Supervisor::exit_status(const JobResult& result) const {
   if (result.cause && !result.cause->witness) {
     const RankExit* cause = &result.ranks[*result.cause->end];
-    // How a rank ended that was suspended, or that left early, is no failure: another one's is.
+    // A suspended rank, or one that exited early, did not fail itself: takes the status of one that
+    // did.
     for (const RankExit& rank : result.ranks) {
       if (!cause->suspended && !cause->ok()) break;
       if (!rank.ok() && !rank.stopped) cause = &rank;

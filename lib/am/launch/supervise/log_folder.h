@@ -1,4 +1,4 @@
-// Where the ranks of a job write: the run's log folder, or a temporary one.
+// The folder of the ranks' logs: the run's log folder or a temporary one.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace am::launch {
 
 class LogFolder {
  public:
-  // Made when missing. Empty: a temporary folder that goes away with this object. Throws
-  // Error(kIo).
+  // Creates `wanted` if missing. If empty, uses a temporary folder that the destructor removes.
+  // Throws Error(kIo).
   explicit LogFolder(const std::filesystem::path& wanted);
   LogFolder(const LogFolder&) = delete;
   LogFolder& operator=(const LogFolder&) = delete;

@@ -1,15 +1,15 @@
-// Ends process groups whose launcher was killed.
+// Kills process groups whose launcher was killed.
 //
 //   OrphanGuard guard;
-//   pid_t pid = spawn({.argv = ..., .birth_fd = guard.birth_fd()});   // watched from birth
+//   pid_t pid = spawn({.argv = command, .birth_fd = guard.birth_fd()});   // watched from birth
 //   ...
-//   guard.forget(pid);     // it was reaped: its number may be given to strangers
+//   guard.forget(pid);     // after it was reaped: the number may be reused
 //
-// The kernel kills a rank when its launcher dies (PR_SET_PDEATHSIG), but not what the rank itself
-// has started: the Python below a shell script, a data loader's workers. A small process of the
-// launcher's does that: it sleeps on a socket, and when that closes, which no death can prevent, it
-// sends SIGKILL to every group that is still watched. Out of its reach is a process that has
-// left its rank's group (setsid, a daemon).
+// The kernel kills a rank when its launcher dies (PR_SET_PDEATHSIG), but not the processes that the
+// rank started: Python below a shell script, a data loader's workers. A small child process of the
+// launcher does: it sleeps on a socket that closes when the launcher dies for any reason, and then
+// sends SIGKILL to every group still watched. It cannot reach a process that has left its rank's
+// group (setsid, a daemon).
 #pragma once
 
 #include <sys/types.h>
@@ -18,15 +18,15 @@ namespace am::launch {
 
 class OrphanGuard {
  public:
-  // Throws Error(kRuntime) when no process can be made.
+  // Throws Error(kRuntime) if the process cannot be created.
   OrphanGuard();
   OrphanGuard(const OrphanGuard&) = delete;
   OrphanGuard& operator=(const OrphanGuard&) = delete;
-  // Ends the guard. Groups that are still watched are killed.
+  // Ends the guard process. Groups that are still watched are killed.
   ~OrphanGuard();
 
-  // For ProcessSpec: the child itself asks to be watched, before it can start anything that would
-  // be left if the launcher died right then.
+  // For ProcessSpec: the child itself registers, before it can start anything that would survive
+  // the launcher's death.
   int birth_fd() const { return fd_; }
   void forget(pid_t group) const { tell(-group); }
 

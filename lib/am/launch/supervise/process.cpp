@@ -15,12 +15,13 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/launch/environment/open_files.h"
 
 namespace am::launch {
 namespace {
 
-// What the shell does: the first executable file of that name in PATH. Resolved before the fork,
-// because only calls that are safe in a signal handler may follow it.
+// Returns the first executable file of that name in PATH, as a shell does. Called before the fork,
+// because only async-signal-safe calls may follow it.
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const char* path = std::getenv("PATH");
@@ -56,13 +57,13 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Nobody may listen any more; the program runs all the same.
+// Ignores errors: the program runs even if the other end is closed.
 void tell(int fd, pid_t message) {
   if (fd >= 0 && ::send(fd, &message, sizeof(message), MSG_NOSIGNAL) < 0) errno = 0;
 }
 
-// The child's side. Only system calls: another thread of the parent may have held any lock. All
-// descriptors are first moved above the standard three, which the parent may have had closed.
+// Runs in the child. Only system calls, because another thread of the parent may have held any
+// lock. Descriptors are first moved above the standard three, which may be closed in the parent.
 [[noreturn]] void become(const char* program, char** argv, char** envp, const ProcessSpec& spec,
                          int error_fd, pid_t parent) {
   error_fd = ::fcntl(error_fd, F_DUPFD_CLOEXEC, 3);
@@ -78,6 +79,10 @@ void tell(int fd, pid_t message) {
   if (null_fd > 2) ::close(null_fd);
   if (spec.kept_fd >= 0) ::fcntl(spec.kept_fd, F_SETFD, 0);
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  // With a high limit, programs that call select() fail at descriptors above 1,023, and programs
+  // that close all possible descriptors take long. Programs that need more raise the limit
+  // themselves, as am-run-rank does.
+  restore_open_files();
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -87,7 +92,7 @@ void tell(int fd, pid_t message) {
   ::_exit(127);
 }
 
-// The errno of a failed exec; 0 when the pipe closed, which exec itself does.
+// Returns the errno of a failed exec; 0 if the pipe was closed, which a successful exec does.
 int read_exec_error(int fd) {
   int reason = 0;
   ssize_t count = 0;
@@ -128,7 +133,7 @@ pid_t spawn(const ProcessSpec& spec) {
     ::close(error_pipe[0]);
     throw Error(ErrorKind::kRuntime, cat("cannot start a process: ", std::strerror(fork_error)));
   }
-  ::setpgid(pid, pid);  // here too: whichever side runs first
+  ::setpgid(pid, pid);  // in the child and here, because either may run first
   const int exec_error = read_exec_error(error_pipe[0]);
   ::close(error_pipe[0]);
   if (exec_error != 0) {

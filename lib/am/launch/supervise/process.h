@@ -2,8 +2,8 @@
 //
 //   pid_t pid = spawn({.argv = {"/bin/sh", "-c", "exit 3"}, .output_fd = log});
 //
-// The child has /dev/null as stdin, its own process group, the default action for every signal,
-// also for those that this process ignores, and gets SIGKILL from the kernel when the thread that
+// The child has /dev/null as stdin, its own process group and the default action for every signal,
+// including those that this process ignores. The kernel sends it SIGKILL when the thread that
 // started it ends.
 #pragma once
 
@@ -17,15 +17,16 @@ namespace am::launch {
 
 struct ProcessSpec {
   std::vector<std::string> argv;  // a program without a slash is looked up in PATH
-  std::vector<std::pair<std::string, std::string>> environment;  // over this process's own
+  std::vector<std::pair<std::string, std::string>>
+      environment;     // added to this process's environment
   int output_fd = -1;  // stdout and stderr; stays open here
-  // A socket that is told the child's process id, as a pid_t, before the program runs: whoever
-  // reads it knows of the child at every moment at which the child can have started anything.
+  // A socket that receives the child's process id, as a pid_t, before the program runs: its reader
+  // knows of the child before the child can start any process.
   int birth_fd = -1;
-  int kept_fd = -1;  // the child has it under the same number, above 2
+  int kept_fd = -1;  // inherited by the child under the same number, which must be above 2
 };
 
-// Throws Error(kIo) when the program cannot be run, Error(kRuntime) when no process can be made.
+// Throws Error(kIo) if the program cannot be run, Error(kRuntime) if no process can be created.
 pid_t spawn(const ProcessSpec& spec);
 
 }  // namespace am::launch

@@ -1,4 +1,4 @@
-// What the kernel says of a process that does not answer.
+// The kernel's state of a process that does not respond.
 #pragma once
 
 #include <sys/types.h>
@@ -9,22 +9,22 @@
 namespace am::launch {
 
 enum class ProcessState {
-  kRuns,     // or sleeps, as working processes do now and then
-  kStopped,  // by SIGSTOP, a terminal or a debugger: it does nothing until it is continued
-  kBlocked,  // in the kernel: a disk or a network file system that does not answer
+  kRuns,     // or sleeps, as working processes do at times
+  kStopped,  // by SIGSTOP, a terminal or a debugger, until it is continued
+  kBlocked,  // in the kernel: a disk or a network file system that does not respond
   kEnded,
 };
 
-// What /proc/PID/stat says.
+// Fields of /proc/PID/stat.
 struct ProcessStat {
   char state = 'Z';  // as in proc(5)
   pid_t group = 0;
 };
 
-// `process` is its folder in /proc.
+// `process` is the process's folder in /proc.
 ProcessStat process_stat(const std::filesystem::path& process);
 
-// Of a process of this machine.
+// `pid` is a process of this machine.
 ProcessState process_state(pid_t pid);
 // "running", "stopped", "waiting for a disk", "ended"
 std::string to_string(ProcessState state);

@@ -21,7 +21,7 @@
 namespace am::launch {
 namespace {
 
-// What stands between two attempts in a log; nothing before the first.
+// Returns the separator between two attempts in a log; empty before the first attempt.
 std::string attempt_line(const JobSpec& spec) {
   if (spec.restart_count == 0) return {};
   char when[32] = "";
@@ -33,7 +33,8 @@ std::string attempt_line(const JobSpec& spec) {
   return cat("--- restart ", spec.restart_count, " of ", spec.max_restarts, ", ", when, " ---\n");
 }
 
-// Calls `visit` for every process that has not ended, until it returns true; whether it did.
+// Calls `visit` for every process that has not ended, until it returns true; returns whether it
+// did.
 template <typename Visit>
 bool any_process(Visit visit) {
   std::error_code ignored;
@@ -41,7 +42,7 @@ bool any_process(Visit visit) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const ProcessStat process = process_stat(entry.path());
-    // Zombies stay for ever below a first process that does not reap, as in many containers.
+    // Zombies remain indefinitely if the init process does not reap, as in many containers.
     if (process.state != 'Z' && process.state != 'X' && visit(process)) return true;
   }
   return false;
@@ -112,7 +113,7 @@ void RankChildren::start(int master_port) {
     for (int64_t local_rank = 0; local_rank < spec_.nproc; ++local_rank) {
       const int64_t rank = spec_.node_rank * spec_.nproc + local_rank;
       std::error_code ignored;
-      std::filesystem::remove(folder_.error_file(rank), ignored);  // of an earlier run
+      std::filesystem::remove(folder_.error_file(rank), ignored);  // left by an earlier run
       RankChild child{0, 0, RankLog(folder_.log(rank), attempt_line(spec_)), {}, {}, {}};
       child.exit.rank = rank;
       child.exit.node = spec_.node_rank;
@@ -138,7 +139,7 @@ int64_t RankChildren::lingering() const {
                        [](const RankChild& child) { return child.group != 0; });
 }
 
-// Bounded, so that a rank that writes without end cannot keep the launcher from its other work.
+// Bounded, so that a rank that writes without pause cannot block the launcher.
 void RankChildren::pump() {
   std::array<char, 16384> bytes;
   for (int round = 0; round < 64 && pipe_ >= 0; ++round) {
@@ -163,8 +164,8 @@ std::vector<RankChild*> RankChildren::reap(bool patient) {
     if (child.group != 0 && is_empty(child.group)) forget_group(child);
     if (child.pid == 0) continue;
     siginfo_t info = {};
-    // Looks first and reaps afterwards: while the dead leader is not reaped, its group's id cannot
-    // be given to strangers, and what the rank left behind can be ended safely.
+    // Waits with WNOWAIT and reaps afterwards: until the dead leader is reaped, its group's id
+    // cannot be reused, and the processes that the rank left running can be killed safely.
     if (::waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid == 0) {
       continue;

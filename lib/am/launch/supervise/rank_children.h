@@ -1,14 +1,14 @@
-// The processes of one node's ranks: started, watched, signalled, reaped. No policy.
+// The processes of one node's ranks: starts, watches, signals and reaps them, without any policy.
 //
 //   RankChildren children(spec, output);
 //   children.start(port);
 //   while (children.running() > 0) {
-//     poll(children.output_fd(), SIGCHLD ...);
+//     wait_for_output_or_signal(children.output_fd());
 //     children.pump();
 //     for (RankChild* ended : children.reap(false)) judge(ended->exit);
 //   }
 //
-// Each rank leads a process group: what it starts is signalled with it, and ends with it.
+// Each rank leads a process group; the processes that it starts are signalled and killed with it.
 #pragma once
 
 #include <sys/types.h>
@@ -32,38 +32,41 @@ namespace am::launch {
 
 struct RankChild {
   pid_t pid = 0;    // 0: ended and reaped
-  pid_t group = 0;  // of an ended rank: processes that it left behind, which may end in peace
+  pid_t group = 0;  // of an ended rank: processes that it left running and that may finish
   RankLog log;
   ErrorPipe errors;
-  std::array<bool, NSIG> sent = {};  // signals that the launcher sent it
+  std::array<bool, NSIG> sent = {};  // by signal number: whether the launcher sent it
   RankExit exit;
 };
 
 class RankChildren {
  public:
-  // `output` gets rank 0's bytes. The spec must outlive this object. Throws Error(kIo).
+  // `output` receives rank 0's bytes. The spec must outlive this object. Throws Error(kIo).
   RankChildren(const JobSpec& spec, std::function<void(std::string_view)> output);
   RankChildren(const RankChildren&) = delete;
   RankChildren& operator=(const RankChildren&) = delete;
-  // Only a fault leaves processes here: none may outlive the launcher.
+  // Kills all remaining processes, of which there are some only after an exception.
   ~RankChildren();
 
-  // Throws Error(kIo) or Error(kRuntime) when one cannot be started.
+  // Throws Error(kIo) or Error(kRuntime) if a rank cannot be started.
   void start(int master_port);
 
-  int64_t running() const;                 // ranks that have not ended
-  int64_t lingering() const;               // ended ranks that left processes behind
-  int output_fd() const { return pipe_; }  // readable when rank 0 wrote; -1 when it closed
+  int64_t running() const;    // ranks that have not ended
+  int64_t lingering() const;  // ended ranks that left processes running
+  int output_fd() const {
+    return pipe_;
+  }  // readable if rank 0 has written; -1 if it closed its output
   void pump();
 
-  // The ranks that ended since the last call. What they left behind is killed, or, when `patient`,
-  // left to end by itself: it was told to, and may be saving.
+  // Returns the ranks that ended since the last call. The processes that they left running are
+  // killed or, if `patient`, left to end by themselves: they were signalled and may be saving.
   std::vector<RankChild*> reap(bool patient);
 
-  // Ranks that run and of whose processes one is stopped now: by SIGSTOP, a terminal or a debugger.
+  // Returns running ranks of which some process is stopped now, by SIGSTOP, a terminal or a
+  // debugger.
   std::vector<RankChild*> suspended();
 
-  // To the whole group of each rank that runs, and to what ended ones left behind.
+  // Sends the signal to the Unix process group of each rank that runs or left processes running.
   void signal(int number);
 
   const std::vector<RankChild>& all() const { return children_; }

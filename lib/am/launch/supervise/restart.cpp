@@ -1,10 +1,10 @@
 #include "am/launch/supervise/restart.h"
 
 #include <chrono>
-#include <set>
 
 #include "am/base/error.h"
 #include "am/launch/nodes/ask.h"
+#include "am/launch/nodes/leave.h"
 #include "am/launch/nodes/node_rendezvous.h"
 #include "am/launch/nodes/peer_nodes.h"
 #include "am/launch/nodes/same_job.h"
@@ -25,8 +25,8 @@ NextAttempt decide(const JobResult& failed, const RestartPolicy& policy) {
   return next;
 }
 
-// The user ended this launcher. Node 0 may have decided to start again before it could know: in the
-// next attempt it hears at once that this node takes no part.
+// Called when the user ended this launcher. Node 0 may already have decided to restart: this tells
+// the next attempt immediately that this node does not take part.
 void refuse_next_attempt(const JobSpec& spec, int64_t attempt) {
   NodeReport report;
   report.ended_by_user = true;
@@ -35,7 +35,7 @@ void refuse_next_attempt(const JobSpec& spec, int64_t attempt) {
   next.raise_abort();
 }
 
-// Node 0 decides and tells; the others do as it says. Where it does not say, the job is over.
+// Node 0 decides and publishes; the others follow. Without a decision the job is over.
 NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPolicy& policy) {
   if (spec.store == nullptr || spec.num_nodes == 1) return decide(failed, policy);
   if (!failed.store_error.empty() || policy.max_restarts == 0) return {};
@@ -59,36 +59,7 @@ NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPol
   }
 }
 
-// The other nodes whose launchers may still read the store.
-std::set<int64_t> present_nodes(const JobSpec& spec, const JobResult& last) {
-  std::set<int64_t> nodes;
-  for (int64_t node = 1; node < spec.num_nodes; ++node) nodes.insert(node);
-  for (const int64_t node : last.silent_nodes) nodes.erase(node);
-  for (const FailedLauncher& failed : last.failed_launchers) nodes.erase(failed.node);
-  return nodes;
-}
-
-// Node 0's launcher may hold the store: it goes last, but waits for nobody who is gone, nor longer
-// than the user does.
-void leave(const JobSpec& spec, const JobResult& last) {
-  constexpr auto kPatience = std::chrono::seconds(3);
-  if (spec.store == nullptr || spec.num_nodes == 1 || !last.store_error.empty()) return;
-  try {
-    NodeRendezvous rendezvous = rendezvous_of(spec, last.restarts);
-    if (spec.node_rank != 0) return rendezvous.leave();
-    if (last.killed_by_user || last.wait_cut) return;
-    std::set<int64_t> present = present_nodes(spec, last);
-    const auto all_left = [&] {
-      std::erase_if(present, [&](int64_t node) { return rendezvous.has_left(node); });
-      return present.empty();
-    };
-    ask(all_left, kPatience);
-  } catch (const Error&) {
-    // The store is lost: nobody is waiting.
-  }
-}
-
-// The store outlives a failure to start: the others have to hear of it.
+// After a failure to start: keeps the store until the other nodes have read about it.
 void leave_refused(const JobSpec& spec) {
   JobResult none;
   none.restarts = spec.restart_count;

@@ -1,4 +1,4 @@
-// Signals as readable bytes: what an event loop that polls file descriptors needs.
+// Delivers signals as readable bytes, for an event loop that polls file descriptors.
 //
 //   SignalScope signals({SIGTERM, SIGINT, SIGCHLD});
 //   pollfd wait{signals.fd(), POLLIN, 0};
@@ -6,7 +6,7 @@
 //   for (int signal : signals.take()) ...
 //
 // The classic self-pipe: the handler only writes the signal's number to a pipe, so no signal is
-// lost between a check and the poll, and no thread nor blocked mask is needed.
+// lost between a check and the poll, and neither a thread nor a blocked mask is needed.
 #pragma once
 
 #include <csignal>
@@ -16,8 +16,8 @@
 
 namespace am::launch {
 
-// Installs the handlers and restores the old ones on destruction. A signal that was ignored
-// (nohup's SIGHUP) stays ignored, but for SIGCHLD. One scope at a time in a process: a second
+// Installs the handlers and restores the old ones on destruction. An ignored signal (nohup's
+// SIGHUP) stays ignored, except SIGCHLD. Only one scope may exist in a process at a time: a second
 // throws Error(kInternal).
 class SignalScope {
  public:
@@ -26,9 +26,9 @@ class SignalScope {
   SignalScope& operator=(const SignalScope&) = delete;
   ~SignalScope();
 
-  // Readable when a signal came.
+  // Readable if a signal arrived.
   int fd() const { return read_fd_; }
-  // The signals that came since the last call, in order; does not block.
+  // Returns the signals that arrived since the last call, in order. Does not block.
   std::vector<int> take();
 
  private:

@@ -15,18 +15,18 @@
 
 // Note [No handler on a computing thread]
 //
-// The kernel writes a handler's frame, some 3 KiB with AVX-512's registers, below the stack pointer
-// of the thread that it interrupts. Generated code may use that register for something else while
-// it computes: oneDNN's float32 products (jit_avx512_common_gemm_f32 and its AVX2 twin, in the
-// version that torch 2.11 has) point it into the heap, so that the frame overwrites whatever lies
-// there. The handler need not do anything: that it exists is enough. Two defences:
+// The kernel writes a handler's frame, about 3 KiB with AVX-512's registers, below the stack
+// pointer of the interrupted thread. Generated code may use that register for other values while it
+// computes: oneDNN's float32 matmuls (jit_avx512_common_gemm_f32 and its AVX2 counterpart, in torch
+// 2.11's version) point it into the heap, so that the frame overwrites heap memory. This happens
+// even if the handler does nothing. Two defences:
 //
-//   1. Asynchronous signals are blocked in every thread but one, which does nothing else. That
+//   1. Asynchronous signals are blocked in every thread except one that only handles signals. This
 //      covers handlers of other libraries too, without their cooperation.
-//   2. Our own handlers ask for an alternate stack (SA_ONSTACK), and the thread that starts the
-//      program has one: for the signals that cannot be blocked, because the thread raises them.
+//   2. Handlers of automesh use an alternate stack (SA_ONSTACK), which the program's first thread
+//      has: for the signals that cannot be blocked, because the thread raises them itself.
 //
-// A signal with its default action writes no frame, and ends or stops the process as ever.
+// A signal with its default action writes no frame, and ends or stops the process as usual.
 
 namespace am::launch {
 namespace {
@@ -35,7 +35,7 @@ std::atomic<bool> g_lives = false;
 
 sigset_t asynchronous_signals() {
   sigset_t set;
-  sigfillset(&set);  // glibc keeps its own two out
+  sigfillset(&set);  // glibc excludes its own two signals
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPIPE,
                            SIGTSTP, SIGTTIN, SIGTTOU}) {
     sigdelset(&set, signal);

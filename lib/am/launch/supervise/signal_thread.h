@@ -1,14 +1,14 @@
-// Signals are taken by one thread of the process; the threads that compute are never interrupted.
+// Handles signals on one thread of the process; the threads that compute are never interrupted.
 //
 //   int main() {
-//     const launch::SignalThread signals;   // first of all: threads made later inherit the mask
+//     const launch::SignalThread signals;   // first: threads created later inherit the mask
 //     launch::StopSignal stop;
 //     ...
 //   }
 //
 // See Note [No handler on a computing thread] in the source. A program that embeds the library and
-// handles signals, or loads a library that does, makes one too, before its first tensor operation
-// starts libtorch's threads: threads that are older keep the mask that they have.
+// handles signals, or loads a library that does, should create a SignalThread as well, before its
+// first tensor operation starts libtorch's threads: existing threads keep their mask.
 #pragma once
 
 #include <csignal>
@@ -19,8 +19,8 @@
 
 namespace am::launch {
 
-// An alternate stack (sigaltstack) for the handlers that run on the calling thread, if it has none
-// yet. Destroyed on the same thread.
+// An alternate stack (sigaltstack) for handlers that run on the calling thread, unless the thread
+// has one. Must be destroyed on the same thread.
 class AlternateStack {
  public:
   AlternateStack();
@@ -29,20 +29,21 @@ class AlternateStack {
   ~AlternateStack();
 
  private:
-  std::unique_ptr<std::byte[]> memory_;  // null: the thread had a stack already
+  std::unique_ptr<std::byte[]> memory_;  // null: the thread already had a stack
 };
 
-// Blocks every asynchronous signal in the calling thread, and so in the threads that it makes from
-// now on, and starts a thread that blocks none: the kernel delivers to that one, whatever the
-// signal's action. Left open everywhere are signals that a thread raises by what it does itself
-// (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPIPE) and the terminal's job
-// control (SIGTSTP, SIGTTIN, SIGTTOU).
+// Blocks every asynchronous signal in the calling thread, and hence in threads that it creates
+// later, and starts a thread that blocks none: the kernel delivers signals to that thread,
+// regardless of their action. Not blocked are signals that a thread raises itself (SIGSEGV, SIGBUS,
+// SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPIPE) and the terminal's job control (SIGTSTP,
+// SIGTTIN, SIGTTOU).
 //
-// The destructor, on the same thread, restores the mask. A second one while one lives does nothing.
-// raise() is directed at the calling thread, where the signal now waits: use kill(getpid(), ..).
+// The destructor restores the mask and must run on the same thread. A second object has no effect
+// while another exists. raise() targets the calling thread, where the signal stays pending: use
+// kill(getpid(), ..) instead.
 class SignalThread {
  public:
-  // Throws Error(kRuntime) when no thread can be started.
+  // Throws Error(kRuntime) if the thread cannot be started.
   SignalThread();
   SignalThread(const SignalThread&) = delete;
   SignalThread& operator=(const SignalThread&) = delete;
@@ -51,12 +52,13 @@ class SignalThread {
  private:
   AlternateStack stack_;
   sigset_t before_ = {};
-  int end_fd_ = -1;  // -1: another one was there
+  int end_fd_ = -1;  // -1: another SignalThread exists
   std::thread thread_;
 };
 
-// sigaction() with SA_ONSTACK, and SA_RESTART so that calls under way see no EINTR. While the
-// handler runs, `blocked` wait too. The action of before.
+// Calls sigaction() with SA_ONSTACK, and with SA_RESTART so that system calls in progress do not
+// fail with EINTR. The signals in `blocked` are blocked while the handler runs. Returns the
+// previous action.
 struct sigaction set_signal_handler(int signal, void (*handler)(int),
                                     std::initializer_list<int> blocked = {});
 

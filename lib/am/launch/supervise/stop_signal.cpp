@@ -12,7 +12,7 @@
 namespace am::launch {
 namespace {
 
-// What a handler may touch: lock-free atomics. -1 stands for request().
+// State that handlers access: lock-free atomics. -1 stands for request().
 std::atomic<int> g_asked_by = 0;
 std::atomic<int64_t> g_asked_at = 0;  // nanoseconds of the monotonic clock
 std::atomic<int64_t> g_same_request = 0;
@@ -23,7 +23,7 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_
 
 int64_t monotonic_nanoseconds() {
   timespec now = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);  // one of the calls that a handler may make
+  ::clock_gettime(CLOCK_MONOTONIC, &now);  // async-signal-safe
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
@@ -42,8 +42,9 @@ extern "C" void am_stop_signal_handler(int signal) {
 
 extern "C" void am_save_signal_handler(int) { g_save = true; }
 
-// A signal that came in time is handled, though the thread that takes it was not scheduled yet:
-// with the old action it would kill. Bounded, for a thread that takes none at all.
+// Waits until signals that arrived before the destructor are handled, in case the signal thread was
+// not scheduled yet: with the old action they would kill the process. Bounded, in case no thread
+// handles them.
 void wait_for_pending(const std::vector<std::pair<int, struct sigaction>>& handled) {
   const auto any_pending = [&] {
     sigset_t pending;
@@ -68,8 +69,8 @@ StopSignal::StopSignal(double same_request_seconds) {
   const auto install = [this](int signal, void (*handler)(int)) {
     struct sigaction old = {};
     ::sigaction(signal, nullptr, &old);
-    if (old.sa_handler == SIG_IGN && signal != SIGTERM) return;  // as the shell's `&` wants it
-    // Both, so that the second handler never interrupts the first halfway.
+    if (old.sa_handler == SIG_IGN && signal != SIGTERM) return;  // ignored by the shell's `&`
+    // Blocks both signals, so that the second handler never interrupts the first.
     old_.emplace_back(signal, set_signal_handler(signal, handler, {SIGTERM, SIGINT}));
   };
   install(SIGTERM, am_stop_signal_handler);

@@ -1,5 +1,5 @@
-// Inside a rank: SIGTERM and SIGINT ask for a clean stop, at the end of the step; SIGUSR1 and
-// SIGUSR2 for a checkpoint, after which training goes on.
+// In a rank: SIGTERM and SIGINT request a clean stop at the end of the step; SIGUSR1 and SIGUSR2
+// request a checkpoint, after which training continues.
 //
 //   launch::StopSignal stop;      // before the first tensor operation
 //   while (step < max_steps && !stop.requested()) {
@@ -8,9 +8,10 @@
 //   }
 //   save();
 //
-// A later SIGTERM or SIGINT has its default action: it kills. One that comes within a second of the
-// first is the same request: a terminal's Ctrl-C reaches a rank both directly and through a
-// launcher such as torchrun, and timeout(1) signals its child and its own process group.
+// A later SIGTERM or SIGINT has its default action and kills the process. One within a second of
+// the first counts as the same request: a terminal's Ctrl-C reaches a rank both directly and
+// through a launcher such as torchrun, and timeout(1) signals both its child and its own process
+// group.
 #pragma once
 
 #include <csignal>
@@ -21,9 +22,9 @@
 
 namespace am::launch {
 
-// Installs the handlers, and puts the old ones back at the end of its life. One at a time in a
-// process, on the thread that made it. Where the program has no SignalThread yet, it makes one:
-// read there what that means for threads that are older.
+// Installs the handlers and restores the old ones on destruction. At most one may exist in a
+// process at a time; destroy it on the thread that created it. Creates a SignalThread if the
+// program has none; see there for the effect on existing threads.
 class StopSignal {
  public:
   explicit StopSignal(double same_request_seconds = 1.0);
@@ -32,12 +33,12 @@ class StopSignal {
   ~StopSignal();
 
   bool requested() const;
-  // The signal that asked; 0 for none, or when request() did.
+  // Returns the signal that requested the stop; 0 if there was none or if request() was called.
   int signal() const;
-  // Asks for a stop from inside the program, e.g. on a command from outside.
+  // Requests a stop from within the program, e.g. on a command from outside.
   void request();
 
-  // Whether a checkpoint was asked for since the last call.
+  // Returns whether a checkpoint was requested since the last call.
   bool take_save_request() const;
 
  private:

@@ -1,4 +1,4 @@
-// The time that clocks on the wall show: comparable between processes, and about so between nodes.
+// Wall-clock time: comparable between processes, and approximately between nodes.
 #pragma once
 
 #include <chrono>

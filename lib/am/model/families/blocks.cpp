@@ -10,16 +10,16 @@
 namespace am::model {
 namespace {
 
-constexpr double kLatentNormEps = 1e-6;  // whatever the config's is
+constexpr double kLatentNormEps = 1e-6;  // independent of the config's eps
 
-// What follows from a role alone.
-struct Nature {
+// Properties that follow from a role alone.
+struct RoleTraits {
   ModuleKind kind;
   Space from;
   Space to;
 };
 
-Nature nature_of(Role role) {
+RoleTraits traits_of(Role role) {
   using enum Role;
   using enum Space;
   constexpr ModuleKind kDense = ModuleKind::kLinear;
@@ -127,16 +127,16 @@ std::optional<double> read_switchable(ConfigReader& reader, std::string_view key
 }
 
 ModuleSpec matrix(Role role, std::string_view name, int64_t out, int64_t in, bool bias) {
-  const Nature nature = nature_of(role);
+  const RoleTraits traits = traits_of(role);
   ModuleSpec module;
   module.role = role;
   module.name = name;
-  module.kind = nature.kind;
+  module.kind = traits.kind;
   module.out = out;
   module.in = in;
   module.bias = bias;
-  module.from = nature.from;
-  module.to = nature.to;
+  module.from = traits.from;
+  module.to = traits.to;
   return module;
 }
 
@@ -182,9 +182,9 @@ LayerSpec start_layer(const ModelConfig& config, int64_t layer) {
   if (has_experts(config, layer)) {
     const MoeConfig& moe = *config.moe;
     spec.router = {.experts = moe.experts,
-                   .taken = moe.experts_per_token,
+                   .top_k = moe.experts_per_token,
                    .groups = moe.groups,
-                   .taken_groups = moe.taken_groups,
+                   .topk_groups = moe.topk_groups,
                    .normalise = moe.normalise,
                    .scale = moe.scale};
   }
@@ -234,7 +234,7 @@ void add_latent_attention(const ModelConfig& config, LayerSpec& layer) {
   AttentionSpec& attention = layer.attention;
   attention.latent = true;
   attention.key_heads = heads;
-  attention.qk_width = mla.qk_head_dim();  // head_dim: the scale is that of start_layer
+  attention.qk_width = mla.qk_head_dim();  // equal to head_dim, so start_layer's scale is right
   attention.v_width = mla.v_head_dim;
   attention.rotated = mla.qk_rope_head_dim;
   attention.interleaved = mla.interleaved;

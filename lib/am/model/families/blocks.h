@@ -1,4 +1,5 @@
-// The building blocks that families are composed of: what their layers hold, and how it is read.
+// Building blocks of families: functions that read config keys, and functions that add modules to a
+// layer.
 //
 //   LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
 //     LayerSpec spec = start_layer(config, layer);
@@ -25,50 +26,50 @@ namespace am::model {
 
 // Reading.
 
-// attention_bias: biases of q_proj, k_proj, v_proj and o_proj.
+// Reads attention_bias, which applies to q_proj, k_proj, v_proj and o_proj.
 void read_attention_bias(ConfigReader& reader, ModelConfig& config, bool fallback = false);
-// sliding_window of a family where the key alone switches it on: null is off, a missing key means
-// `fallback` (0: off).
+// Reads sliding_window of families in which this key alone enables the window: null disables it, a
+// missing key means `fallback` (0: no window).
 void read_window(ConfigReader& reader, ModelConfig& config, int64_t fallback);
-// Which layers look through the window: `layer_types` when the config has it ("sliding_attention"
-// or "full_attention" for each layer), else every layer but each `period`-th.
+// Sets which layers have the window: from `layer_types` if present ("sliding_attention" or
+// "full_attention" per layer), else all layers except every `period`-th.
 void read_window_layers(ConfigReader& reader, ModelConfig& config, int64_t period);
-// Qwen's sliding window: `sliding_window` counts only with `use_sliding_window`, and then from
-// layer `max_window_layers` on, or where `layer_types` says so.
+// Reads Qwen's sliding window: `sliding_window` applies only with `use_sliding_window`, in layers
+// from `max_window_layers` on, or in those that `layer_types` lists.
 void read_qwen_window(ConfigReader& reader, ModelConfig& config);
-// Marks layers in the config, as window_first_layer where that can say it.
+// Stores which layers have the window, as window_first_layer if that can express it.
 void set_window_layers(ModelConfig& config, std::vector<bool> windowed);
 
-// The keys of a mixture of experts, and what their absence means.
+// Config keys of a mixture of experts, and defaults of missing keys.
 struct MoeKeys {
-  std::initializer_list<std::string_view> experts;  // spellings, the first present one counts
+  // Alternative spellings; the first present one is read.
+  std::initializer_list<std::string_view> experts;
   int64_t default_experts;
   std::initializer_list<std::string_view> experts_per_token;
   int64_t default_experts_per_token;  // 0: the key is required
   std::string_view width;
   int64_t default_width;
 };
-// Reads config.moe, all layers with experts; `layers` and the shared experts are the caller's.
-// Zero experts, where `may_be_dense`: a dense model, and no config.moe.
+// Reads config.moe with experts in all layers; the caller sets `layers` and the shared experts. If
+// `may_be_dense`, zero experts mean a dense model, without config.moe.
 void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys,
               bool may_be_dense = false);
-// norm_topk_prob; without it `fallback`.
+// Reads norm_topk_prob.
 void read_normalisation(ConfigReader& reader, ModelConfig& config, bool fallback);
-// Qwen's choice of layers: every `decoder_sparse_step`-th, but for `mlp_only_layers`.
+// Reads Qwen's choice of MoE layers: every `decoder_sparse_step`-th, except `mlp_only_layers`.
 void read_sparse_layers(ConfigReader& reader, ModelConfig& config);
 
-// A number above 0 that null switches off; a missing key means `fallback`.
+// Reads a number above 0. null disables it and returns nothing; a missing key returns `fallback`.
 std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
                                       std::optional<double> fallback);
 
-// Modules. A module's kind, the spaces that it stands between and how it begins follow from its
-// role.
+// Modules. A module's kind, input and output space and initialisation follow from its role.
 
-// A matrix [out, in].
+// Returns a matrix [out, in].
 ModuleSpec matrix(Role role, std::string_view name, int64_t out, int64_t in, bool bias = false);
-// A vector that is a parameter `leaf` of its module, as attention sinks are.
+// Returns a vector whose parameter in its module is named `leaf`, such as attention sinks.
 ModuleSpec vector(Role role, std::string_view name, std::string_view leaf, int64_t size, Init init);
-// A norm as the config's family has them.
+// Returns a norm of the config's family.
 ModuleSpec norm(const ModelConfig& config, Role role, std::string_view name, int64_t size);
 
 std::vector<ModuleSpec> modules_before_layers(const ModelConfig& config, const ModuleNames& names);
@@ -76,8 +77,8 @@ std::vector<ModuleSpec> modules_after_layers(const ModelConfig& config, const Mo
 
 // Layers.
 
-// What the config alone says of a layer: its heads and their rotation, its window, its activation,
-// its router.
+// Returns a layer with the properties that follow from the config alone: heads and their rotation,
+// window, activation, router.
 LayerSpec start_layer(const ModelConfig& config, int64_t layer);
 
 struct AttentionNames {
@@ -85,18 +86,19 @@ struct AttentionNames {
   std::string_view query_norm = "self_attn.q_norm";
   std::string_view key_norm = "self_attn.k_norm";
 };
-// self_attn.q_proj, k_proj, v_proj, the output, and norms over queries and keys.
+// Adds self_attn.q_proj, k_proj, v_proj, the output projection, and norms over queries and keys if
+// the config has them.
 void add_attention(const ModelConfig& config, LayerSpec& layer, const AttentionNames& names = {});
-// One matrix of queries, keys and values.
+// Returns one matrix for queries, keys and values.
 ModuleSpec fused_attention(const ModelConfig& config, std::string_view name,
                            AttentionSpec::Fused fused, LayerSpec& layer);
-// Multi-head latent attention (DeepSeek). config.o_bias: biases of q_a_proj, of
-// kv_a_proj_with_mqa and of o_proj.
+// Adds multi-head latent attention (DeepSeek). config.o_bias also applies to q_a_proj and
+// kv_a_proj_with_mqa.
 void add_latent_attention(const ModelConfig& config, LayerSpec& layer);
 
-// mlp.gate_proj, up_proj and down_proj with config.mlp_bias.
+// Adds mlp.gate_proj, up_proj and down_proj, with biases if config.mlp_bias.
 void add_gated_mlp(const ModelConfig& config, LayerSpec& layer);
-// Up and down without a gate, with config.mlp_bias.
+// Adds an up and a down projection without a gate, with biases if config.mlp_bias.
 void add_plain_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view up,
                    std::string_view down);
 struct GatedNames {
@@ -104,12 +106,12 @@ struct GatedNames {
   std::string_view up = "up_proj";
   std::string_view down = "down_proj";
 };
-// A router, and routed experts, each with its own gate, up and down: "mlp.experts.7.gate_proj".
+// Add a router, and routed experts with separate gate, up and down: "mlp.experts.7.gate_proj".
 void add_router(const ModelConfig& config, LayerSpec& layer, std::string_view name,
                 bool bias = false);
 void add_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name,
                  const GatedNames& names = {});
-// The shared experts as one gated MLP, with config.mlp_bias.
+// Adds the shared experts as one gated MLP, with biases if config.mlp_bias.
 void add_shared_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name);
 
 // Norms over the hidden state, in the order of named_parameters().
@@ -127,7 +129,7 @@ inline constexpr std::array<NamedNorm, 4> kSandwichNorms = {
      {Role::kPostFeedForwardNorm, "post_feedforward_layernorm"}}};
 void add_norms(const ModelConfig& config, LayerSpec& layer, std::span<const NamedNorm> norms);
 
-// The whole Llama layer, and Gemma 2's with its four norms.
+// Complete layers of Llama, and of Gemma 2 with its four norms.
 LayerSpec llama_layer(const ModelConfig& config, int64_t layer);
 LayerSpec sandwich_layer(const ModelConfig& config, int64_t layer);
 

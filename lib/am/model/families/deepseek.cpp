@@ -12,13 +12,13 @@ constexpr int64_t kMaxHeadPart = int64_t{1} << 14;
 constexpr int64_t kMaxShared = int64_t{1} << 10;
 constexpr int64_t kMaxGroups = int64_t{1} << 14;
 
-// null: no such part; a missing key means the class's default.
+// null disables the part and returns 0; a missing key means the class default.
 int64_t read_nullable(ConfigReader& reader, std::string_view key, int64_t high, int64_t fallback) {
   if (!reader.has(key)) return fallback;
   return reader.integer(key, 1, high).value_or(0);
 }
 
-// To the class a head is its rotated part, and so it is to what has read the config's rope.
+// The class's head_dim, and therefore the config's rope, covers only the rotated part (`rotated`).
 MlaConfig read_mla(ConfigReader& reader, int64_t rotated) {
   MlaConfig mla;
   mla.qk_rope_head_dim = rotated;
@@ -52,12 +52,12 @@ void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefa
   const int64_t dense =
       reader.integer("first_k_dense_replace", 0, int64_t{1} << 20).value_or(defaults.dense_layers);
   const int64_t groups = read_nullable(reader, "n_group", kMaxGroups, defaults.groups);
-  const int64_t taken = read_nullable(reader, "topk_group", kMaxGroups, defaults.taken_groups);
+  const int64_t taken = read_nullable(reader, "topk_group", kMaxGroups, defaults.topk_groups);
   const double scale =
       read_switchable(reader, "routed_scaling_factor", defaults.scale).value_or(1.0);
   if (!config.moe.has_value()) return;
   config.moe->groups = std::max<int64_t>(groups, 1);
-  config.moe->taken_groups = std::max<int64_t>(taken, 1);
+  config.moe->topk_groups = std::max<int64_t>(taken, 1);
   config.moe->scale = scale;
   config.moe->shared_width = shared * config.moe->expert_width;
   for (size_t i = 0; i < config.moe->layers.size(); ++i) {

@@ -13,11 +13,11 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                  .shared_experts = 2,
                  .dense_layers = 0,
                  .groups = 1,
-                 .taken_groups = 1,
+                 .topk_groups = 1,
                  .scale = 1.0});
-  // Every other method than this one takes the best experts of all.
+  // Other methods route over all experts, without groups.
   const bool grouped = reader.text("topk_method").value_or("greedy") == "group_limited_greedy";
-  if (config.moe.has_value() && !grouped) config.moe->groups = config.moe->taken_groups = 1;
+  if (config.moe.has_value() && !grouped) config.moe->groups = config.moe->topk_groups = 1;
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
 }
 

@@ -1,5 +1,5 @@
-// DeepSeek V3 and R1, Kimi, Moonlight: DeepSeek V2 with a bias that balances the experts, and
-// layers that predict further tokens.
+// DeepSeek V3 and R1, Kimi, Moonlight: DeepSeek V2 with a load-balancing bias in the router and
+// multi-token-prediction layers.
 #include "am/model/families/blocks.h"
 #include "am/model/families/deepseek.h"
 #include "am/model/families/families.h"
@@ -18,7 +18,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                  .shared_experts = 1,
                  .dense_layers = 3,
                  .groups = 8,
-                 .taken_groups = 4,
+                 .topk_groups = 4,
                  .scale = 2.5});
   config.mla->interleaved = reader.boolean("rope_interleave").value_or(true);
   read_normalisation(reader, config, true);

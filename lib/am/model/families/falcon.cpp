@@ -1,12 +1,12 @@
-// Falcon (7B, 40B, 180B, RW): queries, keys and values in one matrix, mostly with attention and a
-// plain MLP side by side.
+// Falcon (7B, 40B, 180B, RW): queries, keys and values in one matrix, usually with attention and a
+// plain MLP in parallel.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
 namespace am::model {
 namespace {
 
-// Key/value heads are as many as written in the new architecture alone; else one, or all.
+// Only the new architecture reads the number of key/value heads; in the old one it is one or all.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   const bool bias = reader.boolean("bias").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = bias;
@@ -33,7 +33,7 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   constexpr std::array<NamedNorm, 1> kOne = {{{Role::kInputNorm, "input_layernorm"}}};
 
   LayerSpec spec = start_layer(config, layer);
-  // With one key head both orders are the same.
+  // With one key head both arrangements are the same.
   const auto fused = config.num_key_value_heads == 1 ? AttentionSpec::Fused::kConcatenated
                                                      : AttentionSpec::Fused::kByKeyHead;
   spec.modules.push_back(fused_attention(config, "self_attention.query_key_value", fused, spec));

@@ -1,4 +1,4 @@
-// The families that registry.cpp lists.
+// Declarations of the families that registry.cpp lists.
 #pragma once
 
 #include "am/model/family.h"

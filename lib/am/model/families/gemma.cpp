@@ -1,5 +1,5 @@
-// Gemma 1: the Llama decoder with wide heads, GELU gates, norms that multiply with 1 + weight, and
-// the embedding as head.
+// Gemma 1: the Llama decoder with wide heads, GELU gates, norms that multiply by 1 + weight, and a
+// tied head.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
-  // The first releases say so and mean the approximation, as transformers reads them.
+  // The first releases say "gelu" but use the tanh approximation; transformers reads them so.
   if (config.hidden_act == "gelu") config.hidden_act = "gelu_pytorch_tanh";
 }
 

@@ -10,7 +10,8 @@ namespace {
 constexpr int64_t kDefaultWindow = 4096;
 constexpr int64_t kDefaultPattern = 6;
 
-// The class has a key for a cap of the scores, attn_logit_softcapping, and computes none.
+// The class has a key for a softcap of the attention scores, attn_logit_softcapping, but ignores
+// it.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.hidden_norms = 4;

@@ -1,5 +1,4 @@
-// gpt-oss: attention with sinks and a window in every second layer, and experts that are one
-// tensor.
+// gpt-oss: attention with sinks, a window in every second layer, and all experts in one tensor.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -10,7 +9,7 @@ constexpr int64_t kDefaultWindow = 128;
 constexpr double kDefaultAlpha = 1.702;
 constexpr double kDefaultLimit = 7.0;
 
-// What a config without any details of its rope means.
+// Rope of a config without any rope keys.
 RopeConfig default_rope(double theta) {
   RopeConfig rope;
   rope.type = "yarn";
@@ -21,7 +20,7 @@ RopeConfig default_rope(double theta) {
   return rope;
 }
 
-// The experts' width is intermediate_size. Every projection and every expert has a bias.
+// intermediate_size is the experts' width. Every projection and every expert has a bias.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config, /*fallback=*/true);
   const bool says_rope =
@@ -40,7 +39,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .default_width = 2880});
 }
 
-// One tensor [experts, in, out] of all experts' matrices, and one of their biases.
+// Returns one tensor [experts, in, out] with all experts' matrices, and one with their biases.
 ModuleSpec stacked(Role role, std::string_view leaf, int64_t out, int64_t in, int64_t experts) {
   ModuleSpec module = matrix(role, "mlp.experts", out, in, /*bias=*/true);
   module.leaf = leaf;

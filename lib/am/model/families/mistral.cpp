@@ -1,4 +1,4 @@
-// Mistral 7B and its kin: the Llama decoder without biases, with a window over all layers.
+// Mistral 7B and similar models: the Llama decoder without biases, with a window in all layers.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kDefaultWindow = 4096;
 
-// null switches the window off; a config without the key means the class's default.
+// null disables the window; a missing key means the class default.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_window(reader, config, kDefaultWindow);
 }

@@ -1,4 +1,4 @@
-// Mixtral: the Mistral decoder with experts in place of the MLP.
+// Mixtral: the Mistral decoder with experts instead of the MLP.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -20,7 +20,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.moe->jitter = jitter;
 }
 
-// The hub's names; transformers itself keeps all experts in one tensor and writes these.
+// Names are the hub's. transformers keeps all experts in one tensor in memory but saves these
+// names.
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   LayerSpec spec = start_layer(config, layer);
   add_attention(config, spec);

@@ -1,4 +1,4 @@
-// Phi-1, 1.5 and 2: attention and a plain MLP side by side after one LayerNorm, biases everywhere.
+// Phi-1, 1.5 and 2: attention and a plain MLP in parallel after one LayerNorm, biases everywhere.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -1,5 +1,5 @@
-// Qwen2-MoE (Qwen1.5-MoE, Qwen2-57B-A14B): Qwen2 with experts, and one shared expert that a gate
-// weighs.
+// Qwen2-MoE (Qwen1.5-MoE, Qwen2-57B-A14B): Qwen2 with experts, and a shared expert with a scalar
+// gate.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -10,7 +10,7 @@ constexpr int64_t kSharedWidth = 5632;
 constexpr int64_t kDefaultWindow = 4096;
 constexpr int64_t kMaxWindowLayers = 28;
 
-// Without layer_types every second of the first `max_window_layers` layers slides.
+// Without layer_types, every second of the first `max_window_layers` layers has the window.
 void read_moe_window(ConfigReader& reader, ModelConfig& config) {
   if (!reader.boolean("use_sliding_window").value_or(false)) return;
   read_window(reader, config, kDefaultWindow);

@@ -1,5 +1,5 @@
-// Qwen3 (dense): the Llama decoder with RMSNorm over each query and key head, and its own head
-// size.
+// Qwen3 (dense): the Llama decoder with RMSNorm over each query and key head, and a head_dim that
+// is independent of hidden_size.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -1,11 +1,11 @@
-// Qwen3-MoE (Qwen3-30B-A3B, Qwen3-235B-A22B): Qwen3 with experts in place of the MLP.
+// Qwen3-MoE (Qwen3-30B-A3B, Qwen3-235B-A22B): Qwen3 with experts instead of the MLP.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
 namespace am::model {
 namespace {
 
-// The window, where it is switched on, is over every layer.
+// If enabled, the window applies to every layer.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.qk_norm = true;

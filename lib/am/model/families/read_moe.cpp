@@ -1,4 +1,4 @@
-// Reading mixtures of experts: how many, how wide, and in which layers.
+// Reads mixtures of experts: number, width, and layers with experts.
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kMaxExperts = int64_t{1} << 14;
 constexpr int64_t kMaxExpertWidth = int64_t{1} << 22;
 
-// The first spelling that the config has; the first of all when it has none.
+// Returns the first spelling that the config has, or the first of the list if it has none.
 std::string_view present_key(const ConfigReader& reader,
                              std::initializer_list<std::string_view> spellings) {
   const auto* const found =
@@ -69,7 +69,7 @@ void read_sparse_layers(ConfigReader& reader, ModelConfig& config) {
     const bool fits = item.is_number_integer() && item >= 0 && item < layers;
     if (!fits) {
       reader.error("model.value", "mlp_only_layers",
-                   cat("mlp_only_layers names ", item.dump(), ", which is no layer"),
+                   cat("mlp_only_layers names ", item.dump(), ", which is not a layer"),
                    cat("legal values: 0 to ", layers - 1));
       return;
     }

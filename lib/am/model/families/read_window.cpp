@@ -1,5 +1,5 @@
-// Reading sliding windows: one key in Mistral, a switch and a first layer in Qwen, a pattern in
-// Gemma and gpt-oss.
+// Reads sliding windows: one key in Mistral, a switch and a first layer in Qwen, a pattern in Gemma
+// and gpt-oss.
 #include <utility>
 
 #include "am/base/text.h"
@@ -12,7 +12,7 @@ constexpr int64_t kMaxWindow = int64_t{1} << 40;
 constexpr int64_t kQwenWindow = 4096;
 constexpr int64_t kQwenMaxWindowLayers = 28;
 
-// Nothing when there is no such key, or when it is wrong (which is then reported).
+// Returns nothing if the key is absent or wrong; a wrong key is reported.
 std::optional<std::vector<bool>> read_layer_types(ConfigReader& reader, const ModelConfig& config) {
   const Json& types = reader.raw("layer_types");
   if (types.is_null()) return std::nullopt;

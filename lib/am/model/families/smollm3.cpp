@@ -1,4 +1,4 @@
-// SmolLM3: the Llama decoder, with every fourth layer without rotation.
+// SmolLM3: the Llama decoder, without RoPE in every fourth layer.
 #include "am/base/text.h"
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
@@ -8,14 +8,14 @@ namespace {
 
 constexpr int64_t kNoRopeInterval = 4;
 
-// no_rope_layers: 1 where the layer is rotated, for each layer; more entries are passed over.
+// Reads no_rope_layers, one entry per layer: 1 if the layer uses RoPE. Further entries are ignored.
 void read_rotated_layers(ConfigReader& reader, int64_t interval, ModelConfig& config) {
   const Json& listed = reader.raw("no_rope_layers");
   const auto layers = static_cast<size_t>(config.num_hidden_layers);
   const bool wrong = !listed.is_null() && (!listed.is_array() || listed.size() < layers);
   if (wrong) {
     reader.error("model.type", "no_rope_layers",
-                 cat("no_rope_layers must be a list of ", layers, " numbers, one a layer"),
+                 cat("no_rope_layers must be a list of ", layers, " numbers, one per layer"),
                  "1: the layer is rotated; 0: it is not");
   }
   for (size_t layer = 0; layer < layers; ++layer) {
@@ -26,7 +26,7 @@ void read_rotated_layers(ConfigReader& reader, int64_t interval, ModelConfig& co
   }
 }
 
-// A window, where there is one, is over the layers without rotation.
+// If enabled, the window applies to the layers without RoPE.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);

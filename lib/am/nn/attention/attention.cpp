@@ -7,24 +7,24 @@
 
 namespace am::nn {
 
-at::Tensor attention(const Heads& heads, const Look& look,
+at::Tensor attention(const Qkv& heads, const AttentionParams& params,
                      const std::optional<at::Tensor>& sinks_H) {
   const auto& [q_BHTK, k_BGTK, v_BGTV] = heads;
-  const bool cut = look.window > 0 && look.window < q_BHTK.size(2);
-  // ATen's flash kernel takes values that are as wide as keys.
-  if (cut || look.softcap || sinks_H || look.document_BT.defined() ||
+  const bool cut = params.window > 0 && params.window < q_BHTK.size(2);
+  // ATen's flash kernel requires values as wide as keys.
+  if (cut || params.softcap || sinks_H || params.document_BT.defined() ||
       v_BGTV.size(3) != q_BHTK.size(3)) {
-    Look reached = look;
+    AttentionParams reached = params;
     if (!cut) reached.window = 0;
     return blocked_attention(q_BHTK, k_BGTK, v_BGTV, reached, sinks_H);
   }
   const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
   return at::scaled_dot_product_attention(q_BHTK, k_BGTK, v_BGTV, /*attn_mask=*/{},
-                                          /*dropout_p=*/0.0, /*is_causal=*/true, look.scale,
+                                          /*dropout_p=*/0.0, /*is_causal=*/true, params.scale,
                                           /*enable_gqa=*/grouped);
 }
 
-Heads narrowed(const Heads& heads) {
+Qkv narrowed(const Qkv& heads) {
   const auto dtype = current_autocast(heads.q_BHtK.device().type()).dtype;
   if (!dtype) return heads;
   return {heads.q_BHtK.to(*dtype), heads.k_BGsK.to(*dtype), heads.v_BGsV.to(*dtype)};

@@ -14,16 +14,16 @@ namespace {
 
 constexpr int64_t kRowsOfABlock = 128;
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
-// In the place of -inf, whose difference from itself is no number.
+// Used instead of -inf, because -inf - -inf is NaN.
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
-// Queries [row, row + rows) and the keys that they may see; none: keys is 0.
+// Queries [row, row + rows) and the range of keys that they may see; keys is 0 if there are none.
 struct Block {
   int64_t row, rows;
   int64_t first, keys;
 };
 
-// The heads of one key head side by side: x_BHtK -> [B * G, H / G * t, K], in the dtype of the
+// Groups the query heads of one key head: x_BHtK -> [B * G, H / G * t, K], in the dtype of the
 // sums.
 at::Tensor grouped(const at::Tensor& x_BHtK, int64_t key_heads, at::ScalarType dtype) {
   const int64_t batch = x_BHtK.size(0), width = x_BHtK.size(3);
@@ -37,16 +37,16 @@ at::Tensor ungrouped(const at::Tensor& x, int64_t batch, int64_t rows) {
 
 class Scores {
  public:
-  Scores(const Heads& heads, const Look& look, const Firsts& firsts)
+  Scores(const Qkv& heads, const AttentionParams& params, const Firsts& firsts)
       : heads_(heads),
-        look_(look),
+        params_(params),
         firsts_(firsts),
         dtype_(fused::wide_dtype(heads.q_BHtK.scalar_type())) {}
 
   at::ScalarType dtype() const { return dtype_; }
   int64_t batch() const { return heads_.q_BHtK.size(0); }
   int64_t groups() const { return heads_.k_BGsK.size(1); }
-  // The block's rows of what is there for each query.
+  // The block's rows of a per-query tensor.
   at::Tensor rows_of(const at::Tensor& x_BHtX, const Block& block) const {
     return grouped(x_BHtX.narrow(2, block.row, block.rows), groups(), dtype_);
   }
@@ -54,7 +54,7 @@ class Scores {
   at::Tensor keys(const Block& block) const { return seen(heads_.k_BGsK, block); }
   at::Tensor values(const Block& block) const { return seen(heads_.v_BGsV, block); }
 
-  // Of each row of scores its head's sink: [B * G, H / G * rows, 1].
+  // Sink score of each row's head: [B * G, H / G * rows, 1].
   at::Tensor sinks(const at::Tensor& sinks_H, const Block& block) const {
     const at::Tensor sinks_BHt1 =
         sinks_H.view({1, -1, 1, 1}).expand({batch(), heads_.q_BHtK.size(1), block.rows, 1});
@@ -66,9 +66,9 @@ class Scores {
     const int64_t length = heads_.q_BHtK.size(2), keys = heads_.k_BGsK.size(2);
     for (int64_t row = 0; row < length; row += kRowsOfABlock) {
       const int64_t rows = std::min(kRowsOfABlock, length - row);
-      const int64_t ahead = firsts_.query - firsts_.key + row;  // of the first row
+      const int64_t ahead = firsts_.query - firsts_.key + row;  // distance to the first key
       const int64_t first =
-          look_.window > 0 ? std::max<int64_t>(0, ahead - look_.window + 1) : int64_t{0};
+          params_.window > 0 ? std::max<int64_t>(0, ahead - params_.window + 1) : int64_t{0};
       const int64_t end = std::min(keys, ahead + rows);
       visit(Block{row, rows, first, std::max<int64_t>(0, end - first)});
     }
@@ -80,10 +80,10 @@ class Scores {
   };
   Made make(const Block& block, const at::Tensor& queries, const at::Tensor& keys) const {
     Made made;
-    made.scores = at::bmm(queries, keys.transpose(1, 2)).mul_(look_.scale);
-    if (look_.softcap) {
-      made.tangent = made.scores.div_(*look_.softcap).tanh_();
-      made.scores = made.tangent * *look_.softcap;
+    made.scores = at::bmm(queries, keys.transpose(1, 2)).mul_(params_.scale);
+    if (params_.softcap) {
+      made.tangent = made.scores.div_(*params_.softcap).tanh_();
+      made.scores = made.tangent * *params_.softcap;
     }
     if (!all_seen(block)) {
       made.scores.view({batch(), groups(), -1, block.rows, block.keys})
@@ -93,7 +93,7 @@ class Scores {
   }
 
  private:
-  // The rows of keys or values that the block may see.
+  // Keys or values that the block may see.
   at::Tensor seen(const at::Tensor& x_BGsX, const Block& block) const {
     return grouped(x_BGsX.narrow(2, block.first, block.keys), groups(), dtype_);
   }
@@ -103,8 +103,8 @@ class Scores {
   bool all_seen(const Block& block) const {
     const int64_t last_key = first_key(block) + block.keys - 1;
     const int64_t furthest = first_query(block) + block.rows - 1 - first_key(block);
-    return !look_.document_BT.defined() && last_key <= first_query(block) &&
-           (look_.window == 0 || furthest < look_.window);
+    return !params_.document_BT.defined() && last_key <= first_query(block) &&
+           (params_.window == 0 || furthest < params_.window);
   }
 
   // [rows, keys] or [B, 1, 1, rows, keys], true where a query does not see a key.
@@ -116,36 +116,36 @@ class Scores {
     const at::Tensor query = positions(first_query(block), block.rows).unsqueeze(1);
     const at::Tensor key = positions(first_key(block), block.keys).unsqueeze(0);
     at::Tensor hidden = key.gt(query);
-    if (look_.window > 0) {
+    if (params_.window > 0) {
       const bool local = fault::is_planted(fault::Fault::kWindowLocal);
       const int64_t apart = local ? firsts_.query - firsts_.key : 0;
-      hidden = hidden.bitwise_or(key.le(query - apart - look_.window));
+      hidden = hidden.bitwise_or(key.le(query - apart - params_.window));
     }
-    if (!look_.document_BT.defined()) return hidden;
+    if (!params_.document_BT.defined()) return hidden;
     const auto documents = [&](int64_t first, int64_t count) {
-      return look_.document_BT.narrow(1, first, count);
+      return params_.document_BT.narrow(1, first, count);
     };
     const at::Tensor own = documents(first_query(block), block.rows).unsqueeze(2);
     const at::Tensor other = documents(first_key(block), block.keys).unsqueeze(1);
     return hidden.bitwise_or(own.ne(other)).unsqueeze(1).unsqueeze(1);
   }
 
-  const Heads& heads_;
-  const Look& look_;
+  const Qkv& heads_;
+  const AttentionParams& params_;
   Firsts firsts_;
   at::ScalarType dtype_;
 };
 
 }  // namespace
 
-void attend(const Heads& heads, const Look& look, const Firsts& firsts, const Attended& attended,
-            const std::optional<at::Tensor>& sinks_H) {
-  if (flash_takes(heads, look)) {
-    flash_attend(heads, look, firsts, attended);
+void attend(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
+            const Attended& attended, const std::optional<at::Tensor>& sinks_H) {
+  if (flash_takes(heads, params)) {
+    flash_attend(heads, params, firsts, attended);
     if (sinks_H) join_sinks(attended, *sinks_H);
     return;
   }
-  const Scores scores(heads, look, firsts);
+  const Scores scores(heads, params, firsts);
   scores.for_blocks([&](const Block& block) {
     const at::Tensor out_BtHV = attended.out_BtHV.narrow(1, block.row, block.rows);
     const at::Tensor lse_BHt = attended.lse_BHt.narrow(2, block.row, block.rows);
@@ -164,18 +164,18 @@ void attend(const Heads& heads, const Look& look, const Firsts& firsts, const At
     p.sub_(most).exp_();
     at::Tensor sum = p.sum(-1, /*keepdim=*/true);
     if (sinks_H) sum += (sink - most).exp_();
-    // The largest score's term is 1: only of a query that sees nothing is the sum less.
+    // The largest score contributes 1, so the sum is below 1 only for a query that sees no key.
     const at::Tensor out = at::bmm(p, scores.values(block)).div_(sum.clamp_min(1.0));
     out_BtHV.copy_(ungrouped(out, scores.batch(), block.rows).transpose(1, 2));
     lse_BHt.copy_(ungrouped(most + sum.log(), scores.batch(), block.rows).squeeze(-1));
   });
 }
 
-void attend_backward(const Heads& heads, const Look& look, const Firsts& firsts,
+void attend_backward(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
                      const AttendedGradient& gradient, const HeadGradients& sums,
                      const std::optional<at::Tensor>& sinks_H) {
-  if (flash_takes(heads, look)) {
-    flash_attend_backward(heads, look, firsts, gradient, sums);
+  if (flash_takes(heads, params)) {
+    flash_attend_backward(heads, params, firsts, gradient, sums);
     if (!sums.sinks_H.defined()) return;
     const at::ScalarType wide = gradient.lse_BHt.scalar_type();
     const at::Tensor along_BHt =
@@ -183,7 +183,7 @@ void attend_backward(const Heads& heads, const Look& look, const Firsts& firsts,
     sums.sinks_H.add_(gradient_of_sinks(*sinks_H, gradient.lse_BHt, along_BHt));
     return;
   }
-  const Scores scores(heads, look, firsts);
+  const Scores scores(heads, params, firsts);
   const int64_t batch = scores.batch(), groups = scores.groups();
   scores.for_blocks([&](const Block& block) {
     if (block.keys == 0) return;
@@ -198,17 +198,17 @@ void attend_backward(const Heads& heads, const Look& look, const Firsts& firsts,
     const at::Tensor p = made.scores.sub_(lse.clamp_min(kLowest)).exp_();
     add(sums.v_BGsV, at::bmm(p.transpose(1, 2), of_out));
     at::Tensor of_scores = at::bmm(of_out, scores.values(block).transpose(1, 2));
-    // As softmax's own backward.
+    // As in the backward of softmax.
     const at::Tensor along = gradient.along_BHt.defined()
                                  ? scores.rows_of(gradient.along_BHt.unsqueeze(-1), block)
                                  : (of_scores * p).sum(-1, /*keepdim=*/true);
-    if (sums.sinks_H.defined()) {  // a key whose value has no gradient
+    if (sums.sinks_H.defined()) {  // a sink is a key whose value has no gradient
       const at::Tensor of_sinks = (scores.sinks(*sinks_H, block) - lse).exp_().mul_(along);
       sums.sinks_H.sub_(ungrouped(of_sinks, batch, block.rows).sum({0, 2, 3}));
     }
     of_scores.sub_(along).mul_(p);
-    if (look.softcap) of_scores.mul_(1 - made.tangent.square());
-    of_scores.mul_(look.scale);
+    if (params.softcap) of_scores.mul_(1 - made.tangent.square());
+    of_scores.mul_(params.scale);
     sums.q_BHtK.narrow(2, block.row, block.rows)
         .add_(ungrouped(at::bmm(of_scores, k), batch, block.rows));
     add(sums.k_BGsK, at::bmm(of_scores.transpose(1, 2), q));

@@ -5,7 +5,7 @@
 
 #include "am/nn/attention/attention.h"
 #include "am/nn/attention/flash.h"
-#include "am/nn/attention/saved_look.h"
+#include "am/nn/attention/saved_params.h"
 #include "am/nn/autocast.h"
 #include "am/nn/fused/tensors.h"
 
@@ -18,19 +18,20 @@ using torch::autograd::variable_list;
 struct Blocked : torch::autograd::Function<Blocked> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_BHTK,
                             const at::Tensor& k_BGTK, const at::Tensor& v_BGTV,
-                            const std::optional<at::Tensor>& sinks_H, const Look& look) {
-    const auto& [out_BTHV, lse_BHT] = attended({q_BHTK, k_BGTK, v_BGTV}, look, {}, sinks_H);
+                            const std::optional<at::Tensor>& sinks_H,
+                            const AttentionParams& params) {
+    const auto& [out_BTHV, lse_BHT] = attended({q_BHTK, k_BGTK, v_BGTV}, params, {}, sinks_H);
     context->save_for_backward(
-        {q_BHTK, k_BGTK, v_BGTV, lse_BHT, look.document_BT, sinks_H.value_or(at::Tensor()),
-         flash_takes({q_BHTK, k_BGTK, v_BGTV}, look) ? out_BTHV : at::Tensor()});
-    save_look(look, *context);
+        {q_BHTK, k_BGTK, v_BGTV, lse_BHT, params.document_BT, sinks_H.value_or(at::Tensor()),
+         flash_takes({q_BHTK, k_BGTK, v_BGTV}, params) ? out_BTHV : at::Tensor()});
+    save_params(params, *context);
     return out_BTHV.transpose(1, 2);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const Look look = saved_look(*context, saved[4]);
-    const Heads heads = {saved[0], saved[1], saved[2]};
+    const AttentionParams params = saved_params(*context, saved[4]);
+    const Qkv heads = {saved[0], saved[1], saved[2]};
     const AutocastScope plain({heads.q_BHtK.device().type(), std::nullopt});
     const auto wide = [](const at::Tensor& like) {
       return at::zeros(like.sizes(), like.options().dtype(fused::wide_dtype(like.scalar_type())));
@@ -40,7 +41,7 @@ struct Blocked : torch::autograd::Function<Blocked> {
     if (sinks_H.defined()) {
       sums.sinks_H = at::zeros({sinks_H.size(0)}, sinks_H.options().dtype(saved[3].scalar_type()));
     }
-    attend_backward(heads, look, {}, {gradients[0], saved[3], {}, saved[6]}, sums, sinks_H);
+    attend_backward(heads, params, {}, {gradients[0], saved[3], {}, saved[6]}, sums, sinks_H);
     if (sinks_H.defined()) sums.sinks_H = sums.sinks_H.to(sinks_H.scalar_type());
     return {sums.q_BHtK, sums.k_BGsK.to(heads.k_BGsK.scalar_type()),
             sums.v_BGsV.to(heads.v_BGsV.scalar_type()), sums.sinks_H, at::Tensor()};
@@ -49,7 +50,7 @@ struct Blocked : torch::autograd::Function<Blocked> {
 
 }  // namespace
 
-Attended attended(const Heads& heads, const Look& look, const Firsts& firsts,
+Attended attended(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
                   const std::optional<at::Tensor>& sinks_H) {
   const at::Tensor& q_BHtK = heads.q_BHtK;
   const AutocastScope plain({q_BHtK.device().type(), std::nullopt});
@@ -57,15 +58,15 @@ Attended attended(const Heads& heads, const Look& look, const Firsts& firsts,
   const auto wide = q_BHtK.options().dtype(fused::wide_dtype(q_BHtK.scalar_type()));
   Attended made = {at::empty({batch, queries, count, heads.v_BGsV.size(3)}, q_BHtK.options()),
                    at::empty({batch, count, queries}, wide)};
-  attend(heads, look, firsts, made, sinks_H);
+  attend(heads, params, firsts, made, sinks_H);
   return made;
 }
 
 at::Tensor blocked_attention(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
-                             const at::Tensor& v_BGTV, const Look& look,
+                             const at::Tensor& v_BGTV, const AttentionParams& params,
                              const std::optional<at::Tensor>& sinks_H) {
-  const Heads heads = narrowed({q_BHTK, k_BGTK, v_BGTV});
-  return Blocked::apply(heads.q_BHtK, heads.k_BGsK, heads.v_BGsV, sinks_H, look);
+  const Qkv heads = narrowed({q_BHTK, k_BGTK, v_BGTV});
+  return Blocked::apply(heads.q_BHtK, heads.k_BGsK, heads.v_BGsV, sinks_H, params);
 }
 
 }  // namespace am::nn

@@ -12,30 +12,32 @@
 #include "am/base/error.h"
 #include "am/mesh/shard.h"
 #include "am/model/gpu_operators.h"
+#include "am/nn/attention/flash_kernels.h"
 #include "am/nn/fused/device.h"
 
 namespace am::nn {
 namespace {
 
+using flash::backward;
+using flash::forward;
+using flash::Inputs;
+using flash::Outputs;
+using flash::Reach;
+using flash::Sizes;
+
 constexpr double kUnseen = -std::numeric_limits<double>::infinity();
 
-// How far the kernels' queries look, from the diagonal that ends at the last query and the last
-// key: so many keys back and ahead. -1: all.
-struct Reach {
-  int64_t back = -1, ahead = -1;
-  auto operator<=>(const Reach&) const = default;
-};
-
-// Queries and keys of one sequence, positions of the whole of it: each query sees a key.
+// Queries and keys of one sequence, as positions in the sequence. Every query sees at least one
+// key.
 struct Span {
   mesh::Extent queries, keys;
   Reach reach;
 };
 
-// Note [Spans]: where queries end later than keys do, the diagonal is behind the keys, and windows
-// reach back from there. The kernels take a reach of more keys than there are for one of as many as
-// there are, which is not far enough if queries are more than keys. So queries whose window has all
-// keys are a span of their own; then the others are at most as many as the keys.
+// Note [Spans]: if queries end later than keys, the diagonal lies behind the keys, and windows
+// reach back from there. The kernels clamp a window to the number of keys, which is too short if
+// there are more queries than keys. Therefore queries whose window contains all keys form a
+// separate span; then the others are at most as many as the keys.
 std::vector<Span> spans_of(const mesh::Extent& queries, const mesh::Extent& keys, int64_t window) {
   std::vector<Span> spans;
   const auto first_key = [&](int64_t query) {
@@ -59,7 +61,7 @@ std::vector<Span> spans_of(const mesh::Extent& queries, const mesh::Extent& keys
   return spans;
 }
 
-// Rows of [N, ..]: neighbours, or wherever they are.
+// Rows of [N, ..], contiguous or at arbitrary indices.
 class Rows {
  public:
   Rows(const std::vector<mesh::Extent>& runs, const at::Device& device) {
@@ -77,6 +79,9 @@ class Rows {
     }
     index_ = fused::uploaded(index, device);
   }
+
+  // Whether these are all rows of [count, ..], in order.
+  bool are_all(int64_t count) const { return !index_.defined() && first_ == 0 && count_ == count; }
 
   at::Tensor of(const at::Tensor& x, int64_t dim = 0) const {
     return index_.defined() ? x.index_select(dim, index_) : x.narrow(dim, first_, count_);
@@ -101,7 +106,7 @@ class Rows {
   at::Tensor index_;
 };
 
-// Sequences of their own lengths, one after the other.
+// Cumulative lengths of concatenated sequences.
 class Lengths {
  public:
   Lengths(const std::vector<mesh::Extent>& runs, const at::Device& device) {
@@ -119,47 +124,7 @@ class Lengths {
   int64_t longest = 0;
 };
 
-// ---- the kernels
-// ------------------------------------------------------------------------------------
-
-// q_BTHK, or q_NHK of sequences of their own lengths; lse_BHT, or lse_HN.
-struct Inputs {
-  at::Tensor q, k, v;
-};
-struct Outputs {
-  at::Tensor out, lse;
-};
-struct Sizes {
-  std::optional<at::Tensor> cumulative_q = {}, cumulative_k = {};
-  int64_t longest_q = 0, longest_k = 0;
-};
-
-std::optional<int64_t> given(int64_t keys) {
-  return keys < 0 ? std::nullopt : std::optional<int64_t>(keys);
-}
-
-Outputs forward(const Inputs& in, const Sizes& sizes, const Reach& reach, double scale) {
-  auto [out, lse, seed, unused, mask] = at::_flash_attention_forward(
-      in.q, in.k, in.v, sizes.cumulative_q, sizes.cumulative_k, sizes.longest_q, sizes.longest_k,
-      /*dropout_p=*/0.0, /*is_causal=*/reach.ahead == 0, /*return_debug_mask=*/false, scale,
-      given(reach.back), given(reach.ahead));
-  return {std::move(out), std::move(lse)};
-}
-
-// The kernels take the logarithms for dense.
-Inputs backward(const at::Tensor& of_out, const Inputs& in, const Outputs& made, const Sizes& sizes,
-                const Reach& reach, double scale) {
-  const at::Tensor no_seed = at::empty({0}, in.q.options().dtype(at::kUInt64));
-  auto [of_q, of_k, of_v] = at::_flash_attention_backward(
-      of_out, in.q, in.k, in.v, made.out, made.lse.contiguous(),
-      sizes.cumulative_q.value_or(at::Tensor()), sizes.cumulative_k.value_or(at::Tensor()),
-      sizes.longest_q, sizes.longest_k, /*dropout_p=*/0.0, /*is_causal=*/reach.ahead == 0, no_seed,
-      no_seed, scale, given(reach.back), given(reach.ahead));
-  return {std::move(of_q), std::move(of_k), std::move(of_v)};
-}
-
-// ---- around them
-// ------------------------------------------------------------------------------------
+// ---- wrappers
 
 at::Tensor padded(const at::Tensor& x, int64_t width) {
   const int64_t missing = width - x.size(-1);
@@ -168,13 +133,13 @@ at::Tensor padded(const at::Tensor& x, int64_t width) {
 
 at::Tensor dense_in_width(const at::Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
 
-// [B, H, t, X] -> [B, t, H, X], in which each head's elements are neighbours.
+// [B, H, t, X] -> [B, t, H, X], with each head's elements contiguous.
 at::Tensor by_position(const at::Tensor& x_BHtX) { return dense_in_width(x_BHtX.transpose(1, 2)); }
 
 class Flash {
  public:
-  Flash(const Heads& heads, const Look& look, const Firsts& firsts)
-      : look_(look),
+  Flash(const Qkv& heads, const AttentionParams& params, const Firsts& firsts)
+      : params_(params),
         firsts_(firsts),
         batch_(heads.q_BHtK.size(0)),
         queries_(heads.q_BHtK.size(2)),
@@ -185,7 +150,8 @@ class Flash {
             by_position(padded(heads.v_BGsV, width_))} {}
 
   void attend(const Attended& attended) const {
-    if (look_.document_BT.defined()) return attend_to_documents(attended);
+    if (folds()) return attend_folded(attended);
+    if (params_.document_BT.defined()) return attend_to_documents(attended);
     const std::vector<Span> spans = whole_spans();
     int64_t seeing = 0;
     for (const Span& span : spans) seeing += span.queries.size;
@@ -194,7 +160,7 @@ class Flash {
       attended.lse_BHt.fill_(kUnseen);
     }
     for (const Span& span : spans) {
-      const auto [out, lse] = forward(seen(span), sizes(span), span.reach, look_.scale);
+      const auto [out, lse] = forward(seen(span), sizes(span), span.reach, params_.scale);
       const auto [row, rows] = local(span.queries, firsts_.query);
       attended.out_BtHV.narrow(1, row, rows).copy_(out.narrow(-1, 0, values_));
       attended.lse_BHt.narrow(2, row, rows).copy_(lse);
@@ -202,7 +168,8 @@ class Flash {
   }
 
   void attend_backward(const AttendedGradient& gradient, const HeadGradients& sums) const {
-    if (look_.document_BT.defined()) return documents_backward(gradient, sums);
+    if (folds()) return folded_backward(gradient, sums);
+    if (params_.document_BT.defined()) return documents_backward(gradient, sums);
     const at::Tensor of_out_BtHK = of_out(gradient), out_BtHK = out(gradient);
     for (const Span& span : whole_spans()) {
       const auto [row, rows] = local(span.queries, firsts_.query);
@@ -210,7 +177,7 @@ class Flash {
       const Inputs of =
           backward(of_out_BtHK.narrow(1, row, rows), seen(span),
                    {out_BtHK.narrow(1, row, rows), gradient.lse_BHt.narrow(2, row, rows)},
-                   sizes(span), span.reach, look_.scale);
+                   sizes(span), span.reach, params_.scale);
       sums.q_BHtK.narrow(2, row, rows).add_(of.q.transpose(1, 2));
       sums.k_BGsK.narrow(2, key, keys).add_(of.k.transpose(1, 2));
       sums.v_BGsV.narrow(2, key, keys).add_(of.v.narrow(-1, 0, values_).transpose(1, 2));
@@ -218,10 +185,10 @@ class Flash {
   }
 
  private:
-  // ---- no documents
+  // ---- without documents
 
   std::vector<Span> whole_spans() const {
-    return spans_of({firsts_.query, queries_}, {firsts_.key, keys_}, look_.window);
+    return spans_of({firsts_.query, queries_}, {firsts_.key, keys_}, params_.window);
   }
   static mesh::Extent local(const mesh::Extent& positions, int64_t first) {
     return {positions.offset - first, positions.size};
@@ -235,7 +202,97 @@ class Flash {
     return {.longest_q = span.queries.size, .longest_k = span.keys.size};
   }
 
-  // ---- documents, of all sequences in rows one after the other
+  // ---- with a window that divides the length
+  //
+  // Note [Folded windows]: cuDNN's kernels, the fastest on Hopper, have no windows. Cut into runs
+  // of the window's length, a query sees the keys of its own run up to itself, which is a causal
+  // square, and the keys of the run before that are later in that run than the query is in its own.
+  // With queries and keys reversed, these are a causal square too, of window - 1 positions: the
+  // last query sees no key of the run before, and its first key is seen by no query. Both squares
+  // go over all runs in one call, and their results are merged by their log-sum-exps.
+
+  bool folds() const {
+    constexpr int64_t kShortest = 1024;  // shorter runs do not fill cuDNN's blocks
+    return params_.window >= kShortest && !params_.document_BT.defined() && queries_ == keys_ &&
+           firsts_.query == firsts_.key && keys_ % params_.window == 0 && keys_ > params_.window &&
+           flash::cudnn_takes(in_, square(queries_), kCausal);
+  }
+
+  static constexpr Reach kCausal = {-1, 0};
+  static Sizes square(int64_t length) { return {.longest_q = length, .longest_k = length}; }
+
+  // [B, T, H, X] -> [B, n, window, H, X], and of it the queries that see keys of the run before,
+  // and these keys.
+  at::Tensor in_runs(const at::Tensor& x_BTHX) const {
+    return x_BTHX.unflatten(1, {-1, params_.window});
+  }
+  at::Tensor later(const at::Tensor& x_BTHX) const {
+    const at::Tensor runs = in_runs(x_BTHX);
+    return runs.narrow(1, 1, runs.size(1) - 1).narrow(2, 0, params_.window - 1);
+  }
+  at::Tensor earlier(const at::Tensor& x_BTHX) const {
+    const at::Tensor runs = in_runs(x_BTHX);
+    return runs.narrow(1, 0, runs.size(1) - 1).narrow(2, 1, params_.window - 1);
+  }
+  // `later` of lse_BHT: [B, n - 1, H, window - 1].
+  at::Tensor later_lse(const at::Tensor& lse_BHT) const {
+    const at::Tensor runs = lse_BHT.unflatten(2, {-1, params_.window}).transpose(1, 2);
+    return runs.narrow(1, 1, runs.size(1) - 1).narrow(3, 0, params_.window - 1);
+  }
+  // Runs as sequences of a batch; reversed.
+  static at::Tensor as_batch(const at::Tensor& runs) { return runs.flatten(0, 1); }
+  static at::Tensor reversed(const at::Tensor& runs) { return as_batch(runs).flip(1); }
+
+  Inputs own_runs() const {
+    return {as_batch(in_runs(in_.q)), as_batch(in_runs(in_.k)), as_batch(in_runs(in_.v))};
+  }
+  Inputs runs_before() const {
+    return {reversed(later(in_.q)), reversed(earlier(in_.k)), reversed(earlier(in_.v))};
+  }
+
+  void attend_folded(const Attended& attended) const {
+    const Outputs own = forward(own_runs(), square(params_.window), kCausal, params_.scale);
+    attended.out_BtHV.copy_(
+        own.out.unflatten(0, {batch_, -1}).flatten(1, 2).narrow(-1, 0, values_));
+    attended.lse_BHt.copy_(own.lse.unflatten(0, {batch_, -1}).transpose(1, 2).flatten(2, 3));
+    const Outputs before =
+        forward(runs_before(), square(params_.window - 1), kCausal, params_.scale);
+    const at::Tensor out = later(attended.out_BtHV), lse = later_lse(attended.lse_BHt);
+    const at::Tensor other = before.lse.flip(2).unflatten(0, {batch_, -1});
+    const at::Tensor both = at::logaddexp(lse, other);
+    const auto factor = [&](const at::Tensor& from) {
+      return (from - both).exp_().transpose(2, 3).unsqueeze(-1);
+    };
+    const at::Tensor others = before.out.flip(1).unflatten(0, {batch_, -1}).narrow(-1, 0, values_);
+    out.copy_(out * factor(lse) + others * factor(other));
+    lse.copy_(both);
+  }
+
+  void folded_backward(const AttendedGradient& gradient, const HeadGradients& sums) const {
+    const at::Tensor of_out_BTHK = of_out(gradient), out_BTHK = out(gradient);
+    const at::Tensor lse_runs = gradient.lse_BHt.unflatten(2, {-1, params_.window}).transpose(1, 2);
+    const Inputs own = backward(as_batch(in_runs(of_out_BTHK)), own_runs(),
+                                {as_batch(in_runs(out_BTHK)), as_batch(lse_runs)},
+                                square(params_.window), kCausal, params_.scale);
+    const auto whole = [&](const at::Tensor& runs) {
+      return runs.unflatten(0, {batch_, -1}).flatten(1, 2).transpose(1, 2);
+    };
+    sums.q_BHtK.add_(whole(own.q));
+    sums.k_BGsK.add_(whole(own.k));
+    sums.v_BGsV.add_(whole(own.v).narrow(-1, 0, values_));
+    const Inputs before =
+        backward(reversed(later(of_out_BTHK)), runs_before(),
+                 {reversed(later(out_BTHK)), as_batch(later_lse(gradient.lse_BHt)).flip(2)},
+                 square(params_.window - 1), kCausal, params_.scale);
+    const auto unfolded = [&](const at::Tensor& runs) {
+      return runs.flip(1).unflatten(0, {batch_, -1});
+    };
+    later(sums.q_BHtK.transpose(1, 2)).add_(unfolded(before.q));
+    earlier(sums.k_BGsK.transpose(1, 2)).add_(unfolded(before.k));
+    earlier(sums.v_BGsV.transpose(1, 2)).add_(unfolded(before.v).narrow(-1, 0, values_));
+  }
+
+  // ---- with documents: rows of all sequences, concatenated
 
   struct Packed {
     Rows queries, keys;
@@ -253,8 +310,8 @@ class Flash {
       std::vector<mesh::Extent> queries, keys;
     };
     std::map<Reach, Runs> by_reach;
-    const std::vector<int64_t>& starts = *look_.document_starts;
-    const int64_t length = look_.document_BT.size(1);
+    const std::vector<int64_t>& starts = *params_.document_starts;
+    const int64_t length = params_.document_BT.size(1);
     for (size_t i = 0; i < starts.size(); ++i) {
       const int64_t sequence = starts[i] / length, end_of_all = (sequence + 1) * length;
       const int64_t end = i + 1 < starts.size() ? std::min(starts[i + 1], end_of_all) : end_of_all;
@@ -264,7 +321,7 @@ class Flash {
         return {begin, std::max<int64_t>(0, std::min(last, from + count) - begin)};
       };
       for (const Span& span :
-           spans_of(part(firsts_.query, queries_), part(firsts_.key, keys_), look_.window)) {
+           spans_of(part(firsts_.query, queries_), part(firsts_.key, keys_), params_.window)) {
         Runs& runs = by_reach[span.reach];
         const auto [row, rows] = local(span.queries, firsts_.query);
         const auto [key, keys] = local(span.keys, firsts_.key);
@@ -286,13 +343,21 @@ class Flash {
 
   void attend_to_documents(const Attended& attended) const {
     const Inputs in = inputs_in_rows();
-    const at::Tensor out_NHK = at::zeros_like(in.q);
-    const int64_t heads = in.q.size(1);
-    const at::Tensor lse_HN = at::full({heads, in.q.size(0)}, kUnseen, attended.lse_BHt.options());
-    for (const Packed& each : packed()) {
-      const Outputs made = forward(each.of(in), each.sizes(), each.reach, look_.scale);
-      each.queries.put(out_NHK, made.out);
-      each.queries.put(lse_HN, made.lse, 1);
+    const std::vector<Packed> parts = packed();
+    at::Tensor out_NHK, lse_HN;
+    if (parts.size() == 1 && parts[0].queries.are_all(in.q.size(0))) {
+      const Packed& all = parts[0];
+      const Outputs made = forward(all.of(in), all.sizes(), all.reach, params_.scale);
+      out_NHK = made.out;
+      lse_HN = made.lse;
+    } else {
+      out_NHK = at::zeros_like(in.q);
+      lse_HN = at::full({in.q.size(1), in.q.size(0)}, kUnseen, attended.lse_BHt.options());
+      for (const Packed& each : parts) {
+        const Outputs made = forward(each.of(in), each.sizes(), each.reach, params_.scale);
+        each.queries.put(out_NHK, made.out);
+        each.queries.put(lse_HN, made.lse, 1);
+      }
     }
     attended.out_BtHV.copy_(out_NHK.unflatten(0, {batch_, queries_}).narrow(-1, 0, values_));
     attended.lse_BHt.copy_(lse_HN.unflatten(1, {batch_, queries_}).transpose(0, 1));
@@ -302,18 +367,27 @@ class Flash {
     const Inputs in = inputs_in_rows();
     const at::Tensor of_out_NHK = in_rows(of_out(gradient)), out_NHK = in_rows(out(gradient));
     const at::Tensor lse_HN = gradient.lse_BHt.transpose(0, 1).flatten(1, 2);
-    const auto zeros = [](const at::Tensor& like, const at::Tensor& sum) {
-      return at::zeros(like.sizes(), sum.options());
+    const auto gradients = [&](const Packed& part) {
+      return backward(part.queries.of(of_out_NHK), part.of(in),
+                      {part.queries.of(out_NHK), part.queries.of(lse_HN, 1)}, part.sizes(),
+                      part.reach, params_.scale);
     };
-    const Inputs all = {zeros(in.q, sums.q_BHtK), zeros(in.k, sums.k_BGsK),
-                        zeros(in.v, sums.v_BGsV)};
-    for (const Packed& each : packed()) {
-      const Inputs of = backward(each.queries.of(of_out_NHK), each.of(in),
-                                 {each.queries.of(out_NHK), each.queries.of(lse_HN, 1)},
-                                 each.sizes(), each.reach, look_.scale);
-      each.queries.add(all.q, of.q);
-      each.keys.add(all.k, of.k);
-      each.keys.add(all.v, of.v);
+    const std::vector<Packed> parts = packed();
+    Inputs all;
+    if (parts.size() == 1 && parts[0].queries.are_all(in.q.size(0)) &&
+        parts[0].keys.are_all(in.k.size(0))) {
+      all = gradients(parts[0]);
+    } else {
+      const auto zeros = [](const at::Tensor& like, const at::Tensor& sum) {
+        return at::zeros(like.sizes(), sum.options());
+      };
+      all = {zeros(in.q, sums.q_BHtK), zeros(in.k, sums.k_BGsK), zeros(in.v, sums.v_BGsV)};
+      for (const Packed& each : parts) {
+        const Inputs of = gradients(each);
+        each.queries.add(all.q, of.q);
+        each.keys.add(all.k, of.k);
+        each.keys.add(all.v, of.v);
+      }
     }
     const auto add = [&](const at::Tensor& sum_BHtX, const at::Tensor& rows_NHX) {
       sum_BHtX.add_(
@@ -334,7 +408,7 @@ class Flash {
     return dense_in_width(padded(gradient.out_BtHV.to(in_.q.scalar_type()), width_));
   }
 
-  const Look& look_;
+  const AttentionParams& params_;
   Firsts firsts_;
   int64_t batch_, queries_, keys_, width_, values_;
   Inputs in_;
@@ -342,20 +416,20 @@ class Flash {
 
 }  // namespace
 
-bool flash_takes(const Heads& heads, const Look& look) {
-  return fused::narrow_on_gpu(heads.q_BHtK) && !look.softcap &&
+bool flash_takes(const Qkv& heads, const AttentionParams& params) {
+  return fused::narrow_on_gpu(heads.q_BHtK) && !params.softcap &&
          model::flash_takes_widths(heads.q_BHtK.size(3), heads.v_BGsV.size(3)) &&
-         (!look.document_BT.defined() || look.document_starts != nullptr);
+         (!params.document_BT.defined() || params.document_starts != nullptr);
 }
 
-void flash_attend(const Heads& heads, const Look& look, const Firsts& firsts,
+void flash_attend(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
                   const Attended& attended) {
-  Flash(heads, look, firsts).attend(attended);
+  Flash(heads, params, firsts).attend(attended);
 }
 
-void flash_attend_backward(const Heads& heads, const Look& look, const Firsts& firsts,
+void flash_attend_backward(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
                            const AttendedGradient& gradient, const HeadGradients& sums) {
-  Flash(heads, look, firsts).attend_backward(gradient, sums);
+  Flash(heads, params, firsts).attend_backward(gradient, sums);
 }
 
 }  // namespace am::nn

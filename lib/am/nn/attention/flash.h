@@ -1,24 +1,24 @@
 // `attend` and its gradients (block_kernel.h) by ATen's flash kernels on GPUs (Dao, 2023).
 //
-// Nothing of size [t, s] is made. Of queries and keys at hand only those that see each other are
-// given to the kernels, whose mask follows the diagonal that ends at the last query and the last
-// key: wholly visible keys need none, others windows that are moved by how much later the queries
-// end. Packed documents are sequences of their own lengths. Values narrower than keys are padded
-// with zeros, and cut again.
+// Allocates nothing of size [t, s]. The kernels receive only local queries and keys that see each
+// other. The kernels' mask is aligned at the last query and the last key: fully visible keys need
+// no mask; others use windows shifted by the distance between the last query and the last key.
+// Packed documents are passed as sequences of different lengths. Values narrower than keys are
+// padded with zeros and the padding is cut from the output.
 #pragma once
 
 #include "am/nn/attention/block_kernel.h"
 
 namespace am::nn {
 
-// Whether the kernels compute it: narrow_on_gpu (fused/device.h), no soft-cap, K a multiple of 8 of
-// at most 256, V at most K, and documents whose borders the host knows.
-bool flash_takes(const Heads& heads, const Look& look);
+// Whether the kernels support it: narrow_on_gpu (fused/device.h), no soft-cap, K a multiple of 8 up
+// to 256, V at most K, and document borders known on the host.
+bool flash_takes(const Qkv& heads, const AttentionParams& params);
 
-// Both without sinks. `gradient.out_BtHV` is read, `along_BHt` is not.
-void flash_attend(const Heads& heads, const Look& look, const Firsts& firsts,
+// Forward and backward, without sinks. Backward reads `gradient.out_BtHV` but not `along_BHt`.
+void flash_attend(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
                   const Attended& attended);
-void flash_attend_backward(const Heads& heads, const Look& look, const Firsts& firsts,
+void flash_attend_backward(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
                            const AttendedGradient& gradient, const HeadGradients& sums);
 
 }  // namespace am::nn

@@ -5,8 +5,8 @@
 namespace am::nn {
 namespace {
 
-// x_BTHR -> BTHR. Pairs are brought apart first: rotated queries and keys meet each other alone, so
-// that the order in which they lie does not matter.
+// x_BTHR -> BTHR. Interleaved pairs are separated into halves first and stay so: rotated queries
+// are only multiplied with rotated keys, so the order of elements does not matter.
 at::Tensor turned(const at::Tensor& x_BTHR, bool interleaved, const Rotation& rotation) {
   at::Tensor x = x_BTHR;
   if (interleaved) x = x.unflatten(-1, {-1, 2}).transpose(-1, -2).flatten(-2);
@@ -15,9 +15,9 @@ at::Tensor turned(const at::Tensor& x_BTHR, bool interleaved, const Rotation& ro
 
 }  // namespace
 
-LatentHeads::Heads LatentHeads::make(const at::Tensor& query_BTX, const at::Tensor& key_value_BTL,
-                                     const at::Tensor& key_BTR, int64_t head_width,
-                                     const Rotation& rotation) const {
+LatentHeads::Qkv LatentHeads::make(const at::Tensor& query_BTX, const at::Tensor& key_value_BTL,
+                                   const at::Tensor& key_BTR, int64_t head_width,
+                                   const Rotation& rotation) const {
   const int64_t unrotated = head_width - rotated;
   const at::Tensor query_BTHK =
       (query_up ? (*query_up)(query_norm(query_BTX)) : query_BTX).unflatten(-1, {-1, head_width});
@@ -31,7 +31,7 @@ LatentHeads::Heads LatentHeads::make(const at::Tensor& query_BTX, const at::Tens
       turned(apply_transform(key_input, key_BTR).unsqueeze(2), interleaved, rotation)
           .expand({-1, -1, key_value_BTHX.size(2), -1});
   const at::Tensor k_BTHK = at::cat({of_key_value[0], shared_BTHR}, -1);
-  // A tensor of its own: values stay until backward, and would keep the keys beside them.
+  // A copy: values are kept until backward, and a view would keep the keys too.
   const at::Tensor v_BTHV = of_key_value[1].contiguous();
   return {q_BTHK.transpose(1, 2), k_BTHK.transpose(1, 2), v_BTHV.transpose(1, 2)};
 }

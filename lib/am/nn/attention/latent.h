@@ -1,9 +1,9 @@
-// Multi-head latent attention (DeepSeek-V2, 2024): queries, keys and values of all heads are made
-// of narrow vectors, one or two a token, and a part of each key is rotated and the same for all
-// heads.
+// Multi-head latent attention (DeepSeek-V2, 2024): queries, keys and values of all heads are
+// projected from low-rank vectors, one or two per token, and a part of each key is rotated and
+// shared by all heads.
 //
-// Legend: B batch, T sequence, H heads, K = N + R width of queries and keys, of which R turn, V
-// width of values, L widths of the narrow vectors.
+// Legend: B batch, T sequence, H heads, K = N + R width of queries and keys, of which R are
+// rotated, V width of values, L widths of the low-rank vectors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,20 +18,20 @@ namespace am::nn {
 
 struct LatentHeads {
   Norm query_norm, key_value_norm;
-  std::optional<Linear> query_up;  // L -> H * K; none: queries are projected from the hidden state
+  std::optional<Linear> query_up;  // L -> H * K; empty: queries are projected from the hidden state
   Linear key_value_up;             // L -> H * (N + V)
   int64_t rotated = 0;             // R
   int64_t value_width = 0;         // V
-  bool interleaved = true;         // neighbours turn together, not halves
-  TransformPtr key_input = {};     // of the rotated part, which all heads read
+  bool interleaved = true;         // rotates neighbouring pairs, not halves
+  TransformPtr key_input = {};     // transform of the rotated key part, which all heads read
 
-  struct Heads {
+  struct Qkv {
     at::Tensor q_BHTK, k_BHTK, v_BHTV;
   };
-  // query_BTX: the queries' narrow vector, or H * K where there is none. Heads are counted from the
-  // projections' own sizes. `head_width`: K.
-  Heads make(const at::Tensor& query_BTX, const at::Tensor& key_value_BTL,
-             const at::Tensor& key_BTR, int64_t head_width, const Rotation& rotation) const;
+  // query_BTX: the queries' low-rank vector, or H * K without one. The head count follows from the
+  // projections' sizes. `head_width`: K.
+  Qkv make(const at::Tensor& query_BTX, const at::Tensor& key_value_BTL, const at::Tensor& key_BTR,
+           int64_t head_width, const Rotation& rotation) const;
 };
 
 }  // namespace am::nn

@@ -20,7 +20,7 @@ using fused::Vector;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// y = the sum of `count` rows in their order, rounded once.
+// y = sum of `count` rows in order, rounded once.
 template <typename Scalar>
 struct AddRows {
   template <int kBytes>
@@ -33,7 +33,7 @@ struct AddRows {
   }
 };
 
-// Where each row of several tensors, one after the other, begins.
+// Address of each row of several concatenated tensors.
 template <typename Scalar>
 std::vector<const Scalar*> starts_of(at::TensorList tensors, int64_t rows) {
   std::vector<const Scalar*> starts;
@@ -61,7 +61,7 @@ at::Tensor sum_by_aten(at::TensorList rows, const at::Tensor& slot_Nk, const at:
 at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
                         const at::Tensor& added_ND) {
   if (!fused::has_kernels(rows[0])) return sum_by_aten(rows, slot_Nk, added_ND);
-  const int64_t tokens = slot_Nk.size(0), taken = slot_Nk.size(1), width = rows[0].size(1);
+  const int64_t tokens = slot_Nk.size(0), top_k = slot_Nk.size(1), width = rows[0].size(1);
   at::Tensor sum_ND = at::empty({tokens, width}, rows[0].options());
   if (sum_ND.is_meta()) return sum_ND;
   std::vector<at::Tensor> dense;
@@ -70,16 +70,16 @@ at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
   const auto* slots = slot_Nk.const_data_ptr<int64_t>();
   fused::visit_dtype(sum_ND.scalar_type(), [&](auto scalar) {
     using Scalar = decltype(scalar);
-    const auto starts = starts_of<Scalar>(dense, tokens * taken);
-    fused::for_rows(tokens, taken * width, [&](int64_t begin, int64_t end) {
-      std::vector<const Scalar*> of_token(static_cast<size_t>(taken + 1));
+    const auto starts = starts_of<Scalar>(dense, tokens * top_k);
+    fused::for_rows(tokens, top_k * width, [&](int64_t begin, int64_t end) {
+      std::vector<const Scalar*> of_token(static_cast<size_t>(top_k + 1));
       for (int64_t t = begin; t < end; ++t) {
-        for (int64_t j = 0; j < taken; ++j) {
-          of_token[static_cast<size_t>(j)] = starts[static_cast<size_t>(slots[t * taken + j])];
+        for (int64_t j = 0; j < top_k; ++j) {
+          of_token[static_cast<size_t>(j)] = starts[static_cast<size_t>(slots[t * top_k + j])];
         }
         if (added.defined()) of_token.back() = added.const_data_ptr<Scalar>() + t * width;
         fused::run_kernel<AddRows<Scalar>>(sum_ND.mutable_data_ptr<Scalar>() + t * width,
-                                           of_token.data(), taken + (added.defined() ? 1 : 0),
+                                           of_token.data(), top_k + (added.defined() ? 1 : 0),
                                            width);
       }
     });
@@ -94,12 +94,12 @@ at::Tensor by_slot(const at::Tensor& weights_Nk, const at::Tensor& slot_Nk) {
 
 namespace {
 
-// Views of the rows of each expert.
+// Views of each expert's rows.
 variable_list parts_of(const at::Tensor& rows, const std::vector<int64_t>& counts) {
   return rows.split_with_sizes(counts);
 }
 
-// A gradient that nobody gave is zeros.
+// Replaces undefined gradients by zeros.
 variable_list filled(const variable_list& gradients, at::IntArrayRef counts, at::IntArrayRef row,
                      const at::TensorOptions& options) {
   variable_list all;
@@ -173,7 +173,7 @@ struct Combine : torch::autograd::Function<Combine> {
 };
 
 std::vector<int64_t> counted(const at::Tensor& ids_R, int64_t experts) {
-  if (ids_R.is_meta()) return dealt_evenly(ids_R.numel(), experts);
+  if (ids_R.is_meta()) return split_evenly(ids_R.numel(), experts);
   const at::Tensor counts_E =
       at::zeros({experts}, ids_R.options()).scatter_add_(0, ids_R, at::ones_like(ids_R)).cpu();
   const auto* first = counts_E.const_data_ptr<int64_t>();
@@ -182,7 +182,7 @@ std::vector<int64_t> counted(const at::Tensor& ids_R, int64_t experts) {
 
 }  // namespace
 
-std::vector<int64_t> dealt_evenly(int64_t rows, int64_t experts) {
+std::vector<int64_t> split_evenly(int64_t rows, int64_t experts) {
   std::vector<int64_t> counts(static_cast<size_t>(experts), rows / experts);
   for (int64_t e = 0; e < rows % experts; ++e) ++counts[static_cast<size_t>(e)];
   return counts;

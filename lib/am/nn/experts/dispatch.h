@@ -1,13 +1,14 @@
-// Tokens to the experts that they take, and back, where they are; token_dispatcher.h sends them.
+// Sorts routed tokens by expert and combines the results, on one rank; token_dispatcher.h sends
+// them between ranks.
 //
 //   const Placement placed = place_by_expert(ids_Nk, experts);
-//   const auto rows = dispatch(x_ND, placed);          // of each expert [R_e, D], maybe none
-//   const auto weights = deal(weights_Nk, placed);     // of each expert [R_e]
-//   ... each expert's rows through it ...
-//   out_ND = combine(rows, placed);                    // each token's k rows, added up
+//   const auto rows = dispatch(x_ND, placed);          // per expert [R_e, D], possibly empty
+//   const auto weights = deal(weights_Nk, placed);     // per expert [R_e]
+//   ...                                                // each expert's rows through it
+//   const at::Tensor out_ND = combine(rows, placed);   // each token's k rows, added up
 //
-// No token is dropped: R = N k rows. A token's rows are added in the order of its choice, so that
-// the sum does not depend on where the experts computed. Legend: N tokens, D hidden, k experts a
+// No token is dropped: R = N k rows. A token's rows are added in the order of its choices, so that
+// the sum does not depend on where the experts computed. Legend: N tokens, D hidden, k experts per
 // token, R rows sorted by expert.
 #pragma once
 
@@ -19,33 +20,32 @@
 namespace am::nn {
 
 struct Placement {
-  at::Tensor slot_Nk;           // int64: the row of a token's j-th expert
-  at::Tensor token_R;           // int64: whose row it is
+  at::Tensor slot_Nk;           // int64: row of a token's j-th expert
+  at::Tensor token_R;           // int64: token of a row
   std::vector<int64_t> counts;  // rows of each expert
-  // Where experts lie on several ranks (token_dispatcher.h): int64 on the host, how many rows each
-  // rank has for each of this one's experts. Undefined: all are here.
+  // If experts lie on several ranks (token_dispatcher.h): int64 on the host, rows that each rank
+  // holds for each of this rank's experts. Undefined: all experts are local.
   at::Tensor received_Pe = {};
 };
 
-// Rows sorted by expert, and for one expert by token. The meta device knows no choice: there each
-// expert has as many rows as the next one.
+// Rows are sorted by expert, and within an expert by token. On the meta device, where ids have no
+// values, rows are split evenly over the experts.
 Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts);
-// So many rows over so many experts: each has as many as the next one, the first ones one more
-// where that does not come out even.
-std::vector<int64_t> dealt_evenly(int64_t rows, int64_t experts);
+// Splits `rows` evenly over `experts`; the first ones receive one more each if it does not divide.
+std::vector<int64_t> split_evenly(int64_t rows, int64_t experts);
 
 std::vector<at::Tensor> dispatch(const at::Tensor& x_ND, const Placement& placed);
 std::vector<at::Tensor> deal(const at::Tensor& weights_Nk, const Placement& placed);
-// `added_ND`, unless undefined, comes on top. `unread`: backward needs no value of it, and nobody
-// else reads it, so that it has its shape and dtype alone.
+// Adds `added_ND` if defined. `unread`: the value is not read, by backward or anyone else, so the
+// result has only a shape and dtype.
 at::Tensor combine(const std::vector<at::Tensor>& rows, const Placement& placed,
                    const at::Tensor& added_ND = {}, bool unread = false);
 
-// What those are made of, without a graph. Tensors [.., D] of R rows together, and slot_Nk -> ND:
-// each token's rows, and `added_ND` unless undefined, added up.
+// Building blocks of the above, without a graph. Tensors [.., D] with R rows in total, and slot_Nk
+// -> ND: the sum of each token's rows, and of `added_ND` if defined.
 at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
                         const at::Tensor& added_ND = {});
-// weights_Nk -> [R], by their slots.
+// weights_Nk -> [R], ordered by slot.
 at::Tensor by_slot(const at::Tensor& weights_Nk, const at::Tensor& slot_Nk);
 
 }  // namespace am::nn

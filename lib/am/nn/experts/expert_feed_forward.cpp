@@ -14,21 +14,22 @@ namespace am::nn {
 
 namespace {
 
-// rows_RD through one expert, each row times its weight.
+// Runs rows_RD through one expert, each row times its weight.
 at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Tensor& weight_R,
-                  model::Activation activation, bool keeps_gate, bool unread, Products& products) {
-  const at::Tensor gate_RF =
-      products.multiply(expert.gate_proj, rows_RD, keeps_gate ? Again::kKept : Again::kMultiplied);
+                  model::Activation activation, bool keeps_gate, bool unread,
+                  RecomputeTape& products) {
+  const at::Tensor gate_RF = products.multiply(
+      expert.gate_proj, rows_RD, keeps_gate ? Recompute::kSave : Recompute::kRecompute);
   const at::Tensor up_RF = expert.up_proj.product(rows_RD);
   if (expert.down_proj.adapter) {
     const at::Tensor y_RD = products.multiply(
-        expert.down_proj, fused::gated(gate_RF, up_RF, activation), Again::kMultiplied);
+        expert.down_proj, fused::gated(gate_RF, up_RF, activation), Recompute::kRecompute);
     return weight_R.defined() ? y_RD * weight_R.unsqueeze(1) : y_RD;
   }
   return weighed_down(gate_RF, up_RF, weight_R, expert.down_proj.weight->value, activation, unread);
 }
 
-// Rows are narrowed once for all products that read them.
+// Casts rows once for all products that read them.
 at::Tensor narrowed(const at::Tensor& x_ND) {
   const auto dtype = current_autocast(x_ND.device().type()).dtype;
   return dtype ? x_ND.to(*dtype) : x_ND;
@@ -48,9 +49,9 @@ std::vector<int64_t> ExpertFeedForward::counts_of_padding(const at::Tensor& ids_
   return place_by_expert(behind_Btk.flatten(0, 1), count()).counts;
 }
 
-// The choice of a first run is the second one's too, and counts once.
+// Recomputation reuses the first run's choice, and does not count it again.
 ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int64_t sequences,
-                                                    Products& products) const {
+                                                    RecomputeTape& products) const {
   Chosen chosen;
   const SequenceBalance balanced = {balance_factor, sequences, padding, sum_of_sequences};
   const auto make = [&]() -> Tensors {
@@ -79,14 +80,14 @@ ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int6
 }
 
 at::Tensor ExpertFeedForward::shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,
-                                             Products& products) const {
+                                             RecomputeTape& products) const {
   at::Tensor share_N;
   if (shared_weigher) share_N = (*shared_weigher)(x_ND).sigmoid().squeeze(1);
   return passed(*shared, x_ND, share_N, activation, keeps_gate, unread, products);
 }
 
 Tensors ExpertFeedForward::routed(const Dispatched& dispatched, int64_t even, bool keeps_gate,
-                                  bool unread, Products& products) const {
+                                  bool unread, RecomputeTape& products) const {
   std::vector<int64_t> counts_here;
   for (const at::Tensor& each : dispatched.rows) counts_here.push_back(each.size(0));
   const std::vector<std::vector<int64_t>> chunks = row_chunks(counts_here, even);
@@ -102,7 +103,7 @@ Tensors ExpertFeedForward::routed(const Dispatched& dispatched, int64_t even, bo
       parts[c].weights.push_back(weights[c]);
     }
   }
-  // All experts are in the first part, so that each has a gradient.
+  // The first part runs all experts, so that each has a gradient.
   std::vector<Tensors> made = {computed(parts.front(), keeps_gate, unread, products)};
   for (size_t c = 1; c < parts.size(); ++c) made.push_back(surplus(parts[c], unread));
   Tensors out;
@@ -133,7 +134,7 @@ Tensors ExpertFeedForward::surplus(const Dispatched& part, bool unread) const {
   for (const size_t e : some) in.push_back(part.rows[e]);
   for (const size_t e : some) in.push_back(part.weights[e]);
   const Segment run = [this, some, unread, all = part.rows.size()](const Tensors& given,
-                                                                   Products& products) {
+                                                                   RecomputeTape& products) {
     Dispatched own = {Tensors(all), Tensors(all)};
     for (size_t i = 0; i < some.size(); ++i) {
       own.rows[some[i]] = given[i];
@@ -150,7 +151,7 @@ Tensors ExpertFeedForward::surplus(const Dispatched& part, bool unread) const {
 }
 
 Tensors ExpertFeedForward::computed(const Dispatched& part, bool keeps_gate, bool unread,
-                                    Products& products) const {
+                                    RecomputeTape& products) const {
   const auto& [rows, weights] = part;
   if (stacked) return stacked->products(rows, weights, unread);
   const auto first = static_cast<size_t>(dispatcher->own(count()).offset);
@@ -164,7 +165,7 @@ Tensors ExpertFeedForward::computed(const Dispatched& part, bool keeps_gate, boo
 }
 
 Tensors ExpertFeedForward::apart(const at::Tensor& x_BTD, bool keeps_gate, bool unread,
-                                 Products& products) const {
+                                 RecomputeTape& products) const {
   const at::Tensor read_BTD = apply_transform(shared->gate_proj.input, x_BTD);
   const at::Tensor rows_ND = read_BTD.reshape({-1, read_BTD.size(-1)});
   Tensors out = {
@@ -174,8 +175,8 @@ Tensors ExpertFeedForward::apart(const at::Tensor& x_BTD, bool keeps_gate, bool 
 }
 
 Tensors ExpertFeedForward::product(const at::Tensor& x_all_BTD, bool keeps_gate, bool leaves,
-                                   Products& products) const {
-  const at::Tensor x_BTD = dealer ? dealer->own(x_all_BTD) : x_all_BTD;
+                                   RecomputeTape& products) const {
+  const at::Tensor x_BTD = sharder ? sharder->own(x_all_BTD) : x_all_BTD;
   const at::Tensor x_ND = x_BTD.reshape({-1, x_BTD.size(-1)});
   const bool unread = leaves && products.again();
   const Chosen chosen = choose(x_ND, x_BTD.size(0), products);
@@ -194,7 +195,7 @@ Tensors ExpertFeedForward::product(const at::Tensor& x_all_BTD, bool keeps_gate,
 }
 
 at::Tensor ExpertFeedForward::finish(const Tensors& made, int64_t length) const {
-  const at::Tensor y_BTD = dealer ? dealer->all(made[0], length) : made[0];
+  const at::Tensor y_BTD = sharder ? sharder->all(made[0], length) : made[0];
   if (made.size() == 1) return y_BTD;
   const at::Tensor shared_BTD = shared->down_proj.finish(made[1]);
   return y_BTD + (made.size() == 3 ? shared_BTD * made[2] : shared_BTD);

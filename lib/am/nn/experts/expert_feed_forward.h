@@ -1,11 +1,11 @@
-// A layer's feed-forward of experts: each token passes some of them, and those that are shared.
+// Mixture-of-experts feed-forward: each token passes its top-k experts and the shared expert.
 //
 //   out_t = sum over j of weight_tj * expert_j(x_t) + share_t * shared(x_t)
 //
-// Backward needs of the experts' part: x as it was dispatched, gate and up, the weights, and the
-// choice (dispatch.h). Each expert's weights have a gradient, zeros where no token took it, so that
-// all ranks reduce the same. Legend: N tokens, D hidden, k experts a token, R rows: N k where no
-// other rank has experts.
+// Backward needs the dispatched x, gate and up, the routing weights, and the choice (dispatch.h).
+// Every expert's weights receive a gradient, zeros if no token was routed to it, so that all ranks
+// reduce the same tensors. Legend: N tokens, D hidden, k experts per token, R rows: N k without
+// expert parallelism.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,44 +29,45 @@ struct Expert {
   Linear gate_proj, up_proj, down_proj;
 };
 
-// Tokens that are dealt out over ranks that would all route the same ones.
-struct TokenDealer {
+// Shards tokens over ranks that would otherwise all route the same ones.
+struct SequenceSharder {
   Transform own;  // x_BTD -> this rank's BtD
-  // BtD of each rank -> BTD, with T = `length`.
+  // All ranks' BtD -> BTD, with T = `length`.
   std::function<at::Tensor(const at::Tensor& x_BtD, int64_t length)> all;
 };
 
 struct ExpertFeedForward {
   Router router;
-  std::vector<Expert> experts;            // those that tokens choose from, other ranks' too,
-  std::optional<StackedExperts> stacked;  // ... or all of them in one
+  std::vector<Expert> experts;            // routed experts, other ranks' included,
+  std::optional<StackedExperts> stacked;  // ... or all of them stacked in one
   std::optional<Expert> shared;
-  std::optional<Linear> shared_weigher;  // its sigmoid is the share
+  std::optional<Linear> shared_weigher;  // its sigmoid weights the shared expert
   model::Activation activation = model::Activation::kSilu;
-  // How many tokens took each expert since somebody emptied it; a segment's second run adds none.
+  // Tokens routed to each expert since the caller last cleared it. Recomputation does not add to
+  // it.
   mutable std::vector<int64_t> counts = {};
-  // How much of each sequence's balance enters backward (router.h), and the sum of those balances,
-  // [1] in float64, since somebody emptied it; undefined: there was none.
+  // Coefficient of the auxiliary loss of each sequence (router.h), and the sum of these losses, [1]
+  // in float64, since the caller last cleared it; undefined if there were none.
   double balance_factor = 0.0;
   mutable at::Tensor balance = {};
   SumOverRanks sum_of_sequences = {};  // see SequenceBalance
-  // How many tokens at the end of each sequence here stand for nothing: they pass experts as others
-  // do, and nobody counts them.
+  // Padding tokens at the end of each local sequence; routed, but not counted.
   int64_t padding = 0;
 
-  // Of those that tokens choose from.
+  // Number of routed experts.
   int64_t count() const { return router.spec.experts; }
   // Null: this rank routes all of x.
-  std::shared_ptr<const TokenDealer> dealer = {};
-  // Who has which experts: `experts` lists all, `stacked` has this rank's. Never null.
+  std::shared_ptr<const SequenceSharder> sharder = {};
+  // Assignment of experts to ranks: `experts` lists all, `stacked` holds this rank's. Never null.
   TokenDispatcherPtr dispatcher = std::make_shared<const LocalDispatcher>();
 
-  // x_BTD -> what `finish` takes. `leaves`: the segment ends with these products.
-  Tensors product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves, Products& products) const;
-  // -> BTD, with T = `length`: what ranks did apart is brought together.
+  // x_BTD -> the input of `finish`. `leaves`: the result is the recomputed segment's output.
+  Tensors product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
+                  RecomputeTape& products) const;
+  // -> BTD, with T = `length`. Gathers the ranks' partial outputs.
   at::Tensor finish(const Tensors& made, int64_t length) const;
 
-  // All that it has.
+  // All linears of the layer.
   std::vector<Linear*> linears();
 
  private:
@@ -75,27 +76,29 @@ struct ExpertFeedForward {
     at::Tensor weights_Nk;
     Placement placed;
   };
-  Chosen choose(const at::Tensor& x_ND, int64_t sequences, Products& products) const;
-  // How many tokens that stand for nothing took each expert.
+  Chosen choose(const at::Tensor& x_ND, int64_t sequences, RecomputeTape& products) const;
+  // Number of padding tokens routed to each expert.
   std::vector<int64_t> counts_of_padding(const at::Tensor& ids_Nk, int64_t sequences) const;
-  // Of each of this rank's experts the rows that were dispatched to it, through it. `even`: how
-  // many rows there are where all ranks have as many.
+  // Runs the dispatched rows through this rank's experts. `even`: rows per rank under perfect
+  // balance.
   Tensors routed(const Dispatched& dispatched, int64_t even, bool keeps_gate, bool unread,
-                 Products& products) const;
-  // Of a part of the rows (row_chunks.h); of experts that have none, which are left out where
-  // others are in other tensors, it is undefined.
+                 RecomputeTape& products) const;
+  // Runs a part of the rows (row_chunks.h). The result is undefined for an expert without rows;
+  // such experts are left out unless experts are stacked.
   Tensors surplus(const Dispatched& part, bool unread) const;
-  // Whether any expert that tokens choose from does.
+  // Whether any routed expert is trainable.
   bool trains() const;
-  Tensors computed(const Dispatched& part, bool keeps_gate, bool unread, Products& products) const;
-  // Whether shared experts' product is a part of a sum over ranks, or of other tokens than the
-  // others'.
-  bool shares_apart() const { return dealer || (shared && shared->down_proj.output); }
-  // Weighed, to be added to the others'.
+  Tensors computed(const Dispatched& part, bool keeps_gate, bool unread,
+                   RecomputeTape& products) const;
+  // Whether the shared expert's product is a partial sum over ranks, or covers other tokens than
+  // the routed experts'.
+  bool shares_apart() const { return sharder || (shared && shared->down_proj.output); }
+  // Weighted, to be added to the routed experts' output.
   at::Tensor shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,
-                            Products& products) const;
-  // By itself, and its share where that is not 1.
-  Tensors apart(const at::Tensor& x_BTD, bool keeps_gate, bool unread, Products& products) const;
+                            RecomputeTape& products) const;
+  // The shared expert's product separately, and its weight unless that is 1.
+  Tensors apart(const at::Tensor& x_BTD, bool keeps_gate, bool unread,
+                RecomputeTape& products) const;
 };
 
 }  // namespace am::nn

@@ -67,12 +67,12 @@ at::Tensor of_taken(const at::Tensor& gradient_Nk, const at::Tensor& taken_Nk,
   }
   if (!spec.normalise) return of_Nk;
   const at::Tensor sum_N1 = taken_Nk.sum(-1, /*keepdim=*/true) + spec.normalise_eps;
-  // By the weights, which are exactly 1 where one expert is taken: then nothing is left.
+  // Projected on the weights, which are exactly 1 for k = 1: then the gradient is exactly 0.
   const at::Tensor along_N1 = (of_Nk * (taken_Nk / sum_N1)).sum(-1, /*keepdim=*/true);
   return (of_Nk - along_N1) / sum_N1;
 }
 
-// Scores of experts outside of a token's best groups become such that none is taken.
+// Masks the scores of experts outside of a token's best groups, so that none is chosen.
 at::Tensor within_groups(const at::Tensor& scores_NE, const RouterSpec& spec) {
   const int64_t of_group = scores_NE.size(-1) / spec.groups;
   const at::Tensor scores_NGe = scores_NE.view({-1, spec.groups, of_group});
@@ -80,7 +80,7 @@ at::Tensor within_groups(const at::Tensor& scores_NE, const RouterSpec& spec) {
       spec.group_by_two_best
           ? std::get<0>(scores_NGe.topk(std::min<int64_t>(2, of_group), -1)).sum(-1)
           : scores_NGe.amax(-1);
-  const at::Tensor groups_Ng = std::get<1>(score_NG.topk(spec.taken_groups, -1));
+  const at::Tensor groups_Ng = std::get<1>(score_NG.topk(spec.topk_groups, -1));
   const at::Tensor outside_NG =
       at::ones_like(score_NG, at::kBool).scatter_(-1, groups_Ng, /*value=*/false);
   constexpr double kNever = -std::numeric_limits<double>::infinity();
@@ -90,19 +90,19 @@ at::Tensor within_groups(const at::Tensor& scores_NE, const RouterSpec& spec) {
 
 at::Tensor ids_in_turn(const at::Tensor& scores_NE, const RouterSpec& spec) {
   const int64_t tokens = scores_NE.size(0);
-  return at::arange(tokens * spec.taken, scores_NE.options().dtype(at::kLong))
+  return at::arange(tokens * spec.top_k, scores_NE.options().dtype(at::kLong))
       .remainder_(spec.experts)
-      .view({tokens, spec.taken});
+      .view({tokens, spec.top_k});
 }
 
 at::Tensor chosen_ids(const at::Tensor& scores_NE, const at::Tensor& correction_E,
                       const RouterSpec& spec) {
   at::Tensor scores = correction_E.defined() ? scores_NE + correction_E : scores_NE;
   if (spec.groups > 1) scores = within_groups(scores, spec);
-  return std::get<1>(scores.topk(spec.taken, -1));
+  return std::get<1>(scores.topk(spec.top_k, -1));
 }
 
-// What the choice depends on beside the scores; it is filled where it was not known.
+// Inputs of the choice besides the scores; `made` is filled unless it was known.
 struct Choice {
   at::Tensor correction_E;
   bool in_turn;
@@ -122,12 +122,12 @@ void choose(const at::Tensor& scores_NE, const RouterSpec& spec, Choice& choice)
     const at::Tensor counts_BE = counts_of_sequences(made.ids_Nk, balanced.sequences, spec.experts,
                                                      scores_NE.options(), balanced.padding);
     if (balanced.sum) balanced.sum(counts_BE);
-    made.sequence_weights_BE = sequence_weights(counts_BE, spec.taken);
+    made.sequence_weights_BE = sequence_weights(counts_BE, spec.top_k);
   }
   made.balance = sequence_loss(scores_NE, made.sequence_weights_BE, spec.score, balanced.padding);
 }
 
-// Keeps x as it came, the scores and the choice; not the wide copies of x and the weight.
+// Saves x in its own dtype, the scores and the choice; not the wide copies of x and the weight.
 struct Route : torch::autograd::Function<Route> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x_ND,
                             const at::Tensor& weight_ED, const std::optional<at::Tensor>& bias_E,

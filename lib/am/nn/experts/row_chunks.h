@@ -1,7 +1,7 @@
-// Rows of experts in parts, so that a rank which gets many more than others needs little more
-// memory than they: what lies beyond twice the rows that even routing gives runs as checkpointed
-// segments of as many rows as even routing gives. So of the surplus rows themselves are kept, and
-// gates and ups of one part at a time are made again in backward.
+// Splits expert rows into parts, so that a rank with an overload of routed tokens needs little more
+// memory than the others. Rows beyond twice the balanced number run as checkpointed segments of the
+// balanced number of rows: of the surplus only the rows themselves are kept, and backward
+// recomputes gate and up one part at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,9 @@
 
 namespace am::nn {
 
-// Of each part, of which each expert's rows follow those in the parts before: how many rows of
-// each. Of the first part as many as there are, up to 2 `even` of all experts together, of the
-// others up to `even`. {3, 0, 4} with even = 2: {3, 0, 1}, {0, 0, 2}, {0, 0, 1}. With even = 0
-// nothing says how many are many: one part.
+// Returns per part the number of rows of each expert; an expert's rows continue from part to part.
+// The first part has up to 2 `even` rows of all experts together, the others up to `even`. {3, 0,
+// 4} with even = 2: {3, 0, 1}, {0, 0, 2}, {0, 0, 1}. With even = 0 (unknown) there is one part.
 std::vector<std::vector<int64_t>> row_chunks(const std::vector<int64_t>& rows, int64_t even);
 
 }  // namespace am::nn

@@ -9,13 +9,13 @@ namespace {
 
 using Score = model::RouterSpec::Score;
 
-// [B, N / B, E], without the padding.
+// [B, N / B, E], padding excluded.
 at::Tensor by_sequence(const at::Tensor& of_NE, int64_t sequences, int64_t padding = 0) {
   const at::Tensor of_BtE = of_NE.view({sequences, -1, of_NE.size(1)});
   return of_BtE.narrow(1, 0, of_BtE.size(1) - padding);
 }
 
-// Of shares: as the weights of their sequence.
+// Gradient of the scores from that of the shares.
 at::Tensor of_scores(const at::Tensor& of_shares_NE, const at::Tensor& scores_NE, Score score) {
   if (score == Score::kSoftmax) return of_shares_NE;
   const at::Tensor shares_NE = shares_of_scores(scores_NE, score);
@@ -48,10 +48,10 @@ at::Tensor counts_of_sequences(const at::Tensor& ids_Nk, int64_t sequences, int6
 }
 
 // A sequence's counts add up to k T.
-at::Tensor sequence_weights(const at::Tensor& counts_BE, int64_t taken) {
+at::Tensor sequence_weights(const at::Tensor& counts_BE, int64_t top_k) {
   const at::Tensor choices_B1 = counts_BE.sum(1, /*keepdim=*/true);
   const auto experts = static_cast<double>(counts_BE.size(1));
-  return (counts_BE / choices_B1).mul_(experts * static_cast<double>(taken)).div_(choices_B1);
+  return (counts_BE / choices_B1).mul_(experts * static_cast<double>(top_k)).div_(choices_B1);
 }
 
 at::Tensor sequence_loss(const at::Tensor& scores_NE, const at::Tensor& weights_BE, Score score,

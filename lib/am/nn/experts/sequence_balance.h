@@ -1,14 +1,14 @@
-// The auxiliary loss that keeps experts evenly taken within each sequence (DeepSeek-V3, 2024):
+// Auxiliary loss that balances experts within each sequence (DeepSeek-V3, 2024):
 //
 //   sum over sequences and experts of f_bi P_bi
-//   f_bi = E / (k T) * how many of the sequence's T tokens took expert i     (no gradient)
+//   f_bi = E / (k T) * number of the sequence's T tokens routed to expert i     (no gradient)
 //   P_bi = mean over those tokens of expert i's share in the token's scores
 //
-// Each sequence's is its own, so that no layout, accumulation or cut into micro-batches changes
-// the sum. Of a sequence whose tokens lie on several ranks each has a part of the sum; what they
-// tell each other are the counts. The last `padding` tokens of each sequence here stand for
-// nothing, and have no part in any of it. Legend: B sequences, N tokens of them here, the same
-// number of each, E experts, k of them taken by each token.
+// Each sequence has its own loss, so that layout, gradient accumulation and micro-batch size do not
+// change the sum. Ranks that share a sequence each compute a part of its loss and exchange only the
+// counts. The last `padding` tokens of each local sequence are padding and are excluded everywhere.
+// Legend: B sequences, N local tokens, the same number per sequence, E experts, k experts per
+// token.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,21 +17,21 @@
 
 namespace am::nn {
 
-// sigmoid(logits) by a token's sum of them, softmax(logits) else. `scores` as the router has them:
-// logits where the softmax is over the taken ones.
+// Returns sigmoid(logits) divided by its sum over a token's experts, or softmax(logits). `scores`
+// is in the router's form: logits if the softmax runs over the chosen experts only.
 at::Tensor shares_of_scores(const at::Tensor& scores_NE, model::RouterSpec::Score score);
 
-// How many tokens of each sequence took each expert, here: [B, E], in the dtype of the scores.
+// Local tokens of each sequence routed to each expert: [B, E], in the dtype of the scores.
 at::Tensor counts_of_sequences(const at::Tensor& ids_Nk, int64_t sequences, int64_t experts,
                                const at::TensorOptions& options, int64_t padding = 0);
-// f_BE / T, with which a token's shares enter the sum; of counts over all ranks that have tokens of
-// the sequences.
-at::Tensor sequence_weights(const at::Tensor& counts_BE, int64_t taken);
+// Returns f_BE / T, the weights of the tokens' shares in the sum. Counts must be summed over all
+// ranks with tokens of the sequences.
+at::Tensor sequence_weights(const at::Tensor& counts_BE, int64_t top_k);
 
-// Of the tokens here: [1], float64.
+// Loss of the local tokens: [1], float64.
 at::Tensor sequence_loss(const at::Tensor& scores_NE, const at::Tensor& weights_BE,
                          model::RouterSpec::Score score, int64_t padding = 0);
-// Of the scores.
+// Its gradient with respect to the scores.
 at::Tensor sequence_loss_gradient(const at::Tensor& scores_NE, const at::Tensor& weights_BE,
                                   model::RouterSpec::Score score, int64_t padding = 0);
 

@@ -15,19 +15,19 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Of `all` saved or given tensors those [first, first + count).
+// Tensors [first, first + count) of `all`.
 at::TensorList range_of(const variable_list& all, size_t first, size_t count) {
   return at::TensorList(all).slice(first, count);
 }
 
-// x_RI through matrix `e` of [E, I, O] and its bias -> RO.
+// x_RI times matrix `e` of [E, I, O] plus its bias -> RO.
 at::Tensor multiplied(const at::Tensor& x_RI, const at::Tensor& weight_EIO,
                       const at::Tensor& bias_EO, int64_t e) {
   at::Tensor y_RO = fused::product(x_RI, weight_EIO.select(0, e));
   return y_RO.add_(bias_EO.select(0, e));
 }
 
-// The gradients of a stack's parameters, expert after expert.
+// Gradients of a stack's parameters, filled expert by expert.
 class StackGradients {
  public:
   StackGradients(at::IntArrayRef shape_EIO, const at::TensorOptions& options, bool of_weight,
@@ -36,7 +36,7 @@ class StackGradients {
     if (of_bias) of_bias_EO = at::empty({shape_EIO[0], shape_EIO[2]}, options);
   }
 
-  // x_RI^T of_y_RO, and the sum of of_y's rows.
+  // Sets x_RI^T of_y_RO, and the sum of of_y's rows.
   void set(int64_t e, const at::Tensor& x_RI, const at::Tensor& of_y_RO) {
     if (of_weight_EIO.defined()) {
       const at::Tensor of_IO = of_weight_EIO.select(0, e);
@@ -49,11 +49,12 @@ class StackGradients {
     if (of_bias_EO.defined()) of_bias_EO.select(0, e).copy_(of_y_RO.sum(0));
   }
 
-  at::Tensor of_weight_EIO, of_bias_EO;  // undefined where nobody asked
+  at::Tensor of_weight_EIO, of_bias_EO;  // undefined if not requested
 };
 
-// How to make the gradient of a stack of matrices later, from what `set` takes of each expert. Of
-// the weight its shape alone is kept: by then it may be gone.
+// Returns a function that computes the gradient of a stack of matrices later, from the arguments
+// that `set` would receive per expert. It captures only the weight's shape: the values may be freed
+// by then.
 WeightPass::Product stack_product(const at::Tensor& weight_EIO, variable_list x,
                                   variable_list of_y) {
   for (at::Tensor& rows : x) rows = rows.detach();
@@ -65,12 +66,12 @@ WeightPass::Product stack_product(const at::Tensor& weight_EIO, variable_list x,
   };
 }
 
-// Rows of each expert through its matrix of gate and up.
+// Multiplies each expert's rows with its gate-and-up matrix.
 struct StackWiden : torch::autograd::Function<StackWiden> {
   static variable_list forward(AutogradContext* context, at::TensorList rows,
                                const at::Tensor& weight_EDW, const at::Tensor& bias_EW) {
     variable_list saved = {weight_EDW};
-    // The weight's gradient alone reads rows.
+    // Only the weight's gradient reads the rows.
     if (weight_EDW.requires_grad()) saved.insert(saved.end(), rows.begin(), rows.end());
     context->save_for_backward(std::move(saved));
     keep_weight_pass(*context);
@@ -112,7 +113,7 @@ struct StackWays {
   bool unread = false;
 };
 
-// weight * (clamped(pairs) down + bias), of each expert.
+// weight * (clamped(pairs) down + bias), per expert.
 struct StackDown : torch::autograd::Function<StackDown> {
   static variable_list forward(AutogradContext* context, at::TensorList pairs,
                                at::TensorList weights, const at::Tensor& down_EFD,
@@ -153,7 +154,7 @@ struct StackDown : torch::autograd::Function<StackDown> {
     WeightPass* pass = of_down ? postponing_pass(*context) : nullptr;
     StackGradients of(down_EFD.sizes(), down_EFD.options(), of_down && pass == nullptr,
                       context->needs_input_grad(2 * count + 1));
-    variable_list active, of_rows;  // where the matrices' gradient is postponed
+    variable_list active, of_rows;  // for a postponed gradient of the matrices
     variable_list all(2 * count + 3);
     for (size_t i = 0; i < count; ++i) {
       const auto e = static_cast<int64_t>(i);
@@ -170,7 +171,7 @@ struct StackDown : torch::autograd::Function<StackDown> {
         all[i] = fused::clamped_gradient(of_active_RF, pairs[i], clamp);
       }
       of_active_RF.reset();
-      // The weight's gradient reads weighed rows on one side, the bias's on the other.
+      // The weight's gradient needs weighted rows on one side, the bias's on the other.
       if (!of_down && !of.of_bias_EO.defined()) continue;
       const at::Tensor of_row = gradients[i] * weight_R1.to(gradients[i].scalar_type());
       of.set(e, active_RF, of_row);

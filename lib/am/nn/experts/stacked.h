@@ -1,9 +1,9 @@
-// Experts whose matrices lie one after the other in one tensor each, stored [E, in, out], with
-// biases; gate and up are neighbours in theirs (gpt-oss).
+// Experts whose matrices are stacked in one tensor per projection, stored [E, in, out], with
+// biases; elements of gate and up are interleaved (gpt-oss).
 //
-// An expert multiplies with its own part of the tensor where it lies, forward and backward: nothing
-// is copied out of it, and its gradient is made in place in the one gradient of all, zeros where no
-// token took the expert.
+// An expert multiplies with a view of its part of the tensor, forward and backward: nothing is
+// copied, and its gradient is written in place into the tensor's gradient, zeros if no token was
+// routed to the expert.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,10 +20,9 @@ struct StackedExperts {
   Linear down;     // [E, F, D]; [E, D]
   fused::Clamp clamp;
 
-  // Of each expert rows [R_e, D] and what each of them is weighed with, [R_e] in float32 or wider
-  // -> [R_e, D]. Keeps rows, gate and up, and weights, as experts of their own do
-  // (weighed_down.h); gate and up as one, which a segment's second run multiplies again. `unread`:
-  // as there.
+  // Per expert rows [R_e, D] and their weights, [R_e] in float32 or wider -> [R_e, D]. Keeps rows,
+  // gate and up, and weights, like separate experts (weighed_down.h); gate and up are one product,
+  // which a recomputed segment multiplies again. `unread`: see weighed_down.h.
   std::vector<at::Tensor> products(const std::vector<at::Tensor>& rows,
                                    const std::vector<at::Tensor>& weights, bool unread) const;
 };

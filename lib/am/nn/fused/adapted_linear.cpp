@@ -13,12 +13,12 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Of A and B; `of_low`: of A x, in the units of B's products, from which A's and x's follow.
+// Gradients of B and, as `of_low`, of A x (scaled), from which those of A and x follow.
 struct LowRankGradients {
   at::Tensor of_low_NR, of_b_OR;
 };
 
-// From the outputs' gradients, some of which may be undefined.
+// Computes them from the outputs' gradients, some of which may be undefined.
 LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Tensor& low_NR,
                                     const at::Tensor& b_OR, double scale, const Slices& slices) {
   LowRankGradients of;
@@ -32,7 +32,7 @@ LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Te
     } else {
       of.of_low_NR = product(gradient_NO, rows_OR);
     }
-    // The narrow side is the one that a product may copy.
+    // The product may copy one operand; this order makes it the narrow one.
     if (!low_NR.defined()) return;
     of.of_b_OR.narrow(0, first, length).copy_(product(low_NR.t(), gradient_NO).t()).mul_(scale);
   });
@@ -40,7 +40,7 @@ LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Te
   return of;
 }
 
-// In a node's saved data, as integers beside p.
+// Stores the dropout parameters in a node's saved data: p, and the others as integers.
 void keep(AutogradContext& context, const std::optional<Dropout>& dropout) {
   context.saved_data["p"] = dropout ? dropout->p : 0.0;
   if (!dropout) return;
@@ -67,7 +67,7 @@ std::optional<Dropout> kept_dropout(AutogradContext& context) {
   return Dropout{p, static_cast<uint64_t>(of[0]), std::move(rows), of[5]};
 }
 
-// x_..I as A reads it.
+// x_..I as read by A, after dropout.
 at::Tensor read_by_a(const at::Tensor& x, const std::optional<Dropout>& dropout) {
   return dropout ? dropped(rows_of(x), *dropout) : rows_of(x);
 }

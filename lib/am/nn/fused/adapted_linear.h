@@ -1,8 +1,9 @@
-// A linear layer with a low-rank adapter, y = W x + b + scale * B (A x), in one node: W has no
-// gradient where it is frozen, and then x is kept for A's alone. With dropout A reads dropped x.
+// A linear layer with a low-rank adapter, y = W x + b + scale * B (A x), in one autograd node. If W
+// is frozen it has no gradient, and x is kept for A's gradient only. With dropout, A reads dropped
+// x.
 //
-// Kept until backward: x as it came, A x, and the matrices; what was dropped is drawn again. The
-// adapter's part is added in place, so that outputs are as large as without it.
+// Kept until backward: x before dropout, A x, and the matrices; the dropout mask is recomputed. The
+// adapter's part is added in place, so that outputs take no more memory than without it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +22,7 @@ struct LowRank {
   std::optional<Dropout> dropout = {};
 };
 
-// As sliced_linear, autocast included; B's rows are in the slices' order.
+// Like sliced_linear, autocast included; the rows of B are in the slices' order.
 std::vector<at::Tensor> adapted_linear(const at::Tensor& x, const at::Tensor& weight,
                                        const std::optional<at::Tensor>& bias,
                                        const LowRank& adapter, const Slices& slices);

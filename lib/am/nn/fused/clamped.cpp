@@ -13,8 +13,7 @@ namespace am::nn::fused {
 
 namespace {
 
-// ---- neighbours in memory, apart in lanes
-// ---------------------------------------------------------------------------------------
+// ---- interleaved in memory, separate in lanes
 
 template <typename Lanes>
 struct Pairs {
@@ -40,7 +39,8 @@ AM_INLINE std::pair<Lanes, Lanes> together(const Lanes& even, const Lanes& odd,
 template <typename Lanes>
 using LaneNumbers = std::make_index_sequence<kCountOf<Lanes>>;
 
-// Of 2 * count elements those in the first vector.
+// Number of elements in the first (second_of: second) of the two vectors that hold 2 * part.count
+// elements.
 template <typename Scalar, int kBytes>
 AM_INLINE First<kBytes> first_of(First<kBytes> part) {
   return {std::min<int64_t>(2 * part.count, kLanes<Scalar, kBytes>)};
@@ -75,14 +75,13 @@ AM_INLINE void store_pairs(Scalar* to, Part part, const Pairs<Lanes>& pairs) {
 }
 
 // ---- the activation
-// ---------------------------------------------------------------------------------------
 
 template <typename Scalar>
 struct Limits {
   Wide<Scalar> alpha, limit;
 };
 
-// Not-a-number stays one.
+// NaN stays NaN.
 template <typename Lanes, typename Number>
 AM_INLINE Lanes at_most(const Lanes& x, Number limit) {
   return x > limit ? Lanes{} + limit : x;
@@ -136,8 +135,8 @@ Limits<Scalar> limits_of(const Clamp& clamp) {
 }
 
 struct Wides {
-  at::Tensor gate, up;             // as they are
-  at::Tensor clamped_gate, share;  // min(gate, limit), its sigmoid
+  at::Tensor gate, up;             // unclamped
+  at::Tensor clamped_gate, share;  // min(gate, limit), and sigmoid(alpha * clamped_gate)
   at::Tensor raised;               // u + 1
 };
 

@@ -1,4 +1,5 @@
-// gpt-oss's gated activation in one pass, forward and backward. Gate and up are neighbours:
+// gpt-oss's gated activation in one pass, forward and backward. Elements of gate and up are
+// interleaved:
 //
 //   y = (u + 1) g sigmoid(alpha g),   g = min(gate, limit),   u = up within [-limit, limit]
 //
@@ -14,11 +15,11 @@ struct Clamp {
   double limit = 0.0;
 };
 
-// pairs_R2F, an element of the gate before its element of up -> RF; no graph.
+// pairs_R2F, each gate element followed by its up element -> RF; no graph.
 at::Tensor clamped(const at::Tensor& pairs_R2F, const Clamp& clamp);
 
-// gradient_RF of that value -> R2F; no graph. What a limit cuts off has none, as under ATen's
-// clamp.
+// Gradient_RF of the output -> R2F; no graph. Elements cut off by a limit get no gradient, as with
+// ATen's clamp.
 at::Tensor clamped_gradient(const at::Tensor& gradient_RF, const at::Tensor& pairs_R2F,
                             const Clamp& clamp);
 

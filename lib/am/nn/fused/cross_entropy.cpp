@@ -5,7 +5,7 @@
 
 #include "am/base/error.h"
 #include "am/nn/fused/cross_entropy_rows.h"
-#include "am/nn/token_check.h"
+#include "am/tensor/token_check.h"
 
 namespace am::nn::fused {
 
@@ -15,10 +15,11 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // Note [Logits that are the loss's alone]: the head's layer keeps its input and its weight, not the
-// logits. When the caller has let go of them, the storage's only user is what forward kept here, an
-// alias without a graph; then the gradient, of the same size and dtype, takes their place. It
-// counts users when backward runs, so who does hold them (to look at them, or for another loss)
-// keeps them. The alias shares the logits' version counter: a change in place is noticed.
+// logits. Once the caller has released them, the storage's only user is the alias without a graph
+// that forward saved here; then their gradient, of the same size and dtype, is written into that
+// storage. Users are counted when backward runs, so a caller that still holds the logits (to
+// inspect them, or for another loss) finds them unchanged. The alias shares the logits' version
+// counter: in-place changes are detected.
 bool is_alone(const at::Tensor& alias) { return alias.storage().use_count() == 1; }
 
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
@@ -29,7 +30,7 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
     const at::Tensor dense = logits.contiguous();
     const at::Tensor labels_N = labels.reshape({-1});
     const at::Tensor alias_Nv = dense.tensor_data().view({labels_N.numel(), logits.size(-1)});
-    if (!combine) check_tokens(labels_N, "label", logits.size(-1), ignored);
+    if (!combine) tensor::check_tokens(labels_N, "label", logits.size(-1), ignored);
     LogitSums sums = logit_sums(alias_Nv, labels_N, range);
     if (combine) combine(sums);
     const at::Tensor total_N = sums.exponentials_N.log_().add_(sums.maximum_N);

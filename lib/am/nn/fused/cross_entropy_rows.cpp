@@ -8,6 +8,7 @@
 #include "am/nn/fused/device.h"
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
+#include "am/tensor/gpu_kernels.h"
 
 namespace am::nn::fused {
 
@@ -52,7 +53,8 @@ template <typename Scalar>
 void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scalar> sum,
                      int64_t column, Wide<Scalar> scale) {
   const bool here = column >= 0 && column < width;
-  const double of_label = here ? static_cast<double>(logits[column]) : 0.0;  // `out` may be logits
+  // read first: `out` may alias logits
+  const double of_label = here ? static_cast<double>(logits[column]) : 0.0;
   run_kernel<Softmax<Scalar>>(out, logits, width, sum, scale);
   if (!here) return;
   const double value = (std::exp(of_label - static_cast<double>(sum)) - 1.0) * scale;
@@ -60,10 +62,9 @@ void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scal
 }
 
 // ---- by ATen's operators
-// ----------------------------------------------------------------------------
 
-// Elements of one piece: few, so that copies in float32 take little; on a GPU more, where each
-// piece costs its launches.
+// Elements per piece: few, so that float32 copies need little memory; on a GPU more, because each
+// piece costs kernel launches.
 int64_t elements_at_a_time(const at::Tensor& logits_Nv) {
   return on_gpu(logits_Nv) ? model::kLossElements : 4 << 20;
 }
@@ -77,7 +78,7 @@ void for_pieces(const at::Tensor& logits_Nv, const Step& step) {
 }
 
 struct Columns {
-  at::Tensor index_N;  // clamped
+  at::Tensor index_N;  // clamped to the slice
   at::Tensor here_N;   // whether the label lies in the slice
 };
 
@@ -124,7 +125,6 @@ void gradient_by_aten(at::Tensor& out_Nv, const at::Tensor& logits_Nv, const at:
 }
 
 // ---- by kernels
-// -------------------------------------------------------------------------------------
 
 template <typename Scalar>
 void sums_by_kernel(LogitSums& sums, const at::Tensor& logits_Nv, const at::Tensor& labels_N,
@@ -175,6 +175,11 @@ LogitSums logit_sums(const at::Tensor& logits_Nv, const at::Tensor& labels_N,
   LogitSums sums = {at::empty({rows}, options), at::empty({rows}, options),
                     at::empty({rows}, options)};
   if (logits_Nv.is_meta()) return sums;
+  if (const auto* gpu = tensor::gpu_kernels(logits_Nv);
+      gpu != nullptr && gpu->logit_sums(sums.maximum_N, sums.exponentials_N, sums.label_N,
+                                        logits_Nv, labels_N.contiguous(), range.first)) {
+    return sums;
+  }
   if (!has_kernels(logits_Nv)) {
     sums_by_aten(sums, logits_Nv, labels_N, range);
     return sums;
@@ -189,6 +194,12 @@ void cross_entropy_gradient(at::Tensor& out_Nv, const at::Tensor& logits_Nv,
                             const at::Tensor& sums_N, const at::Tensor& labels_N,
                             const LabelRange& range, const at::Tensor& scale) {
   if (logits_Nv.is_meta()) return;
+  if (const auto* gpu = tensor::gpu_kernels(logits_Nv);
+      gpu != nullptr &&
+      gpu->cross_entropy_gradient(out_Nv, logits_Nv, sums_N, labels_N.contiguous(), range.first,
+                                  range.ignored, scale)) {
+    return;
+  }
   if (!has_kernels(logits_Nv)) {
     return gradient_by_aten(out_Nv, logits_Nv, sums_N, labels_N, range, scale);
   }

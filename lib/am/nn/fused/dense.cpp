@@ -13,7 +13,7 @@ namespace am::nn::fused {
 
 namespace {
 
-// to[m, k] = from[k, m] for `rows` of m and all of k. Each cache line is read once and written
+// to[m, k] = from[k, m] for `rows` values of m and all k. Each cache line is read once and written
 // once, whatever the strides are.
 struct CopyTransposed {
   template <int kBytes>

@@ -5,9 +5,9 @@
 
 namespace am::nn::fused {
 
-// a_MK, two-dimensional, in rows of K without gaps: itself where it is already, else a copy; no
-// graph. ATen's copy of a part of a transposed matrix goes element by element; this one goes by
-// blocks of 16 x 16 for float32 of the host.
+// Returns a_MK, two-dimensional, as contiguous rows of K: itself if it is contiguous, otherwise a
+// copy; no graph. ATen copies part of a transposed matrix element by element; this function copies
+// blocks of 16 x 16 for float32 on the host.
 at::Tensor dense(const at::Tensor& a_MK);
 
 }  // namespace am::nn::fused

@@ -1,25 +1,26 @@
-// Tensors for which ATen has kernels on GPUs alone: RMSNorm, attention with windows and documents,
-// products of groups of rows.
+// Selects the operations for which ATen has kernels on GPUs only: RMSNorm, attention with windows
+// and documents, grouped matrix products.
 //
-// The kernels are called by their names in ATen. A test without a GPU proves what surrounds them:
-// it registers kernels of the host under these names (TORCH_LIBRARY_IMPL), and says that
-// tensors of the host pass for a GPU's.
+// The kernels are called by their ATen names. Tests without a GPU cover the code around them: they
+// register host kernels under these names (TORCH_LIBRARY_IMPL) and make host tensors pass for GPU
+// tensors (PassForGpu).
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace am::nn::fused {
 
-// Whether x lies on a GPU, or passes for it.
+// Whether x is on a GPU, or passes for a GPU tensor.
 bool on_gpu(const at::Tensor& x);
-// On a GPU in bfloat16 or float16, which are the dtypes of its attention; passing for it in any.
+// Whether x is on a GPU in bfloat16 or float16, the dtypes of its attention kernels; host tensors
+// that pass for GPU tensors count in any dtype.
 bool narrow_on_gpu(const at::Tensor& x);
 
-// x on a device, itself where it is there; from the host to a GPU without waiting for what runs
-// there.
+// Returns x on `device`, x itself if it is there. Copies from the host to a GPU do not synchronise.
 at::Tensor uploaded(const at::Tensor& x, const at::Device& device);
 
-// For tests: while one lives, floating-point tensors of the host pass for a GPU's, on all threads.
+// For tests: while an instance exists, floating-point host tensors pass for GPU tensors, on all
+// threads.
 class PassForGpu {
  public:
   PassForGpu();

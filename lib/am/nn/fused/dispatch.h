@@ -1,13 +1,15 @@
-// Runs a kernel as it was compiled for what the processor can do.
+// Runs a kernel in the version compiled for the processor's instruction set.
 //
 //   struct Double {
-//     template <int kBytes>   // of a register
-//     AM_INLINE static void run(float* out, const float* in, int64_t count) { ... lanes.h ... }
+//     template <int kBytes>   // register width
+//     AM_INLINE static void run(float* out, const float* in, int64_t count) { .. }  // lanes.h
 //   };
+//
 //   run_kernel<Double>(out, in, count);
 //
-// As ATen's kernels do: AVX-512, AVX2 with fused multiply-add, or what every processor has. The
-// environment variable ATEN_CPU_CAPABILITY (default, avx2, avx512) lowers it for ATen and for us.
+// Levels are those of ATen's kernels: AVX-512, AVX2 with fused multiply-add, or the baseline. The
+// environment variable ATEN_CPU_CAPABILITY (default, avx2, avx512) lowers the level of ATen and of
+// these kernels.
 #pragma once
 
 #include "am/nn/fused/lanes.h"
@@ -16,7 +18,7 @@ namespace am::nn::fused {
 
 enum class VectorLevel { kBase, kAvx2, kAvx512 };
 
-// Of this process.
+// Level of this process.
 VectorLevel vector_level();
 
 #if defined(__x86_64__)

@@ -13,9 +13,9 @@ namespace am::nn::fused {
 
 namespace {
 
-constexpr int64_t kOfBlock = 8;  // draws of 16 bits in a block of the generator
+constexpr int64_t kOfBlock = 8;  // draws of 16 bits per block of the generator
 
-// Where the rows of a tensor are in the global batch.
+// Maps the rows of a tensor to rows of the global batch.
 class GlobalRows {
  public:
   GlobalRows(const DropoutRows& rows, int64_t count)
@@ -40,8 +40,8 @@ class GlobalRows {
   }
 
   const DropoutRows& rows_;
-  int64_t here_;        // tokens of a sequence
-  int64_t before_ = 0;  // those of the rank before them
+  int64_t here_;        // local tokens per sequence
+  int64_t before_ = 0;  // tokens of the rank before these
 };
 
 template <typename Scalar>
@@ -74,6 +74,71 @@ void drop_rows(at::Tensor& x_NI, const Dropout& dropout) {
   });
 }
 
+// Returns the words of philox4x32(key, row, block) for all rows and blocks: four int64 tensors
+// [N, B] of values below 2^32. Products of such values wrap like unsigned ones, and right shifts
+// are logical once the copies of the sign bit are masked off.
+std::array<at::Tensor, 4> philox_words(uint64_t key, const at::Tensor& rows_N,
+                                       const at::Tensor& blocks_B) {
+  const auto low = [](const at::Tensor& x) { return x.bitwise_and(int64_t{0xFFFFFFFF}); };
+  const auto high = [&](const at::Tensor& x) {
+    return x.bitwise_right_shift(32).bitwise_and_(int64_t{0xFFFFFFFF});
+  };
+  const at::Tensor rows = rows_N.unsqueeze(1).expand({-1, blocks_B.size(0)});
+  const at::Tensor blocks = blocks_B.unsqueeze(0).expand({rows_N.size(0), -1});
+  std::array<at::Tensor, 4> x = {low(rows), high(rows), low(blocks), high(blocks)};
+  for (const PhiloxRound& round : philox_rounds(key)) {
+    const at::Tensor p0 = x[0].mul_(static_cast<int64_t>(kPhiloxMultiplier0));
+    const at::Tensor p1 = x[2].mul_(static_cast<int64_t>(kPhiloxMultiplier1));
+    x = {high(p1).bitwise_xor_(x[1]).bitwise_xor_(int64_t{round.key0}), low(p1),
+         high(p0).bitwise_xor_(x[3]).bitwise_xor_(int64_t{round.key1}), low(p0)};
+  }
+  return x;
+}
+
+// Returns the global row numbers, on the device of `x_NI`.
+at::Tensor global_rows(const at::Tensor& x_NI, const DropoutRows& where) {
+  const GlobalRows global(where, x_NI.size(0));
+  const at::Tensor rows_N =
+      at::empty({x_NI.size(0)}, at::TensorOptions(at::kLong).pinned_memory(x_NI.is_cuda()));
+  auto* const row = rows_N.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < x_NI.size(0); ++i) row[i] = global(i);
+  return rows_N.to(x_NI.device(), /*non_blocking=*/true);
+}
+
+// Returns a mask [N, I] in bool of the elements to set to 0.
+at::Tensor dropped_elements(const at::Tensor& rows_N, int64_t width, const Dropout& dropout) {
+  const int64_t first = dropout.first_column / kOfBlock;
+  const int64_t blocks = (dropout.first_column + width + kOfBlock - 1) / kOfBlock - first;
+  const auto words = philox_words(
+      dropout.key, rows_N, at::arange(first, first + blocks, rows_N.options().dtype(at::kLong)));
+  at::Tensor drops =
+      at::empty({rows_N.size(0), blocks, kOfBlock}, rows_N.options().dtype(at::kBool));
+  const auto threshold = static_cast<int64_t>(std::lround(dropout.p * 65536.0));
+  for (int64_t lane = 0; lane < kOfBlock; ++lane) {
+    const at::Tensor& word = words[static_cast<size_t>(lane / 2)];
+    drops.select(2, lane).copy_(
+        word.bitwise_right_shift(lane % 2 * 16).bitwise_and_(int64_t{0xFFFF}).lt(threshold));
+  }
+  return drops.view({rows_N.size(0), blocks * kOfBlock})
+      .narrow(1, dropout.first_column - first * kOfBlock, width);
+}
+
+// Uses ATen's operators for tensors that the CPU kernel does not support; bitwise equal results.
+void drop_by_operators(const at::Tensor& x_NI, const Dropout& dropout) {
+  constexpr int64_t kAtOnce = int64_t{1} << 25;  // elements; each takes 16 bytes of temporaries
+  const double exact = dropout.p < 1.0 ? 1.0 / (1.0 - dropout.p) : 0.0;
+  const double factor = at::scalar_tensor(exact, x_NI.scalar_type()).item<double>();  // rounded
+  const at::Tensor rows_N = global_rows(x_NI, dropout.rows);
+  const int64_t width = x_NI.size(1);
+  const int64_t step = std::max<int64_t>(1, kAtOnce / width);
+  for (int64_t row = 0; row < x_NI.size(0); row += step) {
+    const int64_t count = std::min(step, x_NI.size(0) - row);
+    x_NI.narrow(0, row, count)
+        .mul_(factor)
+        .masked_fill_(dropped_elements(rows_N.narrow(0, row, count), width, dropout), 0);
+  }
+}
+
 }  // namespace
 
 uint64_t dropout_key(uint64_t seed, uint64_t step, uint64_t module) {
@@ -87,9 +152,7 @@ void drop(at::Tensor& x_NI, const Dropout& dropout) {
     return visit_dtype(x_NI.scalar_type(),
                        [&](auto zero) { drop_rows<decltype(zero)>(x_NI, dropout); });
   }
-  at::Tensor factors = at::ones(x_NI.sizes(), at::kFloat);
-  drop_rows<float>(factors, dropout);
-  x_NI.mul_(factors.to(x_NI.options()));
+  drop_by_operators(x_NI, dropout);
 }
 
 at::Tensor dropped(const at::Tensor& x_NI, const Dropout& dropout) {

@@ -1,6 +1,5 @@
-// Dropout whose draws are a pure function of where an element is: so no layout, micro-batch or
-// second run of a checkpointed layer changes which elements are dropped, and nothing is kept for
-// backward.
+// Dropout whose mask is a pure function of an element's position: layout, micro-batch size and
+// recomputation do not change which elements are dropped, and nothing is kept for backward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,29 +11,29 @@
 
 namespace am::nn::fused {
 
-// Rows [sequences * t, I] of sequences of `length` tokens: of all of them, of a rank's runs of
-// them, or of a shard of t tokens of these.
+// Position of rows [sequences * t, I] in sequences of `length` tokens: whole sequences, a
+// context-parallel rank's runs of them, or a shard of t tokens of either.
 struct DropoutRows {
-  int64_t first_sequence = 0;  // its number in the global batch
+  int64_t first_sequence = 0;  // its index in the global batch
   int64_t sequences = 1;
   int64_t length = 0;
-  int64_t part = 0;  // which shard, where there are fewer tokens than the rank has
-  // Of context parallelism (mesh::SequenceCut::parts). Empty: the rank has whole sequences.
+  int64_t part = 0;  // shard index, if there are fewer tokens than the rank has
+  // Runs under context parallelism (mesh::SequenceCut::parts). Empty: whole sequences.
   std::vector<mesh::Extent> runs = {};
 };
 
 struct Dropout {
-  double p = 0.0;    // probability of 0, in steps of 1 / 65536; what is left is divided by 1 - p
-  uint64_t key = 0;  // of the seed, the step and the module
+  double p = 0.0;  // dropout probability, in steps of 1 / 65536; kept elements are divided by 1 - p
+  uint64_t key = 0;  // hash of the seed, the step and the module
   DropoutRows rows = {};
-  int64_t first_column = 0;  // of a piece of the columns: where it begins
+  int64_t first_column = 0;  // if x holds a slice of the columns: where it begins
 };
 
 uint64_t dropout_key(uint64_t seed, uint64_t step, uint64_t module);
 
-// x_NI as it is after dropout: a new tensor, contiguous. No graph.
+// Returns x_NI after dropout: a new, contiguous tensor. No graph.
 at::Tensor dropped(const at::Tensor& x_NI, const Dropout& dropout);
-// The same in place, of a contiguous x_NI.
+// Applies dropout in place; x_NI must be contiguous.
 void drop(at::Tensor& x_NI, const Dropout& dropout);
 
 }  // namespace am::nn::fused

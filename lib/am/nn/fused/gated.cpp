@@ -9,6 +9,7 @@
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/linear.h"
 #include "am/nn/fused/tensors.h"
+#include "am/tensor/gpu_kernels.h"
 
 namespace am::nn::fused {
 
@@ -25,7 +26,7 @@ AM_INLINE Lanes sigmoid(const Lanes& x) {
 AM_INLINE float error_function(float x) { return std::erf(x); }
 AM_INLINE double error_function(double x) { return std::erf(x); }
 
-// Each activation: its value, and the gradient of its input, of that of its value.
+// Each activation: its value, and the gradient of its input from that of its value.
 template <typename Scalar>
 struct Silu {
   template <typename Lanes>
@@ -109,8 +110,9 @@ struct ActivateBackward {
   }
 };
 
-// The kernels of one activation, and ATen's operators of it.
+// Kernels of one activation, and the equivalent ATen operators.
 struct Operators {
+  model::Activation activation;
   void (*forward)(at::Tensor& y, const at::Tensor& gate, const at::Tensor& up);
   void (*backward)(at::Tensor& of_gate, at::Tensor& of_up, const at::Tensor& gradient,
                    const at::Tensor& gate, const at::Tensor& up);
@@ -146,14 +148,16 @@ void run_backward(at::Tensor& of_gate, at::Tensor& of_up, const at::Tensor& grad
 
 const Operators& operators_of(model::Activation activation) {
   static const Operators silu = {
-      run_forward<Silu>, run_backward<Silu>, [](const at::Tensor& g) { return at::silu(g); },
+      model::Activation::kSilu, run_forward<Silu>, run_backward<Silu>,
+      [](const at::Tensor& g) { return at::silu(g); },
       [](const at::Tensor& of, const at::Tensor& g) { return at::silu_backward(of, g); }};
   static const Operators gelu_tanh = {
-      run_forward<GeluTanh>, run_backward<GeluTanh>,
+      model::Activation::kGeluTanh, run_forward<GeluTanh>, run_backward<GeluTanh>,
       [](const at::Tensor& g) { return at::gelu(g, "tanh"); },
       [](const at::Tensor& of, const at::Tensor& g) { return at::gelu_backward(of, g, "tanh"); }};
   static const Operators gelu_erf = {
-      run_forward<GeluErf>, run_backward<GeluErf>, [](const at::Tensor& g) { return at::gelu(g); },
+      model::Activation::kGeluErf, run_forward<GeluErf>, run_backward<GeluErf>,
+      [](const at::Tensor& g) { return at::gelu(g); },
       [](const at::Tensor& of, const at::Tensor& g) { return at::gelu_backward(of, g); }};
   switch (activation) {
     case model::Activation::kSilu:
@@ -170,6 +174,10 @@ const Operators& operators_of(model::Activation activation) {
 }
 
 at::Tensor forward_of(const at::Tensor& gate, const at::Tensor& up, const Operators& act) {
+  if (const auto* gpu = tensor::gpu_kernels(gate); gpu != nullptr) {
+    at::Tensor y = at::empty_like(gate);
+    if (gpu->gated(y, gate, up, act.activation)) return y;
+  }
   if (!has_kernels(gate)) return act.aten(gate).mul_(up);
   at::Tensor y = at::empty_like(gate);
   if (!y.is_meta()) act.forward(y, gate, up);
@@ -178,6 +186,13 @@ at::Tensor forward_of(const at::Tensor& gate, const at::Tensor& up, const Operat
 
 GatedGradients backward_of(const at::Tensor& gradient, const at::Tensor& gate, const at::Tensor& up,
                            const Operators& act) {
+  if (const auto* gpu = tensor::gpu_kernels(gate); gpu != nullptr) {
+    GatedGradients of = {at::empty_like(gate), at::empty_like(up)};
+    if (gpu->gated_gradients(of.of_gate, of.of_up, gradient.contiguous(), gate, up,
+                             act.activation)) {
+      return of;
+    }
+  }
   if (!has_kernels(gate)) {
     return {act.aten_backward(gradient * up, gate), gradient * act.aten(gate)};
   }
@@ -190,7 +205,7 @@ const Operators& operators_of(const AutogradContext& context) {
   return operators_of(static_cast<model::Activation>(context.saved_data.at("activation").toInt()));
 }
 
-// Its last input is a bias.
+// Whether the node's last input is a bias.
 bool is_biased(const AutogradContext& context) { return context.saved_data.at("biased").toBool(); }
 
 struct Gated : torch::autograd::Function<Gated> {
@@ -227,8 +242,8 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
     const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
                                context->needs_input_grad(2),
                                is_biased(*context) && context->needs_input_grad(3)};
-    // The product's input is gone before the next gradients are there; where the weight's gradient
-    // is postponed it stays, and not its two factors.
+    // The product's input is freed before the next gradients are allocated. With a postponed weight
+    // gradient it is kept instead of its two factors.
     const auto wide = [&] { return forward_of(saved[0], saved[1], act); };
     const LinearNeeds now = needs_now(*context, needs, saved[2], [&] {
       return [gradient = gradients[0], x = wide()] {
@@ -282,7 +297,7 @@ at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation
 
 at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias, model::Activation activation) {
-  // Under autocast gate and up are narrow already, and so the product is.
+  // Under autocast gate and up are already narrow, and so is the product.
   const at::ScalarType dtype = gate.scalar_type();
   std::optional<at::Tensor> cast_bias;
   if (bias) cast_bias = bias->to(dtype);

@@ -1,10 +1,10 @@
-// Vectors as wide as the processor's registers: what the operators of this folder compute with.
+// SIMD vectors as wide as the processor's registers: the types that the operators of this folder
+// use.
 //
-// They are the compiler's own vector types, so one source serves every processor: run_kernel
-// (dispatch.h) compiles a kernel for several instruction sets, each with the width, kBytes, of its
-// registers. What is wider than those the compiler keeps in memory, and compares number by number.
-// Everything here is inlined into a kernel; a function that is not would be compiled for the oldest
-// processor.
+// They are compiler vector types, so one source serves every processor: run_kernel (dispatch.h)
+// compiles a kernel for several instruction sets, each with its register width, kBytes. The
+// compiler keeps wider vectors in memory and compares them element by element. Every function here
+// must be inlined into a kernel; otherwise it would be compiled for the baseline instruction set.
 //
 //   template <int kBytes>
 //   AM_INLINE static void run(float* out, const float* in, int64_t count) {
@@ -13,7 +13,7 @@
 //     });
 //   }
 //
-// bfloat16 is computed with in float32 and rounded to even when it is stored.
+// bfloat16 is computed in float32 and rounded to nearest even when stored.
 #pragma once
 
 #include <c10/util/BFloat16.h>
@@ -24,8 +24,8 @@
 #include <type_traits>
 #include <utility>
 
-// GCC tells that wide vectors are passed in another way on processors that have them; here
-// none is passed to a function that exists on its own.
+// GCC warns that the calling convention of wide vectors depends on the processor; here none is
+// passed to a function that is not inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define AM_INLINE [[gnu::always_inline]] inline
@@ -46,18 +46,18 @@ inline constexpr int kLanes = kBytes / static_cast<int>(sizeof(Wide<Scalar>));
 template <typename Scalar, int kBytes>
 using Vector = typename VectorOf<Wide<Scalar>, kLanes<Scalar, kBytes>>::Type;
 
-// Of a vector.
+// Element type of a vector.
 template <typename Lanes>
 using ElementOf = std::remove_cvref_t<decltype(std::declval<Lanes&>()[0])>;
 template <typename Lanes>
 inline constexpr int kCountOf = static_cast<int>(sizeof(Lanes) / sizeof(ElementOf<Lanes>));
-// As many.
+// Vectors with the same number of lanes.
 template <typename Lanes>
 using IntegersOf = typename VectorOf<int32_t, kCountOf<Lanes>>::Type;
 template <typename Lanes>
 using HalvesOf = typename VectorOf<uint16_t, kCountOf<Lanes>>::Type;
 
-// How many lanes a step is about.
+// Lanes of one step: all, or the first `count`.
 template <int kBytes>
 struct All {};
 template <int kBytes>
@@ -82,15 +82,14 @@ AM_INLINE void for_lanes(int64_t count, const Step& step) {
   if (i < count) step(i, First<kBytes>{count - i});
 }
 
-// Lanes kLane.. of a vector as wider numbers. Told one by one they become one instruction;
-// __builtin_convertvector makes several of smaller vectors.
+// Converts lanes kLane.. of a vector to a wider type. Written lane by lane, GCC emits one
+// instruction; __builtin_convertvector emits several on smaller vectors.
 template <typename To, typename From, int... kLane>
 AM_INLINE To converted(const From& x, std::integer_sequence<int, kLane...> /*lanes*/) {
   return To{static_cast<ElementOf<To>>(x[kLane])...};
 }
 
 // ---- memory
-// ---------------------------------------------------------------------------------------
 
 // Lanes beyond the part are 0.
 template <typename Scalar, template <int> typename Part, int kBytes>
@@ -108,7 +107,7 @@ AM_INLINE Vector<Scalar, kBytes> load(const Scalar* from, Part<kBytes> part) {
   }
 }
 
-// To bfloat16 and back to float32: nearest, ties to even; not-a-number stays one.
+// To bfloat16 and back to float32: nearest, ties to even; NaN stays NaN.
 template <typename Lanes>
 AM_INLINE IntegersOf<Lanes> bfloat16_bits(const Lanes& x) {
   const auto bits = reinterpret_cast<IntegersOf<Lanes>>(x);
@@ -128,7 +127,7 @@ AM_INLINE void store(Scalar* to, Part<kBytes> part, const Vector<Scalar, kBytes>
   }
 }
 
-// What storing as Scalar and loading again would give.
+// Returns the value after storing as Scalar and loading again.
 template <typename Scalar, typename Lanes>
 AM_INLINE Lanes rounded(const Lanes& lanes) {
   if constexpr (std::is_same_v<Scalar, c10::BFloat16>) {
@@ -151,14 +150,13 @@ AM_INLINE Lanes outside_set(const Lanes& lanes, First<kBytes> part, ElementOf<La
 }
 
 // ---- arithmetic
-// -----------------------------------------------------------------------------------
 
 template <typename Lanes>
 AM_INLINE Lanes larger(const Lanes& a, const Lanes& b) {
   return a > b ? a : b;
 }
 
-// In double, so that a row's length costs no precision.
+// In double, so that long rows lose no precision.
 template <typename Lanes>
 AM_INLINE double sum_of(const Lanes& lanes) {
   double sum = 0.0;
@@ -181,8 +179,7 @@ AM_INLINE ElementOf<Lanes> smallest_of(const Lanes& lanes) {
 }
 
 // e^x to about one unit in the last place: x = n log 2 + r, and the polynomial of Cephes' expf
-// (Moshier, 1989) for r. 0 below the smallest normal number, not-a-number stays one. Of doubles
-// the library's.
+// (Moshier, 1989) for r. 0 below the smallest normal number; NaN stays NaN. Doubles use std::exp.
 template <typename Lanes>
 AM_INLINE Lanes exponential(const Lanes& x) {
   if constexpr (std::is_same_v<ElementOf<Lanes>, double>) {
@@ -192,7 +189,7 @@ AM_INLINE Lanes exponential(const Lanes& x) {
   } else {
     constexpr float kLowest = -87.33654F;
     constexpr float kHighest = 88.376F;
-    constexpr float kRounds = 12582912.0F;  // 1.5 * 2^23: adding it leaves no place for a fraction
+    constexpr float kRounds = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
     Lanes limited = x > kHighest ? Lanes{} + kHighest : x;
     limited = limited < kLowest ? Lanes{} + kLowest : limited;
     const Lanes whole = limited * 1.44269504F + kRounds;
@@ -204,7 +201,7 @@ AM_INLINE Lanes exponential(const Lanes& x) {
     p = p * r + 1.6666665459e-1F;
     p = p * r + 5.0000001201e-1F;
     p = p * r * r + r + 1.0F;
-    // n's bits are the last of `whole`: 2^n is made in the place of the exponent.
+    // The low bits of `whole` are n; shifted into the exponent they give 2^n.
     const Lanes power =
         reinterpret_cast<Lanes>((reinterpret_cast<IntegersOf<Lanes>>(whole) << 23) + (127 << 23));
     return x < kLowest ? Lanes{} : p * power;

@@ -1,5 +1,5 @@
-// ATen's LayerNorm, also of tensors without contents: libtorch has no kernel of it for the device
-// "meta", on which a dry run's tensors are.
+// ATen's LayerNorm, with a fallback for the meta device (used by dry runs), for which libtorch has
+// no kernel.
 #pragma once
 
 #include <ATen/core/Tensor.h>

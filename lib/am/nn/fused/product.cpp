@@ -21,7 +21,7 @@ using Multiply = at::Tensor(const at::Tensor&, const at::Tensor&, const std::opt
                             std::string_view, c10::List<std::optional<at::Scalar>>,
                             std::optional<std::string_view>);
 
-// Absent where libtorch was built without oneDNN, or has the operator in another form.
+// Empty if libtorch was built without oneDNN, or its operator has another signature.
 std::optional<c10::TypedOperatorHandle<Multiply>> find_multiply() {
   const auto found = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
   if (!found || !found->hasKernelForDispatchKey(c10::DispatchKey::CPU)) return std::nullopt;
@@ -42,11 +42,11 @@ bool fits(const at::Tensor& a, const at::Tensor& b) {
          b.scalar_type() == at::kFloat && a.numel() > 0 && b.numel() > 0;
 }
 
-// The operator reads a dense left side: of a transposed one a copy is made, of at most so many
-// elements at a time.
+// The operator needs a dense left side. A transposed one is copied, at most this many elements at a
+// time.
 constexpr int64_t kMostCopied = model::kMostTransposed;
 
-// On the meta device the copy is made, and ATen knows the shape.
+// On the meta device the copy is allocated, and at::mm gives the shape.
 at::Tensor multiply_dense(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   const at::Tensor dense_MK = dense(a_MK);
   if (dense_MK.is_meta()) return dense_MK.mm(b_KN);

@@ -21,15 +21,15 @@ using model::NormKind;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The weight's gradient is summed over so many rows, and then over these sums, whatever the number
-// of threads.
+// The weight's gradient is summed over blocks of this many rows, and then over the blocks, so that
+// it does not depend on the number of threads.
 constexpr int64_t kRowsOfASum = 64;
 
-// The kinds that round once multiply by a weight as wide as the sums, whatever dtype it is kept in.
+// Kinds that round once multiply by a weight in the sums' dtype, whatever dtype it is stored in.
 template <NormKind kKind, typename Scalar>
 using Weight = std::conditional_t<kKind == NormKind::kRms, Scalar, Wide<Scalar>>;
 
-// What the normalised values are multiplied by, and their rounding before that.
+// Factor of the normalised values, and the rounding of these before the multiplication.
 template <NormKind kKind, typename Stored, typename Part>
 AM_INLINE auto scale_of(const Stored* weight, Part part) {
   auto scale = load(weight, part);
@@ -42,7 +42,7 @@ AM_INLINE Lanes before_scale(const Lanes& normal) {
   return normal;
 }
 
-// Rows of `width` elements; inverse: of the root mean square.
+// Rows of `width` elements; inverse: 1 / root mean square.
 template <NormKind kKind, typename Scalar>
 struct Normalize {
   template <int kBytes>
@@ -117,7 +117,7 @@ void visit_kind(NormKind kind, const Visit& visit) {
   }
 }
 
-// As a kernel of this kind reads it.
+// Returns the weight in the dtype that a kernel of this kind reads.
 at::Tensor kernel_weight(const at::Tensor& weight, const at::Tensor& x, NormKind kind) {
   const bool rounds = kind == NormKind::kRms;
   return (rounds ? weight : weight.to(wide_dtype(x.scalar_type()))).contiguous();
@@ -126,9 +126,9 @@ at::Tensor kernel_weight(const at::Tensor& weight, const at::Tensor& x, NormKind
 int64_t row_count(const at::Tensor& x) { return x.numel() / std::max<int64_t>(1, x.size(-1)); }
 
 // ---- by ATen's operators
-// ----------------------------------------------------------------------------
 
-// The normalised values, as wide as they were computed, times the weight, in x's dtype.
+// Multiplies the normalised values, in the dtype of the computation, by the weight; the result has
+// `dtype`.
 at::Tensor scaled(const at::Tensor& normal, const at::Tensor& weight, at::ScalarType dtype,
                   NormKind kind) {
   if (kind == NormKind::kRms) return normal.to(dtype) * weight;
@@ -160,10 +160,10 @@ variable_list backward_of_aten(const at::Tensor& gradient, const at::Tensor& x,
 }
 
 // ---- by ATen's kernels for GPUs
-// ---------------------------------------------------------------------
 
-// These take x and weight in one dtype and round once. What multiplies n is not always a number of
-// x's dtype: 1 + weight, or a weight in another one. Then they compute in the dtype of the sums.
+// The kernels take x and weight in one dtype and round once. The factor of n may not be
+// representable in x's dtype: 1 + weight, or a weight of another dtype. Then they compute in the
+// dtype of the sums.
 at::ScalarType gpu_dtype(const at::Tensor& x, const at::Tensor& weight, NormKind kind) {
   const bool fits = x.scalar_type() == weight.scalar_type() && kind != NormKind::kRmsPlusOne;
   return fits ? x.scalar_type() : wide_dtype(x.scalar_type());
@@ -195,7 +195,6 @@ variable_list backward_of_gpu(const at::Tensor& gradient, const at::Tensor& x,
 }
 
 // ---- by kernels
-// -------------------------------------------------------------------------------------
 
 std::tuple<at::Tensor, at::Tensor> forward_of_kernel(const at::Tensor& x, const at::Tensor& weight,
                                                      double eps, NormKind kind) {
@@ -282,7 +281,7 @@ struct Norm : torch::autograd::Function<Norm> {
 }  // namespace
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, NormKind kind) {
-  AM_ASSERT(kind != NormKind::kLayer, "a LayerNorm is no RMSNorm");
+  AM_ASSERT(kind != NormKind::kLayer, "a LayerNorm is not an RMSNorm");
   if (x.scalar_type() == weight.scalar_type() || kind != NormKind::kRms) {
     return Norm::apply(x, weight, eps, kind);
   }

@@ -2,11 +2,11 @@
 //
 //   n = x / sqrt(mean(x^2) + eps);  y = weight * n, or (1 + weight) * n
 //
-// Keeps x and one number a row until backward. The statistics are computed in float32 (float64 for
-// float64). In a narrower dtype model::NormKind says where it rounds: kRms rounds n and then the
-// product (Hugging Face's LlamaRMSNorm), kRmsWide and kRmsPlusOne the product alone (Olmo2RMSNorm,
-// GemmaRMSNorm). ATen's kernels for GPUs (device.h) round once for all kinds: kRms there differs
-// from Hugging Face's by the rounding of n.
+// Keeps x and one number per row until backward. The statistics are computed in float32 (float64
+// for float64). In a narrower dtype model::NormKind defines the rounding: kRms rounds n and then
+// the product (Hugging Face's LlamaRMSNorm); kRmsWide and kRmsPlusOne round only the product
+// (Olmo2RMSNorm, GemmaRMSNorm). ATen's kernels for GPUs (device.h) round once for all kinds, so
+// kRms on a GPU differs from Hugging Face by the rounding of n.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,8 @@
 
 namespace am::nn::fused {
 
-// x_..D, weight_D -> ..D, in x's dtype. kRms of a weight in another dtype than x: the composite of
-// ATen's operators, in the dtype that the two promote to.
+// x_..D, weight_D -> ..D, in x's dtype. kRms with a weight of another dtype than x uses a composite
+// of ATen's operators, in the promoted dtype.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                     model::NormKind kind = model::NormKind::kRms);
 

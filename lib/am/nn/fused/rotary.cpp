@@ -7,6 +7,7 @@
 
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
+#include "am/tensor/gpu_kernels.h"
 
 namespace am::nn::fused {
 
@@ -15,8 +16,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The heads of one position: y [H, width] dense, those of x `stride` elements apart. The first
-// 2 * half elements of a head turn, the others stay. `sign` -1 turns back.
+// Rotates the heads of one position: y [H, width] is dense, heads of x are `stride` elements apart.
+// The first 2 * half elements of a head are rotated, the others copied. `sign` -1 inverts the
+// rotation.
 template <typename Scalar>
 struct Turn {
   template <int kBytes>
@@ -44,15 +46,20 @@ at::Tensor turn_by_aten(const at::Tensor& x_BHTK, const at::Tensor& cos, const a
   const at::Tensor x = x_BHTK.narrow(-1, 0, turned);
   const at::Tensor first = x.narrow(-1, 0, half);
   const at::Tensor second = x.narrow(-1, half, half);
-  const at::Tensor y = x * cos_TR + at::cat({-second, first}, -1) * sin_TR;
+  at::Tensor y = x * cos_TR + at::cat({-second, first}, -1) * sin_TR;
   if (turned == width) return y;
-  // Laid out as x is, and as attention wants its queries.
+  // In x's memory layout, which attention expects of its queries.
   const at::Tensor rest = x_BHTK.narrow(-1, turned, width - turned);
   return at::cat({y.transpose(1, 2), rest.transpose(1, 2)}, -1).transpose(1, 2);
 }
 
 at::Tensor turn(const at::Tensor& x_BHTK, const at::Tensor& cos_TR, const at::Tensor& sin_TR,
                 bool back) {
+  if (const auto* gpu = tensor::gpu_kernels(x_BHTK); gpu != nullptr) {
+    const at::Tensor y_BTHK = at::empty(
+        {x_BHTK.size(0), x_BHTK.size(2), x_BHTK.size(1), x_BHTK.size(3)}, x_BHTK.options());
+    if (gpu->rotate(y_BTHK, x_BHTK, cos_TR, sin_TR, back)) return y_BTHK.transpose(1, 2);
+  }
   if (!has_kernels(x_BHTK)) return turn_by_aten(x_BHTK, cos_TR, back ? -sin_TR : sin_TR);
   const at::Tensor x = x_BHTK.stride(-1) == 1 ? x_BHTK : x_BHTK.contiguous();
   const int64_t length = x.size(2), heads = x.size(1), width = x.size(3), turned = cos_TR.size(-1);

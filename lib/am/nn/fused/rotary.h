@@ -1,6 +1,7 @@
-// The rotation of rotary position embedding, in one pass: no negated, joined or multiplied copies.
+// The rotation of rotary position embedding, in one pass: no negated, concatenated or multiplied
+// copies.
 //
-// Dimension i turns with i + K/2. Keeps nothing but the shared tables; backward is the inverse
+// Dimension i is rotated with i + K/2. Keeps only the shared tables; backward is the inverse
 // rotation.
 #pragma once
 
@@ -8,10 +9,10 @@
 
 namespace am::nn::fused {
 
-// x_BHTK, cos_TR and sin_TR (both halves of R alike; [B, T, R] where sequences have positions of
-// their own) -> BHTK, laid out as [B, T, H, K] in memory where kernels run. R is even and at most
-// K: the first R of a head turn, the others stay. Where the tables have another dtype than x,
-// ATen's operators with their promotion.
+// x_BHTK, cos_TR and sin_TR (both halves of R are equal; [B, T, R] if sequences have different
+// positions) -> BHTK, laid out as [B, T, H, K] in memory if kernels run. R is even and at most K:
+// the first R elements of a head are rotated, the others are copied. If the tables' dtype differs
+// from x's, ATen's operators run with their type promotion.
 at::Tensor rotate(const at::Tensor& x_BHTK, const at::Tensor& cos_TR, const at::Tensor& sin_TR);
 
 }  // namespace am::nn::fused

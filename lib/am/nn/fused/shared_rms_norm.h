@@ -1,7 +1,7 @@
-// RMSNorm of rows that lie on several ranks, a part on each: of all query heads together, where
-// tensor parallelism hands out heads.
+// RMSNorm of rows that are sharded over ranks: of all query heads together, when tensor parallelism
+// shards the heads.
 //
-// Each rank has its part of x, of the weight and of y. One number a row is added up over the ranks:
+// Each rank has its part of x, of the weight and of y. One number per row is summed over the ranks:
 // the sum of squares in forward, and in backward <n, dn>, with n = x / sqrt(mean(x^2) + eps):
 //
 //   dx = (dn - n sum(<n, dn>) / width) / sqrt(mean(x^2) + eps)
@@ -18,13 +18,13 @@ namespace am::nn::fused {
 
 struct SharedNorm {
   double eps = 1e-6;
-  model::NormKind kind = model::NormKind::kRms;  // which says where it rounds (rms_norm.h)
-  int64_t width = 0;                             // of a whole row
-  // Adds up over the ranks, in place; must outlive backward.
+  model::NormKind kind = model::NormKind::kRms;  // defines the rounding (rms_norm.h)
+  int64_t width = 0;                             // of a whole row, over all ranks
+  // Sums over the ranks, in place; must outlive backward.
   const std::function<void(const at::Tensor& numbers)>* sum = nullptr;
 };
 
-// x_..d, weight_d -> ..d, in x's dtype. Keeps x and one number a row.
+// x_..d, weight_d -> ..d, in x's dtype. Keeps x and one number per row.
 at::Tensor shared_rms_norm(const at::Tensor& x, const at::Tensor& weight, const SharedNorm& norm);
 
 }  // namespace am::nn::fused

@@ -1,14 +1,14 @@
-// c * tanh(x / c): logits that never leave (-c, c), each on its own, so a slice of a vocabulary
-// computes its part.
+// c * tanh(x / c): bounds logits to (-c, c). Elementwise, so each slice of a sharded vocabulary
+// computes its own part.
 //
-// Keeps tanh(x / c) until backward, in the place of x.
+// Keeps tanh(x / c) until backward, instead of x.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace am::nn::fused {
 
-// `x` is overwritten: give a product's output that nobody else reads.
+// Overwrites `x`: pass a product's output that has no other reader.
 at::Tensor soft_cap(const at::Tensor& x, double cap);
 
 }  // namespace am::nn::fused

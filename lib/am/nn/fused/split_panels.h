@@ -1,10 +1,7 @@
-// One side of a product as panels of bfloat16 parts, in the order in which the processor's matrix
-// unit takes them: the first half of split_product.cpp.
+// Converts one side of a product to panels of bfloat16 parts, in the order in which the processor's
+// matrix unit reads them: the first half of split_product.cpp.
 //
-//   split_side<SideKind::kLeft>(panels, side, depth, 0, largest);
-//
-// A float32 is the sum of three bfloat16: its highest 8 bits, those that are left of it, and the
-// rest.
+// A float32 is the sum of three bfloat16: its highest 8 bits, the next 8, and the rest.
 #pragma once
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -26,20 +23,20 @@
 
 namespace am::nn::fused::tiles {
 
-// A tile register holds 16 rows of 16 pairs of bfloat16, or of 16 sums. What the unit adds up in
-// one step is 32 deep: number i of a step is in a pair with number i + 16, on both sides alike.
+// A tile register holds 16 rows of 16 pairs of bfloat16, or 16 rows of 16 sums. One step of the
+// unit is 32 deep: element i of a step is paired with element i + 16, on both sides.
 constexpr int64_t kTileLines = 16;
 constexpr int64_t kTilePairs = 256;
 constexpr int64_t kTileStride = 64;  // bytes of a row
 constexpr int64_t kStepDepth = 32;
 constexpr int64_t kSplitParts = 3;
 
-// Panels are of two tiles' lines. Step after step they have the parts of both tiles: high, high,
-// middle, middle, low, low. A panel of one tile, the last, has that tile alone.
+// A panel covers the lines of two tiles. Per step it holds the parts of both tiles: high, high,
+// middle, middle, low, low. The last panel may hold a single tile.
 constexpr int64_t kPanelLines = 2 * kTileLines;
 
-// One sum is that deep. The right side's parts for so many columns stay in the second cache while
-// the left side's rows pass by; its rows are split one panel ahead, or a few panels at a time.
+// Depth of one sum. The right side's parts for kHeldColumns columns stay in the L2 cache while the
+// left side's rows stream through; its rows are split one panel ahead, or a few panels at a time.
 constexpr int64_t kSumDepth = 256;
 constexpr int64_t kHeldColumns = 704;
 constexpr int64_t kPassingRows = 64;
@@ -47,14 +44,14 @@ constexpr int64_t kPassingRows = 64;
 constexpr int64_t kPanelPairs = kSumDepth / kStepDepth * kSplitParts * 2 * kTilePairs;
 constexpr int64_t kScratchPanels = (kHeldColumns + kPassingRows) / kPanelLines;
 
-// The unit comes with registers of 64 bytes.
+// The matrix unit implies registers of 64 bytes.
 constexpr int kTileBytes = 64;
 using Floats = Vector<float, kTileBytes>;
 using Unsigned = VectorOf<uint32_t, kTileLines>::Type;
 constexpr int kBlock = kCountOf<Floats>;
 constexpr All<kTileBytes> kAll;
 
-// The left side by its rows, or the right side by its columns; one of the strides is 1.
+// The left side by its rows, or the right side by its columns; one of the strides must be 1.
 struct SplitSide {
   const float* data = nullptr;
   int64_t lines = 0;
@@ -62,7 +59,7 @@ struct SplitSide {
   int64_t depth_stride = 0;
 };
 
-// The largest number of a side without its sign, as bits, in each lane.
+// Largest absolute value of a side, as bits, per lane.
 struct LargestBits {
   Unsigned lanes = {};
 };
@@ -73,8 +70,8 @@ AM_INLINE uint32_t largest_lane(const LargestBits& largest) {
   return bits;
 }
 
-// Row after row of pairs, a part `tiles` tiles behind the other. Halves are rounded away from zero:
-// what is left of a number has fewer bits by 8 each time, and the last part is exact.
+// Stores pairs row by row, each part `tiles` tiles behind the previous one. Halves round away from
+// zero: each step leaves a remainder with 8 bits fewer, and the last part is exact.
 AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
                            const Floats& of_upper, LargestBits& largest) {
   constexpr uint32_t kUpperHalf = 0xffff0000;
@@ -91,7 +88,7 @@ AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
   }
 }
 
-// A row of which `count` numbers are there, none or more than a vector's included.
+// Loads the first `count` elements of a row; `count` may be negative, zero or more than a vector.
 AM_INLINE Floats load_some(const float* from, int64_t count) {
   if (count >= kBlock) return load(from, kAll);
   return count > 0 ? load(from, First<kTileBytes>{count}) : Floats{};
@@ -99,16 +96,16 @@ AM_INLINE Floats load_some(const float* from, int64_t count) {
 
 enum class SideKind { kLeft, kRight };
 
-// One tile of one step; `lines` and `depth` are what is there of it, 16 and 32 at most. Memory
-// whose rows are the tile's is read as it is: the left side with dense rows, the right side whose
-// columns lie side by side. Otherwise blocks of it are turned.
+// Splits one tile of one step; `lines` and `depth` are its extents, 16 and 32 at most. Memory whose
+// rows are the tile's rows is read directly: the left side with dense rows, the right side with
+// adjacent columns. Otherwise blocks are transposed.
 template <SideKind kSide>
 AM_INLINE void split_tile(int32_t* to, int64_t tiles, const SplitSide& side, int64_t lines,
                           int64_t depth, LargestBits& largest) {
   const bool dense_lines = side.depth_stride == 1;
   const float* const from = side.data;
   if (!dense_lines) {
-    // What the next step reads is rows away: nothing else fetches it in time.
+    // The data of the next step is rows away: the hardware prefetcher would not fetch it in time.
     const float* const next = from + kStepDepth * side.depth_stride;
     for (int64_t k = 0; k < kStepDepth; ++k) __builtin_prefetch(next + k * side.depth_stride);
   }
@@ -154,7 +151,7 @@ inline SplitSide part_of(SplitSide side, int64_t first_line, int64_t lines, int6
 
 inline int64_t steps_of(int64_t depth) { return (depth + kStepDepth - 1) / kStepDepth; }
 
-// The panels of a side from step `first_step` on; along its memory.
+// Converts a side from step `first_step` on, in its memory order.
 template <SideKind kSide>
 AM_TILES void split_side(int32_t* to, const SplitSide& side, int64_t depth, int64_t first_step,
                          LargestBits& largest_of_side) {

@@ -43,8 +43,8 @@ struct FreeScratch {
   void operator()(int32_t* memory) const { ::operator delete (memory, std::align_val_t{4096}); }
 };
 
-// A megabyte for each thread that multiplies, kept: to ask for it anew would cost a tenth of a
-// product. Not a tensor, since it is no part of what a step needs.
+// A megabyte per multiplying thread, kept: allocating it each time would cost a tenth of a product.
+// Not a tensor, because it must not count as memory of a step.
 int32_t* scratch() {
   thread_local const std::unique_ptr<int32_t, FreeScratch> memory(static_cast<int32_t*>(
       ::operator new (kScratchPanels* kPanelPairs * sizeof(int32_t), std::align_val_t{4096})));
@@ -55,13 +55,13 @@ struct LargestOfSides {
   LargestBits a, b;
 };
 
-// Held columns [0, b.lines) at one sum's depth, and all rows.
+// Multiplies held columns [0, b.lines) with all rows, at the depth of one sum.
 void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const SplitSide& b,
                    int64_t depth, LargestOfSides& largest) {
   int32_t* const passing = held + kHeldColumns / kPanelLines * kPanelPairs;
   const int64_t steps = steps_of(depth);
   split_side<SideKind::kRight>(held, b, depth, 0, largest.b);
-  // Rows that are dense are split ahead, panel by panel, in turns.
+  // Dense rows are split one panel ahead, in two alternating buffers.
   const int64_t steps_ahead = a.depth_stride == 1 ? depth / kStepDepth : 0;
   const int64_t rows_at_a_time = steps_ahead > 0 ? kPanelLines : kPassingRows;
   const int64_t blocks = (b.lines + kPanelLines - 1) / kPanelLines;
@@ -96,7 +96,7 @@ void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const
   }
 }
 
-// A number that has all bits of the exponent, or would have when it is rounded.
+// A number with all exponent bits set, or that would have them after rounding.
 constexpr uint32_t kTooLarge = 0x7f7f8000;
 
 AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, const SplitSide& b,
@@ -107,9 +107,9 @@ AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, c
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } const configuration;
   static_assert(sizeof(configuration) == 64);
-  int32_t* const memory = scratch();  // may throw, as nothing does between configuring and release
+  int32_t* const memory = scratch();  // may throw; nothing does between loadconfig and release
   _tile_loadconfig(&configuration);
-  // Even blocks of columns.
+  // Blocks of equal width.
   const int64_t held_blocks = (b.lines + kHeldColumns - 1) / kHeldColumns;
   const int64_t panels = (b.lines + kPanelLines - 1) / kPanelLines;
   const int64_t held = (panels + held_blocks - 1) / held_blocks * kPanelLines;
@@ -125,8 +125,8 @@ AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, c
   _tile_release();
 }
 
-// Whether sums of products of numbers up to these stay finite, and what is lost below the smallest
-// normal number is nothing beside them.
+// Whether sums of products of numbers up to these stay finite, and the loss of subnormal parts is
+// negligible beside them.
 bool stays_in_range(uint32_t largest_a, uint32_t largest_b, int64_t depth) {
   if (largest_a >= kTooLarge || largest_b >= kTooLarge) return false;
   if (largest_a == 0 || largest_b == 0) return true;
@@ -143,8 +143,8 @@ bool lends_tiles() {
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
   constexpr unsigned kBfloat16 = 1U << 22, kTiles = 1U << 24;
   if ((edx & kBfloat16) == 0 || (edx & kTiles) == 0) return false;
-  // The system keeps 8 KB more for each thread that uses tiles, and wants to be asked, once for the
-  // process.
+  // The kernel keeps 8 KB more for each thread that uses tiles and requires a permission request,
+  // once per process.
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
@@ -174,7 +174,8 @@ bool is_worth_splitting(int64_t rows, int64_t columns, int64_t depth) {
   constexpr int64_t kLeast = 96, kLeastProducts = int64_t{1} << 24, kLeastOfThread = 128;
   std::array<int64_t, 3> sizes = {rows, columns, depth};
   std::sort(sizes.begin(), sizes.end());
-  // Every thread splits all of the shorter side: its part of the longer one has to be worth that.
+  // Every thread splits the whole shorter side, so its part of the longer one must be large enough
+  // to pay off.
   return sizes[0] >= kLeast && sizes[1] >= kLeastOfThread * at::get_num_threads() &&
          sizes[0] * sizes[1] * sizes[2] >= kLeastProducts;
 }
@@ -186,7 +187,7 @@ at::Tensor split_product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   const int64_t depth = a_MK.size(1);
   at::Tensor c_MN = at::empty({a->lines, b->lines}, a_MK.options());
   auto* const c = c_MN.mutable_data_ptr<float>();
-  // Threads have panels of the longer side's lines each.
+  // Threads divide the panels of the longer side.
   const bool by_rows = a->lines >= b->lines;
   const int64_t lines = by_rows ? a->lines : b->lines;
   const int64_t panels = (lines + kPanelLines - 1) / kPanelLines;

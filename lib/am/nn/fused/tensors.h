@@ -1,9 +1,9 @@
-// What the operators of this folder share: which tensors have kernels, and the way to them.
+// Shared by the operators of this folder: which tensors have kernels, and helpers to run them.
 //
-// Each operator has two forms. On the host, in float32, float64 and bfloat16, kernels; on other
-// devices and in other dtypes, ATen's operators. Both keep the same tensors until backward, so a
-// device's memory is predicted by one formula (planner/layer_activations.h). The meta device
-// follows the host: the same allocations, and no kernel runs.
+// Each operator has two forms: kernels on the host for float32, float64 and bfloat16; ATen's
+// operators for other devices and dtypes. Both keep the same tensors until backward, so a device's
+// memory is predicted by one formula (predict/memory/layer_activations.h). The meta device follows
+// the host: it makes the same allocations without running a kernel.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,12 +22,12 @@ inline bool has_kernels(const at::Tensor& x) {
          (dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16);
 }
 
-// Of sums and statistics: float32, or float64 for float64.
+// Dtype of sums and statistics: float32, or float64 for float64.
 inline at::ScalarType wide_dtype(at::ScalarType dtype) {
   return dtype == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// Calls `visit` with a value of the dtype's type; the dtype has kernels.
+// Calls `visit` with a value of the dtype's C++ type; requires a dtype that has kernels.
 template <typename Visit>
 void visit_dtype(at::ScalarType dtype, const Visit& visit) {
   if (dtype == at::kFloat) return visit(float());
@@ -35,7 +35,8 @@ void visit_dtype(at::ScalarType dtype, const Visit& visit) {
   visit(c10::BFloat16());
 }
 
-// Rows [begin, end) on each thread of the pool; `width` elements a row tell whether it is worth it.
+// Runs `step` on ranges [begin, end) of rows on the thread pool; `width`, elements per row, decides
+// whether that pays off.
 template <typename Step>
 void for_rows(int64_t rows, int64_t width, const Step& step) {
   constexpr int64_t kGrain = 32768;

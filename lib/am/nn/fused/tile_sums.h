@@ -1,7 +1,5 @@
 // Sums of products of two panels (split_panels.h) in the tiles of the processor's matrix unit: the
 // second half of split_product.cpp.
-//
-//   multiply_block(a, b, steps, next, target);   // 32 x 32 sums to where they go
 #pragma once
 
 #include "am/nn/fused/split_panels.h"
@@ -12,22 +10,22 @@
 
 namespace am::nn::fused::tiles {
 
-// The next panel of dense rows, a few rows of which are split with each block of sums: between the
-// tiles' instructions, which leave the vector units to whoever wants them.
+// The next panel of dense rows. A few of its rows are split during each block of sums, between the
+// tile instructions, which leave the vector units idle.
 struct NextPanel {
   const float* from = nullptr;
   int64_t row_stride = 0;
   int32_t* to = nullptr;
-  int64_t steps = 0;  // the whole ones
+  int64_t steps = 0;  // complete steps only
   int64_t first_row = 0, end_row = 0;
   LargestBits* largest = nullptr;
 };
 
-// A tile store that comes after some 2000 cycles without one costs 1000 cycles; so one that nobody
-// needs is made every few steps.
+// A tile store costs 1000 cycles if none happened for some 2000 cycles; therefore an unneeded one
+// is issued every few steps.
 constexpr int64_t kStepsAwake = 4;
 
-// Sums in tiles 0 to 3, the left side's in 4 and 5, the right side's in 6 and 7. Between two
+// Sums are in tiles 0 to 3, the left side in 4 and 5, the right side in 6 and 7. Between two
 // products of parts one side changes: 14 loads for 24 products.
 template <int kRows, int kColumns>
 AM_TILES_INLINE void load_left(const int32_t* a, int64_t part) {
@@ -48,7 +46,7 @@ AM_TILES_INLINE void add_products() {
   if constexpr (kRows > 1) _tile_dpbf16ps(2, 5, 6);
   if constexpr (kRows > 1 && kColumns > 1) _tile_dpbf16ps(3, 5, 7);
 }
-// Tile `tile` of what the next step reads of the held side.
+// Prefetches tile `tile` of the held side for the next step.
 AM_INLINE void fetch_tile(const int32_t* tile) {
   for (int64_t i = 0; i < kTilePairs; i += kTileLines) __builtin_prefetch(tile + i);
 }
@@ -88,15 +86,15 @@ AM_INLINE void split_ahead(const NextPanel& next, int64_t step, LargestBits& lar
   }
 }
 
-// Where a block of sums goes.
+// Destination of a block of sums.
 struct Target {
   float* c = nullptr;
   int64_t stride = 0;
   int64_t rows = 0, columns = 0;  // from here to the end of the matrix
-  bool is_first = false;          // of the depth: there is nothing to add to
+  bool is_first = false;          // first block of the depth: overwrites instead of adding
 };
 
-// The sums of one tile are in `sums`.
+// Adds the sums of one tile, which are in `sums`.
 AM_INLINE void add_sums(const float* sums, const Target& target, int64_t row, int64_t column) {
   const int64_t rows = std::min(kTileLines, target.rows - row);
   const int64_t columns = target.columns - column;

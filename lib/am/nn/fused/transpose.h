@@ -1,4 +1,4 @@
-// The transpose of as many vectors as they have numbers; inlined into kernels as lanes.h is.
+// Transposes a square block of N vectors of N elements; inlined into kernels like lanes.h.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace am::nn::fused {
 
-// Of two rows, one above the other by kSide, the upper and the lower row after the exchange below.
+// The upper and the lower of two rows, kSide apart, after the exchange below.
 template <int kSide, typename Lanes, int... kLane>
 AM_INLINE Lanes upper_row(const Lanes& above, const Lanes& below,
                           std::integer_sequence<int, kLane...> /*lanes*/) {
@@ -23,7 +23,7 @@ AM_INLINE Lanes lower_row(const Lanes& above, const Lanes& below,
                                  ((kLane & kSide) != 0 ? kBelow + kLane : kLane + kSide)...);
 }
 
-// Of each 2 x 2 blocks of kSide x kSide, exchanges those that lie off the diagonal.
+// In each group of 2 x 2 blocks of kSide x kSide, exchanges the two off the diagonal.
 template <int kSide, typename Lanes>
 AM_INLINE void exchange_blocks(Lanes* rows) {
   constexpr std::make_integer_sequence<int, kCountOf<Lanes>> kNumbers;
@@ -36,7 +36,7 @@ AM_INLINE void exchange_blocks(Lanes* rows) {
   }
 }
 
-// kCountOf<Lanes> rows.
+// `rows` must have kCountOf<Lanes> vectors.
 template <typename Lanes>
 AM_INLINE void transpose_block(Lanes* rows) {
   if constexpr (kCountOf < Lanes >> 8) exchange_blocks<8>(rows);

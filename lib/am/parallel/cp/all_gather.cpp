@@ -16,7 +16,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Keys and values of all positions, in their order.
+// Keys and values of all positions, in the order of the sequence.
 struct Gathered {
   at::Tensor k_BGTK, v_BGTV;
 };
@@ -43,8 +43,8 @@ void for_own_runs(const SequenceGroup& ranks, int64_t local, const Visit& visit)
 struct AllGather : torch::autograd::Function<AllGather> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_BHtK,
                             const at::Tensor& k_BGtK, const at::Tensor& v_BGtV,
-                            const std::optional<at::Tensor>& sinks_H, const nn::Look& look,
-                            const SequenceGroup* ranks) {
+                            const std::optional<at::Tensor>& sinks_H,
+                            const nn::AttentionParams& params, const SequenceGroup* ranks) {
     const nn::AutocastScope plain({q_BHtK.device().type(), std::nullopt});
     const int64_t batch = q_BHtK.size(0), heads = q_BHtK.size(1), local = q_BHtK.size(2);
     const auto wide = q_BHtK.options().dtype(nn::fused::wide_dtype(q_BHtK.scalar_type()));
@@ -52,7 +52,7 @@ struct AllGather : torch::autograd::Function<AllGather> {
     const at::Tensor lse_BHt = at::empty({batch, heads, local}, wide);
     const Gathered all = gather(KeysAndValues({q_BHtK, k_BGtK, v_BGtV}), k_BGtK, v_BGtV, *ranks);
     for_own_runs(*ranks, local, [&](int64_t row, const mesh::Extent& run) {
-      attend({q_BHtK.narrow(kPositionDim, row, run.size), all.k_BGTK, all.v_BGTV}, look,
+      attend({q_BHtK.narrow(kPositionDim, row, run.size), all.k_BGTK, all.v_BGTV}, params,
              {.query = run.offset},
              {out_BtHV.narrow(1, row, run.size), lse_BHt.narrow(kPositionDim, row, run.size)},
              sinks_H);
@@ -63,8 +63,8 @@ struct AllGather : torch::autograd::Function<AllGather> {
         .v_BGtV = v_BGtV,
         .lse_BHt = lse_BHt,
         .sinks_H = sinks_H.value_or(at::Tensor()),
-        .out_BtHV = nn::flash_takes({q_BHtK, k_BGtK, v_BGtV}, look) ? out_BtHV : at::Tensor(),
-        .look = look,
+        .out_BtHV = nn::flash_takes({q_BHtK, k_BGtK, v_BGtV}, params) ? out_BtHV : at::Tensor(),
+        .params = params,
         .ranks = ranks}
         .save(*context);
     return out_BtHV.transpose(1, 2);
@@ -74,7 +74,7 @@ struct AllGather : torch::autograd::Function<AllGather> {
     const SavedAttention saved = SavedAttention::of(*context);
     const at::Tensor &q_BHtK = saved.q_BHtK, &k_BGtK = saved.k_BGtK, &v_BGtV = saved.v_BGtV;
     const at::Tensor &lse_BHt = saved.lse_BHt, &sinks_H = saved.sinks_H;
-    const nn::Look& look = saved.look;
+    const nn::AttentionParams& params = saved.params;
     const SequenceGroup& ranks = *saved.ranks;
     const nn::AutocastScope plain({q_BHtK.device().type(), std::nullopt});
     const auto zeros = [&](const at::Tensor& like) {
@@ -92,7 +92,7 @@ struct AllGather : torch::autograd::Function<AllGather> {
       const auto rows = [&](const at::Tensor& x_BHtX) {
         return x_BHtX.narrow(kPositionDim, row, run.size);
       };
-      attend_backward({rows(q_BHtK), all.k_BGTK, all.v_BGTV}, look, {.query = run.offset},
+      attend_backward({rows(q_BHtK), all.k_BGTK, all.v_BGTV}, params, {.query = run.offset},
                       {rows(gradients[0]), rows(lse_BHt), {}, out_of(row, run.size)},
                       {rows(sums.q_BHtK), sums.k_BGsK, sums.v_BGsV, sums.sinks_H}, sinks_H);
     });
@@ -115,11 +115,11 @@ struct AllGather : torch::autograd::Function<AllGather> {
 
 }  // namespace
 
-at::Tensor all_gather_attention(const nn::Heads& heads, const nn::Look& look,
+at::Tensor all_gather_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                                 const std::optional<at::Tensor>& sinks_H,
                                 const SequenceGroup& ranks) {
-  const nn::Heads in = nn::narrowed(heads);
-  return AllGather::apply(in.q_BHtK, in.k_BGsK, in.v_BGsV, sinks_H, look, &ranks);
+  const nn::Qkv in = nn::narrowed(heads);
+  return AllGather::apply(in.q_BHtK, in.k_BGsK, in.v_BGsV, sinks_H, params, &ranks);
 }
 
 }  // namespace am::parallel::cp

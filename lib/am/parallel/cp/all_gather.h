@@ -1,6 +1,7 @@
-// Attention with the keys and values of all ranks at once: gathered in forward and again in
-// backward, whose gradients are summed over the ranks in float32. One message in the place of the
-// ring's many, for the memory of a whole sequence's keys.
+// Context-parallel attention that all-gathers the keys and values of all ranks, in forward and
+// again in backward; their gradients are summed over the ranks in float32 by a reduce-scatter. It
+// sends one message instead of the ring's many, and needs memory for the keys and values of whole
+// sequences.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +13,8 @@
 
 namespace am::parallel::cp {
 
-// As nn::AttentionCore; collective.
-at::Tensor all_gather_attention(const nn::Heads& heads, const nn::Look& look,
+// An nn::AttentionCore over the ranks of `ranks`. Collective.
+at::Tensor all_gather_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                                 const std::optional<at::Tensor>& sinks_H,
                                 const SequenceGroup& ranks);
 

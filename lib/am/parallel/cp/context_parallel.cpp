@@ -5,17 +5,17 @@
 #include <memory>
 #include <optional>
 
+#include "am/layout/context.h"
 #include "am/parallel/cp/all_gather.h"
 #include "am/parallel/cp/ring.h"
 #include "am/parallel/cp/sequence_group.h"
 #include "am/parallel/cp/ulysses.h"
-#include "am/planner/context.h"
 
 namespace am::parallel::cp {
 
 namespace {
 
-using Method = at::Tensor (*)(const nn::Heads& heads, const nn::Look& look,
+using Method = at::Tensor (*)(const nn::Qkv& heads, const nn::AttentionParams& params,
                               const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks);
 
 Method method_of(const config::Plan& plan) {
@@ -23,7 +23,8 @@ Method method_of(const config::Plan& plan) {
   return plan.context.method == "all_gather" ? &all_gather_attention : &ring_attention;
 }
 
-// A sequence's tokens lie on the ranks of both.
+// Sums over the ranks of `inner`, if any, and of `group`: a sequence's tokens are distributed over
+// both.
 nn::SumOverRanks also_over(const nn::SumOverRanks& inner, const runtime::Group& group) {
   return [inner, cp = &group](const at::Tensor& numbers) {
     if (inner) inner(numbers);
@@ -34,10 +35,10 @@ nn::SumOverRanks also_over(const nn::SumOverRanks& inner, const runtime::Group& 
 }  // namespace
 
 void apply_context_parallel(nn::Decoder& decoder, const config::Plan& plan,
-                            const planner::Layout& layout, const runtime::DeviceMesh& mesh) {
+                            const layout::Layout& layout, const runtime::DeviceMesh& mesh) {
   const runtime::Group& group = mesh.group("cp");
   if (group.size() == 1) return;
-  const mesh::SequenceOrder order = planner::sequence_order(plan);
+  const mesh::SequenceOrder order = layout::sequence_order(plan);
   const runtime::Group& tp = mesh.group("tp");
   nn::SequencePart part = {.ranks = group.size(), .index = group.index(), .order = order};
   if (layout.tp_plan.sequence_parallel) part.pieces = tp.size();
@@ -48,9 +49,9 @@ void apply_context_parallel(nn::Decoder& decoder, const config::Plan& plan,
   decoder.set_sequence_part(part);
   const auto ranks = std::make_shared<const SequenceGroup>(SequenceGroup{&group, order});
   const auto core = std::make_shared<const nn::AttentionCore>(
-      [ranks, method = method_of(plan)](const nn::Heads& heads, const nn::Look& look,
+      [ranks, method = method_of(plan)](const nn::Qkv& heads, const nn::AttentionParams& params,
                                         const std::optional<at::Tensor>& sinks_H) {
-        return method(heads, look, sinks_H, *ranks);
+        return method(heads, params, sinks_H, *ranks);
       });
   for (nn::DecoderLayer& layer : decoder.layers()) {
     layer.self_attn.core = core;

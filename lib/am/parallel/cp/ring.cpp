@@ -23,14 +23,14 @@ using torch::autograd::variable_list;
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
-// Queries of this rank and keys of another, each a run of positions.
+// A run of this rank's query positions and a run of the owner's key positions.
 struct Pair {
-  int64_t row, rows;  // where the queries lie here
-  int64_t first, keys;
+  int64_t row, rows;    // the queries among this rank's positions
+  int64_t first, keys;  // the keys among their owner's positions
   nn::Firsts firsts;
 };
 
-// One pass round the ring.
+// One pass of the keys and values around the ring.
 class Round {
  public:
   Round(const SequenceGroup& ranks, int64_t local, int64_t window)
@@ -39,13 +39,15 @@ class Round {
         window_(window),
         steps_(mesh::ring_steps(cut_, window)) {}
 
-  // How far what is here at a step goes after it: to who needs it next, or home.
+  // Number of ranks by which the buffer moves on after a step: to the next rank that needs it, or,
+  // after the last step, back to its owner.
   int64_t shift(size_t step) const {
     return (step + 1 < steps_.size() ? steps_[step + 1] : ranks_.size()) - steps_[step];
   }
   bool is_last(size_t step) const { return step + 1 == steps_.size(); }
 
-  // Calls visit(step, owner, packed keys and values of the owner).
+  // Calls visit(step, owner, packed keys and values of the owner), receiving the next buffer
+  // meanwhile.
   template <typename Visit>
   void run(const at::Tensor& own, const Visit& visit) const {
     at::Tensor here = own;
@@ -93,8 +95,8 @@ at::Tensor rows_of(const at::Tensor& x_BHtX, const Pair& pair) {
   return x_BHtX.narrow(kPositionDim, pair.row, pair.rows);
 }
 
-nn::Heads heads_of(const Pair& pair, const at::Tensor& q_BHtK, const KeysAndValues& form,
-                   const at::Tensor& packed) {
+nn::Qkv heads_of(const Pair& pair, const at::Tensor& q_BHtK, const KeysAndValues& form,
+                 const at::Tensor& packed) {
   const auto seen = [&](const at::Tensor& x_BGsX) {
     return x_BGsX.narrow(kPositionDim, pair.first, pair.keys);
   };
@@ -104,8 +106,8 @@ nn::Heads heads_of(const Pair& pair, const at::Tensor& q_BHtK, const KeysAndValu
 struct Ring : torch::autograd::Function<Ring> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_BHtK,
                             const at::Tensor& k_BGtK, const at::Tensor& v_BGtV,
-                            const std::optional<at::Tensor>& sinks_H, const nn::Look& look,
-                            const SequenceGroup* ranks) {
+                            const std::optional<at::Tensor>& sinks_H,
+                            const nn::AttentionParams& params, const SequenceGroup* ranks) {
     const nn::AutocastScope plain({q_BHtK.device().type(), std::nullopt});
     const int64_t batch = q_BHtK.size(0), heads = q_BHtK.size(1), local = q_BHtK.size(2);
     const auto wide = q_BHtK.options().dtype(nn::fused::wide_dtype(q_BHtK.scalar_type()));
@@ -115,12 +117,12 @@ struct Ring : torch::autograd::Function<Ring> {
     };
     const nn::Attended all = nothing(local);
     const KeysAndValues form({q_BHtK, k_BGtK, v_BGtV});
-    const Round round(*ranks, local, look.window);
+    const Round round(*ranks, local, params.window);
     round.run(
         form.packed(k_BGtK, v_BGtV), [&](size_t /*step*/, int64_t owner, const at::Tensor& packed) {
           round.for_pairs(owner, [&](const Pair& pair) {
             const nn::Attended one = nothing(pair.rows);
-            attend(heads_of(pair, q_BHtK, form, packed), look, pair.firsts, one);
+            attend(heads_of(pair, q_BHtK, form, packed), params, pair.firsts, one);
             if (sinks_H && fault::is_planted(fault::Fault::kCpSinks)) join_sinks(one, *sinks_H);
             merge({all.out_BtHV.narrow(1, pair.row, pair.rows), rows_of(all.lse_BHt, pair)}, one);
           });
@@ -133,7 +135,7 @@ struct Ring : torch::autograd::Function<Ring> {
                    .lse_BHt = all.lse_BHt,
                    .sinks_H = sinks_H.value_or(at::Tensor()),
                    .out_BtHV = out_BtHV,
-                   .look = look,
+                   .params = params,
                    .ranks = ranks}
         .save(*context);
     return out_BtHV.transpose(1, 2);
@@ -143,7 +145,7 @@ struct Ring : torch::autograd::Function<Ring> {
     const SavedAttention saved = SavedAttention::of(*context);
     const at::Tensor &q_BHtK = saved.q_BHtK, &k_BGtK = saved.k_BGtK, &v_BGtV = saved.v_BGtV;
     const at::Tensor &lse_BHt = saved.lse_BHt, &sinks_H = saved.sinks_H;
-    const nn::Look& look = saved.look;
+    const nn::AttentionParams& params = saved.params;
     const SequenceGroup& ranks = *saved.ranks;
     const at::Tensor& of_out_BHtV = gradients[0];
     const nn::AutocastScope plain({q_BHtK.device().type(), std::nullopt});
@@ -152,15 +154,15 @@ struct Ring : torch::autograd::Function<Ring> {
         (of_out_BHtV.to(wide) * saved.out_BtHV.transpose(1, 2).to(wide)).sum(-1);
     const at::Tensor of_q_BHtK = at::zeros(q_BHtK.sizes(), q_BHtK.options().dtype(wide));
     const KeysAndValues form({q_BHtK, k_BGtK, v_BGtV});
-    const Round round(ranks, q_BHtK.size(2), look.window);
-    at::Tensor sums, sent;  // of the owner whose keys are here; what is on its way
+    const Round round(ranks, q_BHtK.size(2), params.window);
+    at::Tensor sums, sent;  // gradients received for the current owner's keys; buffer being sent
     runtime::Pending coming;
     round.run(form.packed(k_BGtK, v_BGtV), [&](size_t step, int64_t owner,
                                                const at::Tensor& packed) {
       const at::Tensor mine = form.zeros(wide);
       round.for_pairs(owner, [&](const Pair& pair) {
-        const nn::Heads to = heads_of(pair, of_q_BHtK, form, mine);
-        attend_backward(heads_of(pair, q_BHtK, form, packed), look, pair.firsts,
+        const nn::Qkv to = heads_of(pair, of_q_BHtK, form, mine);
+        attend_backward(heads_of(pair, q_BHtK, form, packed), params, pair.firsts,
                         {rows_of(of_out_BHtV, pair), rows_of(lse_BHt, pair),
                          rows_of(along_BHt, pair), saved.out_BtHV.narrow(1, pair.row, pair.rows)},
                         {to.q_BHtK, to.k_BGsK, to.v_BGsV});
@@ -201,10 +203,10 @@ void merge(const nn::Attended& sum, const nn::Attended& with) {
   sum.lse_BHt.copy_(both_BHt);
 }
 
-at::Tensor ring_attention(const nn::Heads& heads, const nn::Look& look,
+at::Tensor ring_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                           const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks) {
-  const nn::Heads in = nn::narrowed(heads);
-  return Ring::apply(in.q_BHtK, in.k_BGsK, in.v_BGsV, sinks_H, look, &ranks);
+  const nn::Qkv in = nn::narrowed(heads);
+  return Ring::apply(in.q_BHtK, in.k_BGsK, in.v_BGsV, sinks_H, params, &ranks);
 }
 
 }  // namespace am::parallel::cp

@@ -1,9 +1,10 @@
-// Ring attention (Liu et al., 2023): keys and values of one rank after the other pass by, and what
-// queries make of each is merged by its logarithms.
+// Ring attention (Liu et al., 2023): the keys and values of all ranks pass through each rank, and
+// the attention outputs are merged by their log-sum-exp.
 //
-// Step by step the keys of owner r - i are here, while those of the next one come. Backward passes
-// them round once more and, one step behind, the gradients of keys and values, which end at their
-// owners. Owners whose keys no rank's queries see, because of a window, are left out.
+// At step i, rank r attends to the keys of rank r - i, their owner, while it receives the next
+// ones. Backward passes keys and values around once more and, one step behind, their gradients,
+// which end at the owners. Steps at which a window hides all keys from all ranks' queries are
+// skipped.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,11 +16,11 @@
 
 namespace am::parallel::cp {
 
-// Of two parts of the keys, what queries make of both: `with` is joined to `sum`, in place.
+// Merges attention over two disjoint sets of keys, in place: `sum` becomes the attention over both.
 void merge(const nn::Attended& sum, const nn::Attended& with);
 
-// As nn::AttentionCore; collective.
-at::Tensor ring_attention(const nn::Heads& heads, const nn::Look& look,
+// An nn::AttentionCore over the ranks of `ranks`. Collective.
+at::Tensor ring_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                           const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks);
 
 }  // namespace am::parallel::cp

@@ -1,26 +1,26 @@
-// What the nodes of attention over ranks keep until backward.
+// Tensors that the autograd nodes of context-parallel attention save for backward.
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
 
-#include "am/nn/attention/saved_look.h"
+#include "am/nn/attention/saved_params.h"
 #include "am/parallel/cp/sequence_group.h"
 
 namespace am::parallel::cp {
 
 struct SavedAttention {
   at::Tensor q_BHtK, k_BGtK, v_BGtV, lse_BHt;
-  at::Tensor sinks_H = {};   // undefined: none
+  at::Tensor sinks_H = {};   // undefined: no sinks
   at::Tensor out_BtHV = {};  // undefined: backward does not read it
-  nn::Look look = {};
+  nn::AttentionParams params = {};
   const SequenceGroup* ranks = nullptr;
 
   void save(torch::autograd::AutogradContext& context) const {
     context.save_for_backward(
-        {q_BHtK, k_BGtK, v_BGtV, lse_BHt, look.document_BT, sinks_H, out_BtHV});
-    nn::save_look(look, context);
+        {q_BHtK, k_BGtK, v_BGtV, lse_BHt, params.document_BT, sinks_H, out_BtHV});
+    nn::save_params(params, context);
     context.saved_data["ranks"] = reinterpret_cast<int64_t>(ranks);
   }
 
@@ -32,7 +32,7 @@ struct SavedAttention {
             .lse_BHt = saved[3],
             .sinks_H = saved[5],
             .out_BtHV = saved[6],
-            .look = nn::saved_look(context, saved[4]),
+            .params = nn::saved_params(context, saved[4]),
             .ranks = reinterpret_cast<const SequenceGroup*>(context.saved_data["ranks"].toInt())};
   }
 };

@@ -6,7 +6,8 @@ namespace am::parallel::cp {
 
 namespace {
 
-// Calls `visit` with a rank, where a run of its positions begins among them, and the run.
+// Calls visit(rank, first, run) for every run of positions: the run in the sequence, and its first
+// index among the rank's own positions.
 template <typename Visit>
 void for_runs(const mesh::SequenceCut& cut, const Visit& visit) {
   for (int64_t rank = 0; rank < cut.ranks; ++rank) {
@@ -24,7 +25,7 @@ mesh::SequenceCut SequenceGroup::cut(int64_t local) const {
   return mesh::cut_sequence({.length = local * size(), .ranks = size(), .order = order});
 }
 
-KeysAndValues::KeysAndValues(const nn::Heads& like)
+KeysAndValues::KeysAndValues(const nn::Qkv& like)
     : keys_(like.k_BGsK), values_(like.v_BGsV), options_(like.k_BGsK.options()) {}
 
 at::Tensor KeysAndValues::packed(const at::Tensor& k_BGsK, const at::Tensor& v_BGsV) const {

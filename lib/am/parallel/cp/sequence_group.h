@@ -1,4 +1,5 @@
-// Sequences that lie on the ranks of a group, and what all ways of attention over them share.
+// Sequences distributed over the ranks of a group, and helpers of the context-parallel attention
+// methods.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,29 +15,28 @@ namespace am::parallel::cp {
 
 inline constexpr int64_t kPositionDim = 2;  // of [B, H, T, X]
 
-// Outlives the graphs of what it attends to: backward keeps its address.
+// Must outlive the autograd graphs built with it: backward keeps its address.
 struct SequenceGroup {
   const runtime::Group* group;
   mesh::SequenceOrder order = mesh::SequenceOrder::kHeadTail;
 
   int64_t size() const { return group->size(); }
   int64_t index() const { return group->index(); }
-  // Of sequences of which each rank has so many positions.
+  // Returns how sequences are cut if each rank has `local` positions.
   mesh::SequenceCut cut(int64_t local) const;
 };
 
-// Keys and values in one buffer, so that one message has both: those of a rank, or gradients of
-// them.
+// Layout of a rank's keys and values, or of their gradients, in one buffer that one message sends.
 class KeysAndValues {
  public:
-  explicit KeysAndValues(const nn::Heads& like);
+  explicit KeysAndValues(const nn::Qkv& like);
 
   int64_t numel() const { return keys_.numel + values_.numel; }
-  // [numel()]: a copy.
+  // Returns a copy of both, [numel()].
   at::Tensor packed(const at::Tensor& k_BGsK, const at::Tensor& v_BGsV) const;
-  // Zeros of a dtype.
+  // Returns a buffer of zeros, [numel()].
   at::Tensor zeros(at::ScalarType dtype) const;
-  // Views into what was packed, here or on each rank of a group: [.., numel()] -> [.., B, G, s, X].
+  // Return views into packed buffers: [.., numel()] -> [.., B, G, s, X].
   at::Tensor keys(const at::Tensor& packed) const;
   at::Tensor values(const at::Tensor& packed) const;
 
@@ -50,9 +50,9 @@ class KeysAndValues {
   at::TensorOptions options_;
 };
 
-// Of x_PBGsX, the parts of all ranks in the group's order: BGTX, in the order of the sequence.
+// Returns the parts of all ranks, x_PBGsX, put together in the order of the sequence, x_BGTX.
 at::Tensor in_order(const at::Tensor& x_PBGsX, const mesh::SequenceCut& cut);
-// The other way, into parts_PBGsX.
+// Inverse of in_order: copies x_BGTX into parts_PBGsX.
 void put_by_rank(const at::Tensor& x_BGTX, const mesh::SequenceCut& cut,
                  const at::Tensor& parts_PBGsX);
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "am/layout/context.h"
 #include "am/nn/attention/attention.h"
-#include "am/planner/context.h"
 
 namespace am::parallel::cp {
 
@@ -16,8 +16,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Of each tensor `split` gives what each rank gets of it, [P, ..]; of all of them in one message
-// each rank's part arrives, [P, elements], which `join` puts together.
+// Exchanges all tensors in one all-to-all. `split(tensor)` returns the part for each rank, [P, ..];
+// `join(received, tensor)` puts together the parts that arrive for it, [P, elements].
 template <typename Split, typename Join>
 variable_list exchanged(const variable_list& tensors, const runtime::Group& group,
                         const Split& split, const Join& join) {
@@ -39,8 +39,8 @@ variable_list exchanged(const variable_list& tensors, const runtime::Group& grou
   return out;
 }
 
-// All heads of t positions -> H / P heads of all P t: BHtX of each tensor -> BhTX, which lies in
-// memory as [B, T, h, X], as attention has its heads.
+// All H heads of t positions -> h = H / P heads of all T = P t positions: BHtX -> BhTX for each
+// tensor, in memory [B, T, h, X], the order that attention uses.
 variable_list to_heads(const variable_list& tensors, const runtime::Group& group) {
   const int64_t ranks = group.size();
   const auto split = [&](const at::Tensor& x) {
@@ -56,7 +56,7 @@ variable_list to_heads(const variable_list& tensors, const runtime::Group& group
   return exchanged(tensors, group, split, join);
 }
 
-// The other way; in memory [B, t, H, X].
+// Inverse of to_heads: BhTX -> BHtX, in memory [B, t, H, X].
 variable_list to_positions(const variable_list& tensors, const runtime::Group& group) {
   const int64_t ranks = group.size();
   const auto split = [&](const at::Tensor& x) {
@@ -73,7 +73,7 @@ variable_list to_positions(const variable_list& tensors, const runtime::Group& g
   return exchanged(tensors, group, split, join);
 }
 
-// Each way is the other's transpose.
+// to_heads or, without `heads`, to_positions; each is the backward of the other.
 struct Exchange : torch::autograd::Function<Exchange> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const std::optional<at::Tensor>& y,
@@ -93,22 +93,22 @@ struct Exchange : torch::autograd::Function<Exchange> {
         *reinterpret_cast<const runtime::Group*>(context->saved_data["group"].toInt());
     variable_list back = context->saved_data["heads"].toBool() ? to_positions(gradients, group)
                                                                : to_heads(gradients, group);
-    back.resize(5);  // of what is no tensor there is none
+    back.resize(5);  // undefined for the other arguments
     return back;
   }
 };
 
-// A key head for each rank that has query heads which read it.
+// Repeats key heads so that each rank receives the ones that its query heads read.
 at::Tensor for_all_ranks(const at::Tensor& x_BGtX, int64_t ranks) {
-  const int64_t copies = planner::key_head_copies(ranks, x_BGtX.size(1));
+  const int64_t copies = layout::key_head_copies(ranks, x_BGtX.size(1));
   return copies == 1 ? x_BGtX : x_BGtX.repeat_interleave(copies, 1);
 }
 
 }  // namespace
 
-at::Tensor ulysses_attention(const nn::Heads& heads, const nn::Look& look,
+at::Tensor ulysses_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                              const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks) {
-  const nn::Heads in = nn::narrowed(heads);
+  const nn::Qkv in = nn::narrowed(heads);
   const variable_list whole =
       Exchange::apply(in.q_BHtK, for_all_ranks(in.k_BGsK, ranks.size()),
                       for_all_ranks(in.v_BGsV, ranks.size()), /*heads=*/true, ranks.group);
@@ -117,7 +117,7 @@ at::Tensor ulysses_attention(const nn::Heads& heads, const nn::Look& look,
     const int64_t own = sinks_H->size(0) / ranks.size();
     own_sinks = sinks_H->narrow(0, ranks.index() * own, own);
   }
-  const at::Tensor out_BhTV = nn::attention({whole[0], whole[1], whole[2]}, look, own_sinks);
+  const at::Tensor out_BhTV = nn::attention({whole[0], whole[1], whole[2]}, params, own_sinks);
   return Exchange::apply(out_BhTV, std::nullopt, std::nullopt, /*heads=*/false, ranks.group)
       .front();
 }

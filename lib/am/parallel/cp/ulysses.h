@@ -1,7 +1,7 @@
-// Attention with heads in the place of positions (DeepSpeed-Ulysses, Jacobs et al., 2023): each
-// rank gives the others their heads of its positions, has whole sequences of some heads, and gives
-// what attention makes of them back. Key heads that the ranks do not divide are sent to several,
-// and their gradients are summed.
+// DeepSpeed-Ulysses attention (Jacobs et al., 2023): an all-to-all turns all heads of a part of
+// each sequence into some heads of whole sequences; after attention a second one reverses it. If
+// the number of ranks does not divide the key heads, each is sent to several ranks and its
+// gradients are summed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,9 +13,9 @@
 
 namespace am::parallel::cp {
 
-// As nn::AttentionCore; collective. The group's size divides H, and positions follow each other
-// from rank to rank.
-at::Tensor ulysses_attention(const nn::Heads& heads, const nn::Look& look,
+// An nn::AttentionCore over the ranks of `ranks`. Collective. The group's size must divide H, and
+// each rank must hold consecutive positions, in the order of the ranks.
+at::Tensor ulysses_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                              const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks);
 
 }  // namespace am::parallel::cp

@@ -1,15 +1,15 @@
 #include "am/parallel/ddp/ddp.h"
 
-#include "am/planner/buckets.h"
-#include "am/planner/precision.h"
+#include "am/layout/buckets.h"
+#include "am/layout/precision.h"
 #include "am/tensor/dtype.h"
 
 namespace am::parallel {
 
-DataParallelOptions ddp_options(const config::Plan& plan, const planner::Layout& layout) {
+DataParallelOptions ddp_options(const config::Plan& plan, const layout::Layout& layout) {
   DataParallelOptions options;
   options.storage_dtype = tensor::parse_dtype(plan.model.dtype);
-  options.buckets = planner::gradient_buckets(plan, layout);
+  options.buckets = layout::gradient_buckets(plan, layout);
   options.reshard_after_forward.assign(layout.units.size(), false);
   return options;
 }
@@ -17,7 +17,7 @@ DataParallelOptions ddp_options(const config::Plan& plan, const planner::Layout&
 Parallelized parallelize_ddp(const StrategyInput& input) {
   Parallelized made;
   made.vocabulary_slice = prepare_decoder(input);
-  if (const auto& dtype = planner::autocast_dtype(input.plan.strategy)) {
+  if (const auto& dtype = layout::autocast_dtype(input.plan.strategy)) {
     input.decoder.set_autocast(tensor::parse_dtype(*dtype));
   }
   made.data_parallel =

@@ -1,15 +1,16 @@
-// DDP: every rank stores everything; gradients are summed over all data-parallel ranks, bucket by
-// bucket while backward goes on.
+// DDP: every rank stores all parameters; gradients are summed over all data-parallel ranks, bucket
+// by bucket during backward.
 #pragma once
 
+#include "am/layout/layout.h"
 #include "am/parallel/data_parallel.h"
 #include "am/parallel/strategy.h"
-#include "am/planner/layout.h"
 
 namespace am::parallel {
 
-// The layout's mesh has dp_shard = 1 (planner/layout.h), so the groups neither gather nor free.
-DataParallelOptions ddp_options(const config::Plan& plan, const planner::Layout& layout);
+// Requires a mesh with dp_shard = 1 (layout/layout.h), so that groups neither gather nor free
+// parameters.
+DataParallelOptions ddp_options(const config::Plan& plan, const layout::Layout& layout);
 
 // The strategy "ddp".
 Parallelized parallelize_ddp(const StrategyInput& input);

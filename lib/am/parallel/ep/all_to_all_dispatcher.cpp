@@ -17,7 +17,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What both nodes keep: where rows went.
+// Saves the routing of the rows, which both nodes need in backward.
 void save(const nn::Placement& placed, const runtime::Group& group, AutogradContext& context) {
   context.save_for_backward({placed.slot_Nk, placed.token_R});
   context.saved_data["counts"] = placed.counts;
@@ -35,7 +35,7 @@ const runtime::Group& saved_group(AutogradContext& context) {
   return *reinterpret_cast<const runtime::Group*>(context.saved_data["group"].toInt());
 }
 
-// Both messages are under way together: rows, and their weights.
+// Sends rows and their weights in two messages that overlap.
 struct DispatchOver : torch::autograd::Function<DispatchOver> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x_ND,
                                const at::Tensor& weights_Nk, const nn::Placement* placed,
@@ -62,7 +62,7 @@ struct DispatchOver : torch::autograd::Function<DispatchOver> {
     const std::vector<int64_t> counts = exchange.rows_of_experts();
     const size_t experts = counts.size();
     variable_list all = gradients;
-    for (size_t e = 0; e < experts; ++e) {  // what nobody gave is zeros
+    for (size_t e = 0; e < experts; ++e) {  // undefined gradients are zeros
       at::Tensor &rows = all[e], &weights = all[experts + e];
       if (!rows.defined()) {
         rows = at::zeros({counts[e], data["width"].toInt()},

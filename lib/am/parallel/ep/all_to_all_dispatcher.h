@@ -1,10 +1,10 @@
-// Tokens' rows to the ranks of a group that have their experts, and back: each rank has as many
-// experts as the next one, in the ranks' order.
+// Sends tokens' rows to the ranks of a group that hold their experts, and the results back. Every
+// rank holds equally many consecutive experts, in the order of the ranks.
 //
-// Three messages in forward: how many rows go where (8 E bytes a rank), the rows with their weights
-// to their experts, and what experts made of them back; two in backward. A checkpointed segment
-// keeps what the first one said (Placement::received_Pe), and sends rows alone again. No token is
-// dropped, and memory follows what arrives.
+// Forward sends three messages: the number of rows per expert (8 E bytes a rank), the rows with
+// their weights to the experts, and the experts' results back; backward sends two. A checkpointed
+// segment keeps the row counts (Placement::received_Pe), so recomputing it does not send them
+// again. No token is dropped: memory is proportional to the number of rows that arrive.
 #pragma once
 
 #include "am/nn/experts/token_dispatcher.h"
@@ -14,7 +14,7 @@ namespace am::parallel::ep {
 
 class AllToAllDispatcher final : public nn::TokenDispatcher {
  public:
-  // The group must outlive it and the graphs that it makes.
+  // `group` must outlive this object and the autograd graphs that it builds.
   explicit AllToAllDispatcher(const runtime::Group& group) : group_(group) {}
 
   mesh::Extent own(int64_t experts) const override;

@@ -1,5 +1,5 @@
-// Expert parallelism of a decoder: each rank of the group "ep" has some of every layer's experts,
-// and tokens go to where theirs are.
+// Expert parallelism of a decoder: each rank of the group "ep" holds some of every layer's experts,
+// and tokens are sent to the ranks of their experts.
 #pragma once
 
 #include "am/nn/decoder.h"
@@ -7,8 +7,8 @@
 
 namespace am::parallel::ep {
 
-// After tensor and context parallelism, which decide what tokens a rank has. The mesh must outlive
-// the decoder.
+// Call it after tensor and context parallelism, which determine the tokens of a rank. The mesh must
+// outlive the decoder.
 void apply_expert_parallel(nn::Decoder& decoder, const runtime::DeviceMesh& mesh);
 
 }  // namespace am::parallel::ep

@@ -30,8 +30,8 @@ at::Tensor exchange_counts(const std::vector<int64_t>& counts, bool on_meta,
   group.all_to_all(received, sent, each, each);
   if (!on_meta) return received.cpu();
   std::vector<int64_t> even;
-  for (const int64_t rows : nn::dealt_evenly(total(counts), ranks)) {
-    const std::vector<int64_t> of_rank = nn::dealt_evenly(rows, experts / ranks);
+  for (const int64_t rows : nn::split_evenly(total(counts), ranks)) {
+    const std::vector<int64_t> of_rank = nn::split_evenly(rows, experts / ranks);
     even.insert(even.end(), of_rank.begin(), of_rank.end());
   }
   return at::tensor(even, kOnHost).view({ranks, -1});
@@ -98,7 +98,7 @@ std::vector<at::Tensor> RowExchange::end_to_experts(Message message) const {
 }
 
 RowExchange::Message RowExchange::begin_to_sources(at::TensorList of_expert) const {
-  std::vector<std::vector<at::Tensor>> parts;  // of each expert by rank
+  std::vector<std::vector<at::Tensor>> parts;  // by expert, then by rank
   for (int64_t e = 0; e < experts(); ++e) {
     std::vector<int64_t> rows;
     for (int64_t p = 0; p < ranks(); ++p) rows.push_back(received(p, e));

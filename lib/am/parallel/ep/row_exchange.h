@@ -1,9 +1,10 @@
-// Rows of tokens between the ranks that have them and those that have their experts.
+// All-to-all exchange of tokens' rows between the ranks of the tokens and the ranks of their
+// experts.
 //
-// A rank's rows lie sorted by expert, so that those for one rank are neighbours; what arrives is
-// sorted by rank, and put together expert by expert, for one expert in the order of the ranks. The
-// way back is the same with the numbers of the other side. Legend: P ranks, D hidden, e experts of
-// a rank, R rows that this rank's tokens take.
+// A rank sorts its rows by expert, so that the rows for one rank are contiguous. Rows arrive sorted
+// by source rank and are regrouped by expert, each expert's rows in the order of the ranks. The way
+// back swaps the counts sent and received. Legend: P ranks, D hidden, e experts of a rank, R rows
+// of this rank's tokens, one per token and expert.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,9 +18,10 @@
 
 namespace am::parallel::ep {
 
-// How many rows each rank has for each of this one's experts: int64 [P, e] on the host, of this
-// rank's counts for all P e experts. Collective. On the meta device as many as this rank sends, and
-// from each rank as many as from the next.
+// Number of rows that each rank sends to each of this rank's experts: int64 [P, e] on the host.
+// `counts`: this rank's rows for each of all P e experts. Collective. On the meta device, where
+// received counts have no values, returns as many rows as this rank sends, evenly distributed over
+// ranks and experts.
 at::Tensor exchange_counts(const std::vector<int64_t>& counts, bool on_meta,
                            const runtime::Group& group);
 
@@ -27,32 +29,32 @@ class RowExchange {
  public:
   RowExchange(const nn::Placement& placed, const runtime::Group& group);
 
-  // A message that is under way. Who waits for it frees what it carried: the threads of a
-  // collective hold its tensors until they are scheduled again.
+  // A message in progress. ended() waits for it and frees both buffers' memory explicitly: the
+  // threads of a collective hold references to its tensors until they are scheduled again.
   struct Message {
     at::Tensor out, in;
     runtime::Pending pending;
 
-    // What `make` makes of what has arrived.
+    // Waits for the message and returns make(received rows).
     template <typename Make>
     auto ended(const Make& make);
   };
-  // rows_R.. that lie sorted by expert -> the ranks of their experts.
+  // Sends rows_R.., sorted by expert, to the ranks of their experts.
   Message begin_to_experts(at::Tensor rows) const;
-  // What arrived of it, of each expert here.
+  // Returns the received rows of each local expert.
   std::vector<at::Tensor> end_to_experts(Message message) const;
-  // Rows of each expert here -> R of them where they came from.
+  // Sends the rows of each local expert back; each rank receives its R rows.
   Message begin_to_sources(at::TensorList of_expert) const;
 
-  // R.
+  // Returns R.
   int64_t sent_rows() const;
-  // Of each expert here.
+  // Number of rows of each local expert.
   std::vector<int64_t> rows_of_experts() const;
 
  private:
   int64_t ranks() const { return received_Pe_.size(0); }
   int64_t experts() const { return received_Pe_.size(1); }
-  // From a rank, of an expert.
+  // Number of rows from rank p for local expert e.
   int64_t received(int64_t p, int64_t e) const;
   std::vector<int64_t> received_of_ranks() const;
   Message begin(at::Tensor in, const std::vector<int64_t>& arriving,

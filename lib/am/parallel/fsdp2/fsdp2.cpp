@@ -2,12 +2,12 @@
 
 #include <variant>
 
-#include "am/planner/units.h"
+#include "am/layout/units.h"
 #include "am/tensor/dtype.h"
 
 namespace am::parallel {
 
-DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const planner::Layout& layout,
+DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const layout::Layout& layout,
                                   at::ScalarType storage_dtype) {
   DataParallelOptions options;
   options.storage_dtype = storage_dtype;
@@ -18,12 +18,12 @@ DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const plann
   }
   options.cast_forward_inputs = policy.cast_forward_inputs;
   options.reshard_after_forward =
-      planner::reshard_after_forward(config, layout.units, layout.mesh.sizes().pp);
-  options.post_forward_size = planner::post_forward_size(config, layout.mesh.sizes());
-  if (planner::offloads_to_host(config)) {
+      layout::reshard_after_forward(config, layout.units, layout.mesh.sizes().pp);
+  options.post_forward_size = layout::post_forward_size(config, layout.mesh.sizes());
+  if (layout::offloads_to_host(config)) {
     options.offload = Offload{config.offload_policy->pin_memory};
   }
-  options.prefetch = planner::prefetch_depths(config);
+  options.prefetch = layout::prefetch_depths(config);
   return options;
 }
 
@@ -40,8 +40,7 @@ Parallelized parallelize_fsdp2(const StrategyInput& input) {
   }
   DataParallelOptions options =
       fsdp2_options(config, input.layout, tensor::parse_dtype(input.plan.model.dtype));
-  // A plan without a backend may run on the host, where a gather ahead of its unit overlaps
-  // nothing.
+  // A plan without a backend may run on the host, where prefetching a unit overlaps nothing.
   if (input.mesh.device().is_cpu() && !config.enable_fsdp2_prefetch) options.prefetch = {};
   made.data_parallel = apply_fsdp_sharding_recursively(input, options);
   return made;

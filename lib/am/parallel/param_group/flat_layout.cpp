@@ -7,7 +7,7 @@
 
 namespace am::parallel {
 
-FlatLayout::FlatLayout(const std::vector<const planner::ParameterLayout*>& layouts,
+FlatLayout::FlatLayout(const std::vector<const layout::ParameterLayout*>& layouts,
                        const mesh::MeshLayout& mesh, int64_t rank, int64_t ranks)
     : ranks_(ranks) {
   for (const auto* layout : layouts) {
@@ -22,7 +22,7 @@ FlatLayout::FlatLayout(const std::vector<const planner::ParameterLayout*>& layou
     piece.own_shape = layout->own_shape(mesh, rank);
     piece.packed_dim = layout->tp_dim.value_or(0);
     int64_t start = 0;
-    for (planner::OwnPart& part : layout->parts(mesh, rank)) {
+    for (layout::LocalShard& part : layout->parts(mesh, rank)) {
       const int64_t length = part.box.shape[static_cast<size_t>(piece.packed_dim)];
       const int64_t sums = layout->grad_sum_ranks(part);
       piece.boxes.push_back({std::move(part), start, sums});

@@ -1,10 +1,10 @@
-// Where a unit's parameters lie in its flat tensors.
+// Offsets and shapes of a unit's parameters in its flat tensors.
 //
-// Each parameter is cut by torch.chunk over the shard group; every piece is padded to the first
-// one's length, so that ranks hold equal amounts. On dimension 0 pieces may differ; on another they
-// are equal, and lie across the full tensor. A rank's pieces lie one after the other:
-// `flat` [flat_numel]; the flat tensors of all ranks, `ranks` [ranks, flat_numel], are what an
-// all-gather gives and a reduce-scatter takes.
+// Each parameter is cut as by torch.chunk over the shard group; every piece is padded to the length
+// of the first, so that all ranks hold equally many elements. On dim 0 the pieces' sizes may
+// differ; on another dim they are equal, and not contiguous in the full tensor. A rank's pieces
+// follow one another in `flat` [flat_numel]. The flat tensors of all ranks, `ranks` [ranks,
+// flat_numel], are the output of an all-gather and the input of a reduce-scatter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "am/base/shape.h"
+#include "am/layout/layout.h"
 #include "am/mesh/layout.h"
-#include "am/planner/layout.h"
 
 namespace am::parallel {
 
@@ -22,31 +22,32 @@ struct Piece {
   int64_t flat_length = 0;  // padding included
   Shape full_shape;         // tp-local
   int64_t full_numel = 0;
-  int64_t outer = 1;   // elements of the dimensions before the one that is cut
+  int64_t outer = 1;   // product of the dims before the one that is cut
   Shape own_shape;     // of this rank's piece, without padding
-  int packed_dim = 0;  // the boxes of a matrix that is cut slice by slice follow each other on it
+  int packed_dim = 0;  // dim on which boxes follow one another if a matrix is cut slice by slice
   struct Box {
-    planner::OwnPart part;
+    layout::LocalShard part;
     int64_t start = 0;           // in the piece, on packed_dim
-    int64_t grad_sum_ranks = 1;  // tp ranks, neighbours, whose gradients are parts of a sum
+    int64_t grad_sum_ranks = 1;  // number of neighbouring tp ranks whose gradients are to be summed
   };
   std::vector<Box> boxes;  // at least one
 
-  // [own_shape], or [box.part.box.shape], of a flat tensor that is this piece.
+  // Return a view of `flat`, a flat tensor of this piece alone: [own_shape], or
+  // [box.part.box.shape].
   at::Tensor view_of(const at::Tensor& flat) const;
   at::Tensor view_of(const at::Tensor& flat, const Box& box) const;
 };
 
 class FlatLayout {
  public:
-  FlatLayout(const std::vector<const planner::ParameterLayout*>& layouts,
+  FlatLayout(const std::vector<const layout::ParameterLayout*>& layouts,
              const mesh::MeshLayout& mesh, int64_t rank, int64_t ranks);
 
   size_t size() const { return pieces_.size(); }
   const Piece& operator[](size_t i) const { return pieces_[i]; }
   int64_t flat_numel() const { return flat_numel_; }
   int64_t ranks() const { return ranks_; }
-  // [own_shape] of a piece in a flat shard, or of one of its boxes.
+  // Return a view of a piece, or of one of its boxes, in a flat shard; see Piece::view_of.
   at::Tensor view(const at::Tensor& flat, size_t i) const {
     return pieces_[i].view_of(piece_in(flat, i));
   }
@@ -54,14 +55,14 @@ class FlatLayout {
     return pieces_[i].view_of(piece_in(flat, i), box);
   }
 
-  // Calls `visit(of_full, of_ranks)` with the parts of a full tensor, which is given flat, and
-  // where they are in `ranks`, views of one shape: all whole pieces at once, then the one that is
-  // shorter. FlatLayout after it are empty.
+  // Calls visit(of_full, of_ranks) with views of equal shape, into the flat full tensor and into
+  // `ranks`: first all pieces of full length together, then the shorter one, if any. The pieces
+  // after it are empty.
   template <typename Visit>
   void for_each_part(size_t i, const at::Tensor& full, const at::Tensor& ranks,
                      const Visit& visit) const;
-  // Whether a piece's full tensor is [ranks, flat_length] elements in their order, without padding,
-  // for all pieces; and those lengths.
+  // Whether every full tensor consists of [ranks, flat_length] elements in order, without padding.
+  // flat_lengths() returns these lengths.
   bool even() const { return even_; }
   const std::vector<int64_t>& flat_lengths() const { return flat_lengths_; }
   // Writes zeros wherever `ranks` holds no part of a parameter.

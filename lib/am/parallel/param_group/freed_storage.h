@@ -1,9 +1,9 @@
-// Tensors whose memory comes and goes while they stay.
+// Tensors whose memory is freed and allocated again while autograd references them.
 //
 // Note [Freed storage]: autograd's graph keeps the full tensors that the forward pass used. Freeing
-// one means resizing its storage to nothing while the tensor stays; gathering again for backward
-// fills the same tensor. The writes go through an alias with a version counter of its own, so that
-// autograd does not take them for changes to what it saved.
+// one resizes its storage to 0 bytes and keeps the tensor; gathering again for backward fills the
+// same tensor. The writes go through an alias with a separate version counter, so that autograd
+// does not see them as changes to saved tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,9 +14,9 @@
 
 namespace am::parallel {
 
-// Memory that was freed, kept for the next tensor of the same size: with as many buffers as were
-// ever alive at once (two, where one unit is gathered while another computes) the allocator is left
-// alone. Of one thread; must outlive the tensors that it fills.
+// Keeps freed memory for the next tensor of the same size. It allocates as many buffers as are
+// alive at the same time (two, if one unit is gathered while another computes). Not thread-safe.
+// Must outlive the tensors that it fills.
 class BufferPool {
  public:
   c10::DataPtr take(c10::Allocator& allocator, size_t bytes);
@@ -26,15 +26,15 @@ class BufferPool {
   std::map<size_t, std::vector<c10::DataPtr>> free_;  // by bytes
 };
 
-// A tensor without memory. Contiguous.
+// Returns a contiguous tensor whose storage is empty.
 at::Tensor empty_storage(at::IntArrayRef shape, const at::TensorOptions& options);
-// Memory for all of the tensor, its contents unset; nothing where it has it. From `pool`, unless
+// Allocates the tensor's memory, uninitialised, unless it has memory already. Uses `pool` unless
 // null.
 void fill_storage(const at::Tensor& tensor, BufferPool* pool);
-// The tensor has no memory any more.
+// Frees the tensor's memory, into `pool` unless null.
 void free_storage(const at::Tensor& tensor, BufferPool* pool);
 
-// The same memory; writes to it are no changes of `tensor` to autograd.
+// Returns an alias of `tensor`; autograd does not count writes to it as changes of `tensor`.
 at::Tensor untracked_alias(const at::Tensor& tensor);
 
 }  // namespace am::parallel

@@ -10,6 +10,7 @@
 namespace am::parallel {
 
 using tensor::MemoryUse;
+using tensor::SideStream;
 using tensor::TensorUse;
 
 GradientReducer::GradientReducer(const FlatLayout& pieces, const ReductionGroups& groups,
@@ -48,13 +49,15 @@ void GradientReducer::make_buffer() {
 void GradientReducer::take(size_t i, const at::Tensor& gradient) {
   if (!gradient.defined()) return;
   const at::NoGradGuard no_grad;
-  finish_reduce();  // the buffer may be on its way
+  finish_reduce();  // a collective may still read the buffer
   if (!buffer_.defined()) make_buffer();
   const bool first = !arrived_[i] || fault::is_planted(fault::Fault::kAccumulateLast);
   pieces_.for_each_part(i, gradient.reshape({-1}), buffer_,
                         [first](const at::Tensor& of_full, const at::Tensor& of_ranks) {
                           if (first) {
-                            of_ranks.copy_(of_full);
+                            // On a GPU its kernel reads and writes packs of elements, copy_'s
+                            // conversion single ones.
+                            at::_foreach_copy_({of_ranks}, {of_full});
                           } else {
                             of_ranks.add_(of_full);
                           }
@@ -73,7 +76,8 @@ void GradientReducer::zero_missing() {
   }
 }
 
-// One message for all that the unit has of them, and one for what ranks with one key head share.
+// Sums over tp the partial gradients of all the unit's pieces in one message, and those of shared
+// key heads over the key-head group in another.
 void GradientReducer::sum_over_tp() {
   if (tp_group_.size() == 1) return;
   sum_over(tp_group_);
@@ -104,7 +108,8 @@ void GradientReducer::sum_over(const runtime::Group& group) {
   at::_foreach_copy_(parts, summed);  // in one launch on a GPU
 }
 
-// PyTorch's split for float16: the first is the power of two about the factor's root.
+// PyTorch's split for float16: the first divisor is the smallest power of two not below the
+// factor's root.
 std::pair<double, double> GradientReducer::divisors() const {
   if (!divide_factor_) return {1.0, 1.0};
   if (options_.reduce_dtype != at::kHalf) return {1.0, *divide_factor_};
@@ -120,14 +125,17 @@ bool GradientReducer::begin_reduce() {
   const MemoryUse use(TensorUse::kCommunication);
   zero_missing();
   if (const double before = divisors().first; before != 1.0) buffer_.div_(before);
+  const bool into_flat = shard_group_.size() > 1 && direct_ && !flat_valid_;
+  if (into_flat) make_flat();
+  if (options_.stream != nullptr) options_.stream->wait_for_current();
+  const SideStream::Use stream(options_.stream);
   if (shard_group_.size() == 1) {
     reduced_ = buffer_.view({-1});
     stage_ = Stage::kAllReducing;
     pending_ = replicate_group_.all_reduce_async(reduced_);
     return true;
   }
-  if (direct_ && !flat_valid_) {
-    make_flat();
+  if (into_flat) {
     reduced_ = flat_;
   } else {
     reduced_ = at::empty({pieces_.flat_numel()}, buffer_.options());
@@ -139,8 +147,12 @@ bool GradientReducer::begin_reduce() {
 
 void GradientReducer::advance_reduce() {
   if (stage_ != Stage::kScattering) return;
-  pending_.wait();
+  {
+    const SideStream::Use stream(options_.stream);
+    pending_.wait();
+  }
   release_buffer();
+  const SideStream::Use stream(options_.stream);
   stage_ = Stage::kAllReducing;
   if (fault::is_planted(fault::Fault::kDpDivide)) reduced_.div_(shard_group_.size());
   if (fault::is_planted(fault::Fault::kHsdpReplicas)) return;
@@ -151,28 +163,39 @@ void GradientReducer::finish_reduce() {
   if (stage_ == Stage::kIdle) return;
   const at::NoGradGuard no_grad;
   advance_reduce();
-  pending_.wait();
-  sum_over_tp();
-  if (const double after = divisors().second; after != 1.0) reduced_.div_(after);
   make_flat();
-  if (!reduced_.is_alias_of(flat_)) {
-    if (flat_valid_) {
-      flat_.add_(reduced_.to(flat_.device()));  // host memory where it is offloaded
-    } else {
-      flat_.copy_(reduced_);
-    }
+  {
+    const SideStream::Use stream(options_.stream);
+    pending_.wait();
+    sum_over_tp();
+    if (const double after = divisors().second; after != 1.0) reduced_.div_(after);
+    if (!reduced_.is_alias_of(flat_)) add_to_flat();
+    flat_valid_ = true;
+    reduced_.reset();
   }
-  flat_valid_ = true;
-  reduced_.reset();
   release_buffer();
   stage_ = Stage::kIdle;
 }
 
-// At once, whoever else still holds the tensor: the thread of a collective that is over.
+// If offloaded, the addition runs on the host, which has to wait for the stream first.
+void GradientReducer::add_to_flat() {
+  if (flat_valid_) {
+    if (options_.offloaded && options_.stream != nullptr) options_.stream->host_waits();
+    flat_.add_(reduced_.to(flat_.device()));
+  } else {
+    flat_.copy_(reduced_, /*non_blocking=*/options_.stream != nullptr);
+  }
+}
+
+// Frees the storage immediately, although the thread of a finished collective may still hold the
+// tensor.
 void GradientReducer::release_buffer() {
   if (!buffer_.defined()) return;
   const bool is_flat = flat_.defined() && buffer_.is_alias_of(flat_);
-  if (!is_flat) free_storage(buffer_, options_.pool);
+  if (!is_flat) {
+    if (options_.stream != nullptr) options_.stream->current_waits();
+    free_storage(buffer_, options_.pool);
+  }
   buffer_.reset();
 }
 

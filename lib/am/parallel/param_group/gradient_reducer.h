@@ -1,13 +1,13 @@
-// The gradients of one unit's parameters: from autograd, which makes them whole, to the flat shard
-// that the optimizer reads.
+// Reduces the gradients of one unit's parameters: from whole gradients, as autograd makes them, to
+// the flat shard that the optimizer reads.
 //
-// Each gradient is packed the moment autograd has it, and freed: a unit's backward holds one whole
+// Each gradient is packed and freed as soon as autograd has it: a unit's backward holds one whole
 // gradient at a time, and the buffer [ranks, flat] that the reduction sends. Without sync the
 // buffer stays and later backward passes add to it. It is reduce-scattered over the shard group,
-// then all-reduced over the replicate group, as in PyTorch's HSDP, and last what tp ranks have
-// parts of is summed over them: by then it is this rank's shard alone. With a shard group of one
-// rank the buffer is the flat gradient itself, where dtype and device allow, and the all-reduce is
-// all there is: a DDP bucket whose gradients are views of it.
+// then all-reduced over the replicate group, as in PyTorch's HSDP; last, this rank's shard of
+// gradients that are partial sums on tp ranks is summed over tp. With a shard group of one rank the
+// buffer is the flat gradient itself, if dtype and device allow, and only the all-reduce remains:
+// a DDP bucket whose gradients are views of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,11 +20,12 @@
 #include "am/parallel/param_group/flat_layout.h"
 #include "am/parallel/param_group/freed_storage.h"
 #include "am/runtime/group.h"
+#include "am/tensor/side_stream.h"
 
 namespace am::parallel {
 
-// What parameters are cut over, what holds copies of their shards, tp, and its blocks of ranks that
-// share a key head (null: each has its own).
+// Groups of a reduction. `shard`: ranks over which parameters are sharded; `replicate`: holders of
+// the same shards; `key_head`: tp ranks that share a key head (null: each has its own).
 struct ReductionGroups {
   const runtime::Group* shard;
   const runtime::Group* replicate;
@@ -40,36 +41,42 @@ class GradientReducer {
     at::TensorOptions compute;   // its device is the one that reduces
     BufferPool* pool = nullptr;  // where buffers come from; null: the allocator
     bool offloaded = false;      // the flat gradient is not on the device that computes
+    // Stream on which packed gradients are reduced; null: the thread's current stream. With a
+    // stream, flat() is complete after the last finish_reduce only for readers that wait for it:
+    // another stream, or the host if offloaded.
+    tensor::SideStream* stream = nullptr;
   };
 
   // `pieces` and the groups must outlive this.
   GradientReducer(const FlatLayout& pieces, const ReductionGroups& groups, const Options& options);
 
-  // The whole gradient of piece `i`, which joins what came before it since the last reduction.
+  // Adds the whole gradient of piece `i` to those that arrived since the last reduction.
   void take(size_t i, const at::Tensor& gradient);
-  // Told when every piece's has come since begin_reduce or keep.
+  // `complete` is called when every piece's gradient has arrived since begin_reduce or keep.
   void on_complete(std::function<void()> complete) { complete_ = std::move(complete); }
-  // Whether any came since then.
+  // Whether any gradient arrived since begin_reduce or keep.
   bool any_new() const { return new_ > 0; }
-  // What came stays until a later reduction.
+  // Keeps the gradients that arrived for a later reduction.
   void keep() { new_ = 0; }
 
-  // The reduction of all that came, in three steps so that others compute meanwhile: begin sends,
-  // advance waits for the shards and goes on to the replicas, finish waits and adds to flat(). Each
-  // does what those before it did not. begin says whether there was anything.
+  // Reduce all gradients that arrived, in three steps that overlap with computation: begin starts
+  // the reduce-scatter, advance waits for it and starts the all-reduce over the replicas, finish
+  // waits and adds to flat(). Each first runs the steps that are still to be done. begin returns
+  // whether there was anything to reduce.
   bool begin_reduce();
   void advance_reduce();
   void finish_reduce();
-  // Whether a message is under way.
+  // Whether a collective is in flight.
   bool in_flight() const { return pending_.active(); }
 
-  // PyTorch's set_gradient_divide_factor: sums are divided by it. In float16 one part before the
-  // reduction and one after, against overflow and underflow. Absent: sums.
+  // PyTorch's set_gradient_divide_factor: sums are divided by it, in float16 partly before and
+  // partly after the reduction, against overflow and underflow. Absent: plain sums.
   void set_divide_factor(std::optional<double> factor) { divide_factor_ = factor; }
 
-  // Laid out as the pieces are, padding zero; undefined before anything came, if anything can.
+  // The reduced gradient, laid out like the pieces, padding zero. Undefined before the first
+  // gradient, unless there are no pieces.
   const at::Tensor& flat() const { return flat_; }
-  // The next gradients replace what is in flat().
+  // Discards the gradients: the next ones replace the contents of flat().
   void zero();
 
  private:
@@ -80,8 +87,9 @@ class GradientReducer {
   void release_buffer();
   void zero_missing();
   void sum_over_tp();
+  void add_to_flat();
   void sum_over(const runtime::Group& group);
-  // Before and after the reduction.
+  // Divisors before and after the reduction.
   std::pair<double, double> divisors() const;
 
   const FlatLayout& pieces_;

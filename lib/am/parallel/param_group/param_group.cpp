@@ -18,12 +18,13 @@ namespace am::parallel {
 namespace {
 
 using tensor::MemoryUse;
+using tensor::SideStream;
 using tensor::TensorUse;
 
-// Of the flat parameters and their gradients.
+// Returns dtype and device of the flat parameters and their gradients.
 at::TensorOptions storage_options(const ParamGroupOptions& options, at::Device device) {
   const auto stored = at::TensorOptions(options.storage_dtype);
-  // The meta device stands for any: there are no contents, wherever they would be.
+  // Meta tensors stay on the meta device, also when offloaded: they have no contents.
   if (!options.offload || device.is_meta() || device.is_cpu()) return stored.device(device);
   return stored.device(at::kCPU).pinned_memory(options.offload->pin_memory);
 }
@@ -39,10 +40,11 @@ GradientReducer::Options gradient_options(const ParamGroupOptions& options, at::
   gradients.compute = at::TensorOptions(device);
   gradients.pool = options.pool;
   gradients.offloaded = options.offload.has_value();
+  gradients.stream = options.reductions;
   return gradients;
 }
 
-using Layouts = std::vector<const planner::ParameterLayout*>;
+using Layouts = std::vector<const layout::ParameterLayout*>;
 
 Layouts layouts_of(const std::vector<ParamGroup::Member>& members, bool trained_alone) {
   Layouts layouts;
@@ -61,10 +63,10 @@ Layouts trained_first(std::vector<ParamGroup::Member>& members) {
 
 }  // namespace
 
-// Takes a leaf's gradient the moment that autograd has it whole.
+// Moves a leaf's gradient to the reducer as soon as autograd has accumulated it.
 class ParamGroup::TakeGradient : public torch::autograd::PostAccumulateGradHook {
  public:
-  // `name` empty: the gradient is not looked at.
+  // `name` empty: the gradient is not checked.
   TakeGradient(GradientReducer& gradients, size_t i, std::string name, int64_t rank)
       : gradients_(gradients), i_(i), name_(std::move(name)), rank_(rank) {}
   void operator()(const at::Tensor& leaf) override {
@@ -80,7 +82,7 @@ class ParamGroup::TakeGradient : public torch::autograd::PostAccumulateGradHook 
         cat("the gradient of ", name_, " has ",
             at::isfinite(gradient).logical_not().sum().item<int64_t>(), " of ", gradient.numel(),
             " values that are not finite on rank ", rank_, ", before it is reduced"),
-        "a lower learning rate, or report_nan_in_param_grad = false to go on all the same");
+        "a lower learning rate, or report_nan_in_param_grad = false to continue nevertheless");
   }
 
   GradientReducer& gradients_;
@@ -109,8 +111,8 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
   }
   for (size_t i = 0; i < members.size(); ++i) {
     for (size_t number = 0; number < pieces_[i].boxes.size(); ++number) {
-      const planner::OwnPart& part = pieces_[i].boxes[number].part;
-      OwnedParameter owned;
+      const layout::LocalShard& part = pieces_[i].boxes[number].part;
+      LocalParameter owned;
       owned.name = members[i].layout->name;
       owned.shape = members[i].layout->shape;
       owned.box = part.box;
@@ -132,7 +134,7 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
   make_full_tensors(members, mesh.rank());
 }
 
-// The leaves outlive the group where a layer holds them.
+// Removes the hooks: leaves that a layer holds outlive the group.
 ParamGroup::~ParamGroup() {
   for (const auto& full : full_) torch::autograd::impl::set_post_acc_grad_hooks(full, nullptr);
 }
@@ -154,11 +156,45 @@ void ParamGroup::make_full_tensors(const std::vector<Member>& members, int64_t r
   unsharded_ = aliased_;
 }
 
+bool ParamGroup::is_copied_in() const {
+  return shard_group_.size() == 1 && options_.offload && options_.gathers != nullptr;
+}
+
 void ParamGroup::begin_unshard() {
-  if (unsharded_ || gather_output_.defined() || shard_group_.size() == 1) return;
+  if (options_.gathers != nullptr && !unsharded_ && !begun_) options_.gathers->wait_for_current();
+  prefetch();
+}
+
+void ParamGroup::prefetch() {
+  if (unsharded_ || begun_) return;
+  if (is_copied_in()) {
+    copy_in();
+  } else if (shard_group_.size() > 1) {
+    gather();
+  }
+}
+
+// Copies into memory of the compute stream, so it waits for that memory's earlier users.
+void ParamGroup::copy_in() {
+  begun_ = true;
+  fill_full_tensors();
+  options_.gathers->wait_for_current();
+  const SideStream::Use stream(options_.gathers);
+  copy_out(flat_.view({1, -1}));
+}
+
+// Gathers into memory of the gather stream. It waits for results of the compute stream, and for
+// memory of a pool, which belongs to the compute stream.
+void ParamGroup::gather() {
+  begun_ = true;
   const at::NoGradGuard no_grad;
   const MemoryUse use(TensorUse::kCommunication);
   gather_output_ = empty_storage({pieces_.ranks(), pieces_.flat_numel()}, compute_);
+  if (options_.pool != nullptr) fill_storage(gather_output_, options_.pool);
+  if (options_.gathers != nullptr && (kept_.defined() || options_.pool != nullptr)) {
+    options_.gathers->wait_for_current();
+  }
+  const SideStream::Use stream(options_.gathers);
   fill_storage(gather_output_, options_.pool);
   if (kept_.defined()) {
     gathering_ = options_.post_forward_group->all_gather_async(gather_output_, kept_);
@@ -171,19 +207,21 @@ void ParamGroup::begin_unshard() {
 
 void ParamGroup::unshard() {
   if (unsharded_) return;
-  if (shard_group_.size() == 1) {
-    copy_out(flat_.view({1, -1}));
+  begin_unshard();
+  if (is_copied_in()) {
+    options_.gathers->current_waits();
   } else {
-    begin_unshard();
     gathering_.wait();
-    copy_out(gather_output_);
-    end_gather();
+    fill_full_tensors();
+    copy_out(begun_ ? gather_output_ : flat_.view({1, -1}));
+    if (begun_) end_gather();
   }
+  begun_ = false;
   unsharded_ = true;
 }
 
 void ParamGroup::end_gather() {
-  // Only for a backward, in which gradients are off.
+  // Keeps a part only in forward passes with a graph; in backward gradients are off.
   if (options_.post_forward_group != nullptr && !kept_.defined() && at::GradMode::is_enabled()) {
     const at::NoGradGuard no_grad;
     const MemoryUse use(TensorUse::kUnsharded);
@@ -194,9 +232,10 @@ void ParamGroup::end_gather() {
   free_gathered();
 }
 
-// Frees the buffers at once, whoever else still holds the tensors: the thread of a collective that
-// is over.
+// Frees the buffers immediately, although the thread of a finished collective may still hold the
+// tensors. The stream that owns the memory reuses it after the current one has read it.
 void ParamGroup::free_gathered() {
+  if (options_.gathers != nullptr) options_.gathers->wait_for_current();
   if (gather_input_.defined() && !gather_input_.is_alias_of(flat_)) {
     free_storage(gather_input_, nullptr);
   }
@@ -205,11 +244,15 @@ void ParamGroup::free_gathered() {
   gather_output_.reset();
 }
 
+void ParamGroup::fill_full_tensors() {
+  const MemoryUse use(TensorUse::kUnsharded);
+  for (const at::Tensor& full : full_) fill_storage(full, options_.pool);
+}
+
 // ranks: [ranks, flat]. Rank r's part of a piece holds rows r*length .. of the full tensor.
 void ParamGroup::copy_out(const at::Tensor& ranks) {
   const at::NoGradGuard no_grad;
   const MemoryUse use(TensorUse::kUnsharded);
-  for (const at::Tensor& full : full_) fill_storage(full, options_.pool);
   if (pieces_.even()) return copy_out_even(ranks);
   for (size_t i = 0; i < pieces_.size(); ++i) {
     pieces_.for_each_part(i, untracked_alias(full_[i]).view({-1}), ranks,
@@ -237,12 +280,23 @@ void ParamGroup::copy_out_even(const at::Tensor& ranks) {
   }
 }
 
-void ParamGroup::reshard() {
-  kept_.reset();
-  if (gather_output_.defined()) {  // of values that may be about to change
+// Completes and drops a gathering. The values may be about to change, on the device, whose stream
+// has to wait for the gathering, or in host memory.
+void ParamGroup::drop_gathering() {
+  begun_ = false;
+  if (is_copied_in()) {
+    options_.gathers->current_waits();
+    for (const auto& full : full_) free_storage(full, options_.pool);
+  } else {
     gathering_.wait();
     free_gathered();
   }
+  if (options_.offload && options_.gathers != nullptr) options_.gathers->host_waits();
+}
+
+void ParamGroup::reshard() {
+  if (begun_) drop_gathering();
+  kept_.reset();
   if (!aliased_ && unsharded_) {
     for (const auto& full : full_) free_storage(full, options_.pool);
     unsharded_ = false;

@@ -3,9 +3,9 @@
 //
 // The decomposition is PyTorch's: a group's parameters travel in one all-gather and one
 // reduce-scatter (gradient_reducer.h). HSDP adds an all-reduce over dp_replicate. A shard group of
-// one rank gathers nothing: with a replicate group of all data-parallel ranks, that is DDP, and
-// what FSDP ignores. Frozen parameters are gathered with the others and lie behind them, so that
-// what is reduced and updated is one piece.
+// one rank gathers nothing: with a replicate group of all data-parallel ranks, it serves DDP, and
+// the parameters that FSDP ignores. Frozen parameters are gathered with the others and lie behind
+// them, so that the trainable ones are one contiguous range.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,13 +15,14 @@
 #include <string>
 #include <vector>
 
+#include "am/layout/layout.h"
 #include "am/mesh/shard.h"
 #include "am/nn/layers.h"
 #include "am/parallel/param_group/flat_layout.h"
 #include "am/parallel/param_group/freed_storage.h"
 #include "am/parallel/param_group/gradient_reducer.h"
-#include "am/planner/layout.h"
 #include "am/runtime/device_mesh.h"
+#include "am/tensor/side_stream.h"
 
 namespace am::parallel {
 
@@ -31,7 +32,7 @@ struct Precision {
   std::optional<at::ScalarType> reduce_dtype;  // of the gradient reduction
 };
 
-// PyTorch's CPUOffloadPolicy: shards, their gradients and so the optimizer are in host memory.
+// PyTorch's CPUOffloadPolicy: shards, their gradients and the optimizer state are in host memory.
 struct Offload {
   bool pin_memory = true;  // where a GPU computes
 };
@@ -40,25 +41,28 @@ struct ParamGroupOptions {
   at::ScalarType storage_dtype = at::kFloat;
   Precision precision;
   std::optional<Offload> offload;
-  // reshard_after_forward = N: the group that the gathered parameters are cut over between forward
-  // and backward, blocks of the shard group; null: they go back to their shards.
+  // reshard_after_forward = N: group of N ranks, a block of the shard group, over which the
+  // gathered parameters are sharded between forward and backward; null: the shard group.
   const runtime::Group* post_forward_group = nullptr;
   BufferPool* pool = nullptr;  // where full tensors and buffers come from; null: the allocator
-  // Each gradient that autograd has whole is looked at before it is reduced: backward throws
-  // Error(kNumeric), which names parameter and rank, where one is not finite.
+  // Streams of all-gathers and of gradient reductions; null: the thread's current stream.
+  tensor::SideStream* gathers = nullptr;
+  tensor::SideStream* reductions = nullptr;
+  // Checks each whole gradient before it is reduced: backward throws Error(kNumeric), which names
+  // parameter and rank, if one is not finite.
   bool report_nan = false;
 };
 
-// What this rank stores of one parameter, or one box of it where it is several: a matrix that is
-// cut slice by slice. Padding is left out.
-struct OwnedParameter {
+// One box of a parameter that this rank stores, without padding. A rank stores several boxes of a
+// matrix that is sharded slice by slice.
+struct LocalParameter {
   std::string name;
   Shape shape;                // global
   mesh::Box box;              // this rank's part of it
   at::Tensor value;           // [box.shape], a view of the group's flat shard
-  bool first_replica = true;  // exactly one rank among those that store the same box says true
-  // The ranks that store the same box: how many, which one this is, and a name that boxes of the
-  // same ranks share. A stage's copy of a tied weight counts for none: 0.
+  bool first_replica = true;  // true on exactly one of the ranks that store the same box
+  // Ranks that store the same box: their number, this rank's index among them, and a name that is
+  // equal for boxes with equal ranks. `replicas` is 0 for a stage's copy of a tied weight.
   int64_t replicas = 1;
   int64_t replica = 0;
   std::string holders;
@@ -71,10 +75,10 @@ class ParamGroup {
  public:
   struct Member {
     nn::ParameterPtr parameter;
-    const planner::ParameterLayout* layout = nullptr;
+    const layout::ParameterLayout* layout = nullptr;
   };
-  // `mesh` and what `groups` and the options point to must outlive the group. Storage starts as
-  // zeros.
+  // `mesh` and the objects that `groups` and the options point to must outlive the group. Storage
+  // starts as zeros.
   ParamGroup(std::string name, std::vector<Member> members, const runtime::DeviceMesh& mesh,
              const ReductionGroups& groups, const ParamGroupOptions& options);
   ~ParamGroup();
@@ -82,36 +86,40 @@ class ParamGroup {
   ParamGroup& operator=(const ParamGroup&) = delete;
 
   const std::string& name() const { return name_; }
-  // Those that train first.
-  const std::vector<OwnedParameter>& owned() const { return owned_; }
-  // All that this rank stores, padding included; of it what is trained; and the gradient of that,
-  // undefined before the first one.
+  // Trainable ones first.
+  const std::vector<LocalParameter>& owned() const { return owned_; }
+  // flat(): this rank's shards, padding included. trained(): the trainable part of it. flat_grad():
+  // the gradient of trained(), undefined before the first one.
   const at::Tensor& flat() const { return flat_; }
   at::Tensor trained() const { return flat_.narrow(0, 0, trained_.flat_numel()); }
   const at::Tensor& flat_grad() const { return gradients_.flat(); }
-  // Where the parameters lie in flat(), each one piece, and what they are cut over.
+  // Places of the parameters in flat(), one piece per parameter, and the ranks they are sharded
+  // over.
   const FlatLayout& pieces() const { return pieces_; }
   const runtime::Group& shard_group() const { return shard_group_; }
-  // [box.shape] view of owned()[i]'s part in any tensor laid out like flat(), or where it trains
-  // like trained(): its gradient, an optimizer moment.
+  // [box.shape] view of owned()[i]'s part in a tensor laid out like flat() or, if trainable, like
+  // trained(): its gradient, an optimizer moment.
   at::Tensor view_in(const at::Tensor& flat, size_t i) const { return view_in(flat, owned_[i]); }
-  at::Tensor view_in(const at::Tensor& flat, const OwnedParameter& owned) const {
+  at::Tensor view_in(const at::Tensor& flat, const LocalParameter& owned) const {
     return pieces_.view(flat, owned.piece, pieces_[owned.piece].boxes[owned.number]);
   }
 
   // Full tensors: begin gathering, wait for them, free them. unshard() = begin + wait; all are
-  // idempotent. reshard() ends and drops a gathering that nobody waited for.
+  // idempotent. reshard() completes and drops a gathering that nobody waited for.
   void begin_unshard();
+  // begin_unshard(), but the gather stream does not wait for the current stream. The caller must
+  // have made it wait since the values last changed.
+  void prefetch();
   void unshard();
   void reshard();
-  // As reshard; with a post-forward group this rank keeps its part for it until the next reshard(),
-  // and the next unshard gathers in that group.
+  // reshard(); with a post-forward group, this rank keeps its part for that group until the next
+  // reshard(), and the next unshard gathers in that group.
   void reshard_after_forward();
   bool is_unsharded() const { return unsharded_; }
-  // Bytes of the full tensors while they exist in storage of their own.
+  // Bytes that the full tensors occupy now; 0 while they are freed, or if they are views of flat().
   int64_t unsharded_bytes() const;
 
-  // Gradients leave autograd for here as they are made.
+  // Receives each gradient as soon as autograd has made it.
   GradientReducer& gradients() { return gradients_; }
   void zero_grad();
 
@@ -119,25 +127,32 @@ class ParamGroup {
   class TakeGradient;
 
   void make_full_tensors(const std::vector<Member>& members, int64_t rank);
+  // Whether full parameters are only copied from host memory, without a collective.
+  bool is_copied_in() const;
+  void gather();
+  void copy_in();
+  void fill_full_tensors();
   void copy_out(const at::Tensor& ranks);
   void copy_out_even(const at::Tensor& ranks);
   void end_gather();
+  void drop_gathering();
   void free_gathered();
 
   std::string name_;
   const runtime::Group& shard_group_;
   FlatLayout pieces_;
-  FlatLayout trained_;         // the first ones of pieces_
+  FlatLayout trained_;         // the trainable pieces, which are the first ones of pieces_
   at::TensorOptions compute_;  // dtype and device of the full tensors
   ParamGroupOptions options_;
   bool aliased_;  // full tensors are views of the flat shard: nothing to gather, nothing to cast
 
-  std::vector<OwnedParameter> owned_;
+  std::vector<LocalParameter> owned_;
   at::Tensor flat_;
   GradientReducer gradients_;
   std::vector<at::Tensor> full_;  // leaves that the layers compute with
   bool unsharded_ = false;
 
+  bool begun_ = false;  // a gathering, or a copy from the host
   runtime::Pending gathering_;
   at::Tensor gather_input_;
   at::Tensor gather_output_;  // [ranks, flat]

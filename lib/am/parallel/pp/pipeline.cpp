@@ -17,8 +17,8 @@ using am::pipeline::Slot;
 
 namespace {
 
-// Between neighbouring stages of different ranks, and first and last where they share a weight; in
-// both directions.
+// Returns the hops, in both directions, between neighbouring stages on different ranks, and between
+// the first and the last stage if they share a weight.
 std::set<runtime::Hop> hops_between(const std::vector<int64_t>& owners, bool tied) {
   std::set<runtime::Hop> hops;
   const auto add = [&](int64_t a, int64_t b) {
@@ -36,7 +36,7 @@ bool has_gradients(Kind kind) {
          kind == Kind::kSendBackward || kind == Kind::kRecvBackward || kind == Kind::kReduceGrad;
 }
 
-// Units neither reduce nor free themselves while a list decides both.
+// While it exists, units neither reduce nor free themselves: the action list decides both.
 class ListDecides {
  public:
   explicit ListDecides(std::map<int, Stage>& stages) : stages_(stages) { set(false); }
@@ -84,7 +84,7 @@ at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
   options_ = options;
   loss_ = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
   const bool reduces = at::GradMode::is_enabled() && options.reduce;
-  // The copy adds to the first one's, which has the sum of earlier passes.
+  // Both copies hold the sum of earlier reductions. Zeroing one makes the next sum count it once.
   if (const at::Tensor copy = tied_gradient(last_stage()); reduces && copy.defined()) copy.zero_();
   const ListDecides decides(stages_);
   for (first_ = 0; first_ < batches.count(); first_ += schedule_.microbatches) {
@@ -110,7 +110,7 @@ at::Tensor Pipeline::tied_gradient(int stage) const {
   const auto found = stages_.find(stage);
   if (tied_.empty() || found == stages_.end()) return {};
   for (const auto& group : found->second.model().data_parallel().groups()) {
-    for (const OwnedParameter& owned : group->owned()) {
+    for (const LocalParameter& owned : group->owned()) {
       if (owned.name != tied_) continue;
       const bool any = owned.trainable && group->flat_grad().defined();
       return any ? group->view_in(group->flat_grad(), owned) : at::Tensor();
@@ -119,8 +119,8 @@ at::Tensor Pipeline::tied_gradient(int stage) const {
   return {};
 }
 
-// Ranks with one place in their stages have the same part of both copies. Sums of two are the same
-// bits in either order, so that the copies stay equal.
+// Ranks with the same position in their stages hold the same part of both copies. A sum of two
+// numbers is bitwise the same in either order, so that the copies stay equal.
 void Pipeline::sum_tied_gradients() {
   if (fault::is_planted(fault::Fault::kPpTiedSum)) return;
   const at::Tensor first = tied_gradient(0), copy = tied_gradient(last_stage());
@@ -150,7 +150,7 @@ void Pipeline::run_round() {
       try {
         perform(action);
       } catch (const Error& error) {
-        if (error.kind() == ErrorKind::kPeer) throw;  // the cause is elsewhere, and says where
+        if (error.kind() == ErrorKind::kPeer) throw;  // the rank that caused it names its action
         throw Error(error.kind(), cat("in ", to_string(action), ": ", error.what()), error.hint());
       }
       if (on_action) on_action(action);
@@ -167,7 +167,7 @@ void Pipeline::run_round() {
 
 void Pipeline::perform(const Action& action) {
   const auto found = stages_.find(action.stage);
-  AM_ASSERT(found != stages_.end(), "a list has its own rank's stages alone");
+  AM_ASSERT(found != stages_.end(), "a list has only its own rank's stages");
   Stage& stage = found->second;
   DataParallel& data_parallel = stage.model().data_parallel();
   const int64_t m = action.micro_batch;
@@ -255,7 +255,7 @@ void Pipeline::send(Way way, const Action& action) {
   auto made = leaving_[way].extract({action.stage, action.micro_batch});
   AM_ASSERT(!made.empty(), "what is sent was made before");
   const at::Tensor tensor = made.mapped().contiguous();
-  // The other end has posted a receive of this size: another one would end its process.
+  // The receiver has posted a receive of this size: another size would end its process.
   AM_ASSERT(
       tensor.dim() == 3 && tensor.size(2) == hidden_.width && tensor.scalar_type() == hidden_.dtype,
       cat("stages hand on [.., .., ", hidden_.width, "] in the mesh's dtype"));

@@ -1,18 +1,19 @@
-// Executes a pipeline schedule: this rank's list of actions, as am-plan schedule draws it.
+// Executes a pipeline schedule: this rank's list of actions, which `am-plan schedule` draws.
 //
 //   Pipeline pipeline(pipeline::make_schedule(shape), stages, mesh, hidden);
 //   at::Tensor loss_sum = pipeline.run(batches, {.divisor = labels_in_global_batch});
 //
-// Stages compute (F, B, I, W); hidden states go down and their gradients up in messages between two
-// ranks (SEND, RECV), or by hand where one rank has both stages; a stage's parameters are gathered,
-// freed and reduced where the list says so (UNSHARD, RESHARD, REDUCE_GRAD), and its units do
-// neither by themselves.
+// Stages compute (F, B, I, W). Hidden states go down and their gradients up in messages between two
+// ranks (SEND, RECV), or directly if one rank holds both stages. Actions of the list gather and
+// free a stage's parameters and reduce its gradients (UNSHARD, RESHARD, REDUCE_GRAD); the stage's
+// units do none of this themselves.
 //
 // Note [A pipeline progresses]: the lists of all ranks come from one simulated run
-// (am/pipeline/communication.h), in which a message is sent and received at one moment, and a
-// channel's messages have one order on both ends. Posting never waits. A rank waits for a message
-// that it needs now, or for one that it sent before its last ones on that channel: each was sent at
-// an earlier moment of the run, and nothing before that moment waits for what comes after it.
+// (am/pipeline/communication.h), in which a message is sent and received at the same moment, and
+// both ends of a channel see its messages in the same order. Posting never waits. A rank waits only
+// for a message that it needs now or, with kMostUnderWay sends pending on a channel, for the oldest
+// of these. Either message passed at an earlier moment of the run, and nothing before that moment
+// waits for anything after it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,8 +35,8 @@
 
 namespace am::parallel {
 
-// What travels between stages: [B, t / sequence_parts, D], contiguous, of the t positions that the
-// rank computes of a sequence.
+// Shape and dtype of the hidden states between stages: contiguous [B, t / sequence_parts, D], where
+// t is the number of positions of a sequence that the rank computes.
 struct HiddenForm {
   int64_t width = 0;           // D
   int64_t sequence_parts = 1;  // shards of a sequence under sequence parallelism
@@ -44,81 +45,84 @@ struct HiddenForm {
 
 class Pipeline {
  public:
-  // Collective in the group "pp". `stages`: this rank's, by their number in the pipeline; their
-  // models and the mesh must outlive this. `tied`: the parameter that the first stage and the last
-  // have a copy of each; empty: none.
+  // Collective in the group "pp". `stages`: this rank's stages, by their number in the pipeline;
+  // their models and the mesh must outlive this object. `tied`: name of the parameter of which the
+  // first and the last stage hold a copy each; empty: none.
   Pipeline(const pipeline::Schedule& schedule, std::map<int, Stage> stages,
            const runtime::DeviceMesh& mesh, const HiddenForm& hidden, std::string tied = {});
 
-  // Forward and backward of all micro-batches, in rounds of the schedule's; gradients are reduced
-  // in the last one, and both copies of what is tied get the sum of theirs. The sum of the label
-  // cross-entropies of the last stage: [1], float64, zero on ranks that do not have it. Throws
-  // Error(kPlan) where the micro-batches are not whole rounds; an error inside an action names it.
+  // Runs forward and backward of all micro-batches, in rounds of the schedule's number of
+  // micro-batches. The last round reduces the gradients; both copies of the tied parameter's
+  // gradient are set to their sum. Returns the sum of the label cross-entropies, [1], float64; zero
+  // on ranks without the last stage. Throws Error(kPlan) if the micro-batches do not fill whole
+  // rounds. An error inside an action names the action.
   at::Tensor run(MicroBatches& batches, const PassOptions& options);
-  // The same sum without a graph.
+  // Runs forward only and returns the same sum.
   at::Tensor run_forward(MicroBatches& batches);
 
   const std::map<int, Stage>& stages() const { return stages_; }
-  // Of a round.
+  // Micro-batches per round.
   int64_t micro_batches() const { return schedule_.microbatches; }
-  // Without contents: what goes from stage to stage for these ids.
+  // Returns an uninitialised tensor of the shape and dtype of the hidden states for these ids.
   at::Tensor hidden_like(const at::Tensor& ids_BT) const;
 
-  // False: a stage's gradients are reduced after each of its backwards, not at REDUCE_GRAD.
+  // If false, a stage's gradients are reduced after each of its backward passes, not only at
+  // REDUCE_GRAD.
   bool defers_gradient_sync = true;
-  // Told of each action when it is over.
+  // Called after each action.
   std::function<void(const pipeline::Action&)> on_action;
 
  private:
-  // A stage, and a micro-batch of the round.
+  // Stage, and micro-batch of the round.
   using Place = std::pair<int, int64_t>;
   struct Message {
-    runtime::Pending pending;  // inactive: handed over on this rank
+    runtime::Pending pending;  // inactive: passed between two stages of this rank
     at::Tensor tensor;
   };
-  enum Way : size_t { kDown, kUp };  // hidden states; their gradients
+  enum Way : size_t { kDown, kUp };  // of hidden states; of their gradients
 
   void run_round();
   void perform(const pipeline::Action& action);
   void forward(Stage& stage, const pipeline::Action& action);
   void sync_now(DataParallel& data_parallel) const;
-  // What an action made for the next stage (kDown) or the one before (kUp), if there is one: it is
-  // there, or waits to be sent.
+  // Passes an action's result to the next stage (kDown) or the previous one (kUp), if any: directly
+  // if this rank holds it, otherwise by storing it for send().
   void hand_on(Way way, const pipeline::Action& action, const at::Tensor& made);
   const MicroBatch& batch(int64_t m);
   void say(const char* phase) const;
-  // This rank's part of the tied parameter's gradient in a stage; undefined: it does not train, or
-  // has none yet.
+  // Returns this rank's part of the tied parameter's gradient in a stage. Undefined if the rank
+  // holds none, if the parameter does not train, or if it has no gradient yet.
   at::Tensor tied_gradient(int stage) const;
   void sum_tied_gradients();
-  // The action's own input: waits for its arrival. Undefined where the pipeline begins.
+  // Waits for the action's input and returns it. Undefined for the first stage's forward and the
+  // last stage's backward.
   at::Tensor take(Way way, const pipeline::Action& action);
   void send(Way way, const pipeline::Action& action);
   void receive(Way way, const pipeline::Action& action);
 
-  // The stage that has this one's results; -1: none.
+  // Returns the stage that receives this action's result, or -1 if there is none.
   int neighbour(Way way, const pipeline::Action& action) const;
   int last_stage() const { return static_cast<int>(schedule_.stages()) - 1; }
   int64_t owner(int stage) const { return schedule_.owners.at(static_cast<size_t>(stage)); }
 
   pipeline::Schedule schedule_;
-  std::vector<pipeline::Slot> list_;  // this rank's
+  std::vector<pipeline::Slot> list_;  // this rank's actions
   std::map<int, Stage> stages_;
   const runtime::DeviceMesh& mesh_;
   HiddenForm hidden_;
   std::string tied_;
   runtime::Channels channels_;
 
-  // Of the pass under way.
+  // State of the current pass.
   MicroBatches* batches_ = nullptr;
-  int64_t first_ = 0;  // micro-batch of the round
+  int64_t first_ = 0;  // first micro-batch of the round
   PassOptions options_;
   bool last_round_ = false;
   at::Tensor loss_;
-  std::map<int64_t, MicroBatch> read_;  // of the round, until the rank's last stage is through
-  std::array<std::map<Place, Message>, 2> arriving_;    // by way, and where they are wanted
-  std::array<std::map<Place, at::Tensor>, 2> leaving_;  // by way, and where they were made
-  // Sent, and left alone until they have gone.
+  std::map<int64_t, MicroBatch> read_;  // of the round, until the forward of the rank's last stage
+  std::array<std::map<Place, Message>, 2> arriving_;    // by way, then by receiving stage
+  std::array<std::map<Place, at::Tensor>, 2> leaving_;  // by way, then by sending stage
+  // Messages being sent, whose tensors must stay unchanged.
   std::map<runtime::Hop, std::deque<Message>> under_way_;
 };
 

@@ -36,8 +36,7 @@ at::Tensor carry_out(Move move, const at::Tensor& x, int64_t dim, int64_t size,
   return x;
 }
 
-// The group outlives the graph (it belongs to the device mesh), so its address is what backward
-// keeps.
+// The group belongs to the device mesh and outlives the graph, so backward keeps its address.
 struct Redistribute : torch::autograd::Function<Redistribute> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, int64_t dim,
                             int64_t size, Move ahead, Move back, const runtime::Group* group) {
@@ -88,7 +87,7 @@ at::Tensor take_piece(const at::Tensor& x, int64_t dim, const runtime::Group& gr
 }
 
 at::Tensor gather_sequence(const at::Tensor& x, int64_t dim, const runtime::Group& group) {
-  // Sequence shards are equal: the rule seq.sp asks that tp divides the length.
+  // Sequence shards are equal: the rule seq.sp requires that tp divides the length.
   return redistribute(x, dim, x.size(dim) * group.size(), Move::kGather, Move::kReduceScatter,
                       group);
 }

@@ -1,8 +1,7 @@
-// Differentiable redistributions over a tensor-parallel group: what Megatron-LM calls f, g and
-// their kin.
+// Differentiable redistributions over a tensor-parallel group, as Megatron-LM's f and g.
 //
-// Each forward has the backward that makes gradients of replicated tensors full, and of partial
-// sums partial.
+// Backward makes the gradients of replicated tensors complete sums, and leaves those of partial
+// sums replicated.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,9 +10,9 @@
 
 namespace am::parallel::tp {
 
-// forward: as it is; backward: sum over the group. For a replicated input of column-wise layers.
+// forward: identity; backward: sum over the group. For a replicated input of column-wise layers.
 at::Tensor copy_to_group(const at::Tensor& x, const runtime::Group& group);
-// forward: sum over the group; backward: as it is. For the partial output of row-wise layers.
+// forward: sum over the group; backward: identity. For the partial output of row-wise layers.
 at::Tensor sum_over_group(const at::Tensor& x, const runtime::Group& group);
 // forward: gather pieces of `dim`, whose global length is `size`; backward: own piece.
 at::Tensor gather_pieces(const at::Tensor& x, int64_t dim, int64_t size,

@@ -9,7 +9,7 @@
 
 namespace am::parallel::tp {
 
-at::Tensor gather_parameter(const at::Tensor& local, const planner::ParameterLayout& parameter,
+at::Tensor gather_parameter(const at::Tensor& local, const layout::ParameterLayout& parameter,
                             const runtime::DeviceMesh& mesh) {
   if (!parameter.tp_dim) return local;
   const runtime::Group& group = mesh.group("tp");
@@ -39,7 +39,7 @@ at::Tensor gather_parameter(const at::Tensor& local, const planner::ParameterLay
   return whole;
 }
 
-at::Tensor own_pieces(const at::Tensor& whole, const planner::ParameterLayout& parameter,
+at::Tensor own_pieces(const at::Tensor& whole, const layout::ParameterLayout& parameter,
                       const runtime::DeviceMesh& mesh) {
   if (!parameter.tp_dim) return whole;
   std::vector<at::Tensor> pieces;

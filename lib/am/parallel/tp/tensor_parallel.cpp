@@ -23,7 +23,7 @@ using model::TpStyle;
 
 constexpr int64_t kSequenceDim = 1;  // of [B, T, D]
 
-// One object per kind of transform, so that layers which take the same one share its result.
+// One object per kind of transform, so that layers with the same transform share its result.
 struct Transforms {
   nn::TransformPtr enter_colwise;  // replicated (or sequence shards) -> column-wise layers
   nn::TransformPtr leave_rowwise;  // partial sums -> replicated (or sequence shards)
@@ -76,16 +76,16 @@ void apply_style(nn::Linear& linear, TpStyle style, int64_t out_features,
   }
 }
 
-// What the layout says of one parameter.
+// Entries of the layout for one parameter.
 struct Cut {
   const model::TpParameter* plan = nullptr;
-  const planner::ParameterLayout* placed = nullptr;
+  const layout::ParameterLayout* placed = nullptr;
 };
 
-// By name: a model with experts has tens of thousands of matrices.
+// Index by name: a model with experts has tens of thousands of matrices.
 class Cuts {
  public:
-  explicit Cuts(const planner::Layout& layout) {
+  explicit Cuts(const layout::Layout& layout) {
     for (size_t i = 0; i < layout.parameters.size(); ++i) {
       by_name_[layout.parameters[i].name] = {&layout.tp.parameters[i], &layout.parameters[i]};
     }
@@ -114,19 +114,19 @@ void apply_to_linear(nn::Linear& linear, const Cut& cut, const Transforms& trans
   }
 }
 
-// Of an adapter whose A is cut over its columns, where this rank's begin.
+// Sets the first of this rank's columns of A for the adapter's dropout.
 void place_dropout(nn::Linear& linear, const Cuts& cuts, const runtime::DeviceMesh& mesh) {
   if (!linear.adapter || !linear.adapter->dropout) return;
-  const planner::ParameterLayout& a = *cuts.of(*linear.adapter->a).placed;
+  const layout::ParameterLayout& a = *cuts.of(*linear.adapter->a).placed;
   linear.adapter->dropout->first_column = a.tp_boxes(mesh.layout(), mesh.rank()).front().offset[1];
 }
 
-// A norm over all heads together, of which a rank has some.
+// Makes a norm over all heads sum over the ranks if its weight is cut.
 void apply_to_norm(nn::Norm& norm, const Cuts& cuts, const runtime::Group& group) {
   if (!norm.weight) return;
   const Cut& cut = cuts.of(*norm.weight);
   if (!cut.placed->tp_dim) return;
-  // Ranks that share a head have it in their sums, each.
+  // Every rank that holds a shared head adds it to the sum.
   const int64_t copies = cut.placed->tp_slices.empty() ? 1 : cut.placed->tp_slices.front().copies;
   norm.width = cut.placed->shape.front() * copies;
   norm.sum = sum_over(group);
@@ -142,18 +142,19 @@ void apply_to_attention(nn::Attention& attention, const Cuts& cuts, const Transf
   }
 }
 
-// Under sequence parallelism each rank has its own part of the tokens already.
-void deal_tokens(nn::ExpertFeedForward& experts, const planner::Layout& layout,
+// Distributes the tokens of the experts over the tp ranks, except under sequence parallelism, where
+// each rank already has a part.
+void deal_tokens(nn::ExpertFeedForward& experts, const layout::Layout& layout,
                  const runtime::Group& group) {
   if (layout.tp_plan.rules.empty()) return;
   experts.sum_of_sequences = sum_over(group);
   if (layout.tp_plan.sequence_parallel) return;
-  nn::TokenDealer dealer;
-  dealer.own = [tp = &group](const at::Tensor& x) { return take_piece(x, kSequenceDim, *tp); };
-  dealer.all = [tp = &group](const at::Tensor& x, int64_t length) {
+  nn::SequenceSharder sharder;
+  sharder.own = [tp = &group](const at::Tensor& x) { return take_piece(x, kSequenceDim, *tp); };
+  sharder.all = [tp = &group](const at::Tensor& x, int64_t length) {
     return gather_pieces(x, kSequenceDim, length, *tp);
   };
-  experts.dealer = std::make_shared<const nn::TokenDealer>(std::move(dealer));
+  experts.sharder = std::make_shared<const nn::SequenceSharder>(std::move(sharder));
 }
 
 nn::TransformPtr own_tokens(const runtime::Group& group) {
@@ -163,7 +164,7 @@ nn::TransformPtr own_tokens(const runtime::Group& group) {
 
 }  // namespace
 
-mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& layout,
+mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& layout,
                                    const runtime::DeviceMesh& mesh) {
   const int64_t vocabulary = decoder.config().vocab_size;
   const runtime::Group& group = mesh.group("tp");
@@ -184,7 +185,7 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& 
   if (layout.tp_plan.sequence_parallel) decoder.set_own_positions(own_tokens(group));
   for (const auto& [name, linear] : decoder.linears()) {
     if (linear->weight == embedding.weight) {
-      // A tied head holds the embedding's slice, which is a column-wise cut of the head.
+      // A tied head uses the embedding's slice, which cuts the head column-wise.
       if (cut_embedding) linear->input = transforms.enter_colwise;
       continue;
     }

@@ -5,13 +5,13 @@
 #include "am/base/fault.h"
 #include "am/nn/fused/cross_entropy.h"
 #include "am/nn/fused/look_up.h"
-#include "am/nn/token_check.h"
+#include "am/tensor/token_check.h"
 
 namespace am::parallel::tp {
 
 namespace {
 
-// Positions of global ids within the slice, clamped, and whether they lie in it.
+// Indices of global ids within the slice (0 for those outside), and whether they are inside.
 struct Local {
   at::Tensor index;
   at::Tensor inside;
@@ -24,7 +24,7 @@ Local localize(const at::Tensor& ids, const mesh::Extent& slice) {
   return {at::where(inside, shifted, at::zeros_like(shifted)), inside};
 }
 
-// Each number is of the slice before and of the whole vocabulary after.
+// Combines the sums of the ranks' slices into those of the whole vocabulary.
 void combine(nn::fused::LogitSums& sums, const runtime::Group& group) {
   const at::Tensor maximum_N = sums.maximum_N.clone();
   group.all_reduce(maximum_N, runtime::ReduceOp::kMax);
@@ -41,7 +41,7 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const m
   if (slice.size == 0) {
     std::vector<int64_t> shape = ids.sizes().vec();
     shape.push_back(weight.size(-1));
-    // Still a function of the weight, so that its (empty) gradient exists like on the other ranks.
+    // Depends on the weight so that its (empty) gradient exists, as on the other ranks.
     return at::zeros(shape, weight.options()) + weight.sum();
   }
   const Local local = localize(ids, slice);
@@ -54,7 +54,7 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const m
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const mesh::Extent& slice, int64_t vocabulary, int64_t ignore_index,
                              const runtime::Group& group) {
-  nn::check_tokens(labels, "label", vocabulary, ignore_index);
+  tensor::check_tokens(labels, "label", vocabulary, ignore_index);
   return nn::fused::cross_entropy_sum(
       logits, labels, {slice.offset, ignore_index},
       [&group](nn::fused::LogitSums& sums) { combine(sums, group); });

@@ -1,5 +1,5 @@
-// The vocabulary cut over a group: embedding look-up and cross-entropy on slices, logits never
-// gathered.
+// Embedding params-up and cross-entropy on slices of a vocabulary that is cut over a group, without
+// gathering the logits.
 //
 // Legend: N tokens, V vocabulary, v this rank's slice of it.
 #pragma once
@@ -14,14 +14,15 @@
 
 namespace am::parallel::tp {
 
-// Rows of `weight` ([v, D], the rows slice.offset ..) for the ids that lie in the slice, zeros for
-// the others: a partial sum over the group. `padding`: a global id whose row gets no gradient.
+// Returns the rows of `weight` ([v, D], the rows from slice.offset on) for the ids in the slice,
+// zeros for the others: a partial sum over the group. `padding`: global id whose row gets no
+// gradient.
 at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const mesh::Extent& slice,
                         std::optional<int64_t> padding = std::nullopt);
 
-// nn::fused::cross_entropy_sum of logits_..v, this rank's slice; labels are global ids
-// of `vocabulary`; one outside it throws Error(kUsage). Same value on every rank, and each rank's
-// gradient for its own slice. Forward exchanges three numbers a token: the maximum, the sum of
+// Returns nn::fused::cross_entropy_sum for logits_..v, this rank's slice. `labels` are global ids;
+// throws Error(kUsage) for one outside `vocabulary`. Every rank gets the same value, and the
+// gradient of its slice. Forward exchanges three numbers per token: the maximum, the sum of
 // exponentials, and the label's logit.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const mesh::Extent& slice, int64_t vocabulary, int64_t ignore_index,

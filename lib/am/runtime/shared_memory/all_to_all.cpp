@@ -15,12 +15,12 @@ int64_t whole_lines(int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLin
 
 }  // namespace
 
-// Of what a slot has for one rank.
+// The table entry of a slot for one rank.
 struct AllToAll::Header {
-  int64_t whole;  // in all rounds
-  int64_t first;  // in the slot
-  int64_t bytes;  // here
-  int64_t more;   // not 0: the sender has more, for whomever
+  int64_t whole;  // bytes to that rank in all rounds
+  int64_t first;  // offset in the slot
+  int64_t bytes;  // bytes in this slot
+  int64_t more;   // nonzero: the sender has more, for any rank
 };
 
 AllToAll::AllToAll(const Channel& channel, Rounds& rounds, std::byte* out, const std::byte* in,
@@ -44,7 +44,7 @@ bool AllToAll::has_more() const {
   return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.left > 0; });
 }
 
-// First each has its equal share, then in turn what is left over.
+// Each part first gets an equal share, then in order what is left of the slot.
 void AllToAll::write(std::byte* slot) {
   std::vector<Header> headers(parts_.size());
   const auto table = whole_lines(static_cast<int64_t>(headers.size() * sizeof(Header)));
@@ -74,7 +74,7 @@ void AllToAll::write(std::byte* slot) {
   copy_bytes(slot, headers.data(), static_cast<int64_t>(headers.size() * sizeof(Header)));
 }
 
-// Whether the peer has more.
+// Returns whether the peer has more.
 bool AllToAll::read(int64_t peer, const std::byte* slot) {
   Part& part = parts_[static_cast<size_t>(peer)];
   Header header = {};
@@ -91,7 +91,7 @@ bool AllToAll::read(int64_t peer, const std::byte* slot) {
 }
 
 void AllToAll::run(uint64_t label, Rounds::Deadline deadline) {
-  int64_t ahead = 0;  // rounds that are shown and not read
+  int64_t ahead = 0;  // rounds that are shown but not read
   for (bool more = true; more;) {
     while (ahead == 0 || (has_more() && !rounds_.all_shown() && rounds_.can_write())) {
       write(rounds_.write(deadline));

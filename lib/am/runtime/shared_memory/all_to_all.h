@@ -1,8 +1,9 @@
-// One all-to-all of a channel: parts of any sizes, of which a rank knows its own alone.
+// One all-to-all of a channel, with parts of any sizes; each rank knows only the sizes of its own
+// parts.
 //
-// In each round a rank's slot begins with a table: what is in it for each rank, and whether more
-// follows. So all count the same rounds, until nobody has more. Parts share a slot equally, and a
-// part that is over leaves its share to the others.
+// In each round, a rank's slot begins with a table: the bytes in it for each rank, and whether more
+// follow. All ranks therefore run the same number of rounds, until none has more. Parts share a
+// slot equally; a finished part leaves its share to the others.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +16,17 @@ namespace am::runtime::shared_memory {
 
 class AllToAll {
  public:
-  // As Exchange::all_to_all.
+  // Arguments as in Exchange::all_to_all.
   AllToAll(const Channel& channel, Rounds& rounds, std::byte* out, const std::byte* in,
            const std::vector<int64_t>& out_bytes, const std::vector<int64_t>& in_bytes);
   void run(uint64_t label, Rounds::Deadline deadline);
 
  private:
   struct Part {
-    std::byte* out;       // where the next of it goes
-    const std::byte* in;  // what goes next to that rank
+    std::byte* out;       // next position to receive at
+    const std::byte* in;  // next bytes to send to that rank
     int64_t expected, arrived, left;
-    int64_t whole;  // what goes to that rank in all
+    int64_t whole;  // total bytes to send to that rank
   };
   struct Header;
 
@@ -35,7 +36,7 @@ class AllToAll {
 
   const Channel& channel_;
   Rounds& rounds_;
-  std::vector<Part> parts_;  // by rank; of this one nothing is left
+  std::vector<Part> parts_;  // by rank; nothing left to send to this one
 };
 
 }  // namespace am::runtime::shared_memory

@@ -22,10 +22,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A sleeper looks up so often: at a peer that ended without a word, at the time, at an abort whose
-// wake-up it missed.
+// Interval at which a sleeping thread checks for a peer that ended without notice, for the
+// deadline, and for an abort whose wake-up it missed.
 constexpr milliseconds kNap{50};
-constexpr int kSpins = 400;  // some microseconds
+constexpr int kSpins = 400;  // a few microseconds
 constexpr size_t kCounts = 3;
 
 using Word = std::atomic<uint32_t>;
@@ -56,7 +56,7 @@ int open_process(int32_t process) {
   return static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
 }
 
-// Linux 5.3, and no sandbox that forbids it.
+// Requires Linux 5.3 and no sandbox that forbids it.
 bool can_watch_processes() {
   const int fd = open_process(::getpid());
   if (fd >= 0) ::close(fd);
@@ -65,11 +65,11 @@ bool can_watch_processes() {
 
 }  // namespace
 
-// Each rank writes its own; on cache lines of its own.
+// Written by one rank only, on separate cache lines.
 struct alignas(128) Channel::Line {
   struct Counter {
     Word value{0};
-    Word sleepers{0};  // that wait for it
+    Word sleepers{0};  // threads that wait for it
   };
   struct Round {
     std::atomic<uint64_t> label{0};
@@ -98,7 +98,7 @@ Channel::~Channel() {
   }
 }
 
-// Zeroed memory is a Line that nobody has touched.
+// Zeroed memory is a valid initial Line.
 Channel::Line& Channel::line(int64_t rank) const {
   return reinterpret_cast<Line*>(segment_.data() +
                                  static_cast<size_t>(size_) * kSlots * kSlotBytes)[rank];
@@ -108,7 +108,7 @@ std::byte* Channel::slot(int64_t rank, uint32_t number) const {
   return segment_.data() + (static_cast<size_t>(rank) * kSlots + number) * kSlotBytes;
 }
 
-// What stands in the memory is the peer's: no number of its takes this rank out of the slots.
+// The memory is written by the peer: the modulo keeps any value inside the slots.
 Channel::Entry Channel::entry(int64_t rank, uint32_t round) const {
   const Line::Round& said = line(rank).rounds[round % kSlots];
   return {said.label.load(std::memory_order_relaxed),
@@ -148,9 +148,9 @@ std::unique_ptr<Channel> Channel::meet(c10d::Store& store, int64_t index, int64_
   return channel;
 }
 
-// Note [A peer that dies]: a connection that breaks tells its other end at once; memory stays. So
-// each rank holds a descriptor of each peer's process. It is ready when the process has ended, even
-// while its parent has not asked how.
+// Note [A peer that dies]: a broken connection notifies its other end, but shared memory does not.
+// Each rank therefore holds a pidfd of each peer's process, which becomes readable when the process
+// has ended, even before its parent reaps it.
 void Channel::watch_peers() {
   processes_.assign(static_cast<size_t>(size_), -1);
   for (int64_t i = 0; i < size_; ++i) {
@@ -182,7 +182,8 @@ std::string Channel::why_gone(int64_t peer, bool ask_system) const {
 
 std::string Channel::why_gone(int64_t peer) const { return why_gone(peer, true); }
 
-// Why there is no use in waiting for the peer any longer, unless it has come meanwhile; else empty.
+// Returns why the peer's count will not be reached; the caller checks the count again. Empty: keep
+// waiting.
 std::string Channel::hopeless(int64_t peer, Clock::time_point deadline, bool ask_system) const {
   if (has_left()) return "the group was aborted";
   if (std::string reason = why_gone(peer, ask_system); !reason.empty()) return reason;
@@ -196,7 +197,7 @@ void Channel::wait_for(int64_t peer, Count count, uint32_t value,
   for (int naps = 0; !has_come(other.value, value); ++naps) {
     const std::string reason = hopeless(peer, deadline, naps > 0);
     if (!reason.empty()) {
-      if (has_come(other.value, value)) return;  // the last that it did
+      if (has_come(other.value, value)) return;  // the peer reached the count just before it left
       throw std::runtime_error(reason);
     }
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());

@@ -11,14 +11,13 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// Elements at a time: their accumulators stay in the first-level cache, and the compiler knows the
-// length of its loops.
+// Elements per block: accumulators stay in the L1 cache, and the compiler knows the loop length.
 constexpr int64_t kBlock = 512;
 
 template <typename Scalar>
 using Wide = std::conditional_t<sizeof(Scalar) < sizeof(float), float, Scalar>;
 
-// `Count`: int64_t, or a constant.
+// `Count`: int64_t, or a compile-time constant.
 template <typename Scalar, typename Count, typename Step>
 void combine_block(Scalar* out, const std::vector<const void*>& rows, int64_t at, Count count,
                    bool from_zero, Step step) {

@@ -1,4 +1,4 @@
-// The arithmetic of reductions: the same elements of several ranks, in index order.
+// The arithmetic of reductions: combines the elements of several ranks in index order.
 //
 //   combine(at::kBFloat16, Operation::kSum, out, {row_0, row_1}, count);   // bfloat16 rows and out
 //
@@ -19,7 +19,7 @@ enum class Operation : uint8_t {
   kMax,
 };
 
-// float32, float64, bfloat16, float16, int32, int64; sums from zero of floats only.
+// Supports float32, float64, bfloat16, float16, int32 and int64; kSumFromZero only floats.
 bool can_combine(c10::ScalarType dtype, Operation operation);
 
 // Each row holds `count` elements of `dtype`; `out` may be one of the rows.

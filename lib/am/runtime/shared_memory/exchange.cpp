@@ -11,12 +11,12 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// Below this every rank sums all by itself: to wait once more takes longer.
+// Below this size, every rank sums everything itself: a second wait would take longer.
 constexpr int64_t kSmall = 16 << 10;
 
 constexpr auto kSlot = static_cast<int64_t>(Channel::kSlotBytes);
 
-// So many items in rounds of at most `most`.
+// Splits `count` items into rounds of at most `most`.
 class Cut {
  public:
   Cut(int64_t count, int64_t most) : count_(count), most_(most) {}
@@ -44,7 +44,7 @@ void Exchange::guarded(uint64_t label, Deadline deadline, const std::function<vo
   }
 }
 
-// See Note [Rounds]: ahead of the others only while they are not there.
+// See Note [Rounds]: writes ahead of the others only while their data is missing.
 void Exchange::run(int64_t count, const std::function<void(int64_t, std::byte*)>& write,
                    const std::function<void(int64_t)>& read) {
   int64_t written = 0;
@@ -85,7 +85,7 @@ void Exchange::reduce_scatter(void* out, const void* in, int64_t count, c10::Sca
     auto* to = static_cast<std::byte*>(out);
     const auto width = static_cast<int64_t>(c10::elementSize(dtype));
     const int64_t size = channel_.size();
-    // The slot's part for each rank: whole cache lines.
+    // Each rank's part of the slot: whole cache lines.
     const int64_t part = kSlot / size / 64 * 64;
     const Cut cut(count, part / width);
     const auto given = [&](int64_t i, int64_t peer) {
@@ -119,7 +119,7 @@ void Exchange::all_reduce(void* data, int64_t count, c10::ScalarType dtype, Oper
       return channel_.size() > 2 && cut.size(i) * width > kSmall;
     };
     const auto write = [&](int64_t i, std::byte* slot) {
-      // Nobody reads its own part before that is the sum.
+      // Skips this rank's own part: no peer reads it before it contains the sum.
       const int64_t skipped = in_parts(i) ? part_begin(cut.size(i), channel_.index()) * width : 0;
       const int64_t next = in_parts(i) ? part_begin(cut.size(i), channel_.index() + 1) * width : 0;
       copy_bytes(slot, at(i), skipped);
@@ -135,12 +135,12 @@ void Exchange::all_reduce(void* data, int64_t count, c10::ScalarType dtype, Oper
   });
 }
 
-// The elements of `count` that are a rank's to sum.
+// Returns the first of the elements that `rank` sums; `count` is the total.
 int64_t Exchange::part_begin(int64_t count, int64_t rank) const {
   return count * rank / channel_.size();
 }
 
-// Every rank has shown all, and sums all.
+// Every rank has shown all its elements and sums all of them.
 void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
                        Operation operation) const {
   std::vector<const void*> rows(static_cast<size_t>(channel_.size()));
@@ -150,7 +150,7 @@ void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
   combine(dtype, operation, data, rows, count);
 }
 
-// Every rank has shown all, sums its part, and shows the sum in its place.
+// Every rank has shown all its elements, sums its part, and shows the sum in its slot.
 void Exchange::sum_parts(std::byte* data, int64_t count, c10::ScalarType dtype,
                          Operation operation) const {
   const auto width = static_cast<int64_t>(c10::elementSize(dtype));

@@ -1,5 +1,5 @@
-// What a rank says about a round: of which collective or message it is. Ranks compare it, so that
-// one that is elsewhere is named instead of waited for, or its bytes taken for what they are not.
+// A label identifies the collective or message of a round. Ranks compare labels, so that a rank in
+// another collective is reported, instead of being waited for or its bytes misinterpreted.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -20,7 +20,7 @@ enum class Kind : uint8_t {
   kMessage,
 };
 
-// `amount`: of bytes, or of elements where they are summed.
+// `amount`: number of bytes, or of elements for sums.
 uint64_t label_of(Kind kind, uint64_t detail, int64_t amount);
 uint64_t detail_of(c10::ScalarType dtype, Operation operation);
 // "all_reduce of 12 of Float"

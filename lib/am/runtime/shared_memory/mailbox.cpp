@@ -54,10 +54,11 @@ Mailbox::~Mailbox() {
 void Mailbox::leave() { channel_->leave(); }
 
 c10::intrusive_ptr<c10d::Work> Mailbox::post(const at::Tensor& tensor) {
-  c10::intrusive_ptr<c10d::Work> work;  // goes, if it must, when the lock has gone
+  c10::intrusive_ptr<c10d::Work>
+      work;  // declared before the lock, to be destroyed after it is released
   std::unique_lock lock(mutex_);
   if (channel_->has_left()) fail("the group was aborted");
-  // A receiver that is gone fetches nothing; a sender that is gone may have left what is received.
+  // A receiver that has left reads nothing; a sender that has left may have left data to receive.
   if (sends()) {
     if (const std::string reason = channel_->why_gone(kReceiver); !reason.empty()) fail(reason);
   }
@@ -105,7 +106,7 @@ void Mailbox::fail(const std::string& reason) {
   channel_->leave();
 }
 
-// Whether anything of the first message did.
+// Returns whether any part of the first message was moved.
 bool Mailbox::move_some() {
   if (posted_.empty() || !broken_.empty()) return false;
   if (!(sends() ? rounds_.can_write() : rounds_.all_shown())) return false;
@@ -126,7 +127,7 @@ void Mailbox::move_part(Posted& message) {
   const int64_t left = static_cast<int64_t>(message.tensor.nbytes()) - message.moved;
   const int64_t bytes = std::min<int64_t>(left, Channel::kSlotBytes);
   const uint64_t label = label_of(message.tensor);
-  const auto now = Channel::Clock::now();  // there is nothing to wait for
+  const auto now = Channel::Clock::now();  // never waits
   if (sends()) {
     copy_bytes(rounds_.write(now), at, bytes);
     rounds_.show(label);
@@ -160,7 +161,7 @@ void Mailbox::run_thread() {
     if (posted_.empty() || !broken_.empty()) {
       changed_.wait(lock);
     } else if (move_some()) {
-      lock.unlock();  // whoever wants to post may
+      lock.unlock();  // lets other threads post
       lock.lock();
     } else {
       wait_for_peer(lock, Rounds::Deadline::max());

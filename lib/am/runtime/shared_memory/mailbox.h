@@ -1,15 +1,16 @@
-// Messages from index 0 of a channel of two to index 1.
+// Messages from index 0 to index 1 of a channel of two ranks.
 //
 //   const auto mailbox = std::make_shared<Mailbox>(std::move(channel), timeout);
-//   auto work = mailbox->post(tensor);     // at both ends; who is number 0 sends
+//   auto work = mailbox->post(tensor);     // at both ends; index 0 sends
 //   work->wait();
 //
-// Note [Messages]: both ends have the messages that were posted in a list, and the first of it
-// moves a slot's worth at a time whenever there is a free slot (or a full one): at the post itself,
-// in whoever waits, and in a thread of the mailbox, which is started when a message is not over at
-// its post. So a sender runs ahead of a receiver that is not there by all the slots, two ranks that
-// send to each other need nobody's wait to move, and a message that is in the slots already costs
-// no switch of threads. Timeouts are those of waits: a message may lie for as long as nobody waits.
+// Note [Messages]: both ends keep a list of the posted messages. The first one moves, a slot's size
+// at a time, whenever a slot is free (sender) or full (receiver): in post() itself, in a thread
+// that waits, and in a thread of the mailbox, which starts when a message is not complete after its
+// post. A sender can therefore run ahead of an absent receiver by all the slots, two ranks that
+// send to each other progress without waiting, and a message that is already in the slots costs no
+// thread switch. Timeouts apply to waits: a message may stay pending as long as no thread waits for
+// it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,16 +31,16 @@ namespace am::runtime::shared_memory {
 
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
-  // A timeout of 0: none.
+  // A timeout of 0 means none.
   Mailbox(std::unique_ptr<Channel> channel, std::chrono::milliseconds timeout);
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // Of a contiguous tensor. A work that is dropped before its message began takes it back; later
-  // the other end would have half of it, so that this one leaves.
+  // Posts a contiguous tensor. Destroying the work before its message has begun cancels it.
+  // Destroying it later leaves the mailbox, because the other end would have a partial message.
   c10::intrusive_ptr<c10d::Work> post(const at::Tensor& tensor);
-  // This end takes part no more: who waits here or at the other end gets an error.
+  // Ends this side's participation: threads that wait here or at the other end get an error.
   void leave();
 
  private:
@@ -56,11 +57,11 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void wait(uint64_t number);
   void take_back(uint64_t number);
 
-  // With the lock held.
+  // These require the lock.
   bool move_some();
   void move_part(Posted& message);
   void fail(const std::string& reason);
-  // Without it, until the first message may move.
+  // Waits without the lock until the first message can move.
   void wait_for_peer(std::unique_lock<std::mutex>& lock, Rounds::Deadline deadline);
   void run_thread();
 
@@ -68,11 +69,11 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   const std::chrono::milliseconds timeout_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;  // for the thread
+  std::condition_variable changed_;  // for the mailbox's thread
   Rounds rounds_;
-  std::deque<Posted> posted_;  // that are not over, in order
+  std::deque<Posted> posted_;  // incomplete messages, in order
   uint64_t next_ = 0;
-  std::string broken_;  // why nothing moves any more
+  std::string broken_;  // why nothing can move any more
   bool closing_ = false;
   std::thread thread_;
 };

@@ -1,5 +1,6 @@
-// The process group of messages between two ranks of one host (runtime/channel.h): through a
-// mailbox, without connections. Index 0 sends and index 1 receives; there is nothing else.
+// The process group for messages between two ranks of one host (runtime/channel.h), through a
+// mailbox, without connections. Index 0 sends and index 1 receives; no other operation is
+// supported.
 #pragma once
 
 #include <chrono>

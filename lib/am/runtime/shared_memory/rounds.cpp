@@ -10,8 +10,8 @@ namespace am::runtime::shared_memory {
 
 Rounds::Rounds(const Channel& channel) : channel_(channel) {}
 
-// So many of this rank's rounds are free of all others. One that reads nothing of this rank (in a
-// broadcast) may be done with more than this rank has shown.
+// Returns the number of this rank's rounds that all others are done with. A rank that reads nothing
+// from this one (in a broadcast) may be done with more than this rank has shown.
 uint64_t Rounds::done_by_others() const {
   int32_t behind = 0;
   for (int64_t peer = 0; peer < channel_.size(); ++peer) {
@@ -72,7 +72,7 @@ std::byte* Rounds::own() const {
   return channel_.slot(channel_.index(), channel_.entry(channel_.index(), count_done()).slot);
 }
 
-// The count of sums keeps up, so that it is near whenever somebody waits for it.
+// Advances the count of sums too, so that it stays close to the counts that ranks wait for.
 void Rounds::done() {
   ++done_;
   channel_.reach(Count::kReduced, count_done());

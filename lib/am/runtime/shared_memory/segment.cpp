@@ -19,8 +19,9 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// The boot and the namespaces. Within one of process ids a process id means one process; processes
-// with networks of their own are hosts of their own to all else. Empty where /proc does not say.
+// Returns the boot id and the namespaces. Within one pid namespace, a process id is unique;
+// processes in different network namespaces appear as different hosts. Empty if /proc has no such
+// entries.
 std::string host_identity() {
   std::string text = boot_id();
   for (const char* space : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
@@ -36,13 +37,13 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.front() != '-' && parse_integer(text).has_value();
 }
 
-// "PID/fd/FD", and nothing else: whoever writes to the store does not choose what is opened here.
+// Accepts only "PID/fd/FD", so that text in the store cannot make this process open another file.
 bool names_descriptor(const std::string& file) {
   const std::vector<std::string> parts = split(file, '/');
   return parts.size() == 3 && is_number(parts[0]) && parts[1] == "fd" && is_number(parts[2]);
 }
 
-// A segment of this size, and no other file that happens to be as large.
+// Returns whether the file is a segment of this size, and not another file of equal size.
 bool is_segment(int fd, size_t bytes) {
   struct stat status = {};
   return ::fstat(fd, &status) == 0 && status.st_size == static_cast<off_t>(bytes) &&

@@ -1,14 +1,14 @@
-// Memory that the processes of one host share, without a name: nothing is left in /dev/shm,
-// whatever kills them, and a container's small /dev/shm is no limit.
+// Memory shared by processes of one host, without a name: nothing remains in /dev/shm if they are
+// killed, and a container's small /dev/shm does not limit it.
 //
-//   auto mine = Segment::create(bytes);             // pages are taken as they are first written
+//   auto mine = Segment::create(bytes);             // pages are allocated at the first write
 //   store.set("segment", mine->address());
-//   auto same = Segment::open(store.get("segment"), bytes);     // in another process; or nothing
+//   auto same = Segment::open(store.get_to_str("segment"), bytes);   // in another process
 //
-// It is a memfd that others open as /proc/PID/fd/FD. Whether two processes are on one host is not
-// believed but tried: the same boot, the same namespaces of process ids and of networks, and the
-// segment opens. Its size is fixed for ever, so that no process can take memory from another that
-// uses it; and only memory of a fixed size is ever opened, whatever an address names.
+// It is a memfd that others open as /proc/PID/fd/FD. open() verifies that both processes are on one
+// host: same boot, same namespaces of process ids and networks, and the segment opens. Its size is
+// sealed, so that no process can truncate memory that another uses; and only memory of sealed size
+// is opened, whatever an address names.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ namespace am::runtime::shared_memory {
 
 class Segment {
  public:
-  // Zeroed. Nothing where the system has no such memory.
+  // The memory is zeroed. Returns nothing if the system does not support it.
   static std::optional<Segment> create(size_t bytes);
-  // The segment of that address. Nothing where it cannot be reached from here: another host, a
-  // container of its own, another user, no longer there, another size.
+  // Opens the segment at that address. Returns nothing if it cannot be reached: another host,
+  // container or user, a closed segment, another size.
   static std::optional<Segment> open(const std::string& address, size_t bytes);
 
   Segment(Segment&& other) noexcept;
@@ -31,9 +31,9 @@ class Segment {
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  // What another process opens it by, until close_address().
+  // Returns the text by which another process opens the segment; valid until close_address().
   std::string address() const;
-  // Frees the file descriptor; the memory stays.
+  // Closes the file descriptor; the memory stays mapped.
   void close_address();
 
  private:

@@ -29,7 +29,7 @@ bool plain(const at::Tensor& tensor) {
 
 int64_t bytes_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
 
-// Of each rank's rows; none given: equal parts.
+// Returns the bytes of each rank's rows; without rows, equal parts.
 std::vector<int64_t> bytes_of_ranks(const at::Tensor& tensor, const std::vector<int64_t>& rows,
                                     int64_t ranks) {
   if (rows.empty())

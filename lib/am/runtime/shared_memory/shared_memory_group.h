@@ -1,10 +1,10 @@
-// The process group of host tensors whose ranks are all on one host: Gloo's, with the collectives
-// that training consists of done through shared memory (exchange.h).
+// The process group of host tensors for ranks that are all on one host: a Gloo group whose common
+// training collectives run through shared memory (exchange.h).
 //
-// all-reduce (sum, minimum, maximum), all-gather into a tensor, reduce-scatter, broadcast and
-// all-to-all of contiguous tensors, for the dtypes of combine.h where there is arithmetic; the rest
-// is Gloo's. Sums run in index order. They are asynchronous, and run in the order in which they are
-// given, one at a time; so do Gloo's, in a queue of their own.
+// Shared memory serves all-reduce (sum, minimum, maximum), all-gather into a tensor,
+// reduce-scatter, broadcast and all-to-all of contiguous tensors, for reductions with the dtypes of
+// combine.h; Gloo serves the rest. Sums run in index order. Collectives are asynchronous and run
+// one at a time in the order of their calls; Gloo's run in a separate queue.
 #pragma once
 
 #include <chrono>
@@ -22,10 +22,11 @@ class SharedMemoryGroup final : public GlooGroup {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
 
-  // As GlooGroup; `channel` is that of the same ranks.
+  // As GlooGroup; `channel` connects the same ranks.
   SharedMemoryGroup(std::unique_ptr<Channel> channel, const c10::intrusive_ptr<c10d::Store>& store,
                     int rank, int size, const c10::intrusive_ptr<Options>& options);
-  // Finishes what is under way, unless an error is: then it leaves, and peers get an error.
+  // Finishes collectives in progress. After an error it leaves the channel instead, and peers get
+  // an error.
   ~SharedMemoryGroup() override;
 
   Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
@@ -44,7 +45,7 @@ class SharedMemoryGroup final : public GlooGroup {
   const std::unique_ptr<Channel> channel_;
   const std::chrono::milliseconds timeout_;
   Exchange exchange_;
-  TaskQueue tasks_;  // ends first: its tasks use the others
+  TaskQueue tasks_;  // destroyed first: its tasks use the other members
 };
 
 }  // namespace am::runtime::shared_memory

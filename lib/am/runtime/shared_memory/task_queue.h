@@ -1,12 +1,12 @@
-// Tasks one after another, in a thread of the queue's own or in that of whoever waits for them.
+// Runs tasks one after another, in the queue's thread or in the thread that waits for them.
 //
 //   TaskQueue queue;
 //   auto work = queue.add([&] { exchange.all_gather(out, in, bytes, deadline); });
-//   ...                     // the queue's thread is at it
-//   work->wait();           // if it has not begun yet, the waiting thread does it: no switch
+//   ...                     // the queue's thread may run it
+//   work->wait();           // if it has not begun, the waiting thread runs it: no thread switch
 //
-// To wake the queue's thread for a task that is waited for right away costs more than many a task:
-// When::kWaitedFor leaves it to who waits.
+// Waking the queue's thread for a task that is waited for immediately often costs more than the
+// task: When::kWaitedFor leaves it to the waiting thread.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,20 @@
 namespace am::runtime::shared_memory {
 
 enum class When : uint8_t {
-  kSoon,       // in the queue's thread, or that of who waits for it
-  kWaitedFor,  // by who waits for it, or a later task; in the queue's thread when it is awake
+  kSoon,       // in the queue's thread, or in a thread that waits for it
+  kWaitedFor,  // in a thread that waits for it or for a later task; in the queue's thread if it is
+               // awake
 };
 
 class TaskQueue {
  public:
   TaskQueue();
-  // Ends when the tasks have.
+  // Waits until all tasks have finished.
   ~TaskQueue();
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  // `task` and what it holds on to is freed when it has run. What it throws, wait() throws.
+  // `task` and its captures are freed when it has run. wait() rethrows its exception.
   c10::intrusive_ptr<c10d::Work> add(std::function<void()> task) {
     return add(When::kSoon, std::move(task));
   }

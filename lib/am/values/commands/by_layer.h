@@ -1,4 +1,4 @@
-// `--by layer`, which several commands take.
+// The option `--by layer` of several commands.
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@
 
 namespace am::values {
 
-// Throws Error(kUsage) for --by's other values.
+// Whether --by is "layer". Throws Error(kUsage) for values other than layer and parameter.
 bool by_layer(const Arguments& arguments);
 
 struct NamedMoments {
-  std::string name;  // a tensor's, with its slice, or a layer's
+  std::string name;  // of a tensor, with its slice, or of a layer
   Moments moments;
 };
 
 struct MomentRows {
-  std::vector<NamedMoments> rows;  // in the order in which the names come
+  std::vector<NamedMoments> rows;  // in order of first appearance
   Moments total;
   Unread unread;
 };
 
-// Of each tensor that the words name, or of each layer, and of all of them. Collective.
+// Returns the moments of each named tensor, or of each layer, and of all together. Collective.
 MomentRows named_moments(Session& session, const Arguments& arguments);
 
 }  // namespace am::values

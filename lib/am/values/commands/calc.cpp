@@ -1,4 +1,4 @@
-// `calc`: arithmetic on numbers of tensors.
+// The command `calc`: arithmetic on statistics of tensors.
 //
 //   expression  term {(+ | -) term}
 //   term        factor {(* | /) factor}
@@ -19,7 +19,7 @@
 namespace am::values {
 namespace {
 
-// Of all tensors that are named together.
+// A statistic over all tensors named together.
 struct Measure {
   std::string_view name;
   double (*of)(const Moments& moments);
@@ -45,7 +45,7 @@ std::string measure_names() {
   return join(names, ", ");
 }
 
-// Collective: it reads tensors as it comes to them.
+// Evaluates an expression. Collective: reads tensors as it encounters them.
 class Calculation {
  public:
   Calculation(Session& session, std::string_view text) : session_(session), at_(text) {}
@@ -109,14 +109,14 @@ class Calculation {
     if (c == '.' || std::isdigit(static_cast<unsigned char>(c)) != 0) return number();
     if (std::isalpha(static_cast<unsigned char>(c)) != 0) return measure();
     fail(c == '\0' ? std::string("it ends where a value is missing")
-                   : cat("`", at_.rest(), "` begins no value"));
+                   : cat("`", at_.rest(), "` is not the beginning of a value"));
   }
 
   double number() {
     const std::string rest(at_.rest());
     char* end = nullptr;
     const double value = std::strtod(rest.c_str(), &end);
-    if (end == rest.c_str()) fail(cat("`", rest, "` is no number"));
+    if (end == rest.c_str()) fail(cat("`", rest, "` is not a number"));
     at_.pass(static_cast<size_t>(end - rest.c_str()));
     return value;
   }
@@ -128,7 +128,7 @@ class Calculation {
     for (const Measure& each : kMeasures) {
       if (each.name == name) found = &each;
     }
-    if (found == nullptr) fail(cat("`", name, "` is no measure"));
+    if (found == nullptr) fail(cat("`", name, "` is not a measure"));
     if (!at_.take('(')) fail(cat("`", name, "` needs NAMES in brackets"));
     const size_t close = at_.rest().find(')');
     if (close == std::string_view::npos) fail("a bracket is not closed");
@@ -161,10 +161,10 @@ const Command kCalcCommand = {
     .operands = "EXPRESSION",
     .summary = "arithmetic on numbers of tensors: calc norm(a) / norm(b)",
     .help =
-        "Numbers, + - * / and brackets; and of NAMES, all of them together, norm, l1, rms, absmax, "
-        "min, max, mean, std,\n"
-        "sum (of the finite values), nan, inf and numel. Everything runs in double. Short names of "
-        "`let` can be used.\n"
+        "Numbers, + - * / and brackets; and norm, l1, rms, absmax, min, max, mean, std, sum (of "
+        "the finite values), nan,\n"
+        "inf and numel of NAMES, over all of them together. Everything is computed in double. "
+        "Short names of `let` can be used.\n"
         "Examples:  calc norm(lm_head.weight[:4]) / norm(lm_head.weight)\n"
         "           let w = model.norm.weight; calc (max(w) - min(w)) / std(w)",
     .json = "{expression: string, value: number | null (null: not finite)}",

@@ -16,7 +16,7 @@ namespace {
 struct Verdict {
   Json json;
   std::string text;
-  int64_t compared = 0;  // copies of parts that other ranks hold too
+  int64_t compared = 0;  // copies of parts that several ranks hold
   bool equal = true;
 };
 
@@ -68,7 +68,7 @@ Result run_checksum(Session& session, const Arguments& arguments) {
              {"hash", "checksum", RowKind::kText},
              {"text", "copies", RowKind::kText}});
   Json list = Json::array();
-  std::vector<Json> different;  // are shown first
+  std::vector<Json> different;  // listed first
   std::vector<Json> equal;
   int64_t compared = 0;
   const std::vector<Picked> all = pick_all(session, arguments.words);
@@ -96,7 +96,7 @@ Result run_checksum(Session& session, const Arguments& arguments) {
     result.text += "no rank holds what another holds too: there is nothing to compare\n";
   } else {
     result.text +=
-        cat(unequal == 0 ? "all replicas are equal to the bit\n"
+        cat(unequal == 0 ? "all replicas are equal bit for bit\n"
                          : cat(unequal, " of ", list.size(), " differ over their ranks\n"));
   }
   unread.give(result);
@@ -108,14 +108,13 @@ Result run_checksum(Session& session, const Arguments& arguments) {
 const Command kChecksumCommand = {
     .name = "checksum",
     .operands = "[NAMES]",
-    .summary = "a checksum of each tensor, and whether all replicas of it are equal to the bit",
+    .summary = "a checksum of each tensor, and whether all replicas of it are equal bit for bit",
     .help =
-        "The checksum depends on values, shape and dtype, and not on how ranks or files share the "
-        "tensor: equal ones\n"
-        "mean equal tensors, of whatever layout or format. On ranks each copy is hashed where it "
-        "lies; of those that\n"
-        "differ it is said which ranks hold other bits than most, and where they first do. Exit "
-        "status 1 then.\n"
+        "The checksum depends on values, shape and dtype, but not on the layout or the file "
+        "format: equal checksums\n"
+        "mean equal tensors. On ranks each copy is hashed in place; if copies differ, it names the "
+        "ranks that differ\n"
+        "from the majority and the first difference, with exit status 1.\n"
         "Example:  checksum *norm*",
     .json =
         "{ok: boolean, parameters: [{name: string, equal: boolean, hash: string, compared: integer "

@@ -17,11 +17,11 @@ namespace {
 
 constexpr size_t kNamedIndices = 10;
 
-// What is known of each row and column of a tensor seen as a matrix: dims before the last are rows.
+// Findings per row and column of a tensor viewed as a matrix: dims before the last are rows.
 struct LinesSeen {
-  at::Tensor rows;     // 0: not seen; 1: zeros so far; 2: holds another value
-  at::Tensor lowest;   // of each column; larger than highest: not seen
-  at::Tensor highest;  // NaN is taken for both infinities
+  at::Tensor rows;     // 0: not seen; 1: only zeros so far; 2: has another value
+  at::Tensor lowest;   // per column; larger than highest: not seen
+  at::Tensor highest;  // NaN counts as both infinities
 };
 
 LinesSeen lines_of(Session& session, const Picked& picked) {
@@ -92,7 +92,7 @@ Result run_dead(Session& session, const Arguments& arguments) {
     if (!unread.read(picked.label, [&] { seen = lines_of(session, picked); })) continue;
     ++looked_at;
     const auto zero_rows = indices_where(seen.rows.eq(1.0));
-    // One row alone has nothing to differ from.
+    // A column needs two rows to be constant.
     const bool several = seen.rows.gt(0.0).sum().item<int64_t>() > 1;
     const auto constant = several ? indices_where(seen.lowest.eq(seen.highest)) : Shape{};
     if (zero_rows.empty() && constant.empty()) continue;
@@ -126,9 +126,8 @@ const Command kDeadCommand = {
     .operands = "[NAMES]",
     .summary = "rows that are all zero, and columns that hold one value",
     .help =
-        "Of tensors with two dims or more; the last dim is that of the columns, all before it are "
-        "rows. Vectors are\n"
-        "passed over.\n"
+        "For tensors with at least two dims: the last dim indexes columns, all others rows. "
+        "Vectors are skipped.\n"
         "Example:  dead *mlp*",
     .json =
         "{looked_at: integer, parameters: [{name: string, shape: [integer], zero_rows: integer, "

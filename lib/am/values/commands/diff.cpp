@@ -22,16 +22,16 @@ namespace {
 using stored::StoredTensor;
 using stored::TensorSource;
 
-// A parameter of both sides, or of one; or those of a layer.
+// A parameter of both sides or of one, or all parameters of a layer.
 struct Difference {
   std::string name;
   std::string status;
-  std::string what;  // the two shapes or dtypes; of a layer, how many are not equal
+  std::string what;  // both shapes or dtypes; for a layer the number of unequal parameters
   bool compared = false;
   Distance distance = {};
 };
 
-// A layer has the first of these that one of its parameters has.
+// A layer gets the first status in this list that one of its parameters has.
 constexpr std::string_view kWorstFirst[] = {"unreadable", "only here", "only there", "shape",
                                             "dtype",      "different", "equal"};
 
@@ -40,7 +40,7 @@ size_t place_of(std::string_view status) {
                              std::begin(kWorstFirst));
 }
 
-// In the order in which layers come.
+// One entry per layer, in order of first appearance.
 std::vector<Difference> by_layers(const std::vector<Difference>& all) {
   struct Counts {
     size_t tensors = 0, unequal = 0;
@@ -96,7 +96,7 @@ Difference difference_of(Session& session, const TensorSource& here, const Tenso
   return difference;
 }
 
-// What is not comparable first, then the largest difference.
+// Incomparable parameters first, then the largest difference.
 bool comes_before(const Difference& a, const Difference& b) {
   if (a.compared != b.compared) return !a.compared;
   return a.distance.max_abs > b.distance.max_abs;
@@ -155,7 +155,8 @@ Result run_diff(Session& session, const Arguments& arguments) {
   return result;
 }
 
-constexpr Option kDiffOptions[] = {{"--by", "parameter|layer", "a row a parameter, or a layer"}};
+constexpr Option kDiffOptions[] = {
+    {"--by", "parameter|layer", "one row per parameter, or per layer"}};
 
 }  // namespace
 
@@ -164,13 +165,13 @@ const Command kDiffCommand = {
     .operands = "[A] B",
     .summary = "how checkpoint B's parameters differ from A's, or from the open one's",
     .help =
-        "Names that one side lacks, shapes, dtypes; of the others the largest |a - b|, and the "
-        "largest |a - b| over\n"
-        "the larger of |a| and |b|, the most different first. Equal ones are counted. A and B are "
-        "whatever am-repl opens\n"
-        "as weights; `only here` is what A, or the open one, has alone. A few MiB of both are read "
-        "at "
-        "a time. Ctrl-C ends it.\n"
+        "Lists names that one side lacks, shapes, dtypes; for other parameters the largest |a - "
+        "b|, and the largest\n"
+        "|a - b| over the larger of |a| and |b|, the most different first. Equal parameters are "
+        "counted. A and B may be\n"
+        "anything that am-repl opens as weights; `only here` marks parameters that only A (or the "
+        "open target) has. A\n"
+        "few MiB of both are read at a time. Ctrl-C ends the command.\n"
         "Examples:  diff runs/quickstart/checkpoints/step-200\n"
         "           diff step-200 step-400 --by layer",
     .json =

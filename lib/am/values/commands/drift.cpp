@@ -94,13 +94,14 @@ Result run_drift(Session& session, const Arguments& arguments) {
                      cell_text(all["before"], RowKind::kNumber, digits), "\n");
   if (!left_out.empty()) {
     result.text +=
-        cat(left_out.size(), " are on one side alone or of two shapes: `diff` has them\n");
+        cat(left_out.size(), " are on only one side or differ in shape: `diff` lists them\n");
   }
   unread.give(result);
   return result;
 }
 
-constexpr Option kDriftOptions[] = {{"--by", "parameter|layer", "a row a parameter, or a layer"}};
+constexpr Option kDriftOptions[] = {
+    {"--by", "parameter|layer", "one row per parameter, or per layer"}};
 
 }  // namespace
 
@@ -110,15 +111,15 @@ const Command kDriftCommand = {
     .summary = "how far parameters moved from checkpoint A to B, or to the open one",
     .help =
         "The L2 norm of the change over that of A's values, largest first, and the cosine of the "
-        "angle between both.\n"
-        "A few MiB of both are read at a time. Ctrl-C ends it.\n"
+        "angle between A and B.\n"
+        "A few MiB of both are read at a time. Ctrl-C ends the command.\n"
         "Examples:  drift runs/quickstart/checkpoints/step-200\n"
         "           drift step-200 step-400 --by layer",
     .json =
-        "{parameters: [Drift], total: Drift, left_out: [string] (on one side alone, or of "
-        "two shapes), unread?: [Unread]}; Drift = {name: string, relative: number | null, "
-        "moved: number | null, before: number | null, after: number | null, cosine: number | "
-        "null (null: not finite)}",
+        "{parameters: [Drift], total: Drift, left_out: [string] (on only one side, or of two "
+        "shapes), unread?: [Unread]}; Drift = {name: string, relative: number | null, moved: "
+        "number | null, before: number | null, after: number | null, cosine: number | null (null: "
+        "not finite)}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 2,

@@ -21,19 +21,19 @@ std::optional<at::ScalarType> dtype_option(const Arguments& arguments) {
 
 struct ExportFormat {
   std::string_view name;
-  const stored::DialectTable& (*table)();  // null: as they are
+  const frameworks::NameTable& (*table)();  // null: names as they are
 };
 constexpr ExportFormat kDcpFormats[] = {{"dcp", nullptr},
-                                        {"torchtitan", &stored::torchtitan_table},
-                                        {"olmo", &stored::olmo_table},
-                                        {"megatron", &stored::megatron_table}};
+                                        {"torchtitan", &frameworks::torchtitan_table},
+                                        {"olmo", &frameworks::olmo_table},
+                                        {"megatron", &frameworks::megatron_table}};
 
 void write_export(Session& session, const Arguments& arguments, const fs::path& folder) {
   const std::string format = arguments.value("--format", "hf");
   const bool optimizer = arguments.has("--optimizer");
   if (optimizer && format != "dcp") {
     throw Error(ErrorKind::kUsage, cat("--optimizer: not of an export to ", format),
-                "the optimizer's state goes along with --format dcp");
+                "the optimizer states can be exported with --format dcp");
   }
   if (format == "hf") {
     return values_of(session).export_hf(folder, dtype_option(arguments), session.between());
@@ -41,7 +41,7 @@ void write_export(Session& session, const Arguments& arguments, const fs::path& 
   for (const ExportFormat& each : kDcpFormats) {
     if (each.name != format) continue;
     const stored::TensorSource& source = require_files(session, cat("export --format ", format));
-    const stored::DialectTable* table = each.table == nullptr ? nullptr : &each.table();
+    const frameworks::NameTable* table = each.table == nullptr ? nullptr : &each.table();
     return checkpoint::export_dcp(
         folder, source,
         {table, dtype_option(arguments), session.view().default_tokenizer().path(), optimizer},
@@ -52,14 +52,14 @@ void write_export(Session& session, const Arguments& arguments, const fs::path& 
               "torchtitan, olmo, megatron");
 }
 
-// Tensors that nobody knows of any more would be left out without a word.
+// Tensors of damaged files would be left out silently.
 void require_undamaged(const stored::TensorSource& source) {
   const std::vector<stored::StoredProblem> damage = source.damage();
   if (damage.empty()) return;
   throw Error(
       ErrorKind::kFormat,
       cat(source.path().string(), " is damaged: ", damage.front().where, ": ", damage.front().what),
-      "`verify` lists what is lost; copy the folder anew, then export it");
+      "`verify` lists what is lost; copy the folder again, then export it");
 }
 
 Result run_export(Session& session, const Arguments& arguments) {
@@ -86,22 +86,22 @@ Result run_export(Session& session, const Arguments& arguments) {
 }  // namespace
 
 constexpr Option kExportOptions[] = {
-    {"--format", "hf|dcp|torchtitan|olmo|megatron", "hf when left out"},
-    {"--dtype", "float32|bfloat16|float16", "or fp32, bf16, fp16; as stored when left out"},
-    {"--optimizer", "", "the optimizer's state too, for dcp"}};
+    {"--format", "hf|dcp|torchtitan|olmo|megatron", "default hf"},
+    {"--dtype", "float32|bfloat16|float16", "or fp32, bf16, fp16; default: as stored"},
+    {"--optimizer", "", "also the optimizer states, for dcp"}};
 
 const Command kExportCommand = {
     .name = "export",
     .operands = "DIR",
     .summary = "write a folder for transformers, PyTorch or a training framework",
     .help =
-        "hf is what transformers loads. The others are folders of torch.distributed.checkpoint, of "
-        "a checkpoint at\n"
-        "rest: dcp has model.NAME, torchtitan, olmo and megatron the names and rows of that "
+        "transformers loads hf. The others are folders of torch.distributed.checkpoint, made from "
+        "a checkpoint on\n"
+        "disk: dcp has model.NAME, torchtitan, olmo and megatron the names and rows of that "
         "framework's weights.\n"
         "One parameter, or a few MiB of its rows, is in memory at a time. The folder appears whole "
-        "or not at all; one\n"
-        "that is there already must be empty. Ctrl-C ends it, and leaves nothing.\n"
+        "or not at all; an\n"
+        "existing one must be empty. Ctrl-C ends the export, and leaves nothing.\n"
         "Example:  export llama-hf --dtype bfloat16",
     .json = "{path: string, files: [string], bytes: integer}",
     .completes = Operand::kPath,

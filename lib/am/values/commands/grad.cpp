@@ -9,7 +9,7 @@
 namespace am::values {
 namespace {
 
-// Of the parameters, which have a slice where it was asked for; what does not train has none.
+// Gradients of the parameters, with their slices; frozen parameters have none.
 std::vector<Picked> gradients_of(const Session& session, const std::vector<Picked>& parameters) {
   const auto states = session.view().states();
   std::vector<Picked> gradients;
@@ -32,7 +32,7 @@ std::vector<Picked> gradients_of(const Session& session, const std::vector<Picke
 Result run_grad(Session& session, const Arguments& arguments) {
   ParameterView& view = values_of(session);
   Result result;
-  pick_all(session, arguments.words);  // a wrong name is told before anything is computed
+  pick_all(session, arguments.words);  // reports a wrong name before computing
   if (arguments.has("--of")) {
     const TextArgument text = text_or_file(arguments.value("--of", ""));
     prepare_model(session, arguments.has("--force"), /*backward=*/true);
@@ -84,8 +84,8 @@ Result run_grad(Session& session, const Arguments& arguments) {
 }
 
 constexpr Option kGradOptions[] = {
-    {"--of", "TEXT|FILE", "make those of this text's loss first"},
-    {"--force", "", "also where this machine's memory cannot hold them"}};
+    {"--of", "TEXT|FILE", "compute the gradients of this text's loss first"},
+    {"--force", "", "even if they do not fit into this machine's memory"}};
 
 }  // namespace
 
@@ -94,12 +94,12 @@ const Command kGradCommand = {
     .operands = "[NAMES]",
     .summary = "gradients: of a text's loss, or of the last step",
     .help =
-        "After `step`, and in a job that runs, those of the last step: summed over all ranks and "
-        "clipped, as the\n"
-        "optimizer took them. With --of those of `loss TEXT`, on any layout; the text must fit "
-        "into one window. They stay\n"
-        "until the model changes: grad.NAME is a tensor that all other commands take. Each rank "
-        "looks at its shard.\n"
+        "After `step`, and in a running job, the gradients of the last step: summed over all ranks "
+        "and clipped, as the\n"
+        "optimizer used them. With --of the gradients of `loss TEXT`, on any layout; the text must "
+        "fit into one window.\n"
+        "They stay until the model changes: all other commands accept the tensor grad.NAME. Each "
+        "rank reads its shard.\n"
         "Examples:  grad *norm.weight --of \"The licenses\"\n"
         "           step 3; grad model.norm.weight; hist grad.model.norm.weight",
     .json =

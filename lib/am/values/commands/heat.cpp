@@ -26,7 +26,7 @@ HeatOf heat_of(const Arguments& arguments) {
   throw Error(ErrorKind::kUsage, cat("--of `", of, "`: mean, max or signed"));
 }
 
-// A tensor as a matrix: dims before the last are rows; a vector is one row.
+// A tensor viewed as a matrix: dims before the last are rows; a vector is one row.
 struct MatrixSize {
   int64_t rows = 1;
   int64_t columns = 1;
@@ -37,7 +37,7 @@ MatrixSize matrix_of(const Shape& shape) {
   return {shape.back() == 0 ? 0 : am::numel(shape) / shape.back(), shape.back()};
 }
 
-// Sums, counts and largest magnitudes of the blocks that the matrix is cut into.
+// Per block of the matrix: sum, count, largest magnitude, and number of non-finite values.
 struct HeatSums {
   at::Tensor sum, count, largest, bad;  // [height * width]
 };
@@ -71,7 +71,7 @@ class HeatMap {
     }
   }
 
-  // Over all ranks. Collective.
+  // Reduces over all ranks. Collective.
   Grid finish(Session& session) const {
     const at::Tensor all = values_of(session).gather(at::cat({sums_.sum, sums_.count, sums_.bad}));
     const at::Tensor added = all.sum(0).reshape({3, -1});
@@ -127,7 +127,7 @@ std::string draw_heat(const Grid& grid, int64_t rows, const term::Style& style) 
   const std::string edge = style.unicode ? "│" : "|";
   std::string out;
   for (int64_t row = 0; row < grid.height; ++row) {
-    // The first row of the block.
+    // First matrix row of the block.
     const int64_t first = (row * rows + grid.height - 1) / grid.height;
     out += cat(term::pad_left(std::to_string(first), label), " ", edge);
     for (int64_t column = 0; column < grid.width; ++column) {
@@ -181,11 +181,11 @@ Result run_heat(Session& session, const Arguments& arguments) {
 }
 
 constexpr Option kHeatOptions[] = {
-    {"--of", "mean|max|signed", "mean of magnitudes (where it is not given), largest, mean"},
-    {"--rows", "N", "of the picture, 1 to 1000; 24"},
-    {"--columns", "N", "the same; as many as fit"},
+    {"--of", "mean|max|signed", "mean of magnitudes (default), largest magnitude, mean"},
+    {"--rows", "N", "rows of the picture, 1 to 1000 (default 24)"},
+    {"--columns", "N", "columns of the picture (default: as many as fit)"},
     {"--svg", "FILE", "write the picture to a file too"},
-    {"--force", "", "write over a file that is there"},
+    {"--force", "", "replace an existing file"},
 };
 
 }  // namespace
@@ -195,7 +195,7 @@ const Command kHeatCommand = {
     .operands = "NAME[SLICE]",
     .summary = "a tensor as a picture: blocks of it, the darker the larger their values",
     .help =
-        "The last dim runs to the right, all before it down. Each rank adds its share of the "
+        "The last dim runs to the right, the others down. Each rank adds its share of the "
         "blocks.\n"
         "Examples:  heat model.layers.0.mlp.down_proj.weight --of max\n"
         "           heat lm_head.weight[:64] --svg head.svg",

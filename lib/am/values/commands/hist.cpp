@@ -38,7 +38,7 @@ Range range_of(Session& session, const Picked& picked) {
   const at::Tensor row = at::tensor({-own.low, own.high}, at::TensorOptions(at::kDouble));
   const at::Tensor ends = std::get<0>(values_of(session).gather(row).max(0));
   Range range{-ends[0].item<double>(), ends[1].item<double>()};
-  if (range.low == range.high) {  // as torch.histogram: a constant gets a bin around it
+  if (range.low == range.high) {  // as in torch.histogram: a constant gets a bin around it
     range.low -= 0.5;
     range.high += 0.5;
   }
@@ -96,7 +96,7 @@ Result one_histogram(Session& session, const Picked& picked, int64_t bins) {
   return result;
 }
 
-// Several stand in a row each, their bins as columns of a line.
+// Several histograms: one table row each, with the bins as characters.
 Result many_histograms(Session& session, const std::vector<Picked>& all, int64_t bins) {
   Rows rows({{"name", {}, RowKind::kText},
              {"low", "from", RowKind::kNumber},
@@ -123,7 +123,7 @@ Result run_hist(Session& session, const Arguments& arguments) {
   const int64_t bins = arguments.integer("--bins", 20, 1, 1000);
   const std::vector<Picked> all = pick_tensors(session, arguments.words);
   if (all.size() != 1 && arguments.has("--svg")) {
-    throw Error(ErrorKind::kUsage, "--svg draws one tensor", "name one alone");
+    throw Error(ErrorKind::kUsage, "--svg draws one tensor", "name only one tensor");
   }
   Result result = all.size() == 1 ? one_histogram(session, all.front(), bins)
                                   : many_histograms(session, all, bins);
@@ -134,19 +134,19 @@ Result run_hist(Session& session, const Arguments& arguments) {
 }  // namespace
 
 constexpr Option kHistOptions[] = {
-    {"--bins", "N", "how many bins, 1 to 1000; 20"},
+    {"--bins", "N", "number of bins, 1 to 1000 (default 20)"},
     {"--svg", "FILE", "write the picture to a file too"},
-    {"--force", "", "write over a file that is there"},
+    {"--force", "", "replace an existing file"},
 };
 
 const Command kHistCommand = {
     .name = "hist",
     .operands = "NAMES",
-    .summary = "a histogram of its finite values",
+    .summary = "a histogram of a tensor's finite values",
     .help =
         "Bins of equal width from the smallest to the largest value. Nothing is gathered: counts "
         "are added over\n"
-        "the ranks. Several tensors stand in a row each.\n"
+        "the ranks. Several tensors have one row each.\n"
         "Examples:  hist model.embed_tokens.weight --bins 40\n"
         "           hist *q_proj.weight",
     .json =

@@ -1,4 +1,4 @@
-// `loss`, `logprob` and `generate`.
+// The commands `loss`, `logprob` and `generate`.
 #include "am/values/language.h"
 
 #include <numeric>
@@ -81,7 +81,7 @@ Result run_generate(Session& session, const Arguments& arguments) {
 }  // namespace
 
 constexpr Option kForceOption = {"--force", "",
-                                 "also where this machine's memory cannot hold the model"};
+                                 "even if the model does not fit into this machine's memory"};
 constexpr Option kTextOptions[] = {kForceOption};
 
 const Command kLossCommand = {
@@ -128,20 +128,21 @@ const Command kLogprobCommand = {
     .run = run_logprob,
 };
 
-constexpr Option kGenerateOptions[] = {{"--tokens", "N", "how many; 100"},
-                                       {"--temperature", "T", "0: always the likeliest; 0.8"},
-                                       {"--top-k", "K", "sample among the K likeliest; 0: all"},
-                                       {"--seed", "S", "0"},
-                                       kForceOption};
+constexpr Option kGenerateOptions[] = {
+    {"--tokens", "N", "number of new tokens (default 100)"},
+    {"--temperature", "T", "0: always the most likely token (default 0.8)"},
+    {"--top-k", "K", "sample from the K most likely tokens; 0: all"},
+    {"--seed", "S", "0"},
+    kForceOption};
 
 const Command kGenerateCommand = {
     .name = "generate",
     .operands = "TEXT",
-    .summary = "what the model says next",
+    .summary = "the model's continuation of a text",
     .help =
-        "Samples with a generator of its own: the same seed gives the same text on any layout. "
-        "Characters that could\n"
-        "upset a terminal are replaced; JSON has them all.\n"
+        "Samples with a separate random generator: the same seed gives the same text on any "
+        "layout. Control characters\n"
+        "are replaced on a terminal; JSON has them all.\n"
         "Example:  generate \"The \" --tokens 200 --temperature 0.8",
     .json = "{prompt: string, text: string (what follows it), tokens: [integer] (ids of that)}",
     .completes = Operand::kText,

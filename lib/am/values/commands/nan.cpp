@@ -13,7 +13,7 @@
 namespace am::values {
 namespace {
 
-// What one tensor has of them; merged over ranks.
+// Non-finite values of one tensor; merged over ranks.
 struct BadValues {
   int64_t nan = 0;
   int64_t inf = 0;
@@ -74,7 +74,7 @@ Result run_nan(Session& session, const Arguments& arguments) {
   return result;
 }
 
-constexpr Option kNanOptions[] = {{"--strict", "", "exit status 1 where there are any"}};
+constexpr Option kNanOptions[] = {{"--strict", "", "exit status 1 if there are any"}};
 
 }  // namespace
 
@@ -85,7 +85,7 @@ const Command kNanCommand = {
     .help =
         "`first` is the index of the first one in the whole tensor, in row-major order. --strict "
         "is for scripts that\n"
-        "must not go on then.\n"
+        "must stop then.\n"
         "Examples:  nan\n"
         "           nan optim.state",
     .json =

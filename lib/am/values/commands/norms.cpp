@@ -7,7 +7,7 @@ namespace am::values {
 namespace {
 
 Json norms_row(const std::string& name, const Moments& moments) {
-  const bool any = moments.finite() > 0 || moments.numel == 0;  // nothing has a norm of 0
+  const bool any = moments.finite() > 0 || moments.numel == 0;  // an empty tensor has a norm of 0
   return {{"name", name},
           {"numel", moments.numel},
           {"l1", any ? Json(moments.absolutes) : Json(nullptr)},
@@ -39,7 +39,8 @@ Result run_norms(Session& session, const Arguments& arguments) {
   return result;
 }
 
-constexpr Option kNormsOptions[] = {{"--by", "parameter|layer", "a row a parameter, or a layer"}};
+constexpr Option kNormsOptions[] = {
+    {"--by", "parameter|layer", "one row per parameter, or per layer"}};
 
 }  // namespace
 
@@ -48,9 +49,9 @@ const Command kNormsCommand = {
     .operands = "[NAMES]",
     .summary = "L1, L2, largest magnitude and root mean square, and those of all together",
     .help =
-        "Of the finite values; NaN and infinities are counted beside them. Sums run in double, and "
-        "each rank adds\n"
-        "those of its shard.\n"
+        "Computed over the finite values; NaN and infinities are counted separately. Sums are in "
+        "double; each rank\n"
+        "sums its shard.\n"
         "Examples:  norms *q_proj.weight\n"
         "           norms --by layer",
     .json =

@@ -35,7 +35,7 @@ Result run_optim(Session& session, const Arguments& arguments) {
   const std::vector<Picked> all = pick_all(session, arguments.words);
   Unread unread(session, all.size());
   int64_t bytes = bytes_of(all);
-  std::vector<std::vector<const HeldParameter*>> states;  // of each
+  std::vector<std::vector<const HeldParameter*>> states;  // one entry per tensor
   for (const Picked& picked : all) {
     states.push_back(states_of(session, *picked.parameter));
     for (const HeldParameter* state : states.back()) bytes += state->bytes();
@@ -75,11 +75,11 @@ Result run_optim(Session& session, const Arguments& arguments) {
 const Command kOptimCommand = {
     .name = "optim",
     .operands = "[NAMES]",
-    .summary = "the optimizer's states beside their parameters: shapes, dtypes, step, statistics",
+    .summary = "optimizer states with their parameters: shapes, dtypes, step, statistics",
     .help =
-        "Of checkpoints that hold them. The states' own names are optim.state.NAME.exp_avg and the "
-        "like; all other\n"
-        "commands take them too.\n"
+        "Requires a target with optimizer states. Their own names are optim.state.NAME.exp_avg and "
+        "the like; all other\n"
+        "commands accept them too.\n"
         "Examples:  optim model.norm.weight\n"
         "           stats optim.state.model.norm.weight.exp_avg_sq",
     .json =

@@ -48,10 +48,10 @@ Result run_plot(Session& session, const Arguments& arguments) {
 }
 
 constexpr Option kPlotOptions[] = {
-    {"--of", "rms|norm|max|std", "rms where it is not given"},
-    {"--by", "parameter|layer", "a bar a parameter, or a layer"},
+    {"--of", "rms|norm|max|std", "default rms"},
+    {"--by", "parameter|layer", "one bar per parameter, or per layer"},
     {"--svg", "FILE", "write the picture to a file too"},
-    {"--force", "", "write over a file that is there"},
+    {"--force", "", "replace an existing file"},
 };
 
 }  // namespace
@@ -59,7 +59,7 @@ constexpr Option kPlotOptions[] = {
 const Command kPlotCommand = {
     .name = "plot",
     .operands = "[NAMES]",
-    .summary = "one number of each tensor as a bar, in the order of their names",
+    .summary = "one number per tensor as bars, in the order of names",
     .help =
         "Shows what changes from layer to layer.\n"
         "Examples:  plot *q_proj.weight\n"

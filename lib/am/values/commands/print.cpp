@@ -12,11 +12,11 @@ namespace am::values {
 namespace {
 
 constexpr int64_t kShownWhole =
-    1000;  // elements; past it the middle of each dim is left out, as torch prints
-constexpr int64_t kEdgeItems = 3;  // at each end of such a dim
+    1000;  // elements; beyond that the middle of each dim is elided, as in torch
+constexpr int64_t kEdgeItems = 3;  // shown at each end of an elided dim
 constexpr int64_t kMostInJson = 1'000'000;
 
-// JSON has no NaN and no infinity: those stand as text.
+// JSON has no NaN and infinity; they are written as text.
 Json scalar(const at::Tensor& value) {
   if (value.scalar_type() == at::kBool) return value.item<bool>();
   if (!value.is_floating_point()) return value.item<int64_t>();
@@ -50,7 +50,7 @@ class Printer {
     return format_general(value.item<double>(), digits_);
   }
 
-  // The indices of a dim that are shown; -1 stands for the gap.
+  // Indices of a dim that are shown; -1 stands for the gap.
   std::vector<int64_t> shown(int64_t size) const {
     std::vector<int64_t> indices;
     for (int64_t i = 0; i < size; ++i) {
@@ -118,7 +118,7 @@ Result print_one(Session& session, const Picked& picked) {
   return result;
 }
 
-// What is stored beside tensors has names of its own.
+// Prints a stored value that is not a tensor, such as a learning rate, if the operand names one.
 std::optional<Result> print_value(const Session& session, const Arguments& arguments) {
   const std::vector<std::string> names = session.view().value_names();
   const std::string name = arguments.text();
@@ -162,17 +162,17 @@ const Command kPrintCommand = {
     .operands = "NAMES",
     .summary = "values, of the whole tensor or of a slice as in Python",
     .help =
-        "Gathers the parameter from all ranks that hold a part of it. Past 1 000 elements the "
-        "middle is left out;\n"
-        "JSON has all values, up to a million.\n"
+        "Gathers the parameter from all ranks that hold a part of it. Beyond 1 000 elements the "
+        "middle of\n"
+        "each dim is left out; JSON has all values, up to a million.\n"
         "Examples:  print model.norm.weight\n"
         "           print model.embed_tokens.weight[0:4, :8]\n"
         "           print model.embed_tokens.weight[-1]\n"
         "           print *norm.weight[:3]\n"
         "           print optim.param_groups.0.lr",
     .json =
-        "Printed | {tensors: [Printed]} | {name: string, value: any (of what is no tensor)}; "
-        "Printed = {name: string, shape: [integer], dtype: string, values: any (nested "
+        "Printed | {tensors: [Printed]} | {name: string, value: any (of a value that is not a "
+        "tensor)}; Printed = {name: string, shape: [integer], dtype: string, values: any (nested "
         "lists; \"nan\", \"inf\" and \"-inf\" where JSON has no number)}",
     .completes = Operand::kParameter,
     .min_words = 1,

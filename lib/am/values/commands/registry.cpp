@@ -7,7 +7,7 @@
 namespace am::values {
 namespace {
 
-// All of them, in the order in which `help` lists them.
+// All commands, in the order in which `help` lists them.
 constexpr std::array kAllCommands = {
     &kInfoCommand,        &kMeshCommand,    &kLsCommand,       &kTreeCommand,    &kShowCommand,
     &kStatsCommand,       &kNormsCommand,   &kCalcCommand,     &kNanCommand,     &kChecksumCommand,
@@ -23,7 +23,7 @@ constexpr std::array kAllCommands = {
     &kHelpCommand,        &kQuitCommand,
 };
 
-// Whoever has this library has its commands.
+// Registers the commands in every program that links this library.
 [[maybe_unused]] const bool kInUse = [] {
   use_commands(kAllCommands);
   return true;

@@ -1,4 +1,4 @@
-// The commands of am-repl that read values. Their rows and functions are in the files of this
+// The am-repl commands that read values. Their table rows and functions are in the files of this
 // folder.
 #pragma once
 

@@ -18,7 +18,7 @@ namespace {
 using stored::StoredTensor;
 using stored::TensorSource;
 
-// Nothing where the sources have no checksums of the same pieces.
+// Returns nothing if the sources have no checksums of equal pieces.
 std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTensor& a,
                                       const TensorSource& there, const StoredTensor& b) {
   const bool cut_alike =
@@ -46,7 +46,7 @@ bool same_by_values(Session& session, const TensorSource& here, const StoredTens
 struct Verdict {
   std::string name;
   std::string status;
-  std::string by;  // what was compared; may be empty
+  std::string by;  // kind of comparison; may be empty
 };
 
 Verdict verdict_of(Session& session, const TensorSource& here, const TensorSource& there,
@@ -108,10 +108,11 @@ Result run_same(Session& session, const Arguments& arguments) {
 const Command kSameCommand = {
     .name = "same",
     .operands = "TARGET",
-    .summary = "whether another checkpoint has these very tensors, to the bit; else exit 1",
+    .summary = "whether another checkpoint's tensors are equal bit for bit; exit status 1 if not",
     .help =
-        "Parameters and optimizer states. Where both are am-run's, and cut alike, their stored "
-        "checksums are compared and no value is read (`verify` holds values against them).\n"
+        "Compares parameters and optimizer states. If both are am-run's, with the same sharding, "
+        "their stored\n"
+        "checksums are compared and no value is read (`verify` compares values with them).\n"
         "Example:  same backup/step-200",
     .json =
         "{same: boolean, tensors: [{name: string, status: 'same' | 'different' | 'dtype' | "

@@ -19,7 +19,7 @@ struct Setting {
 void set_digits(Session& session, const std::string& value) {
   const auto digits = parse_integer(value);
   if (!digits || *digits < 1 || *digits > 17) {
-    throw Error(ErrorKind::kUsage, cat("digits `", value, "` is no number from 1 to 17"));
+    throw Error(ErrorKind::kUsage, cat("digits `", value, "` is not a number from 1 to 17"));
   }
   session.set_digits(static_cast<int>(*digits));
 }
@@ -30,7 +30,7 @@ void set_dtype(Session& session, const std::string& value) {
 
 void set_tokenizer(Session& session, const std::string& value) {
   const std::string name = value == "bytes" ? value : expand_home(value).string();
-  values_of(session).tokenizer(name);  // throws where it is none; then the old one stays
+  values_of(session).tokenizer(name);  // throws, keeping the previous setting, if invalid
   session.set_tokenizer(name);
 }
 
@@ -63,7 +63,7 @@ Result run_set(Session& session, const Arguments& arguments) {
   if (arguments.words.empty()) return list_settings(session);
   if (arguments.words.size() == 1) {
     throw Error(ErrorKind::kUsage, cat("`set ", arguments.words[0], "` needs a value"),
-                "`set` alone shows the settings");
+                "`set` without a key shows the settings");
   }
   std::vector<std::string> keys;
   for (const Setting& setting : kSettings) {
@@ -84,7 +84,8 @@ Result run_set(Session& session, const Arguments& arguments) {
 const Command kSetCommand = {
     .name = "set",
     .operands = "[KEY VALUE]",
-    .summary = "change a setting of this session: dtype, tokenizer, digits; alone: their values",
+    .summary =
+        "change a setting of this session: dtype, tokenizer, digits; without KEY: their values",
     .help =
         "dtype      float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model "
         "computes in; float32\n"

@@ -40,7 +40,7 @@ const Command kStatsCommand = {
     .help =
         "std is torch.std's, unbiased. NaN and infinities are counted, and left out of the other "
         "numbers; all\n"
-        "sums run in double. Nothing is gathered: each rank looks at its shard.\n"
+        "sums run in double. Nothing is gathered: each rank reads its shard.\n"
         "Examples:  stats *norm.weight\n"
         "           stats lm_head.weight[0:4] lm_head.weight[4:]",
     .json = "{stats: [Moments], unread?: [Unread]}",

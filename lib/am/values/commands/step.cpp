@@ -1,4 +1,4 @@
-// `step` and `collectives`, which the ranks of a plan answer as a job that runs does
+// The commands `step` and `collectives` for the ranks of a plan; a running job has its own
 // (live/verbs.cpp, live/hang.cpp).
 #include "am/inspect/training_answers.h"
 #include "am/values/commands/registry.h"
@@ -18,8 +18,8 @@ Result run_collectives(Session& session, const Arguments& arguments) {
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (only && *only != static_cast<int64_t>(rank)) continue;
     ranks.push_back({{"rank", rank}, {"collectives", all[rank]}});
-    result.text += draw_collectives(static_cast<int64_t>(rank), all[rank], all.size() > 1 && !only,
-                                    session.style());
+    result.text +=
+        draw_collectives(cat("rank ", rank), all[rank], all.size() > 1 && !only, session.style());
   }
   result.json = {{"ranks", ranks}};
   return result;
@@ -29,11 +29,12 @@ Result run_collectives(Session& session, const Arguments& arguments) {
 
 const Command kCollectivesCommand = {
     .name = "collectives",
-    .operands = "[RANK]",
-    .summary = "the last collectives of each rank, or of one: of a plan's ranks, of a running job",
+    .operands = "[RANK | all]",
+    .summary = "the last collectives of each rank, or of one, in a plan or a running job",
     .help =
-        "What was issued last, with its number in its group, its bytes and since when; the one "
-        "that is waited for is marked.\n"
+        "Each with its number in its group, its bytes and its age; the one that the rank is "
+        "waiting in is marked.\n"
+        "With several ranks, the newest four of each.\n"
         "Example:  collectives 2",
     .json =
         "{ranks: [{rank: integer, collectives: [{op: string, group: string, sequence: "
@@ -46,11 +47,14 @@ const Command kCollectivesCommand = {
 const Command kStepCommand = {
     .name = "step",
     .operands = "[N]",
-    .summary = "train N steps (1): of a plan, on its data; of a running job, which is held again",
+    .summary =
+        "train N steps (default 1): a plan's ranks on its data, or a running job, which is "
+        "then paused again",
     .help =
-        "Answers when they are done. A plan's ranks begin with step 1 and the weights that they "
-        "have; nothing is saved. What\n"
-        "was unsharded is freed; `grad` and `optim` say what the step did.\n"
+        "Answers when the steps are done. A plan's ranks start at step 1 from the weights in "
+        "memory, and save\n"
+        "nothing. Unsharded tensors are freed; `grad` and `optim` show the step's gradients and "
+        "states.\n"
         "Example:  pause; step 3; stats *.norm.weight; continue",
     .json =
         "{step: integer, loss: number | null, grad_norm: number | null, paused?: boolean (of "

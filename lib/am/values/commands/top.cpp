@@ -37,8 +37,8 @@ AdamSettings settings_for(const Session& session, const Arguments& arguments,
   return *settings;
 }
 
-// |last step| / |weights| of Adam: m / (1 - beta1^t), over sqrt(v / (1 - beta2^t)) + eps, times lr.
-// Without weight decay, which is no news of the gradient.
+// last step| / |weights| of Adam: m / (1 - beta1^t), over sqrt(v / (1 - beta2^t)) + eps, times lr.
+// Weight decay is excluded, because it does not depend on the gradient.
 std::optional<double> update_ratio(Session& session, const Arguments& arguments,
                                    const HeldParameter& parameter) {
   const auto states = states_of(session, parameter);
@@ -110,7 +110,7 @@ Result run_top(Session& session, const Arguments& arguments) {
   const bool by_update = measure.name == std::string_view("update");
   if (by_update && session.view().states().empty()) {
     throw Error(ErrorKind::kUsage, "no optimizer state is stored here: updates are not known",
-                "--by bytes, norm, rms or max need the parameters alone");
+                "--by bytes, norm, rms or max need only the parameters");
   }
   Rows rows({{"name", {}, RowKind::kText},
              {"shape", {}, RowKind::kText},
@@ -132,8 +132,8 @@ Result run_top(Session& session, const Arguments& arguments) {
                                [&](const Json& row) { return !row[measure.name].is_null(); });
   if (by_update && !any) {
     throw Error(ErrorKind::kUsage,
-                "no parameter here has exp_avg, exp_avg_sq and a step: updates are computed for "
-                "Adam and AdamW alone");
+                "no parameter here has exp_avg, exp_avg_sq and a step: updates are computed only "
+                "for Adam and AdamW");
   }
   if (all > count) list.erase(list.begin() + count, list.end());
   Result result;
@@ -145,9 +145,9 @@ Result run_top(Session& session, const Arguments& arguments) {
 }
 
 constexpr Option kTopOptions[] = {
-    {"--by", "bytes|norm|rms|max|update", "bytes where it is not given"},
-    {"--lr", "LR", "the learning rate of update, where the checkpoint says none or another"},
-    {"--eps", "EPS", "Adam's eps of update, the same"},
+    {"--by", "bytes|norm|rms|max|update", "default bytes"},
+    {"--lr", "LR", "learning rate for update (default: the checkpoint's)"},
+    {"--eps", "EPS", "Adam's eps for update (default: the checkpoint's)"},
 };
 
 }  // namespace
@@ -155,12 +155,12 @@ constexpr Option kTopOptions[] = {
 const Command kTopCommand = {
     .name = "top",
     .operands = "[N] [NAMES]",
-    .summary = "the largest parameters by bytes, norm, magnitude, or by how much they last moved",
+    .summary = "the largest parameters by bytes, norm, magnitude, or Adam's last step",
     .help =
-        "N: how many; 10 where it is not given. `update` is Adam's last step over the weights, "
-        "both as L2 norms, from\n"
-        "exp_avg, exp_avg_sq, step, lr, betas and eps as they are stored; weight decay is not in "
-        "it. Around 1e-3 is\n"
+        "N: number of parameters (default 10). `update` is the L2 norm of Adam's last step over "
+        "that of the weights, from\n"
+        "the stored exp_avg, exp_avg_sq, step, lr, betas and eps; it does not include weight "
+        "decay. Around 1e-3 is\n"
         "usual; a layer far above it moves too fast.\n"
         "Examples:  top 5 --by norm\n"
         "           top --by update *mlp*",

@@ -1,5 +1,5 @@
-// `unshard` and `reshard`: full tensors on every rank and back, with what each rank holds before
-// and after.
+// The commands `unshard` and `reshard`: gather full tensors on every rank, and free them. They show
+// what each rank holds before and after.
 #include <set>
 
 #include "am/base/text.h"
@@ -49,7 +49,7 @@ std::string draw_boxes(const std::vector<HeldShard>& before, const std::vector<H
   return table.text(style);
 }
 
-// Runs `change` between two looks at the memory; of a single parameter, at its boxes too.
+// Runs `change` and reports memory before and after; for a single parameter its boxes too.
 template <typename Change>
 Result measured(Session& session, const Parameters& parameters, const char* done, Change change) {
   ParameterView& view = values_of(session);
@@ -99,18 +99,19 @@ Result run_reshard(Session& session, const Arguments& arguments) {
 }  // namespace
 
 constexpr Option kUnshardOptions[] = {
-    {"--force", "", "also where this machine's memory cannot hold it"}};
+    {"--force", "", "even if it does not fit into this machine's memory"}};
 
 const Command kUnshardCommand = {
     .name = "unshard",
     .operands = "MODULE|PARAM|all",
     .summary = "full tensors on every rank, until `reshard`; shows memory before and after",
     .help =
-        "On a plan this is the all-gather of training: the parameters of an FSDP unit (a decoder "
-        "layer, the embedding,\n"
-        "the head) travel together, over dp_shard_cp; what tp cuts stays cut. A checkpoint's "
-        "tensors are assembled\n"
-        "from their shards in memory. Doing it twice does it once.\n"
+        "On a plan this is the all-gather of training: whole FSDP units (a decoder layer, the "
+        "embedding, the head) are\n"
+        "gathered over dp_shard_cp. The named parameters that are sharded over tp are gathered "
+        "over tp as well. A\n"
+        "checkpoint's tensors are assembled from their shards in memory. Repeating it has no "
+        "effect.\n"
         "Examples:  unshard model.layers.0\n"
         "           unshard all",
     .json =
@@ -128,7 +129,7 @@ const Command kReshardCommand = {
     .operands = "[MODULE|PARAM|all]",
     .summary = "free the full tensors again; shows memory before and after",
     .help =
-        "Without a name: everything that was unsharded.\n"
+        "Without a name, frees all unsharded tensors.\n"
         "Example:  reshard model.layers.0",
     .json =
         "{parameters: [string] (names), before: [RankBytes], after: [RankBytes], "

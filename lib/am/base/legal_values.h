@@ -1,0 +1,23 @@
+// Legal values nearest to a written one, for `help:` lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace am {
+
+// Returns all divisors of n >= 1, ascending.
+std::vector<int64_t> divisors(int64_t n);
+
+// Returns at most `count` of the candidates, those nearest to `wanted`, ascending.
+std::vector<int64_t> nearest_values(std::vector<int64_t> candidates, int64_t wanted,
+                                    size_t count = 4);
+
+// Returns the positive multiples of `step` just below and just above `wanted`.
+std::vector<int64_t> nearest_multiples(int64_t step, int64_t wanted);
+
+// Returns "tp_size = 1, 2, 4 or 8", or an empty string if there are no values.
+std::string assignment(const std::string& key, const std::vector<int64_t>& values);
+
+}  // namespace am

@@ -1,0 +1,26 @@
+// Reads YAML files as plain values with their locations. The only header that hides libyaml.
+//
+//   read_yaml("a:\n  - 1\n  - b: [x, 'y']\n", "a.yaml", found);
+//
+// Words are converted as in PyYAML (yes and on are true; ~ and null omit the key), and 1e-4 is a
+// number. Anchors, aliases and merges (<<) are followed as long as the result has a plausible size.
+// Tags, keys that are not text and several documents are errors.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "am/base/diagnostic.h"
+#include "am/config/value.h"
+
+namespace am::config {
+
+// Returns the document as a table; an empty document is an empty table. The first error is reported
+// as "exchange.syntax" with its location. More than 64 levels are an error.
+std::optional<Value> read_yaml(std::string_view text, const std::string& file, Diagnostics& found);
+
+// Converts a plain word: integer, number, boolean or text; nothing for null.
+std::optional<Value> plain_value(std::string_view word, const Span& span);
+
+}  // namespace am::config

@@ -1,0 +1,20 @@
+// Kernels that NVRTC compiles for this machine's GPU (kernel_text.h), as tensor::GpuKernels.
+//
+// The compiled code is kept in $XDG_CACHE_HOME/automesh/kernels, or ~/.cache/automesh/kernels,
+// under the hash of its text, the GPU's architecture and NVRTC's version. NVRTC is a dependency of
+// PyTorch's CUDA wheels. Where it is missing or fails, a warning says so once, and ATen's operators
+// run instead.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include "am/tensor/gpu_kernels.h"
+
+namespace am::cuda {
+
+const tensor::GpuKernels& compiled_kernels();
+
+// Starts to compile the kernels for the device on other threads, so that the first use waits less.
+void start_compiling(c10::Device device);
+
+}  // namespace am::cuda

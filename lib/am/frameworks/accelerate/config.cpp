@@ -1,0 +1,293 @@
+// Hugging Face accelerate: the YAML of `accelerate config`. It holds the layout; batches, optimizer
+// and model are defined in the training script.
+#include <array>
+
+#include "am/base/text.h"
+#include "am/config/yaml_reader.h"
+#include "am/config/yaml_writer.h"
+#include "am/frameworks/frameworks.h"
+#include "am/frameworks/job_shape.h"
+#include "am/frameworks/plan_builder.h"
+#include "am/layout/precision.h"
+
+namespace am::frameworks {
+namespace {
+
+constexpr std::array<Reason, 20> kReasons = {{
+    {"strategy.shard_placement.", "accelerate cuts dimension 0"},
+    {"strategy.ignored_params", "accelerate ignores modules, and no single parameters"},
+    {"mesh.pp_size", "accelerate has no pipeline"},
+    {"mesh.ep_size", "accelerate has no expert parallelism"},
+    {"mesh.dp_size", "without the axes that are lost, their ranks are data parallel"},
+    {"mesh.tp_size", "only FSDP2 has a parallelism_config"},
+    {"mesh.cp_size", "only FSDP2 has a parallelism_config"},
+    {"mesh.dp_replicate_size", "only FSDP2 has a parallelism_config"},
+    {"pipeline.", "accelerate has no pipeline"},
+    {"strategy.name", "FSDP2 shards as Megatron's stage 3 does: it is read back as fsdp2"},
+    {"strategy.tp_plan", "transformers' own TP plans are used"},
+    {"strategy.sequence_parallel", "transformers' TP plans decide it"},
+    {"strategy.mp_policy.", "mixed_precision sets all dtypes alike"},
+    {"strategy.activation_checkpointing", "accelerate checkpoints fully, under FSDP"},
+    {"strategy.activation_checkpointing_every", "accelerate checkpoints all layers or none"},
+    {"strategy.offload_policy.pin_memory", "accelerate pins"},
+    {"train.", "the training script sets it"},
+    {"optimizer.", "the training script sets it"},
+    {"scheduler.", "the training script sets it"},
+    {"model.", "the training script loads the model"},
+}};
+
+// FSDP's compute dtype; under DDP the autocast dtype, since weights keep the dtype in which the
+// script loads them.
+std::string mixed_precision(const JobShape& shape) {
+  const layout::StepPrecision precision = layout::resolve_precision(shape.plan);
+  if (shape.ddp == nullptr) return precision.compute;
+  return precision.products == precision.compute ? "no" : precision.products;
+}
+
+Exported write(const ExportInput& input) {
+  const JobShape shape(input);
+  Json out = Json::object();
+  out["compute_environment"] = "LOCAL_MACHINE";
+  out["distributed_type"] = shape.ddp != nullptr ? "MULTI_GPU" : "FSDP";
+  out["num_processes"] = shape.world();
+  out["num_machines"] = shape.nodes();
+  out["machine_rank"] = 0;
+  const std::string mixed = mixed_precision(shape);
+  out["mixed_precision"] = mixed == "bfloat16" ? "bf16" : mixed == "float16" ? "fp16" : "no";
+  out["rdzv_backend"] = shape.nodes() > 1 ? "c10d" : "static";
+  out["same_network"] = true;
+  out["main_training_function"] = "main";
+  out["use_cpu"] = false;
+  if (shape.ddp == nullptr) {
+    out["fsdp_config"] = {{"fsdp_version", 2},
+                          {"fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
+                          {"fsdp_reshard_after_forward", shape.reshards().value_or(true)},
+                          {"fsdp_offload_params", shape.options.offload_policy.has_value()},
+                          {"fsdp_activation_checkpointing", shape.checkpoints()},
+                          {"fsdp_cpu_ram_efficient_loading", true},
+                          {"fsdp_state_dict_type", "SHARDED_STATE_DICT"}};
+    out["parallelism_config"] = {
+        {"parallelism_config_dp_replicate_size", shape.mesh.dp_replicate},
+        {"parallelism_config_dp_shard_size", shape.mesh.dp_shard * shape.mesh.pp},
+        {"parallelism_config_tp_size", shape.mesh.tp},
+        {"parallelism_config_cp_size", shape.mesh.cp}};
+  }
+  if (shape.options.enable_compile) out["dynamo_config"] = {{"dynamo_backend", "INDUCTOR"}};
+  Exported exported;
+  exported.text = config::write_yaml(out);
+  const int64_t accumulation =
+      shape.global_batch / (shape.plan.train.micro_batch_size * shape.mesh.dp());
+  exported.notes.push_back(cat("in the training script: batches of ",
+                               shape.plan.train.micro_batch_size, " and ", accumulation,
+                               " gradient accumulation steps; seq_len, optimizer and scheduler"));
+  return exported;
+}
+
+// Returns the distributed type. Refuses a file without one, and types that a plan cannot express.
+std::string distributed_type(Source& source) {
+  const auto type = source.text("distributed_type");
+  if (!type.has_value()) {
+    source.refuse("distributed_type", "distributed_type is missing", "FSDP, MULTI_GPU, ...");
+    return "";
+  }
+  if (*type == "FSDP" || *type == "MULTI_GPU" || *type == "MULTI_CPU" || *type == "NO") {
+    return *type;
+  }
+  if (*type == "DEEPSPEED" && source.has("deepspeed_config.zero_stage")) return *type;
+  source.refuse("distributed_type", cat("a plan has no ", *type),
+                *type == "DEEPSPEED"
+                    ? "import the file of deepspeed_config_file with --from deepspeed"
+                    : "FSDP, MULTI_GPU, MULTI_CPU or NO");
+  return "";
+}
+
+// Chooses the strategy; for DeepSpeed's settings inside an accelerate file, by the ZeRO stage.
+std::string_view strategy_of(Source& source, const std::string& type) {
+  if (type == "FSDP") return "fsdp2";
+  if (type != "DEEPSPEED") return "ddp";
+  constexpr const char* kStage = "deepspeed_config.zero_stage";
+  const int64_t stage = source.integer(kStage, 0).value_or(0);
+  if (stage > 3) source.refuse(kStage, cat("zero_stage = ", stage), "0 to 3");
+  // A plan's ddp has a single dtype.
+  const config::Value* mixed = source.find("mixed_precision");
+  const bool narrow = mixed != nullptr && (mixed->text == "bf16" || mixed->text == "fp16");
+  return stage >= 3 ? "fsdp2" : stage == 0 && !narrow ? "ddp" : "megatron_fsdp";
+}
+
+void read_deepspeed(PlanBuilder& builder) {
+  Source& source = builder.source();
+  const auto path = [](const char* key) { return cat("deepspeed_config.", key); };
+  if (builder.knows("strategy.zero_dp_strategy")) {
+    builder.copy(path("zero_stage"), "strategy.zero_dp_strategy");
+  }
+  builder.copy(path("gradient_clipping"), "train.max_grad_norm");
+  const std::string offload = path("offload_param_device");
+  if (builder.knows("strategy.offload_policy") && source.find(offload) != nullptr &&
+      source.find(offload)->text == "cpu") {
+    source.skip(offload);
+    source.skip(path("offload_optimizer_device"));
+    builder.set_offload(true, offload);
+  }
+  for (const char* key : {"zero3_init_flag", "zero3_save_16bit_model",
+                          "deepspeed_multinode_launcher", "gradient_accumulation_steps"}) {
+    source.skip(path(key));
+  }
+}
+
+void read_precision(PlanBuilder& builder) {
+  Source& source = builder.source();
+  std::string mixed = "no";
+  const config::Value* value = source.find("mixed_precision");
+  if (value != nullptr && value->kind == config::Value::Kind::kBoolean) {
+    source.skip("mixed_precision");  // unquoted `no` is a YAML boolean
+  } else {
+    mixed = source.text("mixed_precision").value_or("no");
+  }
+  if (mixed != "no" && mixed != "bf16" && mixed != "fp16") {
+    source.refuse("mixed_precision", cat("a plan has no ", mixed), "no, bf16 or fp16");
+    return;
+  }
+  const std::string dtype = mixed == "bf16" ? "bfloat16" : mixed == "fp16" ? "float16" : "float32";
+  if (builder.knows("strategy.mp_policy")) {
+    builder.set_mp_policy(dtype, dtype, dtype, "mixed_precision");
+  } else if (mixed == "no") {
+    return;
+  } else if (builder.knows("strategy.zero_dp_strategy")) {
+    // DeepSpeed keeps float32 weights beside those used for computation.
+    builder.set("model.dtype", dtype, "mixed_precision");
+    builder.set("strategy.preserve_fp32_weights", true, "mixed_precision");
+  } else {
+    builder.set("strategy.autocast_dtype", dtype, "mixed_precision");
+  }
+}
+
+// FSDP1's sharding strategy, as a word or its number. Version 2 files instead say whether
+// parameters are freed; some intermediate versions have the word in that key.
+enum class Sharding { kFull, kKeeps, kNone, kHybrid, kHybridKeeps };
+Sharding sharding_of(Source& source) {
+  constexpr std::array<std::string_view, 5> kWords = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",
+                                                      "HYBRID_SHARD", "HYBRID_SHARD_ZERO2"};
+  for (const char* key :
+       {"fsdp_config.fsdp_reshard_after_forward", "fsdp_config.fsdp_sharding_strategy"}) {
+    const config::Value* value = source.take(key);
+    if (value == nullptr) continue;
+    if (value->kind == config::Value::Kind::kBoolean) {
+      return value->boolean ? Sharding::kFull : Sharding::kKeeps;
+    }
+    const std::string word = source.text(key).value_or("");
+    if (word == "true" || word == "false") {
+      return word == "true" ? Sharding::kFull : Sharding::kKeeps;
+    }
+    for (size_t i = 0; i < kWords.size(); ++i) {
+      if (word == kWords[i] || word == cat(i + 1)) return static_cast<Sharding>(i);
+    }
+    source.refuse(key, cat("unknown sharding \"", word, "\""),
+                  "FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2");
+  }
+  return Sharding::kFull;
+}
+
+void read_fsdp(PlanBuilder& builder, Sharding sharding) {
+  Source& source = builder.source();
+  if (sharding == Sharding::kKeeps || sharding == Sharding::kHybridKeeps) {
+    builder.set("strategy.reshard_after_forward", false, "fsdp_config");
+  }
+  constexpr const char* kWrap = "fsdp_config.fsdp_auto_wrap_policy";
+  if (source.text(kWrap).value_or("TRANSFORMER_BASED_WRAP") != "TRANSFORMER_BASED_WRAP") {
+    builder.lose(kWrap, "the units that are gathered and freed together: a plan's are layers");
+  }
+  if (source.integer("fsdp_config.fsdp_version").value_or(1) == 1) {
+    builder.note("the file is for FSDP1; the plan's fsdp2 shards the same, parameter by parameter");
+  }
+  if (source.boolean("fsdp_config.fsdp_offload_params").value_or(false)) {
+    builder.set_offload(true, "fsdp_config.fsdp_offload_params");
+  }
+  if (source.boolean("fsdp_config.fsdp_activation_checkpointing").value_or(false)) {
+    builder.set("strategy.activation_checkpointing", true,
+                "fsdp_config.fsdp_activation_checkpointing");
+  }
+  for (const char* key : {"fsdp_cpu_ram_efficient_loading", "fsdp_state_dict_type"}) {
+    source.skip(cat("fsdp_config.", key));
+  }
+}
+
+void read_mesh(PlanBuilder& builder, bool fsdp, Sharding sharding) {
+  Source& source = builder.source();
+  constexpr const char* kWorld = "num_processes";
+  const int64_t world = source.has(kWorld) ? source.size(kWorld, 1) : 1;
+  const int64_t nodes = source.size("num_machines", 1);
+  const std::string prefix = "parallelism_config.parallelism_config_";
+  const auto size = [&](const char* name) { return source.size(prefix + name, 1); };
+  const int64_t tp = fsdp ? size("tp_size") : 1;
+  const int64_t cp = fsdp ? size("cp_size") : 1;
+  int64_t replicas = fsdp ? size("dp_replicate_size") : 1;
+  if (sharding == Sharding::kNone) replicas = std::max<int64_t>(1, world / (tp * cp));
+  // FSDP1's hybrid sharding replicates over nodes.
+  if (sharding == Sharding::kHybrid || sharding == Sharding::kHybridKeeps) replicas = nodes;
+  const int64_t model = saturating_product({tp, cp, replicas});
+  const int64_t shards =
+      source.has(prefix + "dp_shard_size") && fsdp ? size("dp_shard_size") : world / model;
+  if (shards < 1 || saturating_product({model, shards}) != world) {
+    source.refuse(kWorld,
+                  cat(kWorld, " = ", world, ", and the sizes of parallelism_config make ",
+                      saturating_product({model, std::max<int64_t>(1, shards)})),
+                  "sizes whose product is num_processes");
+    return;
+  }
+  builder.set_mesh(replicas, shards, tp, 1, cp, 1, kWorld);
+  if (nodes > 1 && world % nodes == 0) {
+    builder.set("mesh.ranks_per_node", world / nodes, "num_machines");
+  }
+}
+
+std::optional<Imported> read(const ImportInput& input) {
+  auto root = config::read_yaml(input.text, input.file, input.found);
+  if (!root.has_value()) return std::nullopt;
+  Source source(std::move(*root), input.file, input.found);
+  if (!source.has_any({"distributed_type", "num_processes", "num_machines", "compute_environment",
+                       "machine_rank"})) {
+    const bool recipe = source.has_any({"base_model", "model_name_or_path"});
+    constexpr const char* kTrainer =
+        "this is a trainer's own recipe; the file that `accelerate config` writes, or DeepSpeed's "
+        "JSON that the recipe names (--from deepspeed), has the layout";
+    if (recipe) {
+      source.refuse_framework("accelerate", "distributed_type, num_processes and their like",
+                              kTrainer);
+    } else {
+      source.refuse_framework("accelerate", "distributed_type, num_processes and their like");
+    }
+    return std::nullopt;
+  }
+  const std::string type = distributed_type(source);
+  if (type.empty()) return std::nullopt;
+  const bool fsdp = type == "FSDP";
+  PlanBuilder builder(source, strategy_of(source, type), input.model);
+  const Sharding sharding = fsdp ? sharding_of(source) : Sharding::kFull;
+  read_mesh(builder, fsdp, sharding);
+  read_precision(builder);
+  if (fsdp) read_fsdp(builder, sharding);
+  builder.name_model("fsdp_config.fsdp_transformer_layer_cls_to_wrap");
+  if (type == "DEEPSPEED") read_deepspeed(builder);
+  if (source.boolean("use_cpu").value_or(false)) builder.set("strategy.backend", "gloo", "use_cpu");
+  const std::string compiler = source.text("dynamo_config.dynamo_backend").value_or("NO");
+  if (compiler != "NO" && builder.knows("strategy.enable_compile")) {
+    builder.set("strategy.enable_compile", true, "dynamo_config.dynamo_backend");
+  }
+  for (const char* key : {"compute_environment", "machine_rank", "rdzv_backend", "same_network",
+                          "main_training_function"}) {
+    source.skip(key);
+  }
+  builder.note("batches, optimizer and model are the training script's: the plan has defaults");
+  return builder.done(source.ignored("a plan has no key for it"));
+}
+
+}  // namespace
+
+const Framework kAccelerate = {.name = "accelerate",
+                               .title = "accelerate",
+                               .format = "YAML",
+                               .reasons = kReasons,
+                               .write = write,
+                               .read = read};
+
+}  // namespace am::frameworks

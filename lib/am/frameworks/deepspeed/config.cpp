@@ -1,0 +1,280 @@
+// DeepSpeed: the JSON of deepspeed.initialize. ZeRO stage 0 is ddp, 1 and 2 are megatron_fsdp, 3 is
+// fsdp2; stage 0 with tensor parallelism or in 16 bits is level 0 of megatron_fsdp.
+#include <array>
+
+#include "am/base/text.h"
+#include "am/config/yaml_reader.h"
+#include "am/frameworks/frameworks.h"
+#include "am/frameworks/optimizers.h"
+#include "am/frameworks/shared_key.h"
+#include "am/layout/precision.h"
+
+namespace am::frameworks {
+namespace {
+
+constexpr std::array<Reason, 25> kReasons = {{
+    {"strategy.shard_placement.", "ZeRO cuts flat buffers"},
+    {"strategy.ignored_params", "ZeRO cuts flat buffers of all"},
+    {"mesh.pp_size", "DeepSpeed's pipelines are made in code, with PipelineModule"},
+    {"mesh.ep_size", "DeepSpeed's experts are made in code"},
+    {"mesh.cp_size", "DeepSpeed's sequence parallelism is made in code"},
+    {"mesh.dp_size", "without the axes that are lost, their ranks are data parallel"},
+    {"mesh.dp_replicate_size", "ZeRO shards over all of dp"},
+    {"pipeline.", "DeepSpeed's pipelines are made in code, with PipelineModule"},
+    {"strategy.name", "ZeRO's stages 0 and 3 are read back as ddp and fsdp2, which shard the same"},
+    {"strategy.zero_dp_strategy", "ZeRO's stage 0 is read back as ddp"},
+    {"strategy.tp_plan", "AutoTP finds the layers itself"},
+    {"strategy.sequence_parallel", "AutoTP has none"},
+    {"strategy.activation_checkpointing", "the model's code checkpoints its layers"},
+    {"strategy.activation_checkpointing_every", "the model's code checkpoints its layers"},
+    {"strategy.mp_policy.", "DeepSpeed computes in one dtype"},
+    {"strategy.preserve_fp32_weights",
+     "DeepSpeed keeps float32 weights as well as those of 16 bits"},
+    {"strategy.enable_compile", "engine.compile() in the training script does it"},
+    {"optimizer.name", "DeepSpeed's Muon is made with groups of the model's code"},
+    {"optimizer.no_decay", "the training script makes the groups of parameters"},
+    {"train.seq_len", "the training script's data has it"},
+    {"train.max_steps", "the training script counts steps"},
+    {"train.seed", "the training script seeds"},
+    {"scheduler.", "DeepSpeed's schedules have other terms"},
+    {"model.", "the training script loads the model"},
+    {"checkpoint.", "the training script saves"},
+}};
+
+constexpr std::array<SharedKey, 6> kKeys = {{
+    {"gradient_clipping", "train.max_grad_norm", 0.0},
+    {"fp16.loss_scale", "train.loss_scale", {}, Form::kOptional},
+    {"optimizer.params.lr", "optimizer.lr"},
+    {"optimizer.params.betas", "optimizer.betas"},
+    {"optimizer.params.eps", "optimizer.eps"},
+    {"optimizer.params.weight_decay", "optimizer.weight_decay"},
+}};
+
+int64_t zero_stage(const JobShape& shape) {
+  if (shape.ddp != nullptr) return 0;
+  return shape.megatron != nullptr ? shape.megatron->zero_dp_strategy : 3;
+}
+
+const char* short_dtype(const std::string& dtype) {
+  return dtype == "bfloat16" ? "bf16" : dtype == "float16" ? "fp16" : "fp32";
+}
+
+Json zero_optimization(const JobShape& shape) {
+  Json zero = Json::object();
+  zero["stage"] = zero_stage(shape);
+  if (shape.fsdp2 == nullptr) return zero;
+  const auto* size = shape.fsdp2->reshard_after_forward
+                         ? std::get_if<int64_t>(&*shape.fsdp2->reshard_after_forward)
+                         : nullptr;
+  if (size != nullptr) zero["zero_hpz_partition_size"] = *size;
+  if (shape.fsdp2->offload_policy) {
+    const Json cpu = {{"device", "cpu"}, {"pin_memory", shape.fsdp2->offload_policy->pin_memory}};
+    zero["offload_param"] = cpu;
+    zero["offload_optimizer"] = cpu;
+  }
+  return zero;
+}
+
+// Batch sizes of a step. DeepSpeed's dp includes the ranks of axes that are lost.
+void write_batches(const JobShape& shape, Json& out) {
+  const int64_t dp = shape.world() / shape.mesh.tp;
+  const int64_t micro = shape.plan.train.micro_batch_size;
+  const int64_t steps = std::max<int64_t>(1, shape.global_batch / (micro * dp));
+  out["train_batch_size"] = micro * steps * dp;
+  out["train_micro_batch_size_per_gpu"] = micro;
+  out["gradient_accumulation_steps"] = steps;
+}
+
+Exported write(const ExportInput& input) {
+  const JobShape shape(input);
+  const config::Plan& plan = shape.plan;
+  Json out = Json::object();
+  write_batches(shape, out);
+  write_keys(kKeys, "gradient_clipping", shape, out);
+  out["zero_optimization"] = zero_optimization(shape);
+  if (shape.mesh.tp > 1) out["tensor_parallel"] = {{"autotp_size", shape.mesh.tp}};
+  const layout::StepPrecision precision = layout::resolve_precision(plan);
+  if (precision.compute == "bfloat16") out["bf16"] = {{"enabled", true}};
+  if (precision.compute == "float16") {
+    out["fp16"] = {{"enabled", true}};
+    write_keys(kKeys, "fp16.", shape, out);
+  }
+  out["communication_data_type"] = short_dtype(precision.reduce);
+  out["optimizer"]["type"] = torch_optimizer(plan.optimizer);
+  write_keys(kKeys, "optimizer.", shape, out);
+  Json& arguments = out["optimizer"]["params"];
+  if (plan.optimizer.name == "sgd") write_sgd(plan.optimizer, arguments);
+  // Without this setting DeepSpeed's Adam is AdamW.
+  if (plan.optimizer.name == "adam") arguments["adam_w_mode"] = false;
+  if (plan.metrics.every != 1) out["steps_per_print"] = plan.metrics.every;
+  Exported exported;
+  exported.text = dump_json(out, 2) + "\n";
+  exported.notes.push_back(cat("start it with ", shape.world(),
+                               " ranks; seq_len, steps, seeds and scheduler are the training "
+                               "script's"));
+  return exported;
+}
+
+// train_batch_size = micro * steps * dp: dp is known if the three others are given.
+void read_batches(PlanBuilder& builder, int64_t tp) {
+  Source& source = builder.source();
+  constexpr const char* kBatch = "train_batch_size";
+  constexpr const char* kMicro = "train_micro_batch_size_per_gpu";
+  constexpr const char* kSteps = "gradient_accumulation_steps";
+  const auto batch = source.integer(kBatch, 1);
+  const auto micro = source.integer(kMicro, 1);
+  const auto steps = source.integer(kSteps, 1);
+  if (micro.has_value()) builder.set("train.micro_batch_size", *micro, kMicro);
+  if (batch.has_value()) builder.set("train.global_batch_size", *batch, kBatch);
+  if (!batch || !micro || !steps) {
+    builder.set_mesh(1, 0, tp, 1, 1, 1, kBatch);
+    return;
+  }
+  const int64_t each = saturating_product({*micro, *steps});
+  if (*batch % each != 0) {
+    source.refuse(
+        kBatch,
+        cat(kBatch, " = ", *batch, " is not a multiple of ", kMicro, " * ", kSteps, " = ", each),
+        "the product of those two and of the data-parallel ranks");
+    return;
+  }
+  builder.set_mesh(1, *batch / each, tp, 1, 1, 1, kBatch);
+}
+
+// The engine's compute dtype.
+std::string compute_dtype(Source& source) {
+  // "bfloat16" is the section's old name.
+  for (const char* key : {"bf16.enabled", "bfloat16.enabled"}) {
+    if (source.boolean(key).value_or(false)) return "bfloat16";
+  }
+  return source.boolean("fp16.enabled").value_or(false) ? "float16" : "float32";
+}
+
+// With 16-bit weights the optimizer keeps a float32 copy: in ZeRO stages 0 to 2 by
+// preserve_fp32_weights, in stage 3 by the storage of fsdp2.
+void read_precision(PlanBuilder& builder) {
+  Source& source = builder.source();
+  const std::string dtype = compute_dtype(source);
+  const char* key = dtype == "float16" ? "fp16.enabled" : "bf16.enabled";
+  if (dtype == "float16") read_keys(kKeys, "fp16.", builder);
+  constexpr const char* kReduce = "communication_data_type";
+  const std::string reduce = source.text(kReduce).value_or(short_dtype(dtype));
+  const std::string reduced = reduce == "fp32" || reduce == "float32"    ? "float32"
+                              : reduce == "bf16" || reduce == "bfloat16" ? "bfloat16"
+                                                                         : "float16";
+  if (!builder.knows("strategy.mp_policy")) {
+    if (dtype != "float32") {
+      builder.set("model.dtype", dtype, key);
+      builder.set("strategy.preserve_fp32_weights", true, key);
+    }
+    if (reduced == "float32" && dtype != "float32" &&
+        builder.knows("strategy.grad_reduce_in_fp32")) {
+      builder.set("strategy.grad_reduce_in_fp32", true, kReduce);
+    } else if (reduced != dtype) {
+      builder.lose(kReduce, "the dtype of reductions");
+    }
+    return;
+  }
+  builder.set_mp_policy(dtype, reduced, dtype, key);
+}
+
+void read_zero(PlanBuilder& builder) {
+  Source& source = builder.source();
+  const int64_t stage = source.integer("zero_optimization.stage", 0).value_or(0);
+  if (builder.knows("strategy.zero_dp_strategy")) {
+    builder.set("strategy.zero_dp_strategy", stage, "zero_optimization.stage");
+  }
+  constexpr const char* kSecond = "zero_optimization.zero_hpz_partition_size";
+  if (source.has(kSecond) && source.size(kSecond, 1) > 1) {
+    builder.copy(kSecond, "strategy.reshard_after_forward");
+  }
+  constexpr const char* kOffload = "zero_optimization.offload_param";
+  // Offload to another device, or with a strategy that does not support offload, is lost.
+  const config::Value* device = source.find(cat(kOffload, ".device"));
+  if (device != nullptr && device->text == "cpu" && builder.knows("strategy.offload_policy")) {
+    source.skip(cat(kOffload, ".device"));
+    builder.set_offload(source.boolean(cat(kOffload, ".pin_memory")).value_or(false), kOffload);
+    source.skip("zero_optimization.offload_optimizer");
+  }
+}
+
+void read_training(PlanBuilder& builder) {
+  Source& source = builder.source();
+  read_keys(kKeys, "gradient_clipping", builder);
+  std::string optimizer = source.text("optimizer.type").value_or("AdamW");
+  // DeepSpeed ignores the name's case, and its Adam is AdamW unless adam_w_mode is false.
+  for (const char* known : {"Adam", "AdamW", "SGD"}) {
+    if (plain_word(optimizer) == plain_word(known)) optimizer = known;
+  }
+  const bool decoupled = source.boolean("optimizer.params.adam_w_mode").value_or(true);
+  if (optimizer == "Adam" && decoupled) optimizer = "AdamW";
+  set_torch_optimizer(builder, optimizer, "optimizer.type", "optimizer.params.");
+  read_keys(kKeys, "optimizer.", builder);
+  builder.copy("steps_per_print", "metrics.every");
+}
+
+// Removes settings with the value "auto", which the Trainer of transformers fills in from its own
+// arguments, and returns their paths.
+std::vector<std::string> drop_auto(config::Value& value, const std::string& path) {
+  std::vector<std::string> dropped;
+  std::vector<config::Member> kept;
+  for (config::Member& member : value.members) {
+    const std::string own = path.empty() ? member.key : cat(path, ".", member.key);
+    if (member.value.kind == config::Value::Kind::kText && member.value.text == "auto") {
+      dropped.push_back(own);
+      continue;
+    }
+    for (std::string& inner : drop_auto(member.value, own)) dropped.push_back(std::move(inner));
+    kept.push_back(std::move(member));
+  }
+  value.members = std::move(kept);
+  return dropped;
+}
+
+std::optional<Imported> read(const ImportInput& input) {
+  // JSON is a subset of YAML. Like DeepSpeed, this accepts comments and unquoted words.
+  auto root = config::read_yaml(input.text, input.file, input.found);
+  if (!root.has_value()) return std::nullopt;
+  const std::vector<std::string> left_to_trainer = drop_auto(*root, "");
+  Source source(std::move(*root), input.file, input.found);
+  if (left_to_trainer.empty() &&
+      !source.has_any({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu",
+                       "gradient_accumulation_steps", "tensor_parallel", "bf16", "fp16"})) {
+    source.refuse_framework("DeepSpeed",
+                            "zero_optimization, train_batch_size, bf16, fp16 and their like");
+    return std::nullopt;
+  }
+  constexpr const char* kStage = "zero_optimization.stage";
+  const int64_t stage = source.integer(kStage, 0).value_or(0);
+  if (stage > 3) {
+    source.refuse(kStage, cat("stage = ", stage), "0 to 3");
+    return std::nullopt;
+  }
+  constexpr const char* kTp = "tensor_parallel.autotp_size";
+  const int64_t tp = source.integer(kTp).value_or(0) == 0 ? 1 : source.size(kTp, 1);
+  // A plan's ddp has no tensor parallelism, and a single dtype.
+  const bool ddp = stage == 0 && tp == 1 && compute_dtype(source) == "float32";
+  PlanBuilder builder(source, ddp ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp", input.model);
+  read_batches(builder, tp);
+  read_zero(builder);
+  read_precision(builder);
+  read_training(builder);
+  if (!left_to_trainer.empty()) {
+    builder.note(
+        cat("\"auto\" is filled in by the Trainer of transformers, and the plan has its own "
+            "defaults for: ",
+            join(left_to_trainer, ", ")));
+  }
+  return builder.done(source.ignored("a plan has no key for it"));
+}
+
+}  // namespace
+
+const Framework kDeepspeed = {.name = "deepspeed",
+                              .title = "DeepSpeed",
+                              .format = "JSON",
+                              .reasons = kReasons,
+                              .write = write,
+                              .read = read};
+
+}  // namespace am::frameworks

@@ -1,0 +1,181 @@
+#include "am/frameworks/framework_folder.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/formats/dcp_metadata.h"
+#include "am/frameworks/accelerate/checkpoint.h"
+#include "am/frameworks/mapped_source.h"
+#include "am/frameworks/name_map.h"
+#include "am/frameworks/nemo_automodel/checkpoint.h"
+#include "am/frameworks/torch_checkpointing/checkpoint.h"
+#include "am/frameworks/unread_folder.h"
+#include "am/stored/dcp_source.h"
+#include "am/stored/hf_shards_source.h"
+#include "am/stored/hf_source.h"
+
+namespace am::frameworks {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kOlmoStates = "model_and_optim";
+constexpr const char* kMegatronNewest = "latest_checkpointed_iteration.txt";
+constexpr size_t kMegatronDigits = 7;
+
+fs::path beside(const fs::path& folder) {
+  const fs::path path = fs::absolute(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path())
+      .parent_path();  // also for a trailing slash, "step-3/"
+}
+
+bool any_name(const formats::DcpMetadata& metadata, const auto& fits) {
+  return std::any_of(metadata.tensors.begin(), metadata.tensors.end(),
+                     [&](const formats::DcpTensor& tensor) { return fits(tensor.name); });
+}
+
+bool any_value(const formats::DcpMetadata& metadata, const auto& fits) {
+  return std::any_of(metadata.values.begin(), metadata.values.end(),
+                     [&](const formats::DcpValue& value) { return fits(value.name); });
+}
+
+// A final checkpoint may contain only the model.
+bool is_torchtitan(const formats::DcpMetadata& metadata) {
+  constexpr std::string_view kStep = "train_state.step";
+  if (any_value(metadata, [&](std::string_view name) { return name == kStep; })) return true;
+  return any_name(metadata, [&](std::string_view name) {
+    return name == kStep || name == "tok_embeddings.weight" ||
+           match_name("layers.#.attention.wo.weight", name).has_value();
+  });
+}
+
+bool is_olmo(const formats::DcpMetadata& metadata) {
+  if (metadata.writer == "olmo_core") return true;
+  return any_name(metadata, [](std::string_view name) {
+    return match_name("model.blocks.#.attention.w_out.weight", name).has_value();
+  });
+}
+
+// Excludes models wrapped in DDP, whose names begin with model.module too.
+bool is_megatron_fsdp(const formats::DcpMetadata& metadata) {
+  return any_name(metadata, [](std::string_view name) {
+    return starts_with(name, "model.module.decoder.") ||
+           starts_with(name, "model.module.embedding.") ||
+           starts_with(name, "optimizer.state.module.module.module.");
+  });
+}
+
+// Returns "torch_dist" or "zarr" from Megatron's metadata.json, which it writes last; empty without
+// one.
+std::string sharded_backend(const fs::path& folder) {
+  const fs::path file = folder / "metadata.json";
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) return {};
+  Diagnostics found;
+  const auto json = parse_json(read_file(file), file.string(), found);
+  if (!json || !json->is_object() || !json->contains("sharded_backend")) return {};
+  const Json& backend = (*json)["sharded_backend"];
+  return backend.is_string() ? backend.get<std::string>() : std::string();
+}
+
+std::unique_ptr<stored::TensorSource> open_dcp_folder(const fs::path& folder) {
+  auto metadata = formats::read_dcp_metadata(folder / formats::kDcpMetadataFile);
+  const NameTable* table = nullptr;
+  TrainerFacts facts;
+  std::vector<fs::path> configs = {folder, beside(folder)};
+  if (!sharded_backend(folder).empty()) {
+    table = &megatron_table();
+    facts = megatron_facts(folder, metadata);
+  } else if (is_megatron_fsdp(metadata)) {
+    table = &megatron_fsdp_table();
+  } else if (is_olmo(metadata)) {
+    table = &olmo_table();
+    configs.push_back(beside(configs.back()));  // parent of step123/model_and_optim
+    facts = olmo_facts(beside(folder));
+  } else if (is_torchtitan(metadata)) {
+    table = &torchtitan_table();
+  }
+  auto stored = stored::open_dcp_source(folder, std::move(metadata));
+  return table == nullptr ? std::move(stored)
+                          : as_hub(std::move(stored), *table, configs, std::move(facts));
+}
+
+// Returns the folder named in Megatron's file about its newest checkpoint: "iter_0000123" for
+// "123", or "release".
+fs::path newest_of_megatron(const fs::path& parent) {
+  const fs::path file = parent / kMegatronNewest;
+  const std::string text(trim(read_file(file)));
+  if (text == "release") return parent / text;
+  const auto number = parse_integer(text);
+  if (!number || *number < 0) {
+    throw Error(ErrorKind::kFormat, cat(file.string(), ": neither a number nor \"release\""));
+  }
+  const std::string digits = std::to_string(*number);
+  const std::string zeros(digits.size() < kMegatronDigits ? kMegatronDigits - digits.size() : 0,
+                          '0');
+  return parent / cat("iter_", zeros, digits);
+}
+
+// Returns the folder of the shards: PyTorch's writer and torchtitan put them in a subfolder, beside
+// the consolidated files.
+fs::path shards_of(const fs::path& path) {
+  const fs::path below = path / "sharded";
+  return stored::is_hf_source(path) || !fs::is_directory(below) ? path : below;
+}
+
+bool is_megatron_parent(const fs::path& path) {
+  return fs::is_regular_file(path / kMegatronNewest);
+}
+
+}  // namespace
+
+bool is_framework_folder(const fs::path& path) {
+  if (!fs::is_directory(path)) return false;
+  return stored::is_dcp_source(path) || stored::is_dcp_source(path / kOlmoStates) ||
+         is_megatron_parent(path) || is_unread_folder(path) || !sharded_backend(path).empty() ||
+         is_automodel_folder(path) || is_accelerate_folder(path) || is_torch_checkpointing(path) ||
+         stored::is_hf_shards_source(shards_of(path));
+}
+
+std::unique_ptr<stored::TensorSource> open_framework_folder(const fs::path& path,
+                                                            stored::OnDamage damage) {
+  if (is_megatron_parent(path)) {
+    const fs::path newest = newest_of_megatron(path);
+    if (is_framework_folder(newest) && !is_megatron_parent(newest)) {
+      return open_framework_folder(newest, damage);
+    }
+    throw Error(ErrorKind::kFormat,
+                cat((path / kMegatronNewest).string(), ": names ", newest.filename().string(),
+                    ", which is not a complete checkpoint"),
+                "open another iter_ folder by its name");
+  }
+  const std::string backend = stored::is_dcp_source(path) ? std::string() : sharded_backend(path);
+  if (backend == "torch_dist") {
+    throw Error(
+        ErrorKind::kFormat,
+        cat(path.string(), ": Megatron's, but its ", formats::kDcpMetadataFile, " is missing"),
+        "fetch the folder again, files that begin with a dot too");
+  }
+  if (!backend.empty()) {
+    throw Error(
+        ErrorKind::kFormat,
+        cat(path.string(), ": Megatron has saved it as \"", backend, "\", which is not read"),
+        "load it with Megatron and save it with --ckpt-format torch_dist");
+  }
+  if (stored::is_dcp_source(path / kOlmoStates)) return open_dcp_folder(path / kOlmoStates);
+  if (is_unread_folder(path)) refuse_folder(path);
+  if (is_automodel_folder(path)) return open_automodel_folder(path, damage);
+  if (is_accelerate_folder(path)) return open_accelerate_folder(path, damage);
+  if (is_torch_checkpointing(path)) return open_torch_checkpointing(path, damage);
+  if (stored::is_dcp_source(path)) return open_dcp_folder(path);
+  return stored::open_hf_shards_source(shards_of(path), {path, beside(path)}, damage);
+}
+
+}  // namespace am::frameworks

@@ -1,0 +1,93 @@
+// `am-plan check --dialect NAME`: checks a plan by another framework's own conditions.
+//
+// A table per framework has the conditions that it checks at start-up or in its first
+// step, expressed over a FrameworkLayout. A plan passes exactly if the framework would accept the
+// layout. What the framework only warns about, or accepts although it harms the user, is a warning.
+//
+//   const FrameworkRules* titan = find_framework_rules("torchtitan");
+//   check_file_as(*titan, "plan.toml", {}, 0, found);   // "torchtitan.world_size", ...
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/base/diagnostic.h"
+#include "am/frameworks/framework_layout.h"
+#include "am/rules/check.h"
+
+namespace am::frameworks {
+
+// A violated condition: the plan's key, the message, the nearest legal values.
+struct Violation {
+  std::string key;  // "mesh.tp_size"
+  std::string message;
+  std::string help;
+};
+
+using Violations = std::vector<Violation>;
+
+// Input of a condition. Conditions on the model are skipped if its config could not be read.
+enum class Reads { kPlan, kModel };
+
+struct FrameworkRule {
+  rules::Rule rule;  // the summary is the framework's own condition, which every message repeats
+  void (*check)(const FrameworkLayout& layout, Violations& found) = nullptr;
+  Reads reads = Reads::kPlan;
+  Severity severity = Severity::kError;
+};
+constexpr FrameworkRule framework_rule(
+    std::string_view id, std::string_view summary, std::string_view explain,
+    void (*check)(const FrameworkLayout& layout, Violations& found), Reads reads = Reads::kPlan,
+    Severity severity = Severity::kError) {
+  const rules::Rule rule = {.id = id, .summary = summary, .explain = explain, .check = nullptr};
+  return {rule, check, reads, severity};
+}
+
+struct FrameworkRules {
+  std::string_view name;     // value of --dialect
+  std::string_view version;  // version of the framework that has these conditions
+  std::span<const FrameworkRule> rules;
+};
+
+std::span<const FrameworkRules> all_framework_rules();
+const FrameworkRules* find_framework_rules(std::string_view name);
+std::vector<std::string> rule_framework_names();
+
+// Adds the violations. Sizes below 1 and an unknown number of ranks are reported by the rules
+// "mesh.size" and "mesh.world" instead.
+void judge(const FrameworkRules& framework, const config::Plan& plan,
+           const model::ModelConfig* model, int64_t world_size, Diagnostics& found);
+
+// As check_file, with the framework's conditions instead of the rules; `checked` has only the
+// model.
+rules::CheckedFile check_file_as(const FrameworkRules& framework, const std::filesystem::path& file,
+                                 const std::vector<config::Override>& overrides, int64_t world_size,
+                                 Diagnostics& found);
+
+// Returns automesh's rules, then those of all frameworks.
+std::vector<const rules::Rule*> every_rule();
+// Returns the rule of every_rule() with this id; null if there is none.
+const rules::Rule* find_any_rule(std::string_view id);
+
+// Conditions shared by several frameworks. tp must divide `heads`, which the framework calls
+// `name`.
+void demand_whole_heads(const FrameworkLayout& layout, const char* name, int64_t heads,
+                        Violations& found);
+// ep must divide the experts; a pipeline's head must not be tied; PyTorch must have the schedule.
+void check_even_experts(const FrameworkLayout& layout, Violations& found);
+void check_tied(const FrameworkLayout& layout, Violations& found);
+void check_torch_schedule(const FrameworkLayout& layout, Violations& found);
+// The global batch must be a multiple of the sequences that all ranks process at a time.
+void demand_whole_batches(const FrameworkLayout& layout, int64_t of_all_ranks, Violations& found);
+// Returns "ep_size = 2 or 4".
+std::string nearest_divisors(const char* key, int64_t of, int64_t wanted);
+
+// The frameworks' tables.
+std::span<const FrameworkRule> torchtitan_rules();
+std::span<const FrameworkRule> megatron_rules();
+std::span<const FrameworkRule> nemo_automodel_rules();
+
+}  // namespace am::frameworks

@@ -1,0 +1,248 @@
+// Megatron-LM: the command line of its training script, preceded by torchrun's. The reader is in
+// megatron_reader.cpp.
+#include "am/frameworks/megatron/config.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/config/optimizer.h"
+#include "am/frameworks/frameworks.h"
+#include "am/frameworks/words.h"
+#include "am/layout/precision.h"
+
+namespace am::frameworks {
+namespace {
+
+constexpr std::array<Reason, 23> kReasons = {{
+    {"model.freeze_params", "the model's code freezes"},
+    {"strategy.shard_placement.", "Megatron cuts flat buffers"},
+    {"strategy.ignored_params", "Megatron shards every parameter"},
+    {"mesh.dp_replicate_size", "it would need the outer sharding of Megatron-FSDP"},
+    {"pipeline.schedule", "Megatron runs 1F1B, interleaved with virtual stages"},
+    {"pipeline.microbatches", "Megatron runs all micro-batches of a step in one round"},
+    {"strategy.tp_plan", "Megatron's layers bring their own tensor parallelism"},
+    {"strategy.name", "Megatron has no such sharding with these sizes"},
+    {"strategy.mp_policy.reduce_dtype",
+     "Megatron reduces in float32 or in the computing dtype, and its FSDP2 in the latter"},
+    {"strategy.mp_policy.", "Megatron computes in one dtype"},
+    {"strategy.reshard_after_forward", "Megatron's FSDP decides it"},
+    {"strategy.offload_policy", "Megatron offloads in other terms"},
+    {"strategy.activation_checkpointing", "selective recomputation in Megatron means attention"},
+    {"strategy.activation_checkpointing_every", "Megatron counts layers from the other end"},
+    {"strategy.enable_compile", "Megatron fuses by hand"},
+    {"model.weights", "Megatron loads its own checkpoints"},
+    {"model.dtype", "Megatron stores what it computes with, and float32 in the optimizer"},
+    {"model.seed", "Megatron has one seed: the data's was written"},
+    {"optimizer.name", "Megatron's Adam decouples the decay, and of the others it has SGD"},
+    {"optimizer.no_decay", "Megatron decays neither biases nor norms"},
+    {"checkpoint.keep", "Megatron keeps all checkpoints"},
+    {"checkpoint.export", "Megatron exports with a tool of its own"},
+    {"checkpoint.dir", "no checkpoint is written"},
+}};
+
+class Writer {
+ public:
+  explicit Writer(const ExportInput& input) : input_(input), shape_(input), plan_(input.plan) {}
+
+  Exported run() {
+    add_sizes();
+    add_strategy();
+    add_precision();
+    add_training();
+    add_model();
+    std::string text = cat("torchrun --nnodes=", shape_.nodes(),
+                           " --nproc-per-node=", shape_.ranks_per_node(), " pretrain_gpt.py");
+    for (const std::string& flag : flags_) text += cat(" \\\n  ", flag);
+    out_.text = text + "\n";
+    return std::move(out_);
+  }
+
+ private:
+  void flag(std::string_view name) { flags_.push_back(cat("--", name)); }
+  void flag(std::string_view name, int64_t value) { flags_.push_back(cat("--", name, " ", value)); }
+  void flag(std::string_view name, double value) {
+    flags_.push_back(cat("--", name, " ", dump_json(Json(value), -1)));
+  }
+  void flag(std::string_view name, const std::string& value) {
+    flags_.push_back(cat("--", name, " ", shell_word(value)));
+  }
+
+  void add_sizes() {
+    const mesh::MeshSizes& mesh = shape_.mesh;
+    flag("tensor-model-parallel-size", mesh.tp);
+    if (shape_.options.sequence_parallel && mesh.tp > 1) flag("sequence-parallel");
+    flag("pipeline-model-parallel-size", mesh.pp);
+    flag("context-parallel-size", mesh.cp);
+    if (mesh.ep > 1) flag("expert-model-parallel-size", mesh.ep);
+    if (mesh.pp > 1) add_stages();
+  }
+
+  void add_stages() {
+    const int64_t count = static_cast<int64_t>(shape_.stages.size());
+    const auto layers_of = [](const auto& stage) { return stage.second - stage.first; };
+    const bool even = std::all_of(
+        shape_.stages.begin(), shape_.stages.end(),
+        [&](const auto& stage) { return layers_of(stage) == layers_of(shape_.stages.front()); });
+    if (even) {
+      if (count > shape_.mesh.pp) {
+        flag("num-virtual-stages-per-pipeline-rank", count / shape_.mesh.pp);
+      }
+      return;
+    }
+    std::vector<std::string> parts;
+    for (const auto& [first, end] : shape_.stages) {
+      parts.emplace_back(static_cast<size_t>(end - first), 't');
+    }
+    parts.front().insert(0, "E");
+    parts.back() += "L";
+    flag("pipeline-model-parallel-layout", join(parts, "|"));
+  }
+
+  void add_strategy() {
+    if (shape_.ddp != nullptr) return;  // Megatron's default
+    if (shape_.megatron != nullptr) {
+      add_megatron_fsdp(*shape_.megatron);
+    } else if (shape_.mesh.pp == 1 && shape_.mesh.ep == 1 && !input_.model.tie_word_embeddings) {
+      flag("use-torch-fsdp2");
+      flag("ckpt-format", std::string("torch_dist"));
+    } else {
+      flag("use-distributed-optimizer");
+      out_.lost.push_back({"strategy.name", "\"fsdp2\"",
+                           "with pipelines, experts or tied embeddings Megatron has no FSDP2: its "
+                           "distributed optimizer shards only the optimizer's states"});
+    }
+    if (shape_.mesh.dp_replicate > 1) {
+      out_.notes.push_back("parameters are sharded over all of dp, not inside of each replica");
+    }
+  }
+
+  void add_megatron_fsdp(const config::MegatronFSDPConfig& config) {
+    flag("use-megatron-fsdp");
+    flag("ckpt-format", std::string("fsdp_dtensor"));
+    flag("data-parallel-sharding-strategy",
+         std::string(kMegatronSharding[static_cast<size_t>(config.zero_dp_strategy)]));
+    for (const MegatronSwitch& key : kMegatronSwitches) {
+      if (shape_.value(key.ours) != Json(key.inverted)) flag(key.theirs);
+    }
+  }
+
+  void add_precision() {
+    const layout::StepPrecision precision = layout::resolve_precision(plan_);
+    if (precision.compute == "bfloat16") flag("bf16");
+    if (precision.compute == "float16") flag("fp16");
+    if (precision.compute == "float16" && precision.reduce == "float32") {
+      flag("accumulate-allreduce-grads-in-fp32");
+    }
+    // Without this flag, --bf16 reduces in float32.
+    if (precision.compute == "bfloat16" && precision.reduce == "bfloat16") {
+      flag("grad-reduce-in-bf16");
+    }
+    if (shape_.megatron != nullptr && precision.compute != "float32") {
+      const bool wide = precision.reduce == "float32";
+      flag("megatron-fsdp-main-grads-dtype", std::string(wide ? "fp32" : "auto"));
+      flag("megatron-fsdp-main-params-dtype",
+           std::string(shape_.megatron->preserve_fp32_weights ? "fp32" : "auto"));
+    }
+    if (shape_.checkpoints()) {
+      const bool selective = shape_.checkpoints_selectively();
+      flag("recompute-granularity", std::string(selective ? "selective" : "full"));
+      if (!selective) {
+        flag("recompute-method", std::string("uniform"));
+        flag("recompute-num-layers", int64_t{1});
+      }
+    }
+    add_keys("strategy.backend");
+  }
+
+  void add_training() {
+    flag("micro-batch-size", plan_.train.micro_batch_size);
+    flag("global-batch-size", shape_.global_batch);
+    add_keys("train.");
+    const bool sgd = plan_.optimizer.name == "sgd";
+    flag("optimizer", std::string(sgd ? "sgd" : "adam"));
+    add_keys("optimizer.lr");
+    if (sgd) {
+      flag("sgd-momentum", config::momentum_of(plan_.optimizer));
+    } else {
+      flag("adam-beta1", plan_.optimizer.betas[0]);
+      flag("adam-beta2", plan_.optimizer.betas[1]);
+      add_keys("optimizer.eps");
+    }
+    add_keys("optimizer.weight_decay");
+    add_scheduler();
+    add_keys("metrics.");
+    add_keys("checkpoint.");
+  }
+
+  // Adds the shared keys whose plan key begins with `ours`.
+  void add_keys(std::string_view ours) {
+    for (const SharedKey& key : kMegatronKeys) {
+      const auto value =
+          starts_with(key.ours, ours) ? written_value(key, shape_) : std::optional<Json>();
+      if (!value.has_value()) continue;
+      if (*value == true) {
+        flag(key.theirs);
+      } else {
+        flag(key.theirs, value->is_string() ? value->get<std::string>() : dump_json(*value, -1));
+      }
+    }
+  }
+
+  void add_scheduler() {
+    const config::SchedulerSection& scheduler = plan_.scheduler;
+    flag("lr-decay-style", scheduler.name == "wsd" ? std::string("WSD") : scheduler.name);
+    add_keys("scheduler.");
+    if (scheduler.name == "wsd") {
+      flag("lr-wsd-decay-style", std::string("linear"));
+      flag("lr-wsd-decay-iters", scheduler.decay_steps);
+    } else if (scheduler.name != "constant" && scheduler.decay_steps > 0) {
+      flag("lr-decay-iters", scheduler.decay_steps);
+    }
+  }
+
+  void add_model() {
+    const model::ModelConfig& model = input_.model;
+    add_sizes_of(model, kMegatronSizes);
+    flag("max-position-embeddings", std::max(model.max_position_embeddings, plan_.train.seq_len));
+    flag("vocab-size", model.vocab_size);
+    add_sizes_of(model, kMegatronExpertSizes);
+    if (!model.norm_bias) flag("normalization", std::string("RMSNorm"));
+    if (model.gated_mlp) flag("swiglu");
+    if (!model.tie_word_embeddings) flag("untie-embeddings-and-output-weights");
+    out_.notes.push_back(
+        "of the model only the sizes are written: add its rotary embedding, "
+        "biases, tokenizer and data");
+  }
+
+  void add_sizes_of(const model::ModelConfig& model, std::span<const MegatronSize> sizes) {
+    for (const MegatronSize& size : sizes) {
+      const int64_t value = model_size(model, size.config_key);
+      const bool of_groups = size.config_key == "num_key_value_heads";
+      if (value == 0 || (of_groups && value == model.num_attention_heads)) continue;
+      if (of_groups) flag("group-query-attention");
+      flag(size.theirs, value);
+    }
+  }
+
+  const ExportInput& input_;
+  JobShape shape_;
+  const config::Plan& plan_;
+  std::vector<std::string> flags_;
+  Exported out_;
+};
+
+Exported write(const ExportInput& input) { return Writer(input).run(); }
+
+}  // namespace
+
+const Framework kMegatron = {.name = "megatron",
+                             .title = "Megatron-LM",
+                             .format = "a command line",
+                             .reasons = kReasons,
+                             .write = write,
+                             .read = read_megatron};
+
+}  // namespace am::frameworks

@@ -1,0 +1,449 @@
+// Imports Megatron-LM's arguments.
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/frameworks/frameworks.h"
+#include "am/frameworks/megatron/config.h"
+#include "am/frameworks/words.h"
+
+namespace am::frameworks {
+namespace {
+
+constexpr int64_t kMostLayers = 1 << 16;
+
+// Parses a pipeline layout: "Ett|(tt|)*2,tL" has stages of 2, 2, 2 and 1 layers. `E`, `t`, `m` and
+// `L` are modules, `|` separates stages, `x*n` and `(...)*n` repeat, commas are ignored.
+class LayoutReader {
+ public:
+  explicit LayoutReader(std::string_view text) : text_(text) {}
+
+  // Returns the layers of each stage; nothing if the text is not a layout.
+  std::optional<std::vector<int64_t>> run() {
+    std::string modules;
+    if (!expand(modules, false) || at_ != text_.size()) return std::nullopt;
+    std::vector<int64_t> stages(1, 0);
+    for (const char module : modules) {
+      if (module == '|') {
+        stages.push_back(0);
+      } else if (module == 't') {
+        ++stages.back();
+      }
+    }
+    return stages;
+  }
+
+ private:
+  bool expand(std::string& out, bool inside) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == ')') return inside;
+      ++at_;
+      if (c == ',') continue;
+      std::string piece(1, c);
+      if (c == '(') {
+        piece.clear();
+        // Megatron's groups cannot nest.
+        if (inside || !expand(piece, true) || at_ >= text_.size()) return false;
+        ++at_;
+      } else if (std::string_view("EtmL|").find(c) == std::string_view::npos) {
+        return false;
+      }
+      const auto times = repeats();
+      if (!times.has_value()) return false;
+      if (*times * static_cast<int64_t>(piece.size()) + static_cast<int64_t>(out.size()) >
+          2 * kMostLayers) {
+        return false;
+      }
+      for (int64_t i = 0; i < *times; ++i) out += piece;
+    }
+    return !inside;
+  }
+
+  std::optional<int64_t> repeats() {
+    if (at_ >= text_.size() || text_[at_] != '*') return 1;
+    const size_t begin = ++at_;
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+    const auto times = parse_integer(text_.substr(begin, at_ - begin));
+    return times.has_value() && *times >= 1 && *times <= kMostLayers ? times : std::nullopt;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+class Reader {
+ public:
+  Reader(Source& source, const model::ModelConfig* model) : source_(source), model_(model) {}
+
+  Imported run() {
+    tp_ = source_.size("tensor-model-parallel-size", 1);
+    pp_ = source_.size("pipeline-model-parallel-size", 1);
+    cp_ = source_.size("context-parallel-size", 1);
+    PlanBuilder builder(source_, strategy(), model_);
+    read_mesh(builder);
+    read_strategy(builder);
+    read_precision(builder);
+    read_batches(builder);
+    if (pp_ > 1) read_stages(builder);
+    read_training(builder);
+    read_scheduler(builder);
+    Imported imported = builder.done(ignored(), "lr-warmup-iters");
+    for (Ignored& item : imported.lost) item.key.insert(0, "--");
+    imported.geometry = geometry();
+    return imported;
+  }
+
+ private:
+  bool flag(std::string_view name) { return source_.boolean(name).value_or(false); }
+
+  std::string_view strategy() {
+    torch_fsdp2_ = flag("use-torch-fsdp2");
+    if (torch_fsdp2_) return "fsdp2";
+    megatron_fsdp_ = flag("use-megatron-fsdp") || flag("use-custom-fsdp");
+    if (megatron_fsdp_) return "megatron_fsdp";
+    distributed_optimizer_ = flag("use-distributed-optimizer");
+    // In a plan only fsdp2 supports pipelines and sequence parallelism.
+    if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel"))) return "fsdp2";
+    if (distributed_optimizer_) return "megatron_fsdp";
+    // Level 0 of megatron_fsdp shards nothing, like Megatron's DDP; a plan's ddp has one dtype and
+    // no tp.
+    return compute_dtype() == "float32" && tp_ * cp_ == 1 ? "ddp" : "megatron_fsdp";
+  }
+
+  std::string compute_dtype() {
+    return flag("bf16") ? "bfloat16" : flag("fp16") ? "float16" : "float32";
+  }
+
+  // A torchrun option, in either spelling; the number of nodes may be a range.
+  int64_t launcher(const char* name) { return source_.has(name) ? source_.size(name, 0) : 0; }
+
+  void read_mesh(PlanBuilder& builder) {
+    const int64_t node = launcher("nproc-per-node");
+    const int64_t nodes = std::max<int64_t>(1, launcher("nnodes"));
+    const int64_t ep = source_.size("expert-model-parallel-size", 1);
+    const int64_t world = saturating_product({node, nodes});
+    const int64_t model = saturating_product({tp_, pp_, cp_});
+    if (node > 0 && world % model != 0) {
+      source_.refuse(
+          "nproc-per-node",
+          cat(world, " ranks are not a multiple of tensor * pipeline * context parallel = ", model),
+          "sizes whose product divides the world");
+      return;
+    }
+    builder.set_mesh(1, node > 0 ? world / model : 0, tp_, pp_, cp_, ep, "nproc-per-node");
+    if (node > 0) builder.set("mesh.ranks_per_node", node, "nproc-per-node");
+    if (tp_ == 1) source_.skip("sequence-parallel");  // has no effect without tp
+    if (builder.knows("strategy.sequence_parallel") && flag("sequence-parallel")) {
+      builder.set("strategy.sequence_parallel", true, "sequence-parallel");
+    }
+  }
+
+  void read_strategy(PlanBuilder& builder) {
+    if (!builder.knows("strategy.zero_dp_strategy")) {
+      if (distributed_optimizer_) {
+        builder.note(
+            "Megatron's distributed optimizer cuts optimizer states over dp; a plan with a "
+            "pipeline or sequence parallelism has fsdp2, which cuts parameters and gradients too");
+      } else if (builder.knows("strategy.mp_policy") && !torch_fsdp2_) {
+        builder.note(
+            "Megatron keeps whole parameters on every dp rank; a plan with a pipeline or "
+            "sequence parallelism has fsdp2, which cuts them");
+      }
+      return;
+    }
+    read_zero(builder);
+    for (const MegatronSwitch& key : kMegatronSwitches) {
+      const bool given = flag(key.theirs);
+      if (given || !key.inverted) builder.set(key.ours, given != key.inverted, key.theirs);
+    }
+  }
+
+  void read_zero(PlanBuilder& builder) {
+    constexpr const char* kKey = "data-parallel-sharding-strategy";
+    const std::string named =
+        source_.text(kKey).value_or(distributed_optimizer_ ? "optim" : "no_shard");
+    const auto* at = std::find(kMegatronSharding.begin(), kMegatronSharding.end(), named);
+    if (at == kMegatronSharding.end()) {
+      source_.refuse(kKey, cat("unknown sharding \"", named, "\""),
+                     "no_shard, optim, optim_grads or optim_grads_params");
+      return;
+    }
+    builder.set("strategy.zero_dp_strategy", int64_t{at - kMegatronSharding.begin()}, kKey);
+  }
+
+  // Converts "fp32", "bf16", ... to torch's names; returns `absent` for `auto` and for a missing
+  // flag.
+  std::string dtype_at(const char* name, const std::string& absent) {
+    const std::string word = source_.text(name).value_or("auto");
+    if (word == "auto") return absent;
+    const auto* known = std::find_if(kMegatronDtypes.begin(), kMegatronDtypes.end(),
+                                     [&](const auto& one) { return one.first == word; });
+    if (known != kMegatronDtypes.end()) return std::string(known->second);
+    source_.refuse(name, cat("a plan has no dtype \"", word, "\""), "fp32, bf16, fp16 or auto");
+    return absent;
+  }
+
+  // Reports a dtype other than float32 as lost; Megatron's default optimizer requires float32.
+  void lose_narrow(PlanBuilder& builder, const char* name) {
+    if (dtype_at(name, "float32") != "float32") {
+      builder.lose(name, "the dtype of the optimizer states, which is float32 in a plan");
+    }
+  }
+
+  // As in Megatron's argument check: with --bf16 gradients are accumulated and reduced in float32
+  // unless a flag says otherwise, with --fp16 only if a flag asks for it.
+  std::string reduce_dtype(const std::string& compute) {
+    const bool wide = flag("accumulate-allreduce-grads-in-fp32");
+    const bool narrow = flag("grad-reduce-in-bf16");
+    const std::string main = dtype_at("main-grads-dtype", "float32");
+    if (compute == "float32") return compute;
+    if (torch_fsdp2_) return compute;  // Megatron passes it no reduce dtype
+    if (megatron_fsdp_ && source_.has("megatron-fsdp-main-grads-dtype")) {
+      return dtype_at("megatron-fsdp-main-grads-dtype", compute);
+    }
+    if (compute == "float16") return wide ? "float32" : compute;
+    return narrow ? compute : wide ? "float32" : main;
+  }
+
+  void read_precision(PlanBuilder& builder) {
+    const std::string dtype = compute_dtype();
+    const char* key = dtype == "bfloat16" ? "bf16" : "fp16";
+    const std::string reduce = reduce_dtype(dtype);
+    for (const char* name : {"main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"}) {
+      lose_narrow(builder, name);
+    }
+    if (source_.has("megatron-fsdp-grad-comm-dtype") &&
+        dtype_at("megatron-fsdp-grad-comm-dtype", reduce) != reduce) {
+      builder.lose("megatron-fsdp-grad-comm-dtype", "the dtype of reductions");
+    }
+    if (torch_fsdp2_ && flag("torch-fsdp2-no-reshard-after-forward")) {
+      builder.set("strategy.reshard_after_forward", false, "torch-fsdp2-no-reshard-after-forward");
+    }
+    if (builder.knows("strategy.mp_policy")) {
+      builder.set_mp_policy(dtype, reduce, dtype, key);
+    } else {
+      builder.set("model.dtype", dtype, key);
+    }
+    if (builder.knows("strategy.grad_reduce_in_fp32") && dtype != "float32") {
+      const std::string weights = dtype_at("megatron-fsdp-main-params-dtype", "float32");
+      const bool own = megatron_fsdp_ && source_.text("megatron-fsdp-main-params-dtype") == "auto";
+      if (weights != "float32") {
+        builder.lose("megatron-fsdp-main-params-dtype", "the dtype of the optimizer's weights");
+      }
+      if (megatron_fsdp_ && dtype == "bfloat16" && !source_.has("megatron-fsdp-main-grads-dtype")) {
+        builder.note(
+            "the newest Megatron-FSDP reduces in --megatron-fsdp-main-grads-dtype, bfloat16 where "
+            "it is absent; the plan follows --bf16, as earlier ones do");
+      }
+      builder.set("strategy.preserve_fp32_weights", !own, key);
+      builder.set("strategy.grad_reduce_in_fp32", reduce == "float32", key);
+    }
+    read_recomputation(builder);
+  }
+
+  void read_recomputation(PlanBuilder& builder) {
+    constexpr const char* kKey = "recompute-granularity";
+    std::string granularity = source_.text(kKey).value_or("");
+    if (flag("recompute-activations")) granularity = "selective";
+    const std::string method = source_.text("recompute-method").value_or("uniform");
+    const int64_t layers = source_.integer("recompute-num-layers").value_or(1);
+    constexpr const char* kModules = "recompute-modules";
+    const bool usual = !source_.has(kModules) || source_.find(kModules)->text == "core_attn";
+    source_.skip(kModules);
+    if (granularity.empty()) return;
+    if (granularity == "full" && (method != "uniform" || layers != 1)) {
+      builder.lose(method != "uniform" ? "recompute-method" : "recompute-num-layers",
+                   "which layers are recomputed");
+    }
+    if (granularity == "selective" && !usual) {
+      builder.lose(kModules, "which modules are recomputed");
+    }
+    if (granularity == "selective" && builder.knows("strategy.mp_policy")) {
+      builder.set("strategy.activation_checkpointing", "selective", kKey);
+    } else if (granularity == "selective") {
+      builder.note(
+          "Megatron recomputes only attention; this strategy has no selective checkpointing, and "
+          "the plan has none");
+    } else {
+      builder.set("strategy.activation_checkpointing", true, kKey);
+    }
+  }
+
+  void read_batches(PlanBuilder& builder) {
+    const int64_t micro = source_.integer("micro-batch-size", 1).value_or(1);
+    builder.set("train.micro_batch_size", micro, "micro-batch-size");
+    builder.copy("global-batch-size", "train.global_batch_size");
+    if (!source_.has("train-iters") && source_.has("train-samples")) {
+      builder.set("train.max_steps",
+                  source_.integer("train-samples", 0).value_or(0) /
+                      std::max<int64_t>(1, builder.plan().train.global_batch_size),
+                  "train-samples");
+    }
+    const int64_t dp = builder.plan().mesh.dp_size;
+    const int64_t each = saturating_product({micro, std::max<int64_t>(1, dp)});
+    const int64_t global = builder.plan().train.global_batch_size;
+    if (pp_ > 1 && dp > 0 && global >= each) {
+      builder.set("pipeline.microbatches", global / each, "global-batch-size");
+    }
+  }
+
+  void read_stages(PlanBuilder& builder) {
+    constexpr const char* kLayout = "pipeline-model-parallel-layout";
+    int64_t per_rank = 1;
+    if (const auto layout = source_.text(kLayout)) {
+      const auto stages = LayoutReader(*layout).run();
+      if (!stages.has_value()) {
+        source_.refuse(kLayout, "this is not a pipeline layout",
+                       "E, t, m, L, stages with | between them, and repeats: Ett|(tt|)*2,tL");
+        return;
+      }
+      set_stages(builder, *stages, pp_, kLayout);
+      per_rank = static_cast<int64_t>(stages->size()) / pp_;
+    } else {
+      per_rank = virtual_stages(builder);
+      builder.set("pipeline.virtual_stages", per_rank, "num-virtual-stages-per-pipeline-rank");
+    }
+    builder.set("pipeline.schedule", per_rank > 1 ? "interleaved_1f1b" : "1f1b",
+                "pipeline-model-parallel-size");
+  }
+
+  int64_t virtual_stages(PlanBuilder& builder) {
+    constexpr const char* kCount = "num-virtual-stages-per-pipeline-rank";
+    constexpr const char* kLayers = "num-layers-per-virtual-pipeline-stage";
+    if (source_.has(kCount)) return source_.size(kCount, 1);
+    if (!source_.has(kLayers)) return 1;
+    const int64_t layers = source_.has("num-layers") ? source_.size("num-layers", 1) : 0;
+    const int64_t each = source_.size(kLayers, 1);
+    if (layers > 0 && layers % (each * pp_) == 0) return layers / (each * pp_);
+    builder.source().refuse(
+        kLayers, cat(each, " layers per virtual stage do not divide the ", layers, " layers"),
+        "--num-layers, a multiple of these and of the pipeline's ranks");
+    return 1;
+  }
+
+  void read_training(PlanBuilder& builder) {
+    read_keys(kMegatronKeys, "", builder);
+    builder.set_betas(source_.number("adam-beta1").value_or(0.9),
+                      source_.number("adam-beta2").value_or(0.999), "adam-beta1");
+    const std::string optimizer = source_.text("optimizer").value_or("adam");
+    if (flag("no-decoupled-weight-decay")) builder.set("optimizer.name", "adam", "optimizer");
+    if (optimizer == "sgd") {
+      builder.set("optimizer.name", "sgd", "optimizer");
+      const double momentum = source_.number("sgd-momentum").value_or(0.9);
+      if (momentum > 0.0) builder.set("optimizer.momentum", momentum, "sgd-momentum");
+    } else if (optimizer != "adam") {
+      builder.lose("optimizer", "the optimizer and its states: the plan has AdamW");
+    }
+    builder.note("Megatron decays neither biases nor norms: name them in optimizer.no_decay");
+  }
+
+  void read_scheduler(PlanBuilder& builder) {
+    constexpr const char* kStyle = "lr-decay-style";
+    std::string style = source_.text(kStyle).value_or("linear");
+    if (style == "WSD") style = "wsd";
+    source_.skip("lr-wsd-decay-style");
+    if (style == "inverse-square-root") {
+      builder.note("a plan has no inverse-square-root decay: linear was taken");
+      style = "linear";
+    }
+    builder.set("scheduler.name", style, kStyle);
+    builder.copy(style == "wsd" ? "lr-wsd-decay-iters" : "lr-decay-iters", "scheduler.decay_steps");
+  }
+
+  std::vector<Geometry> geometry() const {
+    std::vector<Geometry> sizes;
+    for (const auto& group : {std::span<const MegatronSize>(kMegatronSizes),
+                              std::span<const MegatronSize>(kMegatronExpertSizes)}) {
+      for (const auto& [flag, key] : group) {
+        const config::Value* value = source_.find(flag);
+        if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
+        // Megatron ignores the size without this switch.
+        if (key == "num_key_value_heads" && !source_.has("group-query-attention")) continue;
+        // In a model with experts it is their width unless another one is given.
+        if (key == "intermediate_size" && source_.has("num-experts")) continue;
+        sizes.push_back({cat("--", flag), key, value->integer, value->span});
+      }
+    }
+    return sizes;
+  }
+
+  std::vector<Ignored> ignored() const {
+    static constexpr std::array<std::string_view, 11> kOfModel = {
+        "group-query-attention",
+        "max-position-embeddings",
+        "vocab-size",
+        "normalization",
+        "swiglu",
+        "untie-embeddings-and-output-weights",
+        "position-embedding-type",
+        "rotary-base",
+        "disable-bias-linear",
+        "use-rotary-position-embeddings",
+        "qk-layernorm"};
+    const auto has = [](const auto& sizes, std::string_view key) {
+      return std::any_of(sizes.begin(), sizes.end(),
+                         [key](const MegatronSize& size) { return size.theirs == key; });
+    };
+    std::vector<Ignored> out = source_.ignored("a plan has no key for it");
+    for (Ignored& item : out) {
+      const bool of_model = std::find(kOfModel.begin(), kOfModel.end(), item.key) != kOfModel.end();
+      if (of_model || has(kMegatronSizes, item.key) || has(kMegatronExpertSizes, item.key)) {
+        item.why = "the model's config.json says it";
+      }
+      item.key.insert(0, "--");
+    }
+    return out;
+  }
+
+  Source& source_;
+  const model::ModelConfig* model_;
+  int64_t tp_ = 1;
+  int64_t pp_ = 1;
+  int64_t cp_ = 1;
+  bool distributed_optimizer_ = false;
+  bool megatron_fsdp_ = false;
+  bool torch_fsdp2_ = false;
+};
+
+// Rejects YAML: "--num-layers: 24" is a line of a YAML file.
+bool has_flags_of_a_shell(const config::Value& root, Diagnostics& found) {
+  for (const config::Member& member : root.members) {
+    if (!ends_with(member.key, ":")) continue;
+    found.error("exchange.syntax", member.key_span, "arguments in YAML are not read",
+                "the command line: --num-layers 24");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Imported> read_megatron(const ImportInput& input) {
+  auto root = read_flags(input.text, input.file, {}, input.found);
+  if (!root.has_value()) return std::nullopt;
+  if (!has_flags_of_a_shell(*root, input.found)) return std::nullopt;
+  Source source(std::move(*root), input.file, input.found);
+  if (!source.has_any({"tensor-model-parallel-size", "pipeline-model-parallel-size",
+                       "context-parallel-size", "expert-model-parallel-size", "num-layers",
+                       "hidden-size", "num-attention-heads", "micro-batch-size",
+                       "global-batch-size", "seq-length", "train-iters", "train-samples",
+                       "use-distributed-optimizer", "use-megatron-fsdp", "use-torch-fsdp2"})) {
+    source.refuse_framework("Megatron-LM",
+                            "--tensor-model-parallel-size, --num-layers, --micro-batch-size, ...");
+    return std::nullopt;
+  }
+  source.skip("ckpt-format");
+  Imported imported = Reader(source, input.model).run();
+  for (const char* other : {"pretrain_bert.py", "pretrain_t5.py", "pretrain_vlm.py",
+                            "pretrain_mamba.py", "pretrain_vision_classify.py"}) {
+    if (input.text.find(other) == std::string_view::npos) continue;
+    imported.lost.push_back({"the program", cat('"', other, '"'), "the model that is trained",
+                             Span{input.file, 0, 0, 1, {}}});
+  }
+  return imported;
+}
+
+}  // namespace am::frameworks

@@ -1,0 +1,149 @@
+// Megatron-core's GPTModel. torch_dist stores layers one by one, or all in one tensor, whose name
+// then lacks the layer number; likewise experts. Norms have the names of the layers that they are
+// fused into, also in models that do not fuse them. A projection has, for each group of heads, its
+// queries, its key and its value; gate and up are in one matrix, or separate as weight_w and
+// weight_v.
+#include <array>
+#include <span>
+
+#include "am/frameworks/name_map.h"
+
+namespace am::frameworks {
+
+namespace {
+
+constexpr std::string_view kTypes = "llama mistral qwen2 qwen3 mixtral qwen2_moe qwen3_moe";
+// Model types by whether a separate norm precedes the experts.
+constexpr std::string_view kDense = "llama mistral qwen2 qwen3";
+constexpr std::string_view kSparse = "mixtral qwen2_moe qwen3_moe";
+constexpr std::string_view kExperts = "qwen2_moe qwen3_moe";
+constexpr std::string_view kMixtral = "mixtral";
+constexpr std::string_view kShared = "qwen2_moe";
+
+constexpr auto kCommon = std::to_array<NameRow>({
+    {"model.embed_tokens.weight", "embedding.word_embeddings.weight", Rows::kVocabulary},
+    {"model.layers.#.self_attn.q_proj.weight", "decoder.layers.#.self_attention.linear_qkv.weight",
+     Rows::kQuery},
+    {"model.layers.#.self_attn.k_proj.weight", "decoder.layers.#.self_attention.linear_qkv.weight",
+     Rows::kKey},
+    {"model.layers.#.self_attn.v_proj.weight", "decoder.layers.#.self_attention.linear_qkv.weight",
+     Rows::kValue},
+    {"model.layers.#.self_attn.q_proj.bias", "decoder.layers.#.self_attention.linear_qkv.bias",
+     Rows::kQuery},
+    {"model.layers.#.self_attn.k_proj.bias", "decoder.layers.#.self_attention.linear_qkv.bias",
+     Rows::kKey},
+    {"model.layers.#.self_attn.v_proj.bias", "decoder.layers.#.self_attention.linear_qkv.bias",
+     Rows::kValue},
+    {"model.layers.#.self_attn.o_proj.weight",
+     "decoder.layers.#.self_attention.linear_proj.weight"},
+    {"model.layers.#.self_attn.q_norm.weight",
+     "decoder.layers.#.self_attention.q_layernorm.weight"},
+    {"model.layers.#.self_attn.k_norm.weight",
+     "decoder.layers.#.self_attention.k_layernorm.weight"},
+    {"model.layers.#.input_layernorm.weight",
+     "decoder.layers.#.self_attention.linear_qkv.layer_norm_weight"},
+    {"model.layers.#.input_layernorm.weight", "decoder.layers.#.input_layernorm.weight"},
+    {"model.layers.#.post_attention_layernorm.weight", "decoder.layers.#.pre_mlp_layernorm.weight",
+     Rows::kAll, kSparse},
+    {"model.layers.#.post_attention_layernorm.weight",
+     "decoder.layers.#.mlp.linear_fc1.layer_norm_weight"},
+    {"model.layers.#.post_attention_layernorm.weight", "decoder.layers.#.pre_mlp_layernorm.weight",
+     Rows::kAll, kDense},
+    {"model.layers.#.mlp.down_proj.weight", "decoder.layers.#.mlp.linear_fc2.weight"},
+    {"model.layers.#.mlp.gate.weight", "decoder.layers.#.mlp.router.weight", Rows::kAll, kExperts},
+    {"model.layers.#.block_sparse_moe.gate.weight", "decoder.layers.#.mlp.router.weight",
+     Rows::kAll, kMixtral},
+    {"model.layers.#.mlp.shared_expert.down_proj.weight",
+     "decoder.layers.#.mlp.shared_experts.linear_fc2.weight", Rows::kAll, kShared},
+    {"model.layers.#.mlp.shared_expert_gate.weight",
+     "decoder.layers.#.mlp.shared_experts.gate_weight", Rows::kAll, kShared},
+    {"model.norm.weight", "decoder.final_layernorm.weight"},
+    {"lm_head.weight", "output_layer.weight", Rows::kVocabulary},
+});
+
+// Separate gate and up, as always in fsdp_dtensor and sometimes in torch_dist.
+constexpr auto kApart = std::to_array<NameRow>({
+    {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_w"},
+    {"model.layers.#.mlp.up_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_v"},
+    {"model.layers.#.mlp.shared_expert.gate_proj.weight",
+     "decoder.layers.#.mlp.shared_experts.linear_fc1.weight_w", Rows::kAll, kShared},
+    {"model.layers.#.mlp.shared_expert.up_proj.weight",
+     "decoder.layers.#.mlp.shared_experts.linear_fc1.weight_v", Rows::kAll, kShared},
+});
+
+// Differences between torch_dist and fsdp_dtensor: gate and up, and experts, which are
+// "experts.experts.3.linear_fc1.weight" or "experts.linear_fc1.weight3_w".
+constexpr auto kDist = std::to_array<NameRow>({
+    {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight",
+     Rows::kFirstHalf},
+    {"model.layers.#.mlp.up_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight",
+     Rows::kSecondHalf},
+    {"model.layers.#.mlp.shared_expert.gate_proj.weight",
+     "decoder.layers.#.mlp.shared_experts.linear_fc1.weight", Rows::kFirstHalf, kShared},
+    {"model.layers.#.mlp.shared_expert.up_proj.weight",
+     "decoder.layers.#.mlp.shared_experts.linear_fc1.weight", Rows::kSecondHalf, kShared},
+    {"model.layers.#.mlp.experts.#.gate_proj.weight",
+     "decoder.layers.#.mlp.experts.experts.@.linear_fc1.weight", Rows::kFirstHalf, kExperts},
+    {"model.layers.#.mlp.experts.#.up_proj.weight",
+     "decoder.layers.#.mlp.experts.experts.@.linear_fc1.weight", Rows::kSecondHalf, kExperts},
+    {"model.layers.#.mlp.experts.#.gate_proj.weight",
+     "decoder.layers.#.mlp.experts.experts.#.linear_fc1.weight_w", Rows::kAll, kExperts},
+    {"model.layers.#.mlp.experts.#.up_proj.weight",
+     "decoder.layers.#.mlp.experts.experts.#.linear_fc1.weight_v", Rows::kAll, kExperts},
+    {"model.layers.#.mlp.experts.#.down_proj.weight",
+     "decoder.layers.#.mlp.experts.experts.@.linear_fc2.weight", Rows::kAll, kExperts},
+    {"model.layers.#.block_sparse_moe.experts.#.w1.weight",
+     "decoder.layers.#.mlp.experts.experts.@.linear_fc1.weight", Rows::kFirstHalf, kMixtral},
+    {"model.layers.#.block_sparse_moe.experts.#.w3.weight",
+     "decoder.layers.#.mlp.experts.experts.@.linear_fc1.weight", Rows::kSecondHalf, kMixtral},
+    {"model.layers.#.block_sparse_moe.experts.#.w1.weight",
+     "decoder.layers.#.mlp.experts.experts.#.linear_fc1.weight_w", Rows::kAll, kMixtral},
+    {"model.layers.#.block_sparse_moe.experts.#.w3.weight",
+     "decoder.layers.#.mlp.experts.experts.#.linear_fc1.weight_v", Rows::kAll, kMixtral},
+    {"model.layers.#.block_sparse_moe.experts.#.w2.weight",
+     "decoder.layers.#.mlp.experts.experts.@.linear_fc2.weight", Rows::kAll, kMixtral},
+});
+
+constexpr auto kFsdp = std::to_array<NameRow>({
+    {"model.layers.#.mlp.experts.#.gate_proj.weight",
+     "decoder.layers.#.mlp.experts.linear_fc1.weight#_w", Rows::kAll, kExperts},
+    {"model.layers.#.mlp.experts.#.up_proj.weight",
+     "decoder.layers.#.mlp.experts.linear_fc1.weight#_v", Rows::kAll, kExperts},
+    {"model.layers.#.mlp.experts.#.down_proj.weight",
+     "decoder.layers.#.mlp.experts.linear_fc2.weight#", Rows::kAll, kExperts},
+    {"model.layers.#.block_sparse_moe.experts.#.w1.weight",
+     "decoder.layers.#.mlp.experts.linear_fc1.weight#_w", Rows::kAll, kMixtral},
+    {"model.layers.#.block_sparse_moe.experts.#.w3.weight",
+     "decoder.layers.#.mlp.experts.linear_fc1.weight#_v", Rows::kAll, kMixtral},
+    {"model.layers.#.block_sparse_moe.experts.#.w2.weight",
+     "decoder.layers.#.mlp.experts.linear_fc2.weight#", Rows::kAll, kMixtral},
+});
+
+// A writer uses the first row of a name: gate and up in one matrix if `own` has such a row.
+std::vector<NameRow> with_common(std::span<const NameRow> own) {
+  std::vector<NameRow> rows(kCommon.begin(), kCommon.end());
+  rows.insert(rows.end(), own.begin(), own.end());
+  rows.insert(rows.end(), kApart.begin(), kApart.end());
+  return rows;
+}
+
+}  // namespace
+
+const NameTable& megatron_table() {
+  static const NameTable kTable = {.format = "megatron",
+                                   .framework = "Megatron",
+                                   .types = kTypes,
+                                   .rows = with_common(kDist),
+                                   .state_before_name = true};
+  return kTable;
+}
+
+const NameTable& megatron_fsdp_table() {
+  static const NameTable kTable = {.format = "megatron-fsdp",
+                                   .framework = "Megatron-FSDP",
+                                   .types = kTypes,
+                                   .rows = with_common(kFsdp)};
+  return kTable;
+}
+
+}  // namespace am::frameworks

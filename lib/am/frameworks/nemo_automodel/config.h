@@ -1,0 +1,36 @@
+// Shared by the writer and the reader of NeMo AutoModel's recipes. Strategy keys have the same
+// names in plans and recipes, and are converted by the plan's table of fields.
+#pragma once
+
+#include <array>
+
+#include "am/frameworks/shared_key.h"
+
+namespace am::frameworks {
+
+// Module to exclude if all linear modules have an adapter: in a plan the head never has one.
+inline constexpr const char* kHeadModule = "*lm_head";
+
+// `absent` is AutoModel's default.
+inline constexpr std::array<SharedKey, 18> kNemoAutomodelKeys = {{
+    {"seed", "model.seed", int64_t{42}},
+    {"step_scheduler.max_steps", "train.max_steps"},
+    {"step_scheduler.ckpt_every_steps", "checkpoint.every", {}, Form::kOptional},
+    {"dist_env.backend", "strategy.backend", {}, Form::kOptional},
+    {"dist_env.timeout_minutes", "runtime.timeout_minutes"},
+    {"dataloader.shuffle", "data.shuffle"},
+    {"optimizer.lr", "optimizer.lr"},
+    {"optimizer.betas", "optimizer.betas"},
+    {"optimizer.eps", "optimizer.eps"},
+    {"optimizer.weight_decay", "optimizer.weight_decay"},
+    {"lr_scheduler.lr_warmup_steps", "scheduler.warmup_steps"},
+    {"peft.dim", "lora.rank", int64_t{8}},
+    {"peft.alpha", "lora.alpha", 32.0},
+    {"peft.dropout", "lora.dropout"},
+    {"clip_grad_norm.max_norm", "train.max_grad_norm", 1.0, Form::kZeroIsOff},
+    {"checkpoint.checkpoint_dir", "checkpoint.dir", {}, Form::kOptional},
+    {"checkpoint.is_async", "checkpoint.async", {}, Form::kOptional},
+    {"checkpoint.max_recent_checkpoints", "checkpoint.keep", {}, Form::kOptional},
+}};
+
+}  // namespace am::frameworks

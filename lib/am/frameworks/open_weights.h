@@ -1,0 +1,25 @@
+// Opens weights of any format: Hugging Face safetensors (a file, a folder, an index of several
+// files), folders of torch.distributed.checkpoint, torch.save files, am-run's own checkpoints, and
+// the checkpoint folders of training frameworks (framework_folder.h).
+//
+//   auto source = open_tensor_source("checkpoints/step-100");
+//   source->tensors().front().name;
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "am/stored/tensor_source.h"
+
+namespace am::frameworks {
+
+// Returns whether open_tensor_source can open the path.
+bool is_tensor_source(const std::filesystem::path& path);
+// Returns whether open_tensor_source would read torch.save files there.
+bool is_pickled_source(const std::filesystem::path& path);
+// Throws Error(kIo) for a missing path, Error(kFormat) for unknown or inconsistent files and, if
+// damage is refused, for truncated or missing ones.
+std::unique_ptr<stored::TensorSource> open_tensor_source(
+    const std::filesystem::path& path, stored::OnDamage damage = stored::OnDamage::kRefuse);
+
+}  // namespace am::frameworks

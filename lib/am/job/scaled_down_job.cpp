@@ -1,0 +1,264 @@
+#include "am/job/scaled_down_job.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "am/config/batch.h"
+#include "am/layout/stages.h"
+#include "am/model/layer_profile.h"
+#include "am/pipeline/shape.h"
+#include "am/rules/check.h"
+
+namespace am::job {
+namespace {
+
+constexpr int64_t kHeadWidth = 16;
+constexpr int64_t kMostRanks = 32;
+
+// A small size with the parity of the large one.
+int64_t few(int64_t size) { return size <= 3 ? size : size % 2 == 0 ? 2 : 3; }
+
+class Shrinking {
+ public:
+  Shrinking(const config::Plan& plan, const model::ModelConfig& model, const mesh::MeshSizes& sizes)
+      : plan_(plan), model_(model), sizes_(sizes) {
+    proxy_.plan = without_files(plan);
+    proxy_.model = model;
+  }
+
+  ScaledDownJob run() {
+    shrink_mesh();
+    shrink_heads();
+    shrink_widths();
+    shrink_experts();
+    shrink_layers();
+    shrink_sequence();
+    shrink_batch();
+    return std::move(proxy_);
+  }
+
+ private:
+  void change(const char* key, int64_t& value, int64_t to) {
+    if (value == to) return;
+    proxy_.changes.push_back({key, value, to});
+    value = to;
+  }
+
+  void shrink_mesh() {
+    mesh::MeshSizes& mesh = proxy_.mesh;
+    mesh = {.pp = few(sizes_.pp),
+            .dp_replicate = few(sizes_.dp_replicate),
+            .dp_shard = few(sizes_.dp_shard),
+            .cp = few(sizes_.cp),
+            .tp = few(sizes_.tp)};
+    if (mesh.world_size() > kMostRanks) {  // if axes are odd
+      for (int64_t* axis : {&mesh.pp, &mesh.dp_replicate, &mesh.dp_shard, &mesh.cp, &mesh.tp}) {
+        *axis = std::min<int64_t>(*axis, 2);
+      }
+    }
+    if (plan_.pipeline.csv) mesh.pp = sizes_.pp;  // a schedule file is for a fixed number of ranks
+    const int64_t stage = mesh.world_size() / mesh.pp;
+    mesh.ep = std::gcd(few(sizes_.ep), stage);
+    if (mesh.ep == 1 && sizes_.ep > 1) mesh.ep = stage % 2 == 0 ? 2 : stage;
+    config::MeshSection& section = proxy_.plan.mesh;
+    section.dp_size = 0;
+    change("mesh.pp_size", section.pp_size, mesh.pp);
+    const int64_t replicas =
+        std::holds_alternative<config::DDPConfig>(plan_.strategy) ? 1 : mesh.dp_replicate;
+    change("mesh.dp_replicate_size", section.dp_replicate_size, replicas);
+    change("mesh.cp_size", section.cp_size, mesh.cp);
+    change("mesh.tp_size", section.tp_size, mesh.tp);
+    change("mesh.ep_size", section.ep_size, mesh.ep);
+    section.world_size = sizes_.world_size();
+    change("mesh.world_size", section.world_size, mesh.world_size());
+  }
+
+  // Keeps query heads a multiple of key heads, and the relation of tp to the number of key heads.
+  void shrink_heads() {
+    const int64_t keys = model_.num_key_value_heads;
+    const int64_t each = std::max<int64_t>(1, model_.num_attention_heads / keys);
+    const int64_t cut = proxy_.mesh.tp * proxy_.mesh.cp;
+    int64_t fewer = std::min(keys, proxy_.mesh.tp);
+    if (keys % sizes_.tp != 0) fewer = 1;
+    if (keys % (sizes_.tp * sizes_.cp) == 0) fewer = std::min(keys, std::max<int64_t>(2, cut));
+    int64_t of_a_key = std::min<int64_t>(each, 4);
+    while (fewer * of_a_key % cut != 0) ++of_a_key;
+    model::ModelConfig& to = proxy_.model;
+    change("num_key_value_heads", to.num_key_value_heads, each == 1 ? fewer * of_a_key : fewer);
+    change("num_attention_heads", to.num_attention_heads, fewer * of_a_key);
+  }
+
+  void shrink_widths() {
+    model::ModelConfig& to = proxy_.model;
+    change("head_dim", to.head_dim, std::min(model_.head_dim, kHeadWidth));
+    change("hidden_size", to.hidden_size,
+           std::min(model_.hidden_size, to.num_attention_heads * to.head_dim));
+    change("intermediate_size", to.intermediate_size,
+           std::min<int64_t>(model_.intermediate_size, 24 * proxy_.mesh.tp));
+    const int64_t words = 48 * proxy_.mesh.tp;
+    change("vocab_size", to.vocab_size,
+           std::min(model_.vocab_size, model_.vocab_size % sizes_.tp == 0 ? words : words + 1));
+    if (to.padding_id && *to.padding_id >= to.vocab_size) to.padding_id = 0;
+    if (to.mla) {
+      model::MlaConfig& mla = *to.mla;
+      change("q_lora_rank", mla.q_lora_rank, std::min<int64_t>(mla.q_lora_rank, 12));
+      change("kv_lora_rank", mla.kv_lora_rank, std::min<int64_t>(mla.kv_lora_rank, 12));
+      change("qk_nope_head_dim", mla.qk_nope_head_dim, std::min<int64_t>(mla.qk_nope_head_dim, 8));
+      change("qk_rope_head_dim", mla.qk_rope_head_dim, std::min<int64_t>(mla.qk_rope_head_dim, 8));
+      change("v_head_dim", mla.v_head_dim, std::min<int64_t>(mla.v_head_dim, 8));
+      to.head_dim = std::min(to.head_dim, mla.qk_rope_head_dim);
+    }
+    shrink_rope(to.rope);
+    if (to.local_rope) shrink_rope(*to.local_rope);
+  }
+
+  // longrope has a factor for each pair of rotated elements.
+  void shrink_rope(model::RopeConfig& rope) const {
+    const double rotated = rope.rotated_part * static_cast<double>(proxy_.model.head_dim);
+    const auto pairs = static_cast<size_t>(rotated) / 2;
+    for (std::vector<double>* factors : {&rope.short_factor, &rope.long_factor}) {
+      if (factors->size() > pairs) factors->resize(pairs);
+    }
+  }
+
+  void shrink_experts() {
+    if (!proxy_.model.moe) return;
+    model::MoeConfig& moe = *proxy_.model.moe;
+    const int64_t groups = std::min<int64_t>(moe.groups, 4);
+    change("n_group", moe.groups, groups);
+    change("topk_group", moe.topk_groups,
+           std::min(moe.topk_groups, std::max<int64_t>(1, groups / 2)));
+    int64_t experts = 4 * proxy_.mesh.ep;
+    experts = std::max(experts, 2 * groups);
+    experts += (proxy_.mesh.ep - experts % proxy_.mesh.ep) % proxy_.mesh.ep;
+    while (experts % groups != 0) experts += proxy_.mesh.ep;
+    change("experts", moe.experts, std::min(moe.experts, experts));
+    const int64_t reached = moe.experts / moe.groups * moe.topk_groups;
+    change("num_experts_per_tok", moe.experts_per_token,
+           std::min(moe.experts_per_token, std::min<int64_t>(3, reached)));
+    change("moe_intermediate_size", moe.expert_width, std::min<int64_t>(moe.expert_width, 16));
+    change("shared experts' width", moe.shared_width,
+           std::min<int64_t>(moe.shared_width, 16 * proxy_.mesh.tp));
+  }
+
+  // Chooses enough layers to include every kind, at least one per stage, uneven if the job's are.
+  void shrink_layers() {
+    model::ModelConfig& to = proxy_.model;
+    const auto stages_of = [&](int64_t pp) {
+      return pp > 1 ? layout::pipeline_shape(plan_.pipeline, pp).stages() : 1;
+    };
+    const int64_t stages = stages_of(proxy_.mesh.pp);
+    int64_t layers = std::max<int64_t>(2, stages);
+    for (const model::LayerKind& kind : model::layer_kinds(model_)) {
+      layers = std::max<int64_t>(layers, kind.layers.front() + 1);
+    }
+    const bool uneven = model_.num_hidden_layers % stages_of(sizes_.pp) != 0;
+    if (stages > 1 && uneven && layers % stages == 0) ++layers;
+    if (stages > 1 && !uneven) layers = (layers + stages - 1) / stages * stages;
+    layers = std::min(layers, model_.num_hidden_layers);
+    change("num_hidden_layers", to.num_hidden_layers, layers);
+    const auto count = static_cast<size_t>(layers);
+    for (std::vector<bool>* each : {&to.rotated_layers, &to.window_layers}) {
+      if (each->size() > count) each->resize(count);
+    }
+    if (to.moe && to.moe->layers.size() > count) to.moe->layers.resize(count);
+    to.window_first_layer = std::min(to.window_first_layer, layers);
+    to.mtp_layers = 0;
+    proxy_.plan.pipeline.split_points.clear();
+    if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&proxy_.plan.strategy)) {
+      fsdp2->activation_checkpointing_every =
+          std::min(fsdp2->activation_checkpointing_every, layers);
+      if (auto& reshard = fsdp2->reshard_after_forward) {
+        if (auto* size = std::get_if<int64_t>(&*reshard)) {
+          *size = std::min(*size, proxy_.mesh.dp_shard * proxy_.mesh.cp);
+        }
+      }
+    }
+  }
+
+  // Keeps the sequence padded over cp if the job's is.
+  void shrink_sequence() {
+    // A multiple of 2 * cp * tp for all sizes used here, except cp = tp = 3.
+    constexpr int64_t kLong = 48;
+    const int64_t before = plan_.train.seq_len;
+    const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
+    const bool divides = before % (2 * sizes_.cp) == 0 || (fsdp2 && fsdp2->sequence_parallel);
+    change("train.seq_len", proxy_.plan.train.seq_len,
+           std::min(before, divides ? kLong : kLong - 1));
+    model::ModelConfig& to = proxy_.model;
+    change("max_position_embeddings", to.max_position_embeddings,
+           std::min<int64_t>(model_.max_position_embeddings, 64));
+    if (!to.sliding_window) return;
+    const bool reaches = *model_.sliding_window < before;
+    int64_t window = *to.sliding_window;
+    change("sliding_window", window, std::min<int64_t>(window, reaches ? 20 : 64));
+    to.sliding_window = window;
+  }
+
+  // Keeps several micro-batches and rounds if the job has several.
+  void shrink_batch() {
+    const config::BatchShape before = config::batch_shape(plan_, sizes_.dp());
+    config::TrainSection& train = proxy_.plan.train;
+    change("train.micro_batch_size", train.micro_batch_size,
+           std::min<int64_t>(train.micro_batch_size, 2));
+    int64_t micro_batches = std::min<int64_t>(before.micro_batches, 2);
+    if (proxy_.mesh.pp > 1) {
+      const int64_t in_round = legal_round(before.in_round);
+      const int64_t rounds = std::min<int64_t>(before.micro_batches / before.in_round, 2);
+      change("pipeline.microbatches", proxy_.plan.pipeline.microbatches, in_round);
+      micro_batches = rounds * in_round;
+    }
+    change("train.global_batch_size", train.global_batch_size,
+           micro_batches * train.micro_batch_size * proxy_.mesh.dp());
+  }
+
+  // Returns the smallest legal number of micro-batches that is at least the job's number or the
+  // number of stages plus pp, whichever is less.
+  int64_t legal_round(int64_t before) const {
+    pipeline::PipelineShape shape = layout::pipeline_shape(proxy_.plan.pipeline, proxy_.mesh.pp);
+    const int64_t wanted = std::min(before, shape.stages() + proxy_.mesh.pp);
+    for (int64_t count = wanted; count <= before; ++count) {
+      shape.microbatches = count;
+      if (!pipeline::violated_constraint(shape)) return count;
+    }
+    return before;
+  }
+
+  const config::Plan& plan_;
+  const model::ModelConfig& model_;
+  const mesh::MeshSizes& sizes_;
+  ScaledDownJob proxy_;
+};
+
+}  // namespace
+
+config::Plan without_files(config::Plan plan) {
+  plan.model.weights = "none";
+  plan.lora.weights.clear();
+  plan.data = {.reset_position_ids = plan.data.reset_position_ids,
+               .eod_token = plan.data.eod_token};
+  plan.validation = {};
+  plan.checkpoint = {};
+  plan.checkpoint.resume = "none";
+  plan.metrics = {};
+  return plan;
+}
+
+std::optional<ScaledDownJob> scaled_down(const config::Plan& plan, const model::ModelConfig& model,
+                                         const mesh::MeshSizes& sizes, Diagnostics& found) {
+  ScaledDownJob proxy = Shrinking(plan, model, sizes).run();
+  Diagnostics own;
+  const rules::CheckedPlan checked = rules::check_model(proxy.plan, proxy.model, own);
+  if (!own.ok() || !checked.layout) {
+    for (const Diagnostic& each : own.items()) {
+      Diagnostic of_proxy = each;
+      of_proxy.message = "the scaled-down job: " + each.message;
+      found.add(std::move(of_proxy));
+    }
+    return std::nullopt;
+  }
+  return proxy;
+}
+
+}  // namespace am::job

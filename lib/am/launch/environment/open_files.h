@@ -1,0 +1,52 @@
+// Number of open files and connections that a launcher needs, and the limit for them.
+//
+//   require_open_files({.ranks_here = 8, .ranks_served = 16384, .launchers_served = 2047});
+//
+// The kernel limits the open files of a process: a soft limit, which the process may raise to the
+// hard limit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace am::launch {
+
+// Unlimited values are the largest number.
+struct OpenFileLimit {
+  int64_t soft = 0;
+  int64_t hard = 0;
+};
+
+// Returns this process's limit.
+OpenFileLimit open_file_limit();
+// Raises the soft limit to the hard one if it is below `wanted`. Returns the limit before.
+OpenFileLimit raise_open_files(int64_t wanted);
+// Restores the soft limit from before the first call of raise_open_files in this process. Only a
+// system call, so it is safe in a child between fork and exec.
+void restore_open_files();
+
+// The processes that a launcher starts and serves.
+struct LauncherFiles {
+  int64_t ranks_here = 1;  // ranks that it starts
+  // On node 0, which serves the job's store: the ranks and the launchers that connect to it.
+  int64_t ranks_served = 0;
+  int64_t launchers_served = 0;
+};
+
+// Returns the open files that a launcher needs: 64 for itself (or 32 + 2 per rank that it starts,
+// if more), one per other launcher, and 3 per rank: on node 0 of all ranks, elsewhere of its own.
+int64_t open_files_of_launcher(const LauncherFiles& files);
+// Returns why the hard limit is too low, with both numbers; nothing if it is sufficient.
+std::optional<std::string> open_files_problem(const LauncherFiles& files,
+                                              const OpenFileLimit& limit);
+// Returns advice on raising the limit.
+std::string open_files_help(int64_t wanted);
+// Returns the open files that a rank needs: for its store, a connection to each peer and group, its
+// files, and libtorch's own.
+int64_t open_files_of_rank(int64_t world_size);
+// Raises the soft limit if the launcher needs more. Throws Error(kPlan) with the texts above if the
+// hard limit is too low.
+void require_open_files(const LauncherFiles& files);
+
+}  // namespace am::launch

@@ -1,0 +1,39 @@
+// Node 0's verdict on an attempt, serialized for the launchers of all other nodes: the cause in
+// full, the end of every other rank by its kind.
+//
+//   store.set("verdict", to_text(verdict));                    // on node 0
+//   add(*verdict_from(text, ranks_per_node), result);          // on the others
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/launch/cause/job_result.h"
+
+namespace am::launch {
+
+// Facts that a launcher cannot know from its own ranks.
+struct Verdict {
+  std::optional<FirstCause> cause;  // indices into `ranks`
+  // By rank. Complete for the cause and the rank that waited for it; for the others only how they
+  // ended and their last collective.
+  std::vector<RankExit> ranks;
+  bool ended_by_user = false;
+  std::vector<int64_t> silent_nodes;
+  std::vector<FailedLauncher> failed_launchers;
+  std::vector<int64_t> unheard_nodes;  // the user did not wait for them
+};
+
+// Returns one JSON object of at most 64 KiB for any number of ranks: equal ends share one entry. If
+// necessary, long texts are cut and the rarest ends left out.
+std::string to_text(const Verdict& verdict);
+// `ranks_per_node` determines each rank's node. Returns nothing for an invalid text.
+std::optional<Verdict> verdict_from(std::string_view text, int64_t ranks_per_node);
+
+// Adds the verdict's facts to `result`, which holds the launcher's own ranks.
+void add(Verdict verdict, JobResult& result);
+
+}  // namespace am::launch

@@ -1,0 +1,66 @@
+#include "am/layout/adapters.h"
+
+#include <utility>
+
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+
+namespace am::layout {
+namespace {
+
+void check_targets(const config::Plan& plan, const model::DecoderSpec& spec,
+                   const model::LoraConfig& lora, Diagnostics& found) {
+  const char* key = "lora.target_modules";
+  const std::vector<std::string> legal = model::legal_targets(spec);
+  const std::string listed = cat("legal: ", join(legal, ", "), ", \"all-linear\"");
+  if (lora.target_modules.empty()) {
+    found.error(key, plan.span(key), "target_modules names no module to adapt", listed);
+  }
+  for (const model::BadTarget& bad : model::find_bad_targets(spec, lora)) {
+    if (bad.matched) {
+      found.error(key, plan.span(key),
+                  cat("\"", bad.target, "\" matches ", *bad.matched, ", which ", bad.why,
+                      " and has no adapter"),
+                  listed);
+      continue;
+    }
+    const auto near = nearest(bad.target, legal);
+    found.error(key, plan.span(key), cat("no module matches \"", bad.target, "\""),
+                cat(near ? cat("did you mean \"", *near, "\"? ") : std::string(), listed));
+  }
+}
+
+}  // namespace
+
+model::LoraConfig lora_config(const config::LoraSection& section) {
+  const double scale = section.rank > 0 ? section.alpha / as_double(section.rank) : 0.0;
+  return {section.rank, scale, section.target_modules, section.dropout};
+}
+
+model::DecoderSpec planned_spec(const config::Plan& plan, const model::ModelConfig& config,
+                                Diagnostics& found) {
+  model::DecoderSpec spec = model::describe(config);
+  if (plan.lora.rank == 0) return spec;
+  const model::LoraConfig lora = lora_config(plan.lora);
+  check_targets(plan, spec, lora, found);
+  return model::with_lora(std::move(spec), lora);
+}
+
+std::string adapters_text(const model::Inventory& inventory) {
+  int64_t modules = 0, rank = 0, trained = 0;
+  for (const model::ParameterSpec& parameter : inventory.parameters) {
+    if (parameter.adapter == model::AdapterPart::kNone) continue;
+    if (parameter.adapter == model::AdapterPart::kA) {
+      rank = parameter.shape.front();
+      ++modules;
+    }
+    trained += numel(parameter.shape);
+  }
+  if (modules == 0) return {};
+  return cat("rank ", rank, " beside ", modules,
+             modules == 1 ? " module: " : " modules: ", format_short_count(as_double(trained)),
+             " of ", format_short_count(as_double(inventory.total())), " parameters are trained");
+}
+
+}  // namespace am::layout

@@ -1,0 +1,24 @@
+// Converts [lora] to the model description's form.
+#pragma once
+
+#include <string>
+
+#include "am/base/diagnostic.h"
+#include "am/config/plan.h"
+#include "am/model/inventory.h"
+#include "am/model/lora.h"
+
+namespace am::layout {
+
+model::LoraConfig lora_config(const config::LoraSection& section);
+
+// Returns the description of the model that the plan trains, with LoRA adapters if the plan has
+// them. Adds "lora.target_modules" errors.
+model::DecoderSpec planned_spec(const config::Plan& plan, const model::ModelConfig& config,
+                                Diagnostics& found);
+
+// Returns "rank 16 beside 64 modules: 6.82 M of 8.04 B parameters are trained", or an empty string
+// without adapters.
+std::string adapters_text(const model::Inventory& inventory);
+
+}  // namespace am::layout

@@ -1,0 +1,28 @@
+// The backend that a plan runs on: strategy.backend, or the best one available on this machine.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "am/base/diagnostic.h"
+#include "am/config/plan.h"
+#include "am/launch/environment/gpu_driver.h"
+
+namespace am::layout {
+
+// Returns why NCCL cannot run on this machine, or nothing if it can. Called only if the answer
+// matters, because it may load CUDA's libraries.
+using CudaProbe = std::function<std::optional<launch::CudaProblem>()>;
+
+// Returns strategy.backend of any strategy; see config/backend.h.
+std::optional<std::string> asked_backend(const config::Plan& plan);
+
+// Returns strategy.backend. If absent: nccl if this build can use a GPU here, otherwise gloo.
+std::string backend_of(const config::Plan& plan, const CudaProbe& why_no_cuda);
+
+// Adds "runtime.backend" for a backend that this machine lacks, and a warning if the plan leaves a
+// GPU unused.
+void check_backend(const config::Plan& plan, const CudaProbe& why_no_cuda, Diagnostics& found);
+
+}  // namespace am::layout

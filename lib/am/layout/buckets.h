@@ -1,0 +1,23 @@
+// Gradient buckets of strategies that do not reduce per unit. Used by the memory model and the
+// runtime.
+#pragma once
+
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/layout/layout.h"
+
+namespace am::layout {
+
+// Returns the buckets as indices into layout.parameters, in the order in which backward produces
+// the gradients, which is the reverse of the inventory's. Empty: gradients are reduced per unit.
+//
+//   ddp            PyTorch's buckets: a bucket is full when its bytes reach bucket_cap_mb; the
+//                  first is full at 1 MiB, so that the reduction starts early.
+//                  A frozen parameter is in the bucket of those before it, and sends nothing.
+//   megatron_fsdp  with disable_bucketing one bucket of everything
+//
+// With ep > 1, experts have separate buckets, including other ranks' experts.
+std::vector<std::vector<int>> gradient_buckets(const config::Plan& plan, const Layout& layout);
+
+}  // namespace am::layout

@@ -1,0 +1,42 @@
+// Context parallelism of a plan: how sequences are sharded, and the bytes that attention sends.
+// am-plan predicts with the functions that the runtime uses.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "am/config/plan.h"
+#include "am/mesh/layout.h"
+#include "am/mesh/sequence_cut.h"
+
+namespace am::layout {
+
+mesh::SequenceOrder sequence_order(const config::Plan& plan);
+
+// Returns how a sequence of train.seq_len is sharded over cp. If `sequence_parallel`, each rank's
+// part can be divided over tp.
+mesh::SequenceCut sequence_cut(const config::Plan& plan, const mesh::MeshSizes& sizes,
+                               bool sequence_parallel);
+
+// Ulysses: number of ranks that hold a copy of each KV head, so that `ranks` divides all copies. 1
+// if `ranks` divides the KV heads.
+int64_t key_head_copies(int64_t ranks, int64_t key_heads);
+
+// Attention of one layer on one cp rank: heads after tp sharding, and their widths.
+struct ContextAttention {
+  double batch = 1.0;
+  double heads = 1.0, key_heads = 1.0;
+  double key_width = 0.0, value_width = 0.0;
+  int64_t window = 0;          // 0: no window
+  double element_bytes = 4.0;  // bytes of the inputs and outputs of matmuls
+};
+
+// Bytes that a rank sends per pass. Partial gradients are sent in float32.
+struct ContextBytes {
+  double forward = 0.0, backward = 0.0;
+};
+// Returns the bytes for a context.method.
+ContextBytes context_bytes(std::string_view method, const mesh::SequenceCut& cut,
+                           const ContextAttention& attention);
+
+}  // namespace am::layout

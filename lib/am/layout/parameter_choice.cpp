@@ -1,0 +1,163 @@
+#include "am/layout/parameter_choice.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include "am/base/text.h"
+
+namespace am::layout {
+namespace {
+
+bool matches_any(const std::vector<std::string>& patterns, std::string_view name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return glob_match(pattern, name); });
+}
+
+class Choice {
+ public:
+  Choice(const config::Plan& plan, Layout& layout, Diagnostics& found)
+      : plan_(plan), layout_(layout), found_(found) {}
+
+  void freeze() {
+    const char* key = "model.freeze_params";
+    for (const std::string& pattern : plan_.model.freeze_params) {
+      for (ParameterLayout* parameter : matches(key, pattern)) parameter->trainable = false;
+    }
+    const bool trains = std::any_of(layout_.parameters.begin(), layout_.parameters.end(),
+                                    [](const ParameterLayout& each) { return each.trainable; });
+    if (trains || layout_.parameters.empty()) return;
+    found_.error(key, plan_.span(key), "freeze_params leaves no parameter to train",
+                 "leave out a pattern, or name fewer modules with it");
+  }
+
+  void group_for_optimizer() {
+    for (const std::string& pattern : plan_.optimizer.no_decay) {
+      for (ParameterLayout* parameter : matches("optimizer.no_decay", pattern)) {
+        parameter->decays = false;
+      }
+    }
+    if (plan_.optimizer.name != "muon") return;
+    for (size_t i = 0; i < layout_.parameters.size(); ++i) {
+      ParameterLayout& parameter = layout_.parameters[i];
+      // As recommended by Muon's authors: matrices between the embedding and the head. Biases of
+      // stacked experts are 2-D too, but are not matrices.
+      const model::ParameterSpec& spec = layout_.inventory.parameters[i];
+      parameter.orthogonalized =
+          parameter.trainable && parameter.shape.size() == 2 && spec.layer >= 0 && !spec.bias;
+    }
+  }
+
+  void place(const config::FSDP2Config& strategy) {
+    for (const auto& [pattern, dim] : strategy.shard_placement) {
+      for (ParameterLayout* parameter : matches(kPlacement, pattern)) {
+        parameter->fsdp_dim = static_cast<int>(dim);
+      }
+    }
+    for (const std::string& pattern : strategy.ignored_params) {
+      for (ParameterLayout* parameter : matches("strategy.ignored_params", pattern)) {
+        parameter->ignored = true;
+        parameter->fsdp = false;
+        parameter->fsdp_dim = 0;
+      }
+    }
+    check_dimensions();
+  }
+
+ private:
+  static constexpr const char* kPlacement = "strategy.shard_placement";
+
+  std::vector<ParameterLayout*> matches(const char* key, const std::string& pattern) {
+    std::vector<ParameterLayout*> matched;
+    if (is_glob(pattern)) {
+      for (ParameterLayout& parameter : layout_.parameters) {
+        if (glob_match(pattern, parameter.name)) matched.push_back(&parameter);
+      }
+    } else if (const auto named = by_name().find(pattern); named != by_name().end()) {
+      matched.push_back(named->second);
+    }
+    if (matched.empty()) refuse(key, pattern);
+    return matched;
+  }
+
+  const std::unordered_map<std::string_view, ParameterLayout*>& by_name() {
+    if (by_name_.empty()) {
+      for (ParameterLayout& parameter : layout_.parameters) {
+        by_name_.emplace(parameter.name, &parameter);
+      }
+    }
+    return by_name_;
+  }
+
+  // Reports the first patterns separately and the others together; many of them mean another model.
+  void refuse(const char* key, const std::string& pattern) {
+    constexpr int kMostNamed = 20;
+    if (++refused_ > kMostNamed + 1) return;
+    if (refused_ > kMostNamed) {
+      found_.error(key, plan_.span(key), "further patterns match no parameter",
+                   "`am-plan shards` lists the parameters' names");
+      return;
+    }
+    std::vector<std::string> names;
+    for (const ParameterLayout& parameter : layout_.parameters) names.push_back(parameter.name);
+    const auto near = nearest(pattern, names);
+    found_.error(key, plan_.span(key), cat("no parameter matches \"", pattern, "\""),
+                 near ? cat("did you mean \"", *near, "\"?")
+                      : "globs match whole names, as in \"model.layers.0.*\"");
+  }
+
+  // Reports all mistakes in one diagnostic, because a wrong glob is wrong for many parameters.
+  void check_dimensions() {
+    std::vector<std::string> wrong;
+    for (const ParameterLayout& parameter : layout_.parameters) {
+      if (auto why = wrong_dimension(parameter)) wrong.push_back(std::move(*why));
+    }
+    if (wrong.empty()) return;
+    const std::string others = wrong.size() == 1 ? "" : cat("; and ", wrong.size() - 1, " more");
+    found_.error(kPlacement, plan_.span(kPlacement), cat(wrong.front(), others),
+                 "dimension 0, on which pieces may differ, or one that is divided evenly");
+  }
+
+  std::optional<std::string> wrong_dimension(const ParameterLayout& parameter) const {
+    const auto dim = static_cast<size_t>(parameter.fsdp_dim);
+    if (dim == 0) return std::nullopt;
+    if (dim >= parameter.shape.size()) {
+      return cat(parameter.name, " has no dimension ", dim, ": it has ", parameter.shape.size());
+    }
+    if (!parameter.fsdp) return std::nullopt;
+    const int64_t parts = layout_.mesh.group_size(parameter.shard_group);
+    for (int64_t tp = 0; tp < layout_.mesh.sizes().tp; ++tp) {
+      const int64_t rank = layout_.mesh.rank({0, 0, 0, 0, tp});
+      const int64_t size = parameter.tp_shape(layout_.mesh, rank)[dim];
+      if (size % parts == 0) continue;
+      return cat("dimension ", dim, " of ", parameter.name, ", ", size,
+                 parameter.tp_dim ? " on a tp rank" : "", ", is not divided by ", parts, " ranks");
+    }
+    return std::nullopt;
+  }
+
+  const config::Plan& plan_;
+  Layout& layout_;
+  Diagnostics& found_;
+  std::unordered_map<std::string_view, ParameterLayout*> by_name_;
+  int refused_ = 0;
+};
+
+}  // namespace
+
+bool is_frozen(const config::Plan& plan, std::string_view parameter) {
+  return matches_any(plan.model.freeze_params, parameter);
+}
+
+void choose_parameters(const config::Plan& plan, Layout& layout, Diagnostics& found) {
+  Choice choice(plan, layout, found);
+  choice.freeze();
+  choice.group_for_optimizer();
+  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) choice.place(*fsdp2);
+}
+
+}  // namespace am::layout

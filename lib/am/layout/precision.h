@@ -1,0 +1,35 @@
+// Dtypes of a training step.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "am/config/plan.h"
+
+namespace am::layout {
+
+struct StepPrecision {
+  std::string storage;   // parameters, gradients and optimizer states
+  std::string compute;   // gathered parameters and activations
+  std::string products;  // matmuls and attention: autocast's dtype, otherwise `compute`
+  std::string reduce;    // gradient reduction
+};
+
+// fsdp2: the mixed-precision policy, with the plan's dtype as default. Other strategies compute in
+// the storage dtype; megatron_fsdp can reduce in float32. `products` of fsdp2 and ddp is
+// autocast_dtype, if set.
+StepPrecision resolve_precision(const config::Plan& plan);
+
+// Returns autocast's dtype, or an empty optional without autocast.
+const std::optional<std::string>& autocast_dtype(const config::DistributedConfig& strategy);
+
+// Bytes per element of "float64", "float32", "bfloat16" or "float16".
+int64_t dtype_size(std::string_view dtype);
+
+// Whether training needs a loss scale: compute, matmuls, reduction or output logits use float16, in
+// which most gradients would underflow to zero.
+bool scales_loss(const config::Plan& plan);
+
+}  // namespace am::layout

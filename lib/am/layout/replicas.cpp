@@ -1,0 +1,15 @@
+#include "am/layout/replicas.h"
+
+#include <algorithm>
+
+namespace am::layout {
+
+ReplicaAxes replica_axes(const Layout& layout, bool ignored) {
+  if (ignored) return {"dp_cp", "ep_shard"};
+  const bool cuts = std::any_of(layout.parameters.begin(), layout.parameters.end(),
+                                [](const auto& each) { return each.fsdp; });
+  if (cuts) return {"dp_replicate", ""};
+  return {layout.mesh.sizes().cp > 1 ? "dp_cp" : "dp_replicate", "ep_shard"};
+}
+
+}  // namespace am::layout

@@ -1,0 +1,160 @@
+#include "am/layout/runs.h"
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/config/backend.h"
+#include "am/model/family.h"
+#include "am/model/spec.h"
+
+namespace am::layout {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr std::array kFamilies = {"llama"sv,       "mistral"sv,     "mixtral"sv,   "qwen2"sv,
+                                  "qwen2_moe"sv,   "qwen3"sv,       "qwen3_moe"sv, "gemma"sv,
+                                  "gemma2"sv,      "gemma3_text"sv, "olmo2"sv,     "smollm3"sv,
+                                  "phi"sv,         "phi3"sv,        "gpt2"sv,      "falcon"sv,
+                                  "deepseek_v2"sv, "deepseek_v3"sv, "gpt_oss"sv};
+constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv, "yarn"sv, "longrope"sv};
+
+template <typename Names>
+bool contains(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+template <typename Names>
+std::string listed(const Names& names) {
+  return join(std::vector<std::string>(names.begin(), names.end()), ", ");
+}
+
+// Collects limits, each at the config key that causes it.
+class ModelLimits {
+ public:
+  explicit ModelLimits(const model::ModelConfig& config) : config_(config) {}
+
+  void add(std::string_view key, std::string what, std::string help) {
+    limits_.push_back(
+        {find_json_key(config_.text, config_.file, key), std::move(what), std::move(help)});
+  }
+  std::vector<Limit> take() { return std::move(limits_); }
+
+ private:
+  const model::ModelConfig& config_;
+  std::vector<Limit> limits_;
+};
+
+class PlanLimits {
+ public:
+  explicit PlanLimits(const config::Plan& plan) : plan_(plan) {}
+
+  void add(bool asked, const std::string& key, const char* what, const char* help) {
+    if (asked) limits_.push_back({plan_.span(key), what, help});
+  }
+  std::vector<Limit> take() { return std::move(limits_); }
+
+ private:
+  const config::Plan& plan_;
+  std::vector<Limit> limits_;
+};
+
+// Returns the key under which the config has its rotary embedding.
+std::string_view rope_key(const model::ModelConfig& config) {
+  for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
+    if (find_json_key(config.text, config.file, key).line > 0) return key;
+  }
+  return "model_type";
+}
+
+void add_limits(const config::FSDP2Config& config, PlanLimits& limits) {
+  limits.add(config.enable_async_tensor_parallel && !config::computes_on_host(config.backend),
+             "strategy.enable_async_tensor_parallel", "asynchronous tensor parallelism on GPUs",
+             "set it to false: matrix products and the messages of tensor parallelism run one "
+             "after the other");
+}
+
+void add_limits(const config::MegatronFSDPConfig& config, PlanLimits& limits) {
+  limits.add(config.nccl_ub && !config::runs_without_nccl(config.backend), "strategy.nccl_ub",
+             "registering buffers with NCCL", "set it to false");
+}
+
+void add_limits(const config::DDPConfig&, PlanLimits&) {}
+
+}  // namespace
+
+std::span<const std::string_view> runnable_families() { return kFamilies; }
+
+std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
+  ModelLimits limits(config);
+  const std::string families = cat("model types that run: ", listed(kFamilies));
+  if (!contains(kFamilies, config.model_type)) {
+    limits.add("model_type", cat("model_type \"", config.model_type, "\""), families);
+    return limits.take();
+  }
+  if (!config.wrapped_in.empty()) {
+    limits.add("model_type", cat("the text part of a ", config.wrapped_in, " model"), families);
+    return limits.take();
+  }
+  const model::DecoderSpec spec = model::describe(config);
+  for (const model::RopeConfig& rope : spec.ropes) {
+    if (!contains(kRopeTypes, rope.type)) {
+      limits.add(rope_key(config), cat("a rotary embedding of type \"", rope.type, "\""),
+                 cat("types that run: ", listed(kRopeTypes)));
+    }
+  }
+  if (config.alibi) {
+    limits.add(
+        "alibi", "position biases of attention scores (ALiBi)",
+        "alibi = false runs, but is another model, with rotary embeddings; weights cannot be "
+        "converted");
+  }
+  if (config.bidirectional) {
+    limits.add("use_bidirectional_attention", "non-causal attention",
+               "use_bidirectional_attention = false runs");
+  }
+  if (config.moe && config.mlp_bias) {
+    limits.add("mlp_bias", "experts with biases", "mlp_bias = false runs");
+  }
+  if (config.moe && config.moe->jitter > 0.0) {
+    limits.add("router_jitter_noise", cat("router_jitter_noise = ", config.moe->jitter),
+               "router_jitter_noise = 0.0 runs, without it");
+  }
+  if (spec.layer(0).activation == model::Activation::kOther) {
+    const std::string_view key = model::family_of(config).keys.activation;
+    limits.add(key, cat(key, " \"", config.hidden_act, "\""),
+               "silu, gelu, gelu_new and gelu_pytorch_tanh run");
+  }
+  return limits.take();
+}
+
+std::vector<Limit> limits_of_plan(const config::Plan& plan) {
+  PlanLimits limits(plan);
+  std::visit([&](const auto& config) { add_limits(config, limits); }, plan.strategy);
+  limits.add(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
+  return limits.take();
+}
+
+std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config) {
+  std::vector<Limit> all = limits_of_model(config);
+  const std::vector<Limit> of_plan = limits_of_plan(plan);
+  all.insert(all.end(), of_plan.begin(), of_plan.end());
+  return all;
+}
+
+void refuse(const std::vector<Limit>& limits, std::string_view subject, Diagnostics& found) {
+  for (const Limit& limit : limits) {
+    found.error("runtime.unsupported", limit.where,
+                cat(limit.what, " ", subject, ", but this version of am-run cannot run it"),
+                limit.help);
+  }
+}
+
+void check_runnable(const model::ModelConfig& config, Diagnostics& found) {
+  refuse(limits_of_model(config), "can be planned", found);
+}
+
+}  // namespace am::layout

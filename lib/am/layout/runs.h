@@ -1,0 +1,42 @@
+// Features of a plan or model that this version of am-run cannot run. am-plan can plan them and
+// reports the limits; am-run refuses them.
+//
+//   for (const Limit& limit : limits_of(plan, model)) std::cerr << limit.what << "\n";
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/base/diagnostic.h"
+#include "am/config/plan.h"
+#include "am/model/config.h"
+
+namespace am::layout {
+
+// A feature that a plan or config requests and am-run cannot run.
+struct Limit {
+  Span where;
+  std::string what;  // "pipeline parallelism"
+  std::string help;  // supported alternatives
+};
+
+// Model types that am-run supports: "llama", "mistral", "qwen2", ...
+std::span<const std::string_view> runnable_families();
+
+// Limits of the model's computation.
+std::vector<Limit> limits_of_model(const model::ModelConfig& config);
+std::vector<Limit> limits_of_plan(const config::Plan& plan);
+// Limits of the model and of the plan.
+std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config);
+
+// Adds the limits as "runtime.unsupported" errors. `subject` completes the message: "is valid",
+// "can be planned".
+void refuse(const std::vector<Limit>& limits, std::string_view subject, Diagnostics& found);
+
+// Adds an error, with its place in the config, for everything in a valid config that the decoder
+// cannot compute.
+void check_runnable(const model::ModelConfig& config, Diagnostics& found);
+
+}  // namespace am::layout

@@ -1,0 +1,77 @@
+// Tensors that a decoder layer saves for its backward, as a set that depends on activation
+// checkpointing.
+//
+// nn/decoder_layer.cpp recomputes the tensors outside a mode's set, and layer_activations.h counts
+// the bytes of those in it.
+//
+//   const auto mode = config::ActivationCheckpointing::kSelective;
+//   kept_under(mode, layer.residual).has(Saved::kGate);   // true
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+#include "am/config/strategy_config.h"
+#include "am/model/spec.h"
+
+namespace am::layout {
+
+enum class Saved : uint8_t {
+  kLayerInput,
+  kInputNorm,
+  kAttentionInput,  // input of the first projections
+  kOtherNorms,
+  kHeads,  // queries, keys, values
+  kHeadNormInputs,
+  kHeadNorms,
+  kAttentionOutput,
+  kAttentionStatistics,  // log-sum-exp of each token and head
+  kSumAfterAttention,
+  kFeedForwardNormOutput,
+  kFeedForwardInput,  // input of gate and up
+  kRouting,           // experts of each token: kept in every mode, so routing is not repeated
+  kRoutedTokens,      // rows as experts multiply them, with the routing weights
+  kGate,
+  kUp,
+  // Weights cast to autocast's dtype.
+  kCastAttentionOut,
+  kCastFeedForward,
+  kCastOthers,
+};
+inline constexpr size_t kSavedKinds = static_cast<size_t>(Saved::kCastOthers) + 1;
+
+class SavedSet {
+ public:
+  constexpr SavedSet(std::initializer_list<Saved> saved) {
+    for (const Saved each : saved) bits_ |= bit(each);
+  }
+  constexpr bool has(Saved saved) const { return (bits_ & bit(saved)) != 0; }
+  constexpr SavedSet with(SavedSet more) const { return SavedSet(bits_ | more.bits_); }
+  constexpr SavedSet without(SavedSet less) const { return SavedSet(bits_ & ~less.bits_); }
+
+ private:
+  constexpr explicit SavedSet(uint32_t bits) : bits_(bits) {}
+  static constexpr uint32_t bit(Saved saved) { return uint32_t{1} << static_cast<unsigned>(saved); }
+
+  uint32_t bits_ = 0;
+};
+static_assert(kSavedKinds <= 32);
+
+// Returns the tensors that a mode keeps of a layer. Off: everything that autograd saves.
+//
+// Full keeps the layer's input. Backward recomputes everything except the down projection, whose
+// output is not needed (it is where a norm reads that output: Gemma 2 and 3, OLMo 2).
+//
+// Selective keeps the layer's input; queries, keys and values as attention reads them (and before
+// their norms, in families that have those); attention's output and statistics; the sum after
+// attention; and the gate projection. Backward recomputes the norms, the rotation if it follows a
+// norm, the up projection and the activation. One matmul in seven is repeated, and no attention;
+// where norms read the outputs of projections, three in seven are repeated. PyTorch's per-operator
+// policies keep every second matmul instead, which is about as many bytes.
+//
+// Mlp keeps everything that autograd saves outside the feed-forward, and the feed-forward's input:
+// the part that NeMo AutoModel's first releases wrapped.
+SavedSet kept_under(config::ActivationCheckpointing mode, model::Residual residual);
+
+}  // namespace am::layout

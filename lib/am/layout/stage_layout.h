@@ -1,0 +1,37 @@
+// One pipeline stage: its range of layers, and a layout with only its parameters, from which the
+// runtime builds its part of the model as it would build a whole one.
+//
+//   const Layout stage = stage_layout(layout, 1);
+//   const StageRange range = stage_range(layout, 1);   // of layers, for nn::Decoder
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "am/layout/layout.h"
+#include "am/model/inventory.h"
+
+namespace am::layout {
+
+// Decoder layers [first, end), and whether the stage has the modules before the first layer and
+// after the last.
+struct StageRange {
+  int64_t first = 0;
+  int64_t end = 0;
+  bool embedding = true;
+  bool head = true;  // and the final norm
+
+  static StageRange whole(int64_t layers) { return {0, layers, true, true}; }
+};
+
+// Stages are numbered as in ParameterLayout (virtual stages counted).
+StageRange stage_range(const Layout& layout, int stage);
+
+// Returns the layout of a stage's parameters and their units. If the head is tied to the embedding,
+// the last stage includes a copy of the embedding's weight.
+Layout stage_layout(const Layout& layout, int stage);
+
+// Returns the units of a stage's inventory: units of the whole model that have parameters there.
+std::vector<model::Unit> stage_units(const model::Inventory& inventory);
+
+}  // namespace am::layout

@@ -1,0 +1,56 @@
+// When FSDP units are gathered and freed. Used by the memory model and the runtime.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "am/config/strategy_config.h"
+#include "am/mesh/layout.h"
+#include "am/model/inventory.h"
+
+namespace am::layout {
+
+// Returns, per unit, whether it is freed after forward.
+//
+//   fsdp2          without the setting: true for all but the last layer, the head and the root,
+//                  whose parameters backward needs first (PyTorch keeps them); with stages
+//                  (`pp` > 1) false for all, as in torchtitan: otherwise each micro-batch would
+//                  gather them again. An explicit true or false applies to every unit but the root.
+//   megatron_fsdp  true for all at level 3; below it false for all
+//   ddp            false for all
+std::vector<bool> reshard_after_forward(const config::DistributedConfig& strategy,
+                                        const std::vector<model::Unit>& units, int64_t pp);
+
+// Returns the number of ranks over which a unit is resharded after forward (reshard_after_forward =
+// N), if that is fewer than its shards; 0: over all of its shards.
+int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh::MeshSizes& sizes);
+// Returns `size`, the result above, for parameters sharded over `ranks` ranks (experts use another
+// group than their unit); 0 if they cannot be cut so.
+int64_t post_forward_size(int64_t size, int64_t ranks);
+
+// Whether shards, their gradients and optimizer states are in host memory while a GPU computes:
+// fsdp2's offload_policy. False under the backend "gloo", where everything is in host memory.
+bool offloads_to_host(const config::DistributedConfig& strategy);
+
+// Whether the decoder layers share buffers for full tensors and messages, which are kept from one
+// layer to the next and between steps: megatron_fsdp's fsdp_double_buffer, if layers are gathered
+// and freed (level 3).
+bool reuses_buffers(const config::DistributedConfig& strategy);
+
+// Whether a unit's gradients are reduced during backward instead of after it. False only for
+// megatron_fsdp's levels 0 and 1 with overlap_grad_reduce = false.
+bool overlaps_reduction(const config::DistributedConfig& strategy);
+
+// Number of units that are gathered ahead of the one that computes.
+//
+//   fsdp2          enable_fsdp2_prefetch: its depths; else one in both directions on a GPU, where
+//                  PyTorch overlaps gathers with the previous unit by default, and none on the CPU
+//   megatron_fsdp  one forward with overlap_param_gather; at level 3 one in both directions
+//   ddp            none
+struct PrefetchDepths {
+  int64_t forward = 0;
+  int64_t backward = 0;
+};
+PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy);
+
+}  // namespace am::layout

@@ -1,0 +1,140 @@
+#include "am/live/rank_agents.h"
+
+#include <condition_variable>
+#include <csignal>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "am/runtime/store.h"
+
+namespace am::live {
+
+namespace {
+
+constexpr size_t kMostQuestions = 16;
+constexpr auto kHelpersFarewell = std::chrono::milliseconds(1500);
+
+std::thread quiet_thread(std::function<void()> body) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+// State of the threads, which may outlive the Helpers, blocked in a store that does not answer.
+struct RankAgents::Shared {
+  Shared(const runtime::World& world, std::shared_ptr<RankStatus> of)
+      : rank(world.rank()), size(world.size()), self(std::move(of)) {
+    if (size > 1) store = runtime::connect_again(world.store(), world.timeout());
+  }
+
+  struct Question {
+    Json what;
+    std::optional<int64_t> only;
+    std::function<void(const Answers&)> use;
+  };
+
+  const int64_t rank;
+  const int64_t size;
+  const std::shared_ptr<RankStatus> self;
+  c10::intrusive_ptr<c10d::Store> store;  // used by this rank's thread only
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Question> questions;
+  bool ending = false;
+  bool finished = false;
+  std::mutex using_mutex;  // held while an answer is used
+  bool closed = false;
+
+  // The thread of ranks other than 0.
+  void listen() {
+    try {
+      answer_questions(*store, rank, RankStatus::who(),
+                       [this](const Json& question) { return self->answer(question); });
+    } catch (const std::exception&) {
+      // The store is gone, and so is the job.
+    }
+    finish();
+  }
+
+  // The thread of rank 0.
+  void serve() {
+    std::optional<Questions> others;
+    if (store) others.emplace(*store, size);
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return ending || !questions.empty(); });
+      if (questions.empty()) break;
+      const Question question = std::move(questions.front());
+      questions.pop_front();
+      lock.unlock();
+      Answers answers;
+      std::optional<Json> own;
+      if (question.only.value_or(0) == 0) own = self->answer(question.what);
+      if (others && question.only != 0) answers = others->ask(question.what, question.only);
+      if (own) answers.said[0] = *std::move(own);
+      {
+        const std::lock_guard use(using_mutex);
+        if (!closed) question.use(answers);
+      }
+      lock.lock();
+    }
+    lock.unlock();
+    try {
+      if (others) others->end();
+    } catch (const std::exception&) {
+      // The other ranks' waits end too then.
+    }
+    finish();
+  }
+
+  void finish() {
+    const std::lock_guard lock(mutex);
+    finished = true;
+    changed.notify_all();
+  }
+};
+
+RankAgents::RankAgents(const runtime::World& world, std::shared_ptr<RankStatus> self)
+    : shared_(std::make_shared<Shared>(world, std::move(self))) {
+  quiet_thread([shared = shared_] {
+    if (shared->rank == 0) {
+      shared->serve();
+    } else {
+      shared->listen();
+    }
+  }).detach();
+}
+
+RankAgents::~RankAgents() {
+  close();
+  std::unique_lock lock(shared_->mutex);
+  shared_->ending = true;
+  shared_->changed.notify_all();
+  shared_->changed.wait_for(lock, kHelpersFarewell, [&] { return shared_->finished; });
+}
+
+bool RankAgents::ask(const Json& what, std::optional<int64_t> only,
+                     std::function<void(const Answers&)> use) {
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->questions.size() >= kMostQuestions) return false;
+  shared_->questions.push_back({what, only, std::move(use)});
+  shared_->changed.notify_all();
+  return true;
+}
+
+void RankAgents::close() {
+  const std::lock_guard lock(shared_->using_mutex);
+  shared_->closed = true;
+}
+
+}  // namespace am::live

@@ -1,0 +1,52 @@
+#include "am/live/rank_status.h"
+
+#include <unistd.h>
+
+#include "am/base/host.h"
+#include "am/base/text.h"
+#include "am/control/frame.h"
+#include "am/tensor/process_memory.h"
+
+namespace am::live {
+
+namespace {
+
+// Ample: a thread that is running answers within microseconds.
+constexpr auto kStackPatience = std::chrono::milliseconds(500);
+
+}  // namespace
+
+RankStatus::RankStatus(const runtime::World& world)
+    : status(world.device()), rank_(world.rank()), context_(world.context()) {}
+
+Json RankStatus::answer(const Json& question) {
+  const std::string what = control::text_in(question, "what");
+  Json json = {{"rank", rank_},
+               {"state", context_->progress.state(rank_).to_json()},
+               {"phase", status.phase()},
+               {"memory_bytes", tensor::resident_bytes()}};
+  if (what == "collectives") {
+    json["collectives"] = collectives.to_json(context_->progress.waiting(),
+                                              question.value("newest", collectives.kKept));
+  }
+  if (what == "stack") {
+    const std::lock_guard lock(probe_mutex_);
+    // One string, which rank 0 parses ten times as fast as a list.
+    json["frames"] = probe_ != nullptr ? join(probe_->take(kStackPatience), "\n") : std::string();
+    const std::string backward =
+        probe_ != nullptr ? join(probe_->take_of_device(kStackPatience), "\n") : std::string();
+    if (!backward.empty()) json["backward_frames"] = backward;
+  }
+  return json;
+}
+
+void RankStatus::set_probe(StackProbe* probe) {
+  const std::lock_guard lock(probe_mutex_);
+  probe_ = probe;
+}
+
+Json RankStatus::who() {
+  return {{"host", host_name()}, {"boot_id", boot_id()}, {"pid", ::getpid()}};
+}
+
+}  // namespace am::live

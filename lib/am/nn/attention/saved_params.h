@@ -1,0 +1,30 @@
+// Stores a AttentionParams in an autograd context until backward. The document tensor is a saved
+// variable.
+#pragma once
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "am/nn/attention/block_kernel.h"
+
+namespace am::nn {
+
+inline void save_params(const AttentionParams& params, torch::autograd::AutogradContext& context) {
+  context.saved_data["scale"] = params.scale;
+  context.saved_data["softcap"] = params.softcap;
+  context.saved_data["window"] = params.window;
+  if (params.document_starts) context.saved_data["document_starts"] = *params.document_starts;
+}
+
+inline AttentionParams saved_params(torch::autograd::AutogradContext& context,
+                                    const at::Tensor& document_BT) {
+  auto& data = context.saved_data;
+  AttentionParams params = {data["scale"].toDouble(), data["softcap"].toOptional<double>(),
+                            data["window"].toInt(), document_BT};
+  if (data.count("document_starts") > 0) {
+    params.document_starts =
+        std::make_shared<const std::vector<int64_t>>(data["document_starts"].toIntVector());
+  }
+  return params;
+}
+
+}  // namespace am::nn

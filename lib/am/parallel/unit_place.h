@@ -1,0 +1,36 @@
+// The unit of the model whose work was last enqueued on a device; named in the device's errors.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace am::parallel {
+
+// Written by the threads that run forward and backward, one at a time; read by any.
+class UnitPlace {
+ public:
+  // `names`: the unit's name for each use.
+  explicit UnitPlace(std::vector<std::string> names) : names_(std::move(names)) {}
+
+  void forward(size_t use) { set(2 * use); }
+  void backward(size_t use) { set(2 * use + 1); }
+  void nowhere() { at_ = kNowhere; }
+
+  // "the forward of model.layers.3"; empty outside of any unit.
+  std::string text() const;
+  // Sequence number, increasing within the process: the larger of two is the later one.
+  uint64_t since() const { return since_; }
+
+ private:
+  static constexpr size_t kNowhere = SIZE_MAX;
+  void set(size_t at);
+
+  std::vector<std::string> names_;
+  std::atomic<size_t> at_{kNowhere};
+  std::atomic<uint64_t> since_{0};
+};
+
+}  // namespace am::parallel

@@ -1,0 +1,173 @@
+#include "am/predict/memory/expert_activations.h"
+
+#include <algorithm>
+
+#include "am/base/number.h"
+
+namespace am::predict {
+namespace {
+
+using model::Role;
+
+constexpr double kIndexBytes = 8.0;
+
+// Bytes of gates and ups that are recomputed, in addition to the rows' own backward.
+double again_bytes(const ExpertRows& rows, double of_row) {
+  return std::min(rows.all - rows.kept, rows.even) * of_row;
+}
+
+// Bytes at the exchange of rows if experts are on several ranks (parallel/ep/). `first`: gradients
+// of the rows that have arrived, in arrival order and sorted by expert. `last`: gradients made by
+// the experts, the message made of them, and the message that arrives, when saved rows, gates and
+// ups are freed. `beside`: other live bytes. `left`: how many of gate and up are still saved. Zeros
+// if one rank has all experts.
+struct ExchangeBytes {
+  double first = 0.0, last = 0.0;
+};
+
+ExchangeBytes exchange_bytes(const ActivationContext& context, double beside, double of_rows,
+                             double of_width, double left, bool rows_saved) {
+  if (context.expert_ranks == 1.0) return {};
+  return {beside + 2.0 * of_rows,
+          beside + (rows_saved ? 2.0 : 3.0) * of_rows - (2.0 - left) * of_width};
+}
+
+// Backward of experts in one tensor (nn/experts/stacked.h): the gradients of all gates and ups
+// exist after the down projections, then those of all rows. Each weight has one gradient tensor,
+// and an expert's part of it is computed in a separate tensor.
+BackwardBytes stacked_backward(const ActivationContext& context, const layout::LocalLayer& layer,
+                               double hidden) {
+  const model::RouterSpec& router = *layer.spec().router;
+  const double p = context.product_bytes;
+  const double experts = as_double(router.experts) / context.expert_ranks;
+  const ExpertRows all_rows = expert_rows(context, router);
+  const double rows = all_rows.kept;
+  const double of_one = std::min(all_rows.of_one, rows);
+  const layout::LocalModule &wide = layer[Role::kExpertGateUp], &down = layer[Role::kExpertDown];
+  const double width = down.in;
+  // Under autocast a weight's gradient is first computed in autocast's dtype.
+  const auto narrow = [&](const layout::LocalModule& module) {
+    return context.casts() && module.trains ? module.numel * p : 0.0;
+  };
+  const auto gradient = [&](const layout::LocalModule& module) {
+    return module.trains ? module.numel * context.compute_bytes : 0.0;
+  };
+  const auto of_expert = [&](const layout::LocalModule& module, double left) {
+    if (!module.trains) return 0.0;
+    return module.numel / experts * p + transposed_copy(context, of_one / context.tokens * left);
+  };
+  const double of_rows = all_rows.all * hidden * p;
+  const double all =
+      hidden_bytes(context, hidden) + of_rows + again_bytes(all_rows, 2.0 * width * p);
+  const double in_down = (rows - of_one) * 2.0 * width * p +
+                         std::max(4.0 * of_one * width * p,
+                                  of_one * (3.0 * width + hidden) * p + of_expert(down, width)) +
+                         gradient(down) + narrow(down);
+  const double in_wide = of_expert(wide, hidden) + narrow(wide);
+  // The walk adds the layer's largest gradient to both moments: that of gates and ups.
+  const ExchangeBytes exchange =
+      exchange_bytes(context, all - of_rows, of_rows, rows * width * p, 0.0, wide.trains);
+  return {.first = all + in_down - gradient(wide),
+          .later = all + in_wide,
+          .rows_arrive = exchange.first,
+          .rows_return = exchange.last};
+}
+
+}  // namespace
+
+ExpertRows expert_rows(const ActivationContext& context, const model::RouterSpec& router) {
+  const double tokens = context.routed_tokens() * context.expert_ranks;
+  const auto top_k = as_double(router.top_k), experts = as_double(router.experts);
+  ExpertRows rows;
+  rows.even = context.routed_tokens() * top_k;
+  rows.of_one = context.skewed ? tokens : tokens * top_k / experts;
+  rows.all = context.skewed ? tokens * std::min(top_k, experts / context.expert_ranks) : rows.even;
+  rows.kept = std::min(rows.all, 2.0 * rows.even);
+  return rows;
+}
+
+ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLayer& layer,
+                         double hidden) {
+  const double N = context.routed_tokens();
+  const double p = context.product_bytes;
+  const model::RouterSpec& router = *layer.spec().router;
+  const auto top_k = as_double(router.top_k);
+  const double wide = std::max(4.0, context.compute_bytes);
+  ExpertBytes bytes;
+  // The router reads its uncast input; under autocast each other reader has its own cast copy.
+  // Sharded shared experts read all tokens, in a separate tensor if the tokens of routed experts
+  // are sharded.
+  const double sharing = context.expert_parts > 1.0 ? layer.trained_readers(false, true) : 0.0;
+  const double readers = layer.trained_readers(false) - sharing;
+  const double routers = layer[Role::kRouter].trains ? 1.0 : 0.0;
+  bytes.input = context.casts()
+                    ? N * hidden * (routers * context.compute_bytes + (readers - routers) * p)
+                    : N * hidden * p * std::min(readers, 1.0);
+  bytes.input += context.tokens * hidden * p * (context.casts() ? sharing : std::min(sharing, 1.0));
+  bytes.routing = 3.0 * N * top_k * kIndexBytes;
+  const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains ||
+                      layer[Role::kExpertGateUp].trains;
+  const double received = expert_rows(context, router).all;
+  const double rows = trains ? received * hidden * p : 0.0;
+  // A gated output that is a sum over ranks is scaled after the sum.
+  const double between = context.tokens / context.sequence_parts;
+  const bool weighs = layer.has(Role::kSharedWeigher);
+  const bool apart = context.expert_parts > 1.0;
+  if (weighs && apart) bytes.share_of_sum = between * (hidden + 1.0) * p;
+  const double shares = weighs && !apart ? N * p : 0.0;
+  bytes.routed = rows + (N * as_double(router.experts) + received) * wide + shares;
+  return bytes;
+}
+
+BackwardBytes expert_backward(const ActivationContext& context, const layout::LocalLayer& layer,
+                              double hidden, bool keeps_gate) {
+  if (layer.has(Role::kExpertGateUp)) return stacked_backward(context, layer, hidden);
+  const model::RouterSpec& router = *layer.spec().router;
+  const double p = context.product_bytes;
+  const ExpertRows all_rows = expert_rows(context, router);
+  const double rows = all_rows.kept;
+  const double of_one = std::min(all_rows.of_one, rows);
+  const double width = layer[Role::kExpertDown].in;
+  const double shared = layer[Role::kSharedDown].in;
+  const double of_rows = all_rows.all * hidden * p;
+  // number of gate and up that are still saved when their gradients exist
+  const double left = keeps_gate ? 1.0 : 0.0;
+  // Bytes of `count` rows in the down projection's backward: the gradients of its two factors (gate
+  // and up), then the gradients of gate and up next to one of the factors.
+  const auto in_down = [&](double count, double wide, bool trains) {
+    const double copy = trains ? transposed_copy(context, count / context.tokens * hidden) : 0.0;
+    return 2.0 * count * wide * p + std::max(count * wide * p, copy);
+  };
+  // Bytes of the up projection's backward: the gradient of its input.
+  const auto in_up = [&](double count, double wide, bool trains) {
+    const double copy = trains ? transposed_copy(context, count / context.tokens * wide) : 0.0;
+    return count * (hidden + left * wide) * p + copy;
+  };
+  const double all =
+      hidden_bytes(context, hidden) + of_rows + again_bytes(all_rows, 2.0 * width * p);
+  const double in_expert = std::max(in_down(of_one, width, layer[Role::kExpertDown].trains),
+                                    in_up(of_one, width, layer[Role::kExpertUp].trains));
+  // For finished experts the gradients of their rows are live and gate and up are freed.
+  const double of_others = std::max(0.0, (rows - of_one) * (hidden - (2.0 - left) * width) * p);
+  const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains;
+  const double after_shared =
+      shared == 0.0 ? 0.0
+                    : hidden_bytes(context, hidden) - (2.0 - left) * context.tokens * shared * p;
+  const ExchangeBytes exchange =
+      exchange_bytes(context, hidden_bytes(context, hidden) + after_shared, of_rows,
+                     rows * width * p, left, trains);
+  if (shared == 0.0) {
+    return {.first = all + in_expert,
+            .later = all + in_expert + of_others,
+            .rows_arrive = exchange.first,
+            .rows_return = exchange.last};
+  }
+  const double in_shared = in_down(context.tokens, shared, layer[Role::kSharedDown].trains);
+  return {.first = all + in_shared,
+          .later = all + std::max(in_up(context.tokens, shared, layer[Role::kSharedUp].trains),
+                                  after_shared + in_expert + of_others),
+          .rows_arrive = exchange.first,
+          .rows_return = exchange.last};
+}
+
+}  // namespace am::predict

@@ -1,0 +1,29 @@
+// Host memory that the ranks of one machine need if their tensors are on the CPU.
+//
+//   const int64_t wanted = training_bytes(plan, model, layout, {.first = 0, .count = 8});
+//   const auto shortage = launch::memory_shortage(wanted, launch::memory_of_machine());
+#pragma once
+
+#include <cstdint>
+
+#include "am/config/plan.h"
+#include "am/layout/layout.h"
+#include "am/model/config.h"
+
+namespace am::predict {
+
+struct RankRange {
+  int64_t first = 0;
+  int64_t count = 1;
+};
+
+// Bytes of a training job: each rank's predicted peak, offloaded states, and the overhead of a
+// process.
+int64_t training_bytes(const config::Plan& plan, const model::ModelConfig& model,
+                       const layout::Layout& layout, RankRange ranks);
+// Bytes of a session that inspects the plan's model: parameters, and the units that a forward pass
+// gathers.
+int64_t inspection_bytes(const config::Plan& plan, const model::ModelConfig& model,
+                         const layout::Layout& layout, RankRange ranks);
+
+}  // namespace am::predict

@@ -1,0 +1,267 @@
+#include "am/predict/memory/layer_activations.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "am/base/number.h"
+#include "am/predict/memory/expert_activations.h"
+
+namespace am::predict {
+namespace {
+
+using config::ActivationCheckpointing;
+using model::Role;
+
+double out_of(const layout::LocalLayer& layer, Role role) {
+  const model::ModuleSpec* module = layer.spec().find(role);
+  return module == nullptr ? 0.0 : as_double(module->out);
+}
+
+// Rows of experts with saved gates and ups, per token of the micro-batch on this rank.
+double rows_of_token(const ActivationContext& context, const layout::LocalLayer& layer) {
+  const auto& router = layer.spec().router;
+  return router.has_value() ? expert_rows(context, *router).kept / context.tokens : 0.0;
+}
+
+// Elements per token on this rank inside the feed-forward, over all experts of the token. If gates
+// and ups of experts are one matrix, checkpointing keeps both or neither, so both are counted as
+// `up`.
+struct WideWidths {
+  double gate = 0.0, up = 0.0, down_in = 0.0;
+};
+
+WideWidths wide_widths(const ActivationContext& context, const layout::LocalLayer& layer) {
+  const double taken = rows_of_token(context, layer);
+  WideWidths widths;
+  widths.gate = layer[Role::kGate].out + layer[Role::kGateUp].out / 2.0 +
+                layer[Role::kSharedGate].out + taken * layer[Role::kExpertGate].out;
+  widths.up = layer[Role::kUp].out + layer[Role::kGateUp].out / 2.0 + layer[Role::kSharedUp].out +
+              taken * (layer[Role::kExpertUp].out + layer[Role::kExpertGateUp].out);
+  widths.down_in =
+      layer[Role::kDown].in + layer[Role::kSharedDown].in + taken * layer[Role::kExpertDown].in;
+  return widths;
+}
+
+}  // namespace
+
+LayerActivations::LayerActivations(const ActivationContext& context, const layout::Layout& layout,
+                                   int64_t rank, const model::Unit& layer, bool first_trained)
+    : context_(context),
+      layer_(layout, rank, layer),
+      mode_(context.checkpointing_of(layer.layer)),
+      hidden_(out_of(layer_, Role::kAttentionOut)) {
+  at(layout::Saved::kLayerInput) = hidden_bytes(context_, hidden_);
+  measure_attention();
+  measure_feed_forward();
+  measure_casts();
+  if (first_trained) begin_gradients();
+}
+
+void LayerActivations::measure_feed_forward() {
+  const double N = context_.tokens;
+  const double p = context_.product_bytes;
+  const double rows = N / context_.sequence_parts;
+  const WideWidths w = wide_widths(context_, layer_);
+  // A norm after a projection reads its output.
+  for (const auto& [role, bytes] : {std::pair{Role::kPreFeedForwardNorm, context_.compute_bytes},
+                                    {Role::kPostAttentionNorm, p},
+                                    {Role::kPostFeedForwardNorm, p}}) {
+    if (layer_.has(role))
+      at(layout::Saved::kOtherNorms) += bytes_of_norm(role, rows, hidden_, bytes);
+  }
+  // In parallel blocks both norms read the same tensor.
+  if (layer_.spec().residual == model::Residual::kParallelTwoNorms) {
+    at(layout::Saved::kOtherNorms) -= rows * hidden_ * context_.compute_bytes;
+  }
+  if (!layer_.spec().parallel())
+    at(layout::Saved::kSumAfterAttention) = hidden_bytes(context_, hidden_);
+  // With a single norm, attention and the feed-forward multiply the same tensor.
+  const bool shares = layer_.spec().residual == model::Residual::kParallelOneNorm;
+  const double before = shares ? layer_.trained_readers(true) : 0.0;
+  at(layout::Saved::kFeedForwardInput) =
+      shares && context_.sequence_parts == 1.0
+          ? N * hidden_ * p *
+                (kept_inputs(before + layer_.trained_readers(false)) - kept_inputs(before))
+          : bytes_of_inputs(false);
+  at(layout::Saved::kFeedForwardInput) += adapted_bytes({Role::kGate, Role::kUp, Role::kGateUp});
+  if (!shares || context_.casts() || context_.sequence_parts > 1.0) {
+    at(layout::Saved::kFeedForwardNormOutput) = hidden_bytes(context_, hidden_);
+  }
+  at(layout::Saved::kGate) = N * w.gate * p;
+  at(layout::Saved::kUp) = N * w.up * p;
+  if (layer_.spec().router.has_value()) measure_experts();
+}
+
+void LayerActivations::measure_experts() {
+  const ExpertBytes experts = expert_bytes(context_, layer_, hidden_);
+  at(layout::Saved::kFeedForwardInput) =
+      experts.input + adapted_bytes({Role::kSharedGate, Role::kSharedUp, Role::kSharedWeigher});
+  at(layout::Saved::kRouting) = experts.routing;
+  share_of_sum_ = experts.share_of_sum;
+  at(layout::Saved::kRoutedTokens) = experts.routed;
+  // Next to an adapter, the down projection of the shared experts reads a separate tensor, and its
+  // output is scaled afterwards.
+  if (layer_[Role::kSharedDown].rank == 0.0) return;
+  const double weighed = layer_.has(Role::kSharedWeigher) ? hidden_ : 0.0;
+  at(layout::Saved::kUp) +=
+      context_.tokens * (layer_[Role::kSharedDown].in + weighed) * context_.product_bytes +
+      adapted_bytes({Role::kSharedDown});
+}
+
+void LayerActivations::measure_casts() {
+  const double out = layer_.numel({Role::kAttentionOut});
+  const double feed_forward =
+      layer_.numel({Role::kGate, Role::kUp, Role::kGateUp, Role::kDown, Role::kExpertGate,
+                    Role::kExpertUp, Role::kExpertGateUp, Role::kExpertDown, Role::kSharedGate,
+                    Role::kSharedUp, Role::kSharedDown, Role::kSharedWeigher});
+  // Weights next to an adapter are cast again in the recomputation (nn/decoder_layer.cpp).
+  const double again = layer_[Role::kDown].rank > 0.0 ? layer_.numel({Role::kDown}) : 0.0;
+  const double wide = layer_.numel({Role::kRouter});  // in float32 (nn/experts/router.h)
+  at(layout::Saved::kCastAttentionOut) = cast_weights_bytes(context_, out);
+  at(layout::Saved::kCastFeedForward) = cast_weights_bytes(context_, feed_forward - again);
+  at(layout::Saved::kCastOthers) =
+      cast_weights_bytes(context_, layer_.numel() - out - feed_forward - wide);
+}
+
+// Bytes that adapters save between A and B.
+double LayerActivations::adapted_bytes(std::initializer_list<Role> roles) const {
+  return context_.tokens * layer_.adapter_ranks(roles) * context_.product_bytes;
+}
+
+// If nothing before the layer is trained, operators before its first trained parameter save
+// nothing.
+void LayerActivations::begin_gradients() {
+  const auto nothing = [this](layout::SavedSet saved) {
+    for (size_t i = 0; i < layout::kSavedKinds; ++i) {
+      if (saved.has(static_cast<layout::Saved>(i))) bytes_[i] = 0.0;
+    }
+  };
+  if (!layer_[Role::kInputNorm].trains) nothing({layout::Saved::kInputNorm});
+  if (layer_.trains_in_attention()) return;
+  nothing({layout::Saved::kHeads, layout::Saved::kHeadNorms, layout::Saved::kHeadNormInputs,
+           layout::Saved::kAttentionStatistics, layout::Saved::kCastOthers});
+  // Input of the first segment of a layer that is checkpointed in several segments.
+  if (mode_ != ActivationCheckpointing::kFull && !layer_.spec().parallel()) {
+    nothing({layout::Saved::kLayerInput});
+  }
+  if (layer_[Role::kAttentionOut].reads_input() || layer_[Role::kPostAttentionNorm].trains) return;
+  nothing({layout::Saved::kAttentionOutput, layout::Saved::kCastAttentionOut});
+  if (!layer_[Role::kPreFeedForwardNorm].trains) {
+    const double after =
+        layer_.has(Role::kPostFeedForwardNorm)
+            ? bytes_of_norm(Role::kPostFeedForwardNorm, context_.tokens / context_.sequence_parts,
+                            hidden_, context_.product_bytes)
+            : 0.0;
+    at(layout::Saved::kOtherNorms) = std::min(at(layout::Saved::kOtherNorms), after);
+  }
+}
+
+double LayerActivations::bytes_of_norm(Role role, double rows, double width,
+                                       double input_bytes) const {
+  return norm_bytes(rows, width, input_bytes, layer_.spec().find(role)->norm,
+                    context_.compute_bytes);
+}
+
+// Bytes of the hidden state that the first projections of attention or of the feed-forward save:
+// gathered if they are sharded, otherwise in its sharding between modules.
+double LayerActivations::bytes_of_inputs(bool attention) const {
+  const double whole = context_.tokens * hidden_ * context_.product_bytes;
+  const double gathering = layer_.trained_readers(attention, true);
+  const double others = layer_.trained_readers(attention, false);
+  if (context_.sequence_parts == 1.0) return whole * kept_inputs(gathering + others);
+  return whole * kept_inputs(gathering) + whole / context_.sequence_parts * kept_inputs(others);
+}
+
+// Number of copies of one input that matmuls save for their weights' gradients: one shared tensor,
+// or under autocast a cast copy each.
+double LayerActivations::kept_inputs(double trained) const {
+  return context_.casts() ? trained : std::min(trained, 1.0);
+}
+
+double LayerActivations::sum(layout::SavedSet saved) const {
+  double total = 0.0;
+  for (size_t i = 0; i < layout::kSavedKinds; ++i) {
+    if (saved.has(static_cast<layout::Saved>(i))) total += bytes_[i];
+  }
+  return total;
+}
+
+// Bytes that a feed-forward recomputes if it is a checkpointed segment. Under "selective" it starts
+// from the sum before its norm and has the gate projection saved; under "mlp" it starts from the
+// norm's output. The projections, another segment under "selective", recompute less.
+double LayerActivations::recomputed_feed_forward() const {
+  const bool selective = mode_ == ActivationCheckpointing::kSelective;
+  const double again = sum({layout::Saved::kCastFeedForward, layout::Saved::kFeedForwardInput,
+                            layout::Saved::kRoutedTokens, layout::Saved::kUp,
+                            selective ? layout::Saved::kOtherNorms : layout::Saved::kGate});
+  if (layer_.spec().residual == model::Residual::kParallelOneNorm) return again;
+  // Gathering over the sequence or casting makes a second tensor of the norm's output.
+  const bool other_input = context_.sequence_parts > 1.0 || context_.casts();
+  if (!selective && other_input) return again;
+  return std::max(0.0, again - hidden_bytes(context_, hidden_));
+}
+
+double LayerActivations::recomputed() const {
+  if (mode_ == ActivationCheckpointing::kOff) return 0.0;
+  if (mode_ != ActivationCheckpointing::kFull) return recomputed_feed_forward();
+  return std::max(0.0,
+                  sum(layout::kept_under(ActivationCheckpointing::kOff, layer_.spec().residual)) +
+                      share_of_sum_ - kept());
+}
+
+// Activation gradients in the feed-forward's backward. First: the gradient of the layer's output,
+// which is also passed on along the residual, and the gradients of the activation and of its two
+// factors. Then the factors' gradients have replaced the saved factors, next to the gradient of
+// their input. A checkpointed layer runs the down projection's backward separately, so its weight's
+// gradient is packed by then. Under sequence parallelism that projection reads its output's
+// gradient gathered.
+BackwardBytes LayerActivations::backward() const {
+  BackwardBytes bytes =
+      layer_.spec().router.has_value()
+          ? expert_backward(context_, layer_, hidden_, mode_ == ActivationCheckpointing::kSelective)
+          : feed_forward_backward();
+  bytes.attention = attention_backward();
+  return bytes;
+}
+
+BackwardBytes LayerActivations::feed_forward_backward() const {
+  const WideWidths w = wide_widths(context_, layer_);
+  const double hidden = hidden_bytes(context_, hidden_);
+  const double gathered = context_.sequence_parts > 1.0 ? hidden * context_.sequence_parts : 0.0;
+  const double wide = context_.tokens * (w.gate + w.up + w.down_in) * context_.product_bytes;
+  const double copy = layer_[Role::kDown].trains ? transposed_copy(context_, w.down_in) : 0.0;
+  return {hidden + gathered + wide, 2.0 * hidden + copy, mode_ != ActivationCheckpointing::kOff};
+}
+
+LayerActivations::Owed LayerActivations::owed() const {
+  using enum model::Space;
+  Owed owed;
+  owed.all = bytes_of_inputs(true) + bytes_of_inputs(false);
+  const double taken = rows_of_token(context_, layer_);
+  bool reads_rows = false;  // experts' gate and up read the same rows
+  for (const layout::LocalModule& module : layer_.modules()) {
+    if (module.spec == nullptr || module.spec->in == 0 || !module.trains) continue;
+    const model::Space from = module.spec->from, to = module.spec->to;
+    const bool routed = module.spec->kind == model::ModuleKind::kExpert;
+    const double row = context_.tokens * (routed ? taken : 1.0) * context_.product_bytes;
+    const bool counted = (from == kHidden && !routed) || (from == kRouted && reads_rows);
+    reads_rows = reads_rows || from == kRouted;
+    const double input = counted ? 0.0 : row * module.in;
+    owed.all += row * module.out + input;
+    const bool of_attention =
+        from == kHeads || from == kLatent || to == kHeads || to == kKeyHeads || to == kLatent;
+    if (of_attention) continue;
+    owed.feed_forward += row * module.out + input;
+    if (from != kWide) continue;
+    owed.down_input += input;
+    owed.down += row * module.out + input;
+  }
+  return owed;
+}
+
+double layer_activations(const ActivationContext& context, const layout::Layout& layout,
+                         int64_t rank, const model::Unit& layer) {
+  return LayerActivations(context, layout, rank, layer).kept();
+}
+
+}  // namespace am::predict

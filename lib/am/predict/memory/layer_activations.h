@@ -1,0 +1,86 @@
+// Memory that autograd saves in one decoder layer's forward pass, tensor by tensor, and the part of
+// it that each checkpointing mode keeps.
+//
+// The list follows nn/decoder_layer.cpp operator by operator: the inputs and outputs that the
+// operators of nn/fused/ and ATen save. Each entry is a sum over the layer's modules by role, so
+// that it is valid for every family. Legend: N tokens of one micro-batch on this rank, D hidden, c
+// bytes of the compute dtype, p bytes of the dtype of matmuls, which differs under autocast.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+
+#include "am/layout/local_layer.h"
+#include "am/layout/saved_activations.h"
+#include "am/predict/memory/activations.h"
+
+namespace am::predict {
+
+class LayerActivations {
+ public:
+  // `layer` is the unit of a decoder layer. `first_trained`: no parameter before the layer is
+  // trained, so its input needs no gradient.
+  LayerActivations(const ActivationContext& context, const layout::Layout& layout, int64_t rank,
+                   const model::Unit& layer, bool first_trained = false);
+
+  // Bytes of one kind of saved tensor, whether or not the mode keeps it.
+  double bytes(layout::Saved saved) const { return bytes_[static_cast<size_t>(saved)]; }
+  // Bytes that the plan's checkpointing mode keeps of this layer.
+  double kept() const {
+    return sum(layout::kept_under(mode_, layer_.spec().residual)) + share_of_sum_;
+  }
+  // Bytes that are recomputed during this layer's backward; 0 without checkpointing.
+  double recomputed() const;
+  BackwardBytes backward() const;
+  // Bytes held for deferred weight gradients (zero-bubble W passes): the inputs of the trained
+  // matrices, each once, and the gradients of their outputs. The other members are the parts of
+  // `all` that backward has produced at successive moments: inputs of the down projections; these
+  // and the down projections' output gradients; all of the feed-forward.
+  struct Owed {
+    double all = 0.0;
+    double down_input = 0.0;
+    double down = 0.0;
+    double feed_forward = 0.0;
+  };
+  Owed owed() const;
+
+ private:
+  double& at(layout::Saved saved) { return bytes_[static_cast<size_t>(saved)]; }
+  double sum(layout::SavedSet saved) const;
+  void measure_attention();  // defined in attention_activations.cpp, as is attention_backward()
+  void measure_feed_forward();
+  void measure_experts();
+  void measure_casts();
+  // `input_bytes`: bytes per element of the norm's input.
+  double bytes_of_norm(model::Role role, double rows, double width, double input_bytes) const;
+  double bytes_of_product_norm(model::Role role, double rows, double width) const;
+  double bytes_of_inputs(bool attention) const;
+  double latent_bytes(model::Role role) const;
+  double recomputed_feed_forward() const;
+  double key_value_width() const;
+  bool attends_by_blocks() const;
+  bool exchanges_heads() const {
+    return context_.context_ranks > 1.0 && context_.context_method == "ulysses";
+  }
+  double block_bytes(double rows, double keys, double parts, bool copied) const;
+  double context_attention_bytes() const;
+  double attention_backward() const;
+  BackwardBytes feed_forward_backward() const;
+  double kept_inputs(double trained) const;
+  double adapted_bytes(std::initializer_list<model::Role> roles) const;
+  void begin_gradients();
+
+  const ActivationContext& context_;
+  layout::LocalLayer layer_;
+  config::ActivationCheckpointing mode_;
+  double hidden_ = 0.0;  // width of the residual stream
+  std::array<double, layout::kSavedKinds> bytes_{};
+  double share_of_sum_ = 0.0;  // ExpertBytes::share_of_sum, kept in every mode
+};
+
+// Returns LayerActivations::kept().
+double layer_activations(const ActivationContext& context, const layout::Layout& layout,
+                         int64_t rank, const model::Unit& layer);
+
+}  // namespace am::predict

@@ -1,0 +1,201 @@
+#include "am/predict/memory/memory.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "am/config/batch.h"
+#include "am/layout/stages.h"
+#include "am/layout/units.h"
+#include "am/predict/memory/activations.h"
+#include "am/predict/memory/memory_moments.h"
+#include "am/predict/memory/step_units.h"
+
+namespace am::predict {
+namespace {
+
+class Walk : private MemoryMoments {
+ public:
+  using MemoryMoments::MemoryMoments;
+
+  RankMemory run() {
+    forward();
+    backward();
+    update();
+    return peak();
+  }
+
+ private:
+  // Bytes of gathers in progress for units [from, from + count), or for the units before `from` if
+  // count is negative. Units that are still gathered are skipped.
+  double gathering_ahead(size_t from, int64_t count, bool in_backward) const {
+    double bytes = 0;
+    const int64_t step = count < 0 ? -1 : 1;
+    auto at = static_cast<int64_t>(from);
+    for (int64_t i = 0; i < std::abs(count); ++i, at += step) {
+      if (at < 0 || at >= static_cast<int64_t>(units_.size())) break;
+      const UnitBytes& unit = units_[static_cast<size_t>(at)];
+      if (in_backward && (!unit.reshards || unit.looked_up || !unit.backward_runs)) continue;
+      bytes += unit.gather_buffer;
+    }
+    return bytes;
+  }
+
+  void forward() {
+    const int64_t depth = layout::prefetch_depths(plan_.strategy).forward;
+    if (accumulates()) {
+      now_.communication += step_.bucket_buffers;
+      for (const UnitBytes& unit : units_) {
+        if (!unit.waits_for_end) now_.communication += unit.reduce_buffer;
+      }
+    }
+    for (size_t i = 0; i < units_.size(); ++i) {
+      const UnitBytes& unit = units_[i];
+      now_.unsharded += unit.full;
+      MemorySnapshot gathering = now_;
+      gathering.communication +=
+          unit.gathering + gathering_ahead(i + 1, std::max<int64_t>(0, depth - 1), false);
+      record_moment("forward of ", unit.name, ", gathering", gathering);
+      MemorySnapshot computing = now_;
+      computing.activations += unit.activations;
+      // Without a graph each tensor is freed when the next one exists.
+      if (unit.backward_runs) now_.activations = computing.activations;
+      computing.communication += gathering_ahead(i + 1, depth, false);
+      record_moment("forward of ", unit.name, "", computing);
+      if (unit.reshards) now_.unsharded -= unit.full - unit.kept;
+    }
+    const double head = vocabulary_ * static_cast<double>(config_.hidden_size);
+    now_.activations += cast_weights_bytes(context_, head);
+    now_.logits =
+        logits_bytes(context_, vocabulary_) + capped_logits_bytes(context_, config_, vocabulary_);
+    record_moment("backward of the loss", "", "", now_);
+    now_.logits = logits_gradient_bytes(context_, vocabulary_);
+  }
+
+  // Runs from the last unit to the first.
+  void backward() {
+    for (size_t i = units_.size(); i-- > 0;) {
+      const UnitBytes& unit = units_[i];
+      if (!unit.backward_runs) break;  // earlier units are frozen too
+      gather_again(unit);
+      compute_gradients(i);
+      now_.logits = 0;
+      now_.activations -= unit.activations;
+      reduce_gradients(unit);
+    }
+  }
+
+  void gather_again(const UnitBytes& unit) {
+    if (!unit.reshards || unit.looked_up) return;
+    now_.unsharded += unit.full;
+    MemorySnapshot gathering = now_;
+    gathering.communication += unit.gathering + reducing_;
+    record_moment("backward of ", unit.name, ", gathering", gathering);
+  }
+
+  // Records the unit's first moment, with recomputed tensors, and its last one, with the gradients.
+  void compute_gradients(size_t i) {
+    const UnitBytes& unit = units_[i];
+    const BackwardBytes gradients = gradients_of(unit, i + 1 == units_.size());
+    const int64_t depth = layout::prefetch_depths(plan_.strategy).backward;
+    const bool reduces_now = !unit.waits_for_end && !accumulates();
+    const double buffer = reduces_now ? unit.reduce_buffer : 0.0;
+    MemorySnapshot computing = now_;
+    begin_backward(unit, gradients, computing);
+    computing.communication += reducing_ + (i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true));
+    record_first(unit, gradients, computing, unit.gradient, buffer);
+    if (unit.fills_buckets && reduces_now && !has_buckets_) {
+      has_buckets_ = true;
+      now_.communication += step_.bucket_buffers;
+      computing.communication += step_.bucket_buffers;
+    }
+    computing.logits = 0;  // the head's autograd node is done
+    computing.unsharded += unit.gradient;
+    computing.communication += buffer;
+    computing.activations += gradients.later - gradients.first;
+    record_moment("backward of ", unit.name, "", computing);
+    computing.unsharded -= unit.gradient;
+    end_backward(unit, gradients, computing);
+  }
+
+  // Starts the unit's reduction and frees its parameters. The reduction is in progress while the
+  // previous unit computes.
+  void reduce_gradients(const UnitBytes& unit) {
+    if (unit.waits_for_end) {  // autograd holds it until the embedding's gradient is added
+      now_.unsharded += unit.gradient;
+      return;
+    }
+    if (!layout::overlaps_reduction(plan_.strategy)) {  // gradients stay until backward is over
+      if (!accumulates()) now_.communication += unit.reduce_buffer;
+      return;
+    }
+    if (!unit.looked_up || !unit.reshards) now_.unsharded -= unit.full;
+    now_.unsharded -= unit.kept;
+    // The previous reduction ends when this one starts.
+    MemorySnapshot reducing = now_;
+    reducing.communication += reducing_ + unit.reduced;
+    if (!accumulates()) reducing.communication += unit.reduce_buffer;
+    record_moment("backward of ", unit.name, ", reducing", reducing);
+    if (accumulates()) now_.communication -= unit.reduce_buffer;
+    reducing_ = unit.pending();
+  }
+
+  bool accumulates() const { return keeps_whole_gradients(plan_, layout_.mesh.sizes()); }
+
+  double reducing_ = 0;       // buffers of the reduction in progress during backward
+  bool has_buckets_ = false;  // the buckets' buffers are allocated
+};
+
+}  // namespace
+
+int64_t MemoryComponents::total() const {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  int64_t total = 0;
+  for (const int64_t part :
+       {parameters, gradients, optimizer, activations, logits, unsharded, communication, other}) {
+    total = part > kMost - total ? kMost : total + part;
+  }
+  return total;
+}
+
+bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes) {
+  if (config::batch_shape(plan, sizes.dp()).micro_batches == 1) return false;
+  return defers_gradient_sync(plan.strategy);
+}
+
+RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,
+                           const layout::Layout& layout, int64_t rank, Routing routing) {
+  ActivationContext context = activation_context(plan, layout);
+  context.skewed = routing == Routing::kSkewed;
+  const int64_t position = layout.mesh.index(rank, "pp");
+  WalkedRank who{.rank = rank,
+                 .stage = position,
+                 .in_layout = rank,
+                 .has_head = position == layout.stage_owners.back()};
+  const auto lists =
+      layout::executed_lists(layout::pipeline_shape(plan.pipeline, layout.mesh.sizes().pp));
+  if (lists) who.list = &lists->at(static_cast<size_t>(position));
+  who.owners = layout.stage_owners;
+  return walk_step(plan, config, layout, context,
+                   measure_units(plan, config, layout, rank, context), who);
+}
+
+RankMemory walk_step(const config::Plan& plan, const model::ModelConfig& config,
+                     const layout::Layout& layout, const ActivationContext& context, StepUnits step,
+                     const WalkedRank& who) {
+  if (who.list != nullptr) {
+    return walk_pipeline(plan, config, layout, context, std::move(step), who);
+  }
+  return Walk(plan, config, layout, context, std::move(step), who).run();
+}
+
+std::vector<RankMemory> worst_of_stages(const config::Plan& plan, const model::ModelConfig& config,
+                                        const layout::Layout& layout) {
+  std::vector<RankMemory> worst;
+  for (int64_t pp = 0; pp < layout.mesh.sizes().pp; ++pp) {
+    worst.push_back(estimate_memory(plan, config, layout, layout.mesh.rank({pp, 0, 0, 0, 0})));
+  }
+  return worst;
+}
+
+}  // namespace am::predict

@@ -1,0 +1,25 @@
+// Plan keys that lower a job's peak memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/layout/layout.h"
+#include "am/model/config.h"
+
+namespace am::predict {
+
+struct MemorySaving {
+  std::string key;    // as written in a plan: `strategy.activation_checkpointing = "full"`
+  int64_t bytes = 0;  // reduction of the rank's peak, by estimate_memory
+};
+
+// Returns single changes of the plan with the bytes of the rank's peak that each saves, largest
+// first. Omits changes that the plan already has, that its strategy does not support, or that save
+// nothing.
+std::vector<MemorySaving> memory_savings(const config::Plan& plan, const model::ModelConfig& model,
+                                         const layout::Layout& layout, int64_t rank);
+
+}  // namespace am::predict

@@ -1,0 +1,254 @@
+#include "am/predict/memory/peak_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "am/base/units.h"
+#include "am/pipeline/schedule.h"
+#include "am/predict/time/step_time.h"
+
+namespace am::predict {
+namespace {
+
+// Bytes of one parameter element's storage, gradient and optimizer states.
+struct StateBytes {
+  double parameter, gradient, optimizer;
+};
+
+StateBytes state_bytes(const Workload& workload) {
+  const cluster::Implementation& who = *workload.implementation;
+  if (workload.format == ComputeFormat::kFp32 || workload.compute_bytes == 4.0) {
+    return {4.0, 4.0, 4.0 * workload.states};
+  }
+  if (who.states_in_storage) {
+    return {workload.storage_bytes, workload.storage_bytes,
+            workload.states * workload.storage_bytes};
+  }
+  // Table values assume AdamW's two float32 states and master copies.
+  const double fewer = 4.0 * (2.0 - workload.states);
+  // fp16 reduces in fp16, and has float32 copies of the gradients.
+  if (workload.format == ComputeFormat::kFp16) return {2.0, 2.0, 16.0 - fewer};
+  return {who.parameter_bytes, who.gradient_bytes + workload.more_gradient_bytes,
+          std::max(0.0, who.optimizer_bytes - fewer)};
+}
+
+// Adds `numel` parameters whose states are sharded over a group.
+void add_states(const Workload& workload, double numel, const ShardGroup& group, PeakMemory& peak) {
+  const StateBytes bytes = state_bytes(workload);
+  const double shards = state_shards(workload, group);
+  const auto part = [&](Sharding from) { return workload.sharding >= from ? shards : 1.0; };
+  peak.parameters += numel * bytes.parameter / part(Sharding::kParameters);
+  peak.gradients += numel * bytes.gradient / part(Sharding::kGradients);
+  peak.optimizer += numel * bytes.optimizer / part(Sharding::kOptimizer);
+}
+
+// Bytes per token that torchtitan's selective checkpointing keeps: outputs of attention and of
+// every second matmul, and the layer's input.
+double selective_bytes(const Workload& workload, const model::LayerProfile& layer) {
+  const model::AttentionProfile& a = layer.attention;
+  const auto n = static_cast<double>(a.heads);
+  const auto k = static_cast<double>(a.key_value_heads);
+  const auto qk = static_cast<double>(a.qk_head_dim);
+  const auto v = static_cast<double>(a.v_head_dim);
+  const model::FeedForwardProfile& f = layer.feed_forward;
+  const double matrices = f.gated ? 2.0 : 1.0;
+  const double h = workload.model.hidden;
+  const double width = static_cast<double>(f.dense_width + f.shared_width) +
+                       static_cast<double>(f.experts_per_token * f.expert_width);
+  const double products = n * qk + k * (qk + v) + matrices * width;
+  return 2.0 * h / workload.sequence_parts() * workload.compute_bytes +
+         (n * v + 0.5 * products) / workload.tp * workload.product_bytes;
+}
+
+// Bytes per token saved inside one layer's feed-forward.
+double feed_forward_bytes(const Workload& workload, const model::FeedForwardProfile& f) {
+  const cluster::Implementation& who = *workload.implementation;
+  const double wide = f.gated ? who.gated_bytes : who.plain_bytes;
+  double bytes = wide * static_cast<double>(f.dense_width + f.shared_width) / workload.tp;
+  if (f.experts > 0) {
+    const double taken = static_cast<double>(f.experts_per_token) / workload.sequence_parts();
+    bytes += taken * (wide * static_cast<double>(f.expert_width) + 4.0 * workload.model.hidden);
+  }
+  return bytes * workload.product_bytes / 2.0;  // the table's values are for bf16
+}
+
+// Bytes per token that one checkpointed layer keeps until backward.
+double kept_bytes(const Workload& workload, const model::LayerProfile& layer) {
+  const double whole = layer_activation_bytes(workload, layer);
+  const double input = workload.model.hidden * workload.compute_bytes / workload.sequence_parts();
+  switch (workload.recompute) {
+    case config::ActivationCheckpointing::kSelective:
+      return std::min(whole, selective_bytes(workload, layer));
+    case config::ActivationCheckpointing::kMlp:
+      return std::min(whole, whole - feed_forward_bytes(workload, layer.feed_forward) + input);
+    case config::ActivationCheckpointing::kFull:
+      return input;
+    case config::ActivationCheckpointing::kOff:
+      break;
+  }
+  return whole;
+}
+
+std::vector<int64_t> count_in_flight(pipeline::PipelineShape shape, int64_t position) {
+  if (pipeline::violated_constraint(shape)) {
+    // Megatron accepts any count; the nearest whole round needs the same memory.
+    shape.microbatches = (shape.microbatches + shape.pp - 1) / shape.pp * shape.pp;
+  }
+  if (pipeline::violated_constraint(shape)) {
+    return std::vector<int64_t>(static_cast<size_t>(shape.stages()), shape.pp);
+  }
+  return pipeline::in_flight_by_stage(pipeline::make_rank_order(shape, position), shape.stages());
+}
+
+// Returns the number of micro-batches of each stage that are in flight together at this position,
+// [stage]. Cached per thread, because a search requests the same few pipelines thousands of times.
+std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
+  using Key = std::tuple<std::string, int64_t, int64_t, int64_t, int64_t>;
+  constexpr size_t kMostRemembered = 4096;
+  thread_local std::map<Key, std::vector<int64_t>> remembered;
+
+  pipeline::PipelineShape shape = pipeline_shape(workload);
+  if (shape.pp <= 1) return std::vector<int64_t>(static_cast<size_t>(shape.stages()), 1);
+  if (shape.own) return count_in_flight(shape, position);
+  // Further micro-batches do not change the result.
+  const int64_t enough = 4 * shape.stages();
+  if (shape.microbatches > enough && shape.schedule != "gpipe" && shape.schedule != "looped_bfs") {
+    shape.microbatches = enough;
+  }
+  if (remembered.size() > kMostRemembered) remembered.clear();
+  const auto [known, is_new] = remembered.try_emplace(
+      Key(shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches, position));
+  if (is_new) known->second = count_in_flight(shape, position);
+  std::vector<int64_t> flying = known->second;
+  const auto most = static_cast<int64_t>(workload.micro_batches);
+  for (int64_t& count : flying) count = std::min(count, most);
+  return flying;
+}
+
+}  // namespace
+
+double layer_activation_bytes(const Workload& workload, const model::LayerProfile& layer) {
+  const double h = workload.model.hidden;
+  const model::AttentionProfile& a = layer.attention;
+  const auto n = static_cast<double>(a.heads);
+  const auto k = static_cast<double>(a.key_value_heads);
+  const auto qk = static_cast<double>(a.qk_head_dim);
+  const auto v = static_cast<double>(a.v_head_dim);
+  double cut = 2.0 * (n * qk + k * (qk + v)) + 2.0 * n * v;
+  if (workload.unfused_attention) cut += 5.0 * n * workload.sequence;
+  const double hidden = workload.implementation->hidden_bytes * h / workload.sequence_parts();
+  // The table's values are for bf16.
+  return (hidden * workload.compute_bytes + cut / workload.tp * workload.product_bytes) / 2.0 +
+         feed_forward_bytes(workload, layer.feed_forward);
+}
+
+namespace {
+
+void add_activations(const Workload& workload, const StageSummary& stage, double flying,
+                     PeakMemory& peak) {
+  const double T = workload.local_tokens();
+  for (size_t group = 0; group < workload.model.layers.size(); ++group) {
+    if (stage.layers[group] == 0.0) continue;
+    const model::LayerProfile& layer = workload.model.layers[group].profile;
+    const double whole = layer_activation_bytes(workload, layer);
+    const double kept = kept_bytes(workload, layer);
+    const double checkpointed = stage.checkpointed[group];
+    peak.activations +=
+        T * (whole * (stage.layers[group] - checkpointed) + kept * checkpointed) * flying;
+    if (checkpointed > 0.0) peak.recomputed = std::max(peak.recomputed, T * (whole - kept));
+  }
+}
+
+// Bytes of gathered parameters and their gradients: the computing layer, the layer gathered next
+// and one table of the vocabulary, or all if parameters stay gathered; gradients of one layer and
+// of those being reduced. `mine`: the rank's parameters before data parallelism shards them.
+double unsharded_bytes(const Workload& workload, const LocalParameters& mine, double largest_layer,
+                       bool has_table) {
+  const double table = has_table ? workload.layout.table : 0.0;
+  const double gathered = workload.reshards ? 2.0 * largest_layer + table : mine.total();
+  double bytes = gathered * workload.compute_bytes + 2.0 * largest_layer * workload.reduce_bytes;
+  if (workload.defers_reduction) bytes += mine.total() * workload.reduce_bytes;
+  return bytes;
+}
+
+}  // namespace
+
+PeakMemory estimate_peak_memory(const Workload& workload, int64_t position) {
+  PeakMemory peak;
+  const LayoutSummary& layout = workload.layout;
+  const LocalParameters mine = layout.parameters_of(position);
+  add_states(workload, mine.dense, layout.dense, peak);
+  add_states(workload, mine.experts, layout.experts, peak);
+  if (workload.offloads) {
+    peak.host = peak.states();
+    peak.parameters = peak.gradients = peak.optimizer = 0.0;
+  }
+  const std::vector<int64_t> flying = in_flight(workload, position);
+  double largest_layer = 0.0;
+  for (size_t i = 0; i < layout.stages.size(); ++i) {
+    const StageSummary& stage = layout.stages[i];
+    if (stage.owner != position) continue;
+    add_activations(workload, stage, static_cast<double>(flying[i]), peak);
+    for (size_t group = 0; group < stage.layers.size(); ++group) {
+      if (stage.layers[group] == 0.0) continue;
+      largest_layer = std::max(largest_layer, layout.of_layer[group].total());
+    }
+  }
+  const double T = workload.local_tokens();
+  const bool last = layout.stages.back().owner == position;
+  if (last) {
+    const double words = T * local_vocabulary(workload);
+    peak.logits = words * workload.implementation->logits_bytes;
+    peak.loss = words * workload.implementation->logits_gradient_bytes;
+  }
+  if (workload.sharding == Sharding::kParameters) {
+    peak.unsharded = unsharded_bytes(workload, mine, largest_layer, position == 0 || last);
+  }
+  // cuBLAS and the batch, as measured in Megatron's tests.
+  constexpr double kWorkspace = 96.0 * kMiB;
+  peak.workspace = kWorkspace + workload.implementation->mask_bytes * T * workload.sequence;
+  return peak;
+}
+
+PeakMemory worst_peak_memory(const Workload& workload) {
+  PeakMemory worst = estimate_peak_memory(workload, 0);
+  const int64_t positions = workload.layout.positions();
+  for (const int64_t position : {workload.layout.fullest_position(), positions - 1}) {
+    if (position == 0) continue;
+    const PeakMemory one = estimate_peak_memory(workload, position);
+    if (one.total() > worst.total()) worst = one;
+  }
+  return worst;
+}
+
+double reserved_bytes(const cluster::Implementation& who, double allocated) {
+  return allocated * who.reserved;
+}
+
+namespace {
+
+constexpr double kContext = 1.3 * kGiB;        // BigScience measured 1.27 GiB
+constexpr double kCommunicators = 1.5 * kGiB;  // NCCL, several groups
+constexpr double kError = 0.15;                // error that nine predictions in ten do not exceed
+
+}  // namespace
+
+double process_bytes(const cluster::Implementation& who, double allocated) {
+  return reserved_bytes(who, allocated) + kContext + kCommunicators;
+}
+
+double usable_bytes(const cluster::Implementation& who, const cluster::Gpu& gpu) {
+  const double room = gpu.memory_bytes * (1.0 - kError) - kContext - kCommunicators;
+  return std::max(0.0, room / who.reserved);
+}
+
+Fit fit_into(const cluster::Implementation& who, double allocated, const cluster::Gpu& gpu) {
+  if (allocated <= usable_bytes(who, gpu)) return Fit::kFits;
+  // The job may run if the allocator reserves no more than is allocated.
+  return allocated * (1.0 - kError) > gpu.memory_bytes ? Fit::kTooLarge : Fit::kMayFit;
+}
+
+}  // namespace am::predict

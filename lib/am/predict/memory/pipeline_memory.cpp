@@ -1,0 +1,286 @@
+// Memory of a rank of a pipeline: walks through its list of actions as parallel/pp/pipeline.h
+// executes it, by stage and micro-batch.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "am/config/batch.h"
+#include "am/layout/stages.h"
+#include "am/predict/memory/memory_moments.h"
+
+namespace am::predict {
+namespace {
+
+using pipeline::Action;
+using pipeline::Kind;
+
+class PipelineWalk : private MemoryMoments {
+ public:
+  PipelineWalk(const config::Plan& plan, const model::ModelConfig& config,
+               const layout::Layout& layout, const ActivationContext& context, StepUnits step,
+               const WalkedRank& who)
+      : MemoryMoments(plan, config, layout, context, std::move(step), who),
+        list_(*who.list),
+        owners_(who.owners),
+        positions_(*std::max_element(owners_.begin(), owners_.end()) + 1),
+        hidden_(hidden_bytes(context, static_cast<double>(config.hidden_size))),
+        states_(units_.size()),
+        stages_(owners_.size()),
+        under_way_(static_cast<size_t>(positions_)) {
+    for (size_t i = 0; i < units_.size(); ++i) {
+      Range& range = stages_[static_cast<size_t>(units_[i].stage)];
+      if (range.end == 0) range.begin = i;
+      range.end = i + 1;
+    }
+  }
+
+  RankMemory run() {
+    // Gradients stay whole between rounds, so the second round has the peak.
+    const auto micro_batches = config::batch_shape(plan_, layout_.mesh.sizes().dp()).micro_batches;
+    defers_ = config::defers_gradient_sync(plan_.strategy);
+    const bool rounds =
+        defers_ && micro_batches > layout::pipeline_shape(plan_.pipeline, positions_).microbatches;
+    for (int round = rounds ? 0 : 1; round < 2; ++round) {
+      reduces_ = round == 1;
+      std::fill(under_way_.begin(), under_way_.end(), 0);
+      now_.activations = 0;
+      for (const pipeline::Slot& slot : list_) {
+        for (const Action& action : slot.actions()) perform(action);
+      }
+    }
+    update();
+    return peak();
+  }
+
+ private:
+  struct Range {
+    size_t begin = 0, end = 0;
+  };
+  struct UnitState {
+    bool whole = false;
+    bool gathering = false;
+    bool packed = false;  // its gradients wait for REDUCE_GRAD
+  };
+
+  // Number of messages that the channel to the rank of a stage holds, in either direction.
+  int& sent_to(int stage) {
+    return under_way_[static_cast<size_t>(owners_[static_cast<size_t>(stage)])];
+  }
+  int last_stage() const { return static_cast<int>(owners_.size()) - 1; }
+
+  void perform(const Action& action) {
+    const Range& range = stages_[static_cast<size_t>(action.stage)];
+    switch (action.kind) {
+      case Kind::kUnshard:
+        return unshard(range);
+      case Kind::kReshard:
+        return reshard(range);
+      case Kind::kForward:
+        return forward(action.stage, range);
+      case Kind::kBackward:
+        backward(action.stage, range, /*of_weights=*/true);
+        if (!defers_) reduce(range);
+        return;
+      case Kind::kBackwardInput:
+        return backward(action.stage, range, /*of_weights=*/false);
+      case Kind::kBackwardWeight:
+        weights(action.stage, range);
+        if (!defers_) reduce(range);
+        return;
+      case Kind::kReduceGrad:
+        if (reduces_) reduce(range);
+        return;
+      case Kind::kRecvForward:
+      case Kind::kRecvBackward:
+        now_.activations += hidden_;
+        return;
+      case Kind::kSendForward:
+        return send(sent_to(action.stage + 1));
+      case Kind::kSendBackward:
+        return send(sent_to(action.stage - 1));
+    }
+  }
+
+  // A channel that is full frees its oldest message.
+  void send(int& count) {
+    if (count == pipeline::kMostUnderWay) {
+      now_.activations -= hidden_;
+    } else {
+      ++count;
+    }
+  }
+
+  void unshard(const Range& range) {
+    for (size_t i = range.begin; i < range.end; ++i) {
+      if (states_[i].whole) continue;
+      states_[i].gathering = true;
+      now_.communication += units_[i].gather_buffer;
+    }
+  }
+
+  void reshard(const Range& range) {
+    for (size_t i = range.begin; i < range.end; ++i) {
+      if (states_[i].gathering) now_.communication -= units_[i].gather_buffer;
+      if (states_[i].whole) now_.unsharded -= units_[i].full;
+      states_[i].whole = states_[i].gathering = false;
+    }
+  }
+
+  // Whether the head's autograd node frees the gradient of the logits. It stays if the deferred
+  // weight gradient will read it.
+  bool ends_logits(bool of_weights) const { return of_weights || !step_.head_trains; }
+
+  // Gathers a unit before it is used.
+  void make_whole(size_t i, std::string_view what) {
+    const UnitBytes& unit = units_[i];
+    if (states_[i].whole) return;
+    if (!states_[i].gathering) now_.communication += unit.gather_buffer;
+    now_.unsharded += unit.full;
+    MemorySnapshot gathering = now_;
+    gathering.communication += unit.gathering - unit.gather_buffer;
+    record_moment(what, unit.name, ", gathering", gathering);
+    now_.communication -= unit.gather_buffer;
+    states_[i].whole = true;
+    states_[i].gathering = false;
+  }
+
+  void forward(int stage, const Range& range) {
+    // The received tensor is the first unit's input from here on, and counted there.
+    if (stage > 0) now_.activations -= hidden_;
+    for (size_t i = range.begin; i < range.end; ++i) {
+      const UnitBytes& unit = units_[i];
+      make_whole(i, "forward of ");
+      MemorySnapshot computing = now_;
+      computing.activations += unit.activations;
+      if (unit.backward_runs) now_.activations = computing.activations;
+      record_moment("forward of ", unit.name, "", computing);
+      if (unit.reshards) {
+        now_.unsharded -= unit.full - unit.kept;
+        states_[i].whole = false;
+      }
+    }
+    if (stage < last_stage()) {
+      now_.activations += hidden_;
+      return;
+    }
+    now_.activations += head_casts();
+    record_loss("the loss");
+    now_.logits += kept_logits();
+  }
+
+  // Records the moment of the loss; logits of other micro-batches are in now_.
+  void record_loss(std::string_view what) {
+    MemorySnapshot loss = now_;
+    loss.logits +=
+        logits_bytes(context_, vocabulary_) + capped_logits_bytes(context_, config_, vocabulary_);
+    record_moment(what, "", "", loss);
+  }
+  // Bytes that the loss saves until its backward.
+  double kept_logits() const {
+    return context_.tokens * vocabulary_ * context_.output_bytes +
+           capped_logits_bytes(context_, config_, vocabulary_);
+  }
+  double head_casts() const {
+    return cast_weights_bytes(context_, vocabulary_ * static_cast<double>(config_.hidden_size));
+  }
+
+  void backward(int stage, const Range& range, bool of_weights) {
+    const bool last = stage == last_stage();
+    if (last) {
+      now_.logits -= kept_logits();
+      record_loss("backward of the loss");
+      now_.logits += logits_gradient_bytes(context_, vocabulary_);
+    }
+    for (size_t i = range.end; i-- > range.begin;) {
+      const UnitBytes& unit = units_[i];
+      if (!unit.backward_runs) break;
+      if (unit.reshards && !unit.looked_up) make_whole(i, "backward of ");
+      // The received gradient is the gradient of the last unit's output, which that unit counts.
+      const bool came = !last && i + 1 == range.end;
+      if (came) now_.activations -= hidden_;
+      compute_gradients(i, last && i + 1 == range.end, of_weights);
+      if (came) now_.activations += hidden_;
+      if (last && i + 1 == range.end) {
+        if (ends_logits(of_weights)) now_.logits -= logits_gradient_bytes(context_, vocabulary_);
+        now_.activations -= head_casts();
+      }
+      now_.activations -= unit.activations;
+      if (!of_weights) now_.activations += unit.owed;
+    }
+    // Frees the received gradient; the gradient of the stage's input waits for the previous stage.
+    if (!last) now_.activations -= hidden_;
+    if (stage > 0) now_.activations += hidden_;
+  }
+
+  // Records the unit's first moment, with recomputed tensors, and its last one, with the gradients.
+  void compute_gradients(size_t i, bool is_head, bool of_weights) {
+    const UnitBytes& unit = units_[i];
+    const BackwardBytes gradients = gradients_of(unit, is_head);
+    const double gradient = of_weights ? unit.gradient : 0.0;
+    MemorySnapshot computing = now_;
+    begin_backward(unit, gradients, computing);
+    if (!of_weights) computing.activations += unit.owed_first;
+    const double buffer = states_[i].packed ? 0.0 : unit.reduce_buffer;
+    record_first(unit, gradients, computing, gradient, buffer);
+    states_[i].packed = true;
+    now_.communication += buffer;
+    computing.communication += buffer;
+    if (is_head && ends_logits(of_weights)) {
+      computing.logits -= logits_gradient_bytes(context_, vocabulary_);
+    }
+    computing.unsharded += gradient;
+    computing.activations += gradients.later - gradients.first;
+    if (!of_weights) computing.activations += unit.owed_later - unit.owed_first;
+    record_moment("backward of ", unit.name, "", computing);
+    computing.unsharded -= gradient;
+    if (!of_weights) computing.activations += unit.owed_attention - unit.owed_later;
+    end_backward(unit, gradients, computing);
+  }
+
+  // Computes the deferred weight gradients, in the order in which backward deferred them.
+  void weights(int stage, const Range& range) {
+    for (size_t i = range.end; i-- > range.begin;) {
+      const UnitBytes& unit = units_[i];
+      if (!unit.backward_runs) break;
+      MemorySnapshot computing = now_;
+      computing.unsharded += unit.gradient;
+      record_moment("weights' gradients of ", unit.name, "", computing);
+      now_.activations -= unit.owed;
+      if (stage == last_stage() && i + 1 == range.end && step_.head_trains) {
+        now_.logits -= logits_gradient_bytes(context_, vocabulary_);
+      }
+    }
+  }
+
+  void reduce(const Range& range) {
+    for (size_t i = range.end; i-- > range.begin;) {
+      if (!states_[i].packed) continue;
+      MemorySnapshot reducing = now_;
+      reducing.communication += units_[i].reduced;
+      record_moment("reducing ", units_[i].name, "", reducing);
+      now_.communication -= units_[i].reduce_buffer;
+      states_[i].packed = false;
+    }
+  }
+
+  const std::vector<pipeline::Slot>& list_;
+  const std::vector<int64_t>& owners_;
+  int64_t positions_;    // pp size
+  double hidden_;        // bytes of a message between stages
+  bool reduces_ = true;  // at REDUCE_GRAD
+  bool defers_ = true;   // gradients are reduced at REDUCE_GRAD, not after each backward
+  std::vector<UnitState> states_;
+  std::vector<Range> stages_;   // this rank's units, per stage
+  std::vector<int> under_way_;  // per rank
+};
+
+}  // namespace
+
+RankMemory walk_pipeline(const config::Plan& plan, const model::ModelConfig& config,
+                         const layout::Layout& layout, const ActivationContext& context,
+                         StepUnits step, const WalkedRank& who) {
+  return PipelineWalk(plan, config, layout, context, std::move(step), who).run();
+}
+
+}  // namespace am::predict

@@ -1,0 +1,369 @@
+#include "am/predict/memory/step_units.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "am/base/text.h"
+#include "am/config/batch.h"
+#include "am/config/optimizer.h"
+#include "am/layout/buckets.h"
+#include "am/layout/precision.h"
+#include "am/layout/units.h"
+#include "am/predict/memory/layer_activations.h"
+
+namespace am::predict {
+namespace {
+
+class Measure {
+ public:
+  Measure(const config::Plan& plan, const model::ModelConfig& config, const layout::Layout& layout,
+          int64_t rank, const ActivationContext& context)
+      : plan_(plan),
+        config_(config),
+        layout_(layout),
+        rank_(rank),
+        stage_(layout.mesh.index(rank, "pp")),
+        ep_(layout.mesh.index(rank, "ep")),
+        context_(context) {
+    const layout::StepPrecision precision = layout::resolve_precision(plan);
+    storage_ = static_cast<double>(layout::dtype_size(precision.storage));
+    compute_ = static_cast<double>(layout::dtype_size(precision.compute));
+    reduce_ = static_cast<double>(layout::dtype_size(precision.reduce));
+    post_forward_ = layout::post_forward_size(plan.strategy, layout.mesh.sizes());
+    offloaded_ = layout::offloads_to_host(plan.strategy);
+    adds_reductions_ = config::batch_shape(plan, layout.mesh.sizes().dp()).micro_batches > 1 &&
+                       !defers_gradient_sync(plan.strategy);
+  }
+
+  StepUnits run() {
+    held_.reserve(layout_.parameters.size());
+    for (const layout::ParameterLayout& parameter : layout_.parameters) {
+      Held& held = held_.emplace_back();
+      const int64_t copies = layout_.copies_at(stage_, ep_, parameter);
+      if (copies == 0) continue;
+      const int64_t stored = parameter.stored_numel(layout_.mesh, rank_);
+      held = {true, static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_))),
+              static_cast<double>(stored)};
+      out_.stored_numel += copies * stored;
+      if (parameter.trainable) out_.trained_numel += copies * stored;
+      out_.state_numel += copies * stored * states_of(parameter);
+    }
+    out_.stages = std::max<int64_t>(
+        1, std::count(layout_.stage_owners.begin(), layout_.stage_owners.end(), stage_));
+    out_.head_trains = head_trains();
+    list_units();
+    add_ignored();
+    if (layout::reuses_buffers(plan_.strategy)) pool_layers();
+    if (!layout::gradient_buckets(plan_, layout_).empty()) join_units();
+    return std::move(out_);
+  }
+
+ private:
+  bool owns(int stage) const { return layout_.stage_owners[static_cast<size_t>(stage)] == stage_; }
+
+  // Number of optimizer tensors with the parameter's layout.
+  int64_t states_of(const layout::ParameterLayout& parameter) const {
+    if (!parameter.trainable) return 0;
+    return static_cast<int64_t>(
+        config::state_names(plan_.optimizer, parameter.orthogonalized).size());
+  }
+
+  // Elements that Muon's iteration needs for one matrix: two copies and two products of it, or, if
+  // tp cuts the columns, this rank's part and the messages that gather it.
+  double iterated_numel(const layout::ParameterLayout& parameter) const {
+    const auto all = static_cast<double>(numel(parameter.shape));
+    const auto least = static_cast<double>(std::min(parameter.shape[0], parameter.shape[1]));
+    const double part =
+        parameter.tp_dim == 1 ? all / static_cast<double>(layout_.mesh.sizes().tp) : 0.0;
+    return 2 * std::max(all + least * least, part > 0.0 ? all + part : 0.0);
+  }
+
+  // Bytes of optim/muon.cpp, in bfloat16 except for a piece of the update before it is sent. A
+  // unit's matrices are gathered from the ranks that have pieces of them and distributed over these
+  // ranks; a rank holds its copy of a matrix, the two products and the next copy while it iterates.
+  double orthogonalizing(const std::vector<int>& indices) const {
+    constexpr double kElement = 2;
+    double pieces = 0;
+    double largest_piece = 0;
+    double iterating = 0;
+    double ranks = 1;
+    for (const int index : indices) {
+      const layout::ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
+      const Held& held = held_[static_cast<size_t>(index)];
+      if (!held.mine || !parameter.orthogonalized) continue;
+      iterating = std::max(iterating, kElement * iterated_numel(parameter));
+      pieces += held.stored;
+      largest_piece = std::max(largest_piece, held.stored);
+      if (parameter.fsdp) {
+        ranks = static_cast<double>(layout_.mesh.group_size(parameter.shard_group));
+      }
+    }
+    if (ranks == 1) return std::max((storage_ + kElement) * largest_piece, iterating);
+    const double sent = kElement * pieces;
+    return sent + std::max(storage_ * largest_piece, ranks * sent + iterating);
+  }
+
+  // Elements of one parameter on this rank: before data parallelism shards it, and stored.
+  struct Held {
+    bool mine = false;
+    double whole = 0;
+    double stored = 0;
+  };
+
+  // Sums over some parameters on this rank, of the trained ones or of all.
+  struct Elements {
+    double full = 0;
+    double largest = 0;
+    double stored = 0;
+    double padded = 0;  // gathered, including the padding of each piece
+    bool sharded = false;
+  };
+  Elements elements_of(const std::vector<int>& indices, bool trainable_alone) const {
+    Elements all;
+    for (const int index : indices) {
+      const layout::ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
+      const Held& held = held_[static_cast<size_t>(index)];
+      if (!held.mine || (trainable_alone && !parameter.trainable)) continue;
+      all.full += held.whole;
+      all.largest = std::max(all.largest, held.whole);
+      const int64_t pieces = parameter.fsdp ? layout_.mesh.group_size(parameter.shard_group) : 1;
+      all.stored += held.stored;
+      all.padded += held.stored * static_cast<double>(pieces);
+      all.sharded = all.sharded || parameter.fsdp;
+    }
+    return all;
+  }
+
+  UnitBytes measure(const std::vector<int>& indices, bool reshards) const {
+    const layout::Layout::ByRanks apart = layout_.by_ranks(indices, rank_);
+    UnitBytes bytes = measure_together(apart.dense, "dp_shard_cp", reshards);
+    if (apart.experts.empty()) return bytes;
+    const UnitBytes experts = measure_together(apart.experts, "ep_shard", reshards);
+    bytes.gathering =
+        std::max(bytes.gather_buffer + experts.gather_buffer - experts.full, experts.gather_buffer);
+    for (const auto part : {&UnitBytes::full, &UnitBytes::gather_buffer, &UnitBytes::kept,
+                            &UnitBytes::reduce_buffer, &UnitBytes::reduced}) {
+      bytes.*part += experts.*part;
+    }
+    return bytes;
+  }
+
+  // Bytes of parameters that are communicated together, sharded over one group.
+  UnitBytes measure_together(const std::vector<int>& indices, std::string_view group,
+                             bool reshards) const {
+    UnitBytes bytes;
+    const int64_t post_forward =
+        layout::post_forward_size(post_forward_, layout_.mesh.group_size(group));
+    const Elements all = elements_of(indices, /*trainable_alone=*/false);
+    const Elements trained = elements_of(indices, /*trainable_alone=*/true);
+    bytes.reshards = reshards;
+    // Without sharding and casts the stored parameters are used for computation.
+    if (all.sharded || storage_ != compute_ || offloaded_) bytes.full = all.full * compute_;
+    if (all.sharded) {
+      bytes.gather_buffer = all.padded * compute_;
+      if (storage_ != compute_ || offloaded_) bytes.gather_buffer += all.stored * compute_;
+      bytes.gathering = bytes.gather_buffer;
+      if (reshards && post_forward > 0) {
+        bytes.kept = all.padded * compute_ / static_cast<double>(post_forward);
+      }
+    } else if (offloaded_) {
+      bytes.gather_buffer = bytes.full;  // copied into the parameters themselves, and ahead
+    }
+    // The reduction writes the stored gradient directly if it can; without shards that is all.
+    const bool direct = storage_ == reduce_ && !offloaded_ && !adds_reductions_;
+    if (all.sharded || !direct) bytes.reduce_buffer = trained.padded * reduce_;
+    if (all.sharded && !direct) bytes.reduced = trained.stored * reduce_;
+    return bytes;
+  }
+
+  UnitBytes measure(const model::Unit& unit, bool reshards) const {
+    UnitBytes bytes = measure(layout_.gathered(unit), reshards);
+    bytes.name = unit.kind == model::UnitKind::kRoot ? "the root" : unit.name;
+    bytes.layer = unit.layer;
+    for (const int index : unit.parameters) {
+      const auto stored = static_cast<int64_t>(held_[static_cast<size_t>(index)].stored);
+      bytes.stored_numel += stored;
+      const bool trains = layout_.parameters[static_cast<size_t>(index)].trainable;
+      bytes.trained_numel += trains ? stored : 0;
+      bytes.state_numel += stored * states_of(layout_.parameters[static_cast<size_t>(index)]);
+    }
+    const layout::Layout::ByRanks apart = layout_.by_ranks(unit.parameters, rank_);
+    bytes.orthogonalizing = std::max(orthogonalizing(apart.dense), orthogonalizing(apart.experts));
+    bytes.gradient = elements_of(unit.parameters, /*trainable_alone=*/true).largest * compute_;
+    bytes.fills_buckets = elements_of(layout_.ignored_of(unit), /*trainable_alone=*/true).full > 0;
+    return bytes;
+  }
+
+  // These stay whole from the first unit's forward until the end of backward.
+  void add_ignored() {
+    const UnitBytes ignored = measure(layout_.ignored(), /*reshards=*/false);
+    out_.ignored = ignored.full;
+    out_.bucket_buffers += ignored.reduce_buffer;
+  }
+
+  void list_units() {
+    // Uses the plan's pp, because a sample's mesh has only one stage.
+    const std::vector<bool> reshard =
+        layout::reshard_after_forward(plan_.strategy, layout_.units, plan_.mesh.pp_size);
+    // Forward order: the root's norm is before the head.
+    std::vector<size_t> order;
+    for (size_t i = 0; i < layout_.units.size(); ++i) order.push_back(i);
+    const size_t count = order.size();
+    if (count >= 2 && layout_.units[count - 2].kind == model::UnitKind::kHead) {
+      std::swap(order[count - 2], order[count - 1]);
+    }
+    bool trains = false;  // an earlier unit, on any stage, has trained parameters
+    for (const size_t i : order) {
+      const bool first_trained = !std::exchange(trains, trains || has_trainable(layout_.units[i]));
+      if (!is_here(layout_.units[i])) continue;
+      UnitBytes unit = measure(layout_.units[i], reshard[i]);
+      unit.backward_runs = trains;
+      unit.stage =
+          layout_.parameters[static_cast<size_t>(layout_.units[i].parameters.front())].stage;
+      add_activations(layout_.units[i], first_trained, unit);
+      out_.units.push_back(std::move(unit));
+    }
+    if (!config_.tie_word_embeddings) return;
+    const size_t table = layout_.inventory.weight_of(model::Role::kHead);
+    if (layout_.parameters[table].tied_stage) {
+      if (owns(*layout_.parameters[table].tied_stage)) add_tied_copy(table, reshard.front());
+    } else {
+      // The embedding's unit is gathered again for the head, and freed after it.
+      UnitBytes head = measure(layout_.units.front(), reshard.front());
+      head.name = "the tied head";
+      head.stored_numel = head.trained_numel = head.state_numel = 0;
+      head.waits_for_end = true;
+      if (!head.reshards) head.full = head.gather_buffer = head.gathering = 0;  // never freed
+      head.kept = 0;
+      head.backward_runs = trains;
+      out_.units.push_back(std::move(head));
+    }
+  }
+
+  // Adds the last stage's copy of the embedding's weight.
+  void add_tied_copy(size_t table, bool reshards) {
+    model::Unit head{.kind = model::UnitKind::kHead,
+                     .name = "the tied head",
+                     .parameters = {static_cast<int>(table)}};
+    UnitBytes unit = measure(head, reshards);
+    unit.stage = *layout_.parameters[table].tied_stage;
+    add_activations(head, /*first_trained=*/false, unit);
+    out_.units.push_back(std::move(unit));
+  }
+
+  bool is_here(const model::Unit& unit) const {
+    return std::any_of(unit.parameters.begin(), unit.parameters.end(), [this](int index) {
+      const auto i = static_cast<size_t>(index);
+      return held_[i].mine && owns(layout_.parameters[i].stage);
+    });
+  }
+
+  bool head_trains() const {
+    return layout_.parameters[layout_.inventory.weight_of(model::Role::kHead)].trainable;
+  }
+
+  // Rank of the head's trained adapter; 0 if there is none.
+  double head_adapter_rank() const {
+    for (size_t i = 0; i < layout_.parameters.size(); ++i) {
+      const model::ParameterSpec& spec = layout_.inventory.parameters[i];
+      const bool a = spec.adapter == model::AdapterPart::kA && spec.role == model::Role::kHead;
+      if (a && layout_.parameters[i].trainable) return static_cast<double>(spec.shape.front());
+    }
+    return 0.0;
+  }
+
+  bool has_trainable(const model::Unit& unit) const {
+    return std::any_of(unit.parameters.begin(), unit.parameters.end(), [this](int index) {
+      return layout_.parameters[static_cast<size_t>(index)].trainable;
+    });
+  }
+
+  // For bucketed gradients: everything is gathered before the first unit, and the buckets' buffers
+  // live until the end of backward.
+  void join_units() {
+    UnitBytes all;
+    for (UnitBytes& unit : out_.units) {
+      all.full += unit.full;
+      all.gather_buffer += unit.gather_buffer;
+      if (!unit.waits_for_end) all.reduce_buffer += unit.reduce_buffer;
+      if (!unit.waits_for_end) all.reduced += unit.reduced;
+      unit.full = unit.gather_buffer = unit.gathering = 0;
+      unit.reduce_buffer = unit.reduced = 0;
+      unit.fills_buckets = unit.gradient > 0;
+    }
+    out_.units.front().full = all.full;
+    out_.units.front().gather_buffer = out_.units.front().gathering = all.gather_buffer;
+    out_.units.front().reduced = all.reduced;
+    out_.bucket_buffers += all.reduce_buffer;
+  }
+
+  // Moves the layers' buffers to the pool, which is always live: one unit's full tensors and its
+  // gather, and two units' gradients, one being reduced and one being computed.
+  void pool_layers() {
+    UnitBytes most;
+    for (UnitBytes& unit : out_.units) {
+      if (unit.layer < 0) continue;
+      most.full = std::max(most.full, unit.full);
+      most.gather_buffer = std::max(most.gather_buffer, unit.gather_buffer);
+      most.reduce_buffer = std::max(most.reduce_buffer, unit.reduce_buffer);
+      unit.full = unit.gather_buffer = unit.gathering = unit.reduce_buffer = 0;
+    }
+    out_.pooled_parameters = most.full;
+    out_.pooled_messages = most.gather_buffer + 2 * most.reduce_buffer;
+  }
+
+  void add_activations(const model::Unit& unit, bool first_trained, UnitBytes& bytes) const {
+    if (unit.layer >= 0) {
+      const LayerActivations layer(context_, layout_, rank_, unit, first_trained);
+      bytes.activations = layer.kept();
+      bytes.recomputed = layer.recomputed();
+      bytes.backward = layer.backward();
+      const LayerActivations::Owed owed = layer.owed();
+      bytes.owed = owed.all;
+      bytes.owed_first = owed.down_input;
+      bytes.owed_later = owed.down;  // gradients of the inputs replace saved tensors
+      bytes.owed_attention = owed.feed_forward;
+    } else if (unit.kind == model::UnitKind::kEmbedding) {
+      bytes.activations = embedding_activations(context_);
+      bytes.looked_up = true;
+      bytes.owed =
+          bytes.activations + hidden_bytes(context_, static_cast<double>(config_.hidden_size));
+    } else if (unit.kind == model::UnitKind::kHead && out_.head_trains) {
+      // The head's input; the gradient of the logits is counted separately.
+      bytes.owed =
+          context_.tokens * static_cast<double>(config_.hidden_size) * context_.product_bytes;
+    } else if (unit.kind == model::UnitKind::kRoot) {
+      const double rank = head_adapter_rank();
+      bytes.activations =
+          final_norm_activations(context_, config_, out_.head_trains || rank > 0.0) +
+          context_.tokens * rank * context_.product_bytes;
+    }
+  }
+
+  const config::Plan& plan_;
+  const model::ModelConfig& config_;
+  const layout::Layout& layout_;
+  int64_t rank_;
+  int64_t stage_;  // index along pp
+  int64_t ep_;     // index along ep
+  const ActivationContext& context_;
+  double storage_ = 4;
+  double compute_ = 4;
+  double reduce_ = 4;
+  int64_t post_forward_ = 0;  // see post_forward_size
+  bool offloaded_ = false;    // see offloads_to_host
+  // Each micro-batch's gradients are reduced and added to the previous ones.
+  bool adds_reductions_ = false;
+  std::vector<Held> held_;  // per parameter
+  StepUnits out_;
+};
+
+}  // namespace
+
+StepUnits measure_units(const config::Plan& plan, const model::ModelConfig& config,
+                        const layout::Layout& layout, int64_t rank,
+                        const ActivationContext& context) {
+  return Measure(plan, config, layout, rank, context).run();
+}
+
+}  // namespace am::predict

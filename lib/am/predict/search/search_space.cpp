@@ -1,0 +1,348 @@
+#include "am/predict/search/search_space.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "am/base/legal_values.h"
+#include "am/base/text.h"
+#include "am/layout/runs.h"
+#include "am/predict/memory/activations.h"
+#include "am/predict/memory/stage_memory.h"
+#include "am/predict/time/step_time.h"
+
+namespace am::predict {
+namespace {
+
+using Checkpointing = config::ActivationCheckpointing;
+
+constexpr std::array<int64_t, 4> kMicroBatches = {1, 2, 4, 8};
+
+struct ScheduleChoice {
+  const char* name;
+  int64_t virtual_stages;
+};
+constexpr std::array<ScheduleChoice, 5> kSchedules = {{{"1f1b", 1},
+                                                       {"interleaved_1f1b", 2},
+                                                       {"interleaved_1f1b", 4},
+                                                       {"interleaved_zero_bubble", 2},
+                                                       {"zbv_zero_bubble", 2}}};
+
+std::vector<config::DistributedConfig> strategies_named(const std::string& name) {
+  std::vector<config::DistributedConfig> all;
+  const bool every = name == "all";
+  if (every || name == "fsdp2") all.emplace_back(config::FSDP2Config{});
+  if (every || name == "megatron_fsdp") {
+    for (const int64_t stage : {1, 2, 3}) {
+      config::MegatronFSDPConfig megatron;
+      megatron.zero_dp_strategy = stage;
+      all.emplace_back(megatron);
+    }
+  }
+  if (every || name == "ddp") all.emplace_back(config::DDPConfig{});
+  return all;
+}
+
+bool is_fsdp2(const config::DistributedConfig& strategy) {
+  return std::holds_alternative<config::FSDP2Config>(strategy);
+}
+
+std::string first_error(const Diagnostics& found) {
+  for (const Diagnostic& item : found.items()) {
+    if (item.severity == Severity::kError) return item.rule;
+  }
+  return {};
+}
+
+}  // namespace
+
+SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& constants)
+    : request_(request),
+      constants_(constants),
+      strategies_(strategies_named(request.strategy)),
+      batch_(request.batch()) {
+  base_.model.path = request.model_path;
+  base_.train.seq_len = request.seq_len;
+  base_.train.global_batch_size = batch_;
+  base_.cluster.gpu = request.gpu_name;
+  base_.cluster.implementation = std::string(request.implementation->name);
+  base_.cluster.calibration = request.calibration;
+  base_.cluster.hours_between_failures = request.hours_between_failures;
+  base_.cluster.storage_gb_per_s = request.storage_gb_per_s;
+  base_.mesh.world_size = request.gpus;
+  base_.mesh.ranks_per_node = static_cast<int64_t>(request.gpu.gpus_per_node);
+  base_.file = "search.toml";
+  scratch_ = base_;
+  workload_.model = shape_of(request.model);
+}
+
+std::vector<Candidate> SearchSpace::walk(SearchResult& result) {
+  result_ = &result;
+  const bool runs = layout::limits_of_model(request_.model).empty();
+  if (request_.runnable && !runs) {
+    refuse("runtime.unsupported");
+    return {};
+  }
+  for (size_t i = 0; i < strategies_.size(); ++i) walk_meshes(static_cast<int>(i));
+  return std::move(candidates_);
+}
+
+// ---- enumeration --------------------------------------------------------------------------------
+
+void SearchSpace::walk_meshes(int strategy) {
+  constexpr int64_t kWidestTp = 64;
+  constexpr int64_t kWidestCp = 16;
+  const auto& kind = strategies_[static_cast<size_t>(strategy)];
+  const bool ddp = std::holds_alternative<config::DDPConfig>(kind);
+  const int64_t widest = std::min(static_cast<int64_t>(request_.gpu.link_domain), kWidestTp);
+  for (const int64_t tp : divisors(request_.gpus)) {
+    if (tp > widest || (ddp && tp > 1)) break;
+    for (const int64_t pp : divisors(request_.gpus / tp)) {
+      if (pp > request_.model.num_hidden_layers || (!is_fsdp2(kind) && pp > 1)) break;
+      for (const int64_t cp : divisors(request_.gpus / tp / pp)) {
+        if (cp > kWidestCp || (ddp && cp > 1)) break;
+        Candidate candidate{.mesh = {.pp = pp, .cp = cp, .tp = tp}, .strategy = strategy};
+        walk_data_parallel(candidate);
+      }
+    }
+  }
+}
+
+void SearchSpace::walk_data_parallel(Candidate candidate) {
+  const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
+  mesh::MeshSizes& mesh = candidate.mesh;
+  const int64_t dp = request_.gpus / mesh.tp / mesh.pp / mesh.cp;
+  std::vector<int64_t> replicas = {1};
+  if (std::holds_alternative<config::DDPConfig>(strategy)) {
+    replicas = {dp};
+  } else if (is_fsdp2(strategy)) {
+    // HSDP: shards within a node, or a few nodes.
+    for (const int64_t shards : {8, 16, 32, 64, 128}) {
+      if (shards < dp && dp % shards == 0) replicas.push_back(dp / shards);
+    }
+  }
+  for (const int64_t replicate : replicas) {
+    mesh.dp_replicate = replicate;
+    mesh.dp_shard = dp / replicate;
+    for (const int64_t ep : expert_sizes(mesh)) {
+      mesh.ep = ep;
+      set_mesh(candidate, scratch_);
+      Diagnostics found;
+      if (!layout::resolve_mesh(scratch_, 0, found)) {
+        refuse(first_error(found));
+      } else if (request_.runnable && !layout::limits_of_plan(scratch_).empty()) {
+        refuse("runtime.unsupported");
+      } else {
+        walk_options(candidate);
+      }
+    }
+  }
+}
+
+std::vector<int64_t> SearchSpace::expert_sizes(const mesh::MeshSizes& mesh) const {
+  if (!request_.model.moe) return {1};
+  std::vector<int64_t> sizes;
+  const int64_t stage = mesh.dp() * mesh.cp * mesh.tp;
+  for (const int64_t ep : divisors(request_.model.moe->experts)) {
+    if (stage % ep == 0) sizes.push_back(ep);
+  }
+  return sizes;
+}
+
+void SearchSpace::walk_options(Candidate candidate) {
+  const bool fsdp2 = is_fsdp2(strategies_[static_cast<size_t>(candidate.strategy)]);
+  for (const bool sequence_parallel : {false, true}) {
+    if (sequence_parallel && (candidate.mesh.tp == 1 || !fsdp2)) continue;
+    candidate.sequence_parallel = sequence_parallel;
+    const Cut& cut = cut_of(candidate);
+    if (!cut.refused_by.empty()) {
+      refuse(cut.refused_by);
+      continue;
+    }
+    if (sequence_parallel && !cut.sample.tp_plan.sequence_parallel) continue;  // it changes nothing
+    for (const int64_t micro_batch : kMicroBatches) {
+      if (micro_batch > 1 && batch_ % (micro_batch * candidate.mesh.dp()) != 0) continue;
+      candidate.micro_batch = micro_batch;
+      candidate.micro_batches = std::max<int64_t>(1, batch_ / (candidate.mesh.dp() * micro_batch));
+      walk_schedules(candidate);
+    }
+  }
+}
+
+void SearchSpace::walk_schedules(Candidate candidate) {
+  for (size_t i = 0; i < kSchedules.size(); ++i) {
+    if (i > 0 && candidate.mesh.pp == 1) break;
+    candidate.schedule = static_cast<int>(i);
+    set_options(candidate, scratch_);
+    const std::string refused_by = refusal(candidate.mesh, nullptr, rules::Needs::kMesh);
+    if (!refused_by.empty()) {
+      refuse(refused_by);
+      continue;
+    }
+    set_stages(candidate);
+    walk_checkpointing(candidate);
+  }
+}
+
+// Tries checkpointing modes in order of increasing memory: if one does not fit, later ones do not
+// either.
+void SearchSpace::walk_checkpointing(Candidate candidate) {
+  const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
+  const bool fsdp2 = is_fsdp2(strategy);
+  const bool selects = !std::holds_alternative<config::MegatronFSDPConfig>(strategy);
+  const bool accumulates = candidate.micro_batches > 1;
+  const char* misfit = nullptr;
+  for (const auto mode : {Checkpointing::kFull, Checkpointing::kSelective, Checkpointing::kOff}) {
+    if (!selects && mode == Checkpointing::kSelective) continue;
+    candidate.checkpointing = mode;
+    candidate.defers_reduction = fsdp2 && !accumulates;  // the default, where the key has no effect
+    misfit = consider(candidate, misfit);
+    if (!fsdp2 || !accumulates) continue;
+    candidate.defers_reduction = true;
+    consider(candidate, misfit);
+  }
+}
+
+// ---- sizing up ----------------------------------------------------------------------------------
+
+void SearchSpace::set_mesh(const Candidate& candidate, config::Plan& plan) const {
+  const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
+  const bool ddp = std::holds_alternative<config::DDPConfig>(strategy);
+  plan.mesh.dp_replicate_size = ddp ? 1 : candidate.mesh.dp_replicate;
+  plan.mesh.tp_size = candidate.mesh.tp;
+  plan.mesh.pp_size = candidate.mesh.pp;
+  plan.mesh.cp_size = candidate.mesh.cp;
+  plan.mesh.ep_size = candidate.mesh.ep;
+  if (plan.strategy.index() != strategy.index() || !is_fsdp2(strategy)) plan.strategy = strategy;
+}
+
+void SearchSpace::set_options(const Candidate& candidate, config::Plan& plan) const {
+  const ScheduleChoice& schedule = kSchedules[static_cast<size_t>(candidate.schedule)];
+  plan.train.micro_batch_size = candidate.micro_batch;
+  plan.pipeline.schedule = schedule.name;
+  plan.pipeline.virtual_stages = schedule.virtual_stages;
+  plan.pipeline.microbatches = candidate.mesh.pp > 1 ? candidate.micro_batches : 0;
+  config::set_checkpointing(candidate.checkpointing, plan.strategy);
+  if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
+    fsdp2->sequence_parallel = candidate.sequence_parallel;
+    fsdp2->defer_fsdp_grad_sync = candidate.defers_reduction;
+  }
+}
+
+config::Plan SearchSpace::plan_of(const Candidate& candidate) const {
+  config::Plan plan = base_;
+  set_mesh(candidate, plan);
+  set_options(candidate, plan);
+  return plan;
+}
+
+std::string SearchSpace::refusal(const mesh::MeshSizes& mesh, const layout::Layout* layout,
+                                 rules::Needs needs) const {
+  const rules::RuleContext context{.plan = scratch_,
+                                   .model = &request_.model,
+                                   .axes = &mesh,
+                                   .dp = mesh.dp(),
+                                   .mesh = &mesh,
+                                   .layout = layout};
+  for (const rules::Rule* rule : rules::all_rules()) {
+    if (rule->check == nullptr || rule->needs != needs) continue;
+    Diagnostics found;
+    rule->check(context, found);
+    if (!found.ok()) return std::string(rule->id);
+  }
+  return {};
+}
+
+// Rules that need a layout are checked on the sample: they depend on modules, which are equal in
+// all layers of a kind.
+const SearchSpace::Cut& SearchSpace::cut_of(const Candidate& candidate) {
+  const std::tuple key{candidate.strategy, candidate.mesh.tp, candidate.mesh.ep,
+                       candidate.sequence_parallel};
+  const auto known = cuts_.find(key);
+  if (known != cuts_.end()) return known->second;
+  set_options(candidate, scratch_);
+  Diagnostics found;
+  mesh::MeshSizes sizes{.dp_shard = candidate.mesh.ep, .tp = candidate.mesh.tp};
+  sizes.ep = candidate.mesh.ep;
+  auto sample = layout::build_sample_layout(scratch_, request_.model, sizes, found);
+  Cut cut{.sample = layout::Layout{.mesh = mesh::MeshLayout(sizes)}, .cuts = {}, .refused_by = {}};
+  if (sample.has_value()) {
+    cut.sample = *std::move(sample);
+    cut.cuts = local_cuts(request_.model, cut.sample);
+    cut.refused_by = refusal(sizes, &cut.sample, rules::Needs::kLayout);
+  } else {
+    cut.refused_by = first_error(found);
+  }
+  return cuts_.emplace(key, std::move(cut)).first->second;
+}
+
+void SearchSpace::set_stages(const Candidate& candidate) {
+  const Cut& cut = cut_of(candidate);
+  set_options(candidate, scratch_);
+  workload_.layout = summarize_stages(scratch_, request_.model, candidate.mesh, cut.cuts);
+  // Marks all layers as checkpointed; the mode is chosen later.
+  for (StageSummary& stage : workload_.layout.stages) stage.checkpointed = stage.layers;
+  fill_workload(workload_, scratch_, cut.sample, candidate.mesh);
+}
+
+const Workload& SearchSpace::workload_of(const Candidate& candidate) {
+  set_mesh(candidate, scratch_);
+  set_stages(candidate);
+  return workload_;
+}
+
+// Returns why the candidate does not fit, or null if it fits. `misfit`: why a candidate that needs
+// less memory does not fit; null if it does.
+const char* SearchSpace::consider(Candidate candidate, const char* misfit) {
+  ++result_->considered;
+  if (misfit != nullptr) {
+    drop(misfit);
+    return misfit;
+  }
+  workload_.recompute = candidate.checkpointing;
+  if (is_fsdp2(strategies_[static_cast<size_t>(candidate.strategy)])) {
+    workload_.defers_reduction = candidate.defers_reduction && candidate.micro_batches > 1;
+  }
+  const PeakMemory peak = worst_peak_memory(workload_);
+  const bool is_walked = request_.implementation == &cluster::automesh_implementation();
+  const double least = peak.total() * (is_walked ? kLeastOfFormula : 1.0);
+  if (fit_into(*workload_.implementation, least, request_.gpu) != Fit::kFits) {
+    misfit = peak.states() + peak.unsharded > 0.7 * request_.gpu.memory_bytes
+                 ? "parameters, gradients and optimizer do not fit"
+                 : "activations and logits do not fit";
+    drop(misfit);
+    note_misfit(peak.total());
+    return misfit;
+  }
+  candidate.bytes = peak.total();
+  candidate.number = candidates_.size();
+  candidate.least_seconds = least_step_time(workload_, request_.gpu, constants_).seconds;
+  ++result_->feasible;
+  candidates_.push_back(candidate);
+  return nullptr;
+}
+
+void SearchSpace::note_misfit(double bytes) {
+  const auto whole = static_cast<int64_t>(bytes);
+  int64_t& smallest = result_->smallest_misfit;
+  if (smallest == 0 || whole < smallest) smallest = whole;
+}
+
+void SearchSpace::drop_misfit(double bytes) {
+  --result_->feasible;
+  drop("a walk through the step takes more than the formula");
+  note_misfit(bytes);
+}
+
+void SearchSpace::refuse(std::string_view rule) {
+  ++result_->considered;
+  const rules::Rule* known = rules::find_rule(rule);
+  drop(cat("rule ", rule, known != nullptr ? cat(": ", known->summary) : std::string()));
+}
+
+void SearchSpace::drop(std::string_view reason) {
+  const auto known = result_->dropped.find(reason);
+  ++(known != result_->dropped.end() ? known : result_->dropped.emplace(reason, 0).first)->second;
+}
+
+}  // namespace am::predict

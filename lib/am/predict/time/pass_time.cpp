@@ -1,0 +1,296 @@
+#include "am/predict/time/pass_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace am::predict {
+namespace {
+
+// A smooth maximum of the two: launches overlap with long kernels.
+double at_least(double value, double floor) {
+  return std::sqrt(std::sqrt(value * value * value * value + floor * floor * floor * floor));
+}
+
+// Adds launching time where the work is shorter than the launch floor.
+void add_launching(double floor, Pass& pass) {
+  const double work = pass.products + pass.attention + pass.memory_bound;
+  pass.launching = at_least(work, floor) - work;
+}
+
+bool is_aligned(double width) { return std::fmod(width, 64.0) == 0.0; }
+
+}  // namespace
+
+Repeated repeated_by(config::ActivationCheckpointing mode) {
+  switch (mode) {
+    case config::ActivationCheckpointing::kFull:
+      return {.attention = 1.0, .feed_forward = 1.0};
+    case config::ActivationCheckpointing::kMlp:
+      return {.attention = 0.0, .feed_forward = 1.0};
+    case config::ActivationCheckpointing::kSelective:  // repeats operators but no communication
+    case config::ActivationCheckpointing::kOff:
+      break;
+  }
+  return {};
+}
+
+PassTimes::PassTimes(const Workload& workload, const cluster::Gpu& gpu,
+                     const CostConstants& constants)
+    : workload_(workload),
+      gpu_(gpu),
+      c_(constants),
+      own_(constants.of(workload.implementation->name)),
+      own_host_(own_.host * constants.at(workload.site)) {
+  set_rates();
+  set_links();
+}
+
+// ---- rates and links -------------------------------------------------------------------------
+
+void PassTimes::set_rates() {
+  const cluster::GpuGeneration generation = gpu_.generation();
+  const bool blackwell = generation == cluster::GpuGeneration::kBlackwell;
+  const bool hopper = generation == cluster::GpuGeneration::kHopper;
+  const double share = c(blackwell ? Constant::kGemmBlackwell
+                         : hopper  ? Constant::kGemmHopper
+                                   : Constant::kGemmAmpere);
+  bf16_rate_ = share * gpu_.bf16_flops;
+  rate_ = bf16_rate_;
+  if (workload_.format == ComputeFormat::kFp32 && gpu_.fp32_flops > 0.0) {
+    rate_ = bf16_rate_ = share * gpu_.fp32_flops;
+  } else if (workload_.format == ComputeFormat::kFp4 && gpu_.fp4_flops > 0.0) {
+    rate_ = c(Constant::kGemmBlackwellFp4) * gpu_.fp4_flops;
+  } else if (workload_.format >= ComputeFormat::kFp8 && gpu_.fp8_flops > 0.0) {
+    rate_ = c(blackwell ? Constant::kGemmBlackwellFp8 : Constant::kGemmHopperFp8) * gpu_.fp8_flops;
+  }
+  attention_rate_ =
+      bf16_rate_ * c(blackwell ? Constant::kAttentionBlackwell : Constant::kAttention);
+  host_ = blackwell ? c(Constant::kLaunchBlackwell) : hopper ? c(Constant::kLaunchHopper) : 1.0;
+  traffic_ = workload_.compute_bytes / gpu_.memory_bandwidth;
+  if (workload_.format == ComputeFormat::kFp8 || workload_.format == ComputeFormat::kFp4) {
+    traffic_ *= c(Constant::kNarrowTraffic);
+  }
+  if (workload_.implementation->eager) traffic_ *= c(Constant::kEagerTraffic);
+}
+
+void PassTimes::set_links() {
+  const bool ampere = gpu_.generation() == cluster::GpuGeneration::kAmpere;
+  link_ = c(ampere ? Constant::kLinkAmpere : Constant::kLink) * gpu_.link_bandwidth;
+  network_ = c(Constant::kNetwork) * gpu_.nic_bandwidth;
+  // A plan that uses a part of each node's GPUs uses the same part of the link domain.
+  const double used =
+      workload_.ranks_per_node > 0.0 ? workload_.ranks_per_node / gpu_.gpus_per_node : 1.0;
+  domain_ = std::max(1.0, gpu_.link_domain * std::min(1.0, used));
+}
+
+double PassTimes::bandwidth(double ranks, double stride) const {
+  if (ranks * stride <= domain_) return link_;
+  const double in_domain =
+      std::max(1.0, std::min(ranks, std::min(domain_, workload_.world()) / stride));
+  return std::min(link_, network_ * in_domain);
+}
+
+// ---- one layer -------------------------------------------------------------------------------
+
+// Seconds of a forward matmul [tokens, in] x [in, out].
+double PassTimes::product(double tokens, double in, double out, double rate,
+                          double half_tokens) const {
+  if (tokens <= 0.0 || in <= 0.0 || out <= 0.0) return 0.0;
+  const double slow =
+      1.0 + half_tokens / tokens + c(Constant::kHalfOutput) / out + c(Constant::kHalfInput) / in;
+  const double shape = is_aligned(in) && is_aligned(out) ? 1.0 : c(Constant::kMisaligned);
+  return 2.0 * tokens * in * out / rate * slow * shape * own_.compute;
+}
+
+double PassTimes::product(double tokens, double in, double out) const {
+  return product(tokens, in, out, rate_, c(Constant::kHalfTokens));
+}
+
+double PassTimes::projections(const model::AttentionProfile& a) const {
+  const double T = workload_.local_tokens();
+  const double h = workload_.model.hidden;
+  const double tp = workload_.tp;
+  const auto n = static_cast<double>(a.heads);
+  const auto qk = static_cast<double>(a.qk_head_dim);
+  const auto v = static_cast<double>(a.v_head_dim);
+  const double out = product(T, n * v / tp, h);
+  if (a.kv_lora_rank == 0) {
+    const auto k = static_cast<double>(a.key_value_heads);
+    return product(T, h, (n * qk + k * (qk + v)) / tp) + out;
+  }
+  const auto q_rank = static_cast<double>(a.q_lora_rank);
+  const auto kv_rank = static_cast<double>(a.kv_lora_rank);
+  const auto rope = static_cast<double>(a.rope_head_dim);
+  const double queries = q_rank > 0.0 ? product(T, h, q_rank) + product(T, q_rank, n * qk / tp)
+                                      : product(T, h, n * qk / tp);
+  return queries + product(T, h, kv_rank + rope) + product(T, kv_rank, n * (qk - rope + v) / tp) +
+         out;
+}
+
+// Forward seconds of the scores and their product with the values.
+double PassTimes::attention(const model::AttentionProfile& a) const {
+  const double T = workload_.local_tokens();
+  const double S = workload_.sequence;
+  const double heads = static_cast<double>(a.heads) / workload_.tp;
+  const double width = static_cast<double>(a.qk_head_dim + a.v_head_dim);
+  if (workload_.unfused_attention) {
+    const double scores = T * S * heads;
+    return (2.0 * scores * width / attention_rate_ +
+            c(Constant::kUnfusedBytes) * scores / gpu_.memory_bandwidth) *
+           own_.compute;
+  }
+  const double seen = a.window ? std::min(static_cast<double>(*a.window), S / 2.0) : S / 2.0;
+  return 2.0 * T * seen * heads * width / attention_rate_ * own_.compute;
+}
+
+// Number of token rows that this rank's experts process in total, under balanced routing.
+double PassTimes::expert_tokens(const model::FeedForwardProfile& f) const {
+  return workload_.local_tokens() * static_cast<double>(f.experts_per_token) /
+         workload_.sequence_parts() * (workload_.sequence_parallel ? workload_.expert_tp : 1.0);
+}
+
+Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
+  Pass pass;
+  const double T = workload_.local_tokens();
+  const double h = workload_.model.hidden;
+  const double matrices = f.gated ? 2.0 : 1.0;
+  const double wide = c(Constant::kMlpTraffic) * traffic_ * own_.compute;
+  for (const int64_t width : {f.dense_width, f.shared_width}) {
+    if (width == 0) continue;
+    const double F = static_cast<double>(width) / workload_.tp;
+    pass.products += product(T, h, matrices * F) + product(T, F, h);
+    pass.memory_bound += wide * T * F;
+  }
+  if (f.experts == 0) return pass;
+  const double F = static_cast<double>(f.expert_width) / workload_.expert_tp;
+  const double mine = expert_tokens(f);
+  const double each = workload_.local_tokens() * workload_.ep *
+                      static_cast<double>(f.experts_per_token) / static_cast<double>(f.experts);
+  const double slow = 1.0 + c(Constant::kHalfExpertTokens) / std::max(each, 1.0) +
+                      c(Constant::kHalfOutput) / std::max(F, 1.0);
+  pass.products += 2.0 * mine * (matrices + 1.0) * h * F / rate_ * slow * own_.compute;
+  pass.memory_bound += wide * mine * (F + 2.0 * h);  // sorted by expert and back
+  return pass;
+}
+
+double PassTimes::launch_floor(bool experts) const {
+  double floor = c(workload_.implementation->old_launch ? Constant::kLaunchOld : Constant::kLaunch);
+  if (experts) floor += c(Constant::kLaunchExperts);
+  return floor * host_ * own_host_;
+}
+
+Passes PassTimes::layer(const model::LayerProfile& profile) const {
+  const double T = workload_.local_tokens();
+  const double h = workload_.model.hidden;
+  Pass forward = feed_forward(profile.feed_forward);
+  forward.products += projections(profile.attention);
+  forward.attention = attention(profile.attention);
+  forward.memory_bound += c(Constant::kHiddenTraffic) * T * h * traffic_ * own_.compute *
+                          (0.5 / workload_.sequence_parts() + 0.5 / workload_.tp);
+
+  Passes passes{forward, {}, {}};
+  // Gradients of inputs cost as much as gradients of weights, which only trained weights have.
+  const double trained =
+      std::min(1.0, workload_.layout.trained / std::max(workload_.layout.backward_layers, 1e-9));
+  passes.backward.products = (1.0 + trained) * forward.products;
+  passes.backward.attention = (workload_.unfused_attention ? 2.0 : 2.5) * forward.attention;
+  passes.backward.memory_bound = 2.0 * forward.memory_bound;
+  const double floor = launch_floor(profile.feed_forward.experts > 0);
+  add_launching(floor, passes.forward);
+  add_launching(2.0 * floor, passes.backward);
+  add_communication(profile, passes);
+  add_recomputation(profile, passes);
+  return passes;
+}
+
+void PassTimes::add_recomputation(const model::LayerProfile& profile, Passes& passes) const {
+  switch (workload_.recompute) {
+    case config::ActivationCheckpointing::kOff:
+      return;
+    case config::ActivationCheckpointing::kFull:
+      passes.again = passes.forward;
+      return;
+    case config::ActivationCheckpointing::kSelective:
+      // Keeps every second matmul's output and recomputes the operators between them.
+      passes.again.products = 0.5 * passes.forward.products;
+      passes.again.memory_bound = passes.forward.memory_bound;
+      return;
+    case config::ActivationCheckpointing::kMlp:
+      passes.again = feed_forward(profile.feed_forward);
+      add_launching(0.5 * launch_floor(profile.feed_forward.experts > 0), passes.again);
+      passes.again.tp = 0.5 * passes.forward.tp;
+      passes.again.ep = passes.forward.ep;
+      return;
+  }
+}
+
+void PassTimes::add_communication(const model::LayerProfile& profile, Passes& passes) const {
+  const double T = workload_.local_tokens();
+  const double h = workload_.model.hidden;
+  const double bytes = workload_.product_bytes;
+  if (workload_.tp > 1.0) {
+    const double sent = 2.0 * 2.0 * T * h * bytes * (workload_.tp - 1.0) / workload_.tp;
+    const double waiting = 2.0 * c(Constant::kTpLatency) * std::log2(workload_.tp);
+    const double exposed = workload_.implementation->overlaps_tp ? c(Constant::kTpExposed) : 1.0;
+    const double seconds = (sent / bandwidth(workload_.tp, 1.0) + waiting) * exposed;
+    passes.forward.tp += seconds;
+    passes.backward.tp += seconds;
+  }
+  if (workload_.cp > 1.0) {
+    passes.context = context_bytes(profile.attention);
+    const double seconds = c(Constant::kCpExposed) / bandwidth(workload_.cp, workload_.tp);
+    passes.forward.cp += passes.context.forward * seconds;
+    passes.backward.cp += passes.context.backward * seconds;
+  }
+  if (workload_.ep > 1.0 && profile.feed_forward.experts > 0) {
+    const double sent = expert_bytes(profile.feed_forward);
+    const double outside = workload_.ep <= domain_ ? 0.0 : 1.0 - domain_ / workload_.ep;
+    const double seconds =
+        sent * ((1.0 - outside) / link_ + outside / network_) * c(Constant::kEpExposed);
+    passes.forward.ep += seconds;
+    passes.backward.ep += seconds;
+  }
+}
+
+layout::ContextBytes PassTimes::context_bytes(const model::AttentionProfile& a) const {
+  layout::ContextAttention attention = {
+      .batch = workload_.micro_batch,
+      .heads = static_cast<double>(a.heads) / workload_.tp,
+      .key_heads = static_cast<double>(a.key_value_heads) / workload_.tp,
+      .key_width = static_cast<double>(a.qk_head_dim),
+      .value_width = static_cast<double>(a.v_head_dim),
+      .window = a.window.value_or(0),
+      .element_bytes = workload_.product_bytes};
+  if (workload_.context_method.empty()) {
+    const double sent = (workload_.cp - 1.0) * workload_.local_tokens() * attention.key_heads *
+                        (attention.key_width + attention.value_width) * workload_.product_bytes;
+    return {sent, 2.0 * sent};
+  }
+  // Fewer key heads than tp ranks: neighbours share one.
+  attention.key_heads = std::max(1.0, attention.key_heads);
+  const auto cut = mesh::cut_sequence({.length = static_cast<int64_t>(workload_.sequence),
+                                       .ranks = static_cast<int64_t>(workload_.cp),
+                                       .pieces = static_cast<int64_t>(workload_.sequence_parts())});
+  return layout::context_bytes(workload_.context_method, cut, attention);
+}
+
+double PassTimes::expert_bytes(const model::FeedForwardProfile& f) const {
+  return 2.0 * expert_tokens(f) * workload_.model.hidden * workload_.product_bytes *
+         (workload_.ep - 1.0) / workload_.ep;
+}
+
+Passes PassTimes::head() const {
+  const double T = workload_.local_tokens();
+  const double words = workload_.model.vocabulary / workload_.tp;
+  Passes passes;
+  passes.forward.products =
+      product(T, workload_.model.hidden, words, bf16_rate_, c(Constant::kHalfTokens));
+  passes.backward.products = 2.0 * passes.forward.products;
+  // Read and written, in forward; backward has the same amount.
+  constexpr double kLogitBytes = 10.0;
+  passes.forward.memory_bound = kLogitBytes * T * words / gpu_.memory_bandwidth * own_.compute;
+  passes.backward.memory_bound = passes.forward.memory_bound;
+  return passes;
+}
+
+}  // namespace am::predict

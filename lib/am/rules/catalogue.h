@@ -1,0 +1,38 @@
+// The rules of each topic; check.cpp joins them. To add a rule, add an entry to its topic's
+// file: an id, a one-line summary, the text of `am-plan explain`, and a check. A new topic is a new
+// file and a line in check.cpp.
+#pragma once
+
+#include <span>
+
+#include "am/rules/check.h"
+
+namespace am::rules {
+
+std::span<const Rule> file_rules();           // plan.*, json.*: reported by the loaders
+std::span<const Rule> model_rules();          // model.*
+std::span<const Rule> mesh_rules();           // mesh.*
+std::span<const Rule> strategy_rules();       // strategy.*
+std::span<const Rule> megatron_fsdp_rules();  // strategy.*: keys of MegatronFSDPConfig
+std::span<const Rule> no_effect_rules();      // strategy.no_effect
+std::span<const Rule> expert_rules();         // experts.*
+std::span<const Rule> tp_rules();             // tp.*
+std::span<const Rule> pipeline_rules();       // pp.*
+std::span<const Rule> context_rules();        // cp.*, seq.cp
+std::span<const Rule> schedule_rules();   // schedule.*: reported by the reader of schedule files
+std::span<const Rule> batch_rules();      // batch.*, seq.*
+std::span<const Rule> training_rules();   // data.*, train.*, scheduler.*, checkpoint.*
+std::span<const Rule> optimizer_rules();  // optimizer.*
+std::span<const Rule> lora_rules();       // lora.*
+std::span<const Rule> cluster_rules();    // cluster.*, csv.*
+std::span<const Rule> runtime_rules();    // runtime.*, launch.*: reported by am-run
+
+// Returns "tp_size = 2, 4 or 8": the sizes nearest to the plan's that divide `length` and that no
+// other rule rejects. Empty if there are none.
+std::string tp_sizes_help(const RuleContext& context, int64_t length);
+
+// Returns the first layer whose attention heads the TP plan distributes over tp, each head on one
+// rank. Null if the plan does not cut attention; then any tp is legal.
+const model::LayerSpec* layer_of_cut_heads(const RuleContext& context);
+
+}  // namespace am::rules

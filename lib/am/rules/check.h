@@ -1,0 +1,85 @@
+// The catalogue of rules, and the functions that run all of them.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/base/diagnostic.h"
+#include "am/config/plan.h"
+#include "am/layout/layout.h"
+#include "am/mesh/layout.h"
+#include "am/model/config.h"
+
+namespace am::rules {
+
+// Inputs of a rule. A pointer is null if that input could not be made. A rule should use the
+// weakest input it needs (`axes` rather than `mesh`), so that sizes that do not form a world do not
+// hide other errors.
+struct RuleContext {
+  const config::Plan& plan;
+  const model::ModelConfig* model = nullptr;
+  const mesh::MeshSizes* axes = nullptr;  // pp, cp and tp as written; other sizes are meaningless
+  std::optional<int64_t> dp;              // number of data-parallel ranks
+  const mesh::MeshSizes* mesh = nullptr;  // all sizes; they form a world
+  // Layout of the plan on `mesh`; without a mesh, on the smallest world with these axes.
+  const layout::Layout* layout = nullptr;
+};
+
+// Input that a rule's check reads. A search runs kMesh rules for each candidate.
+enum class Needs {
+  kMesh,    // the plan, the model's sizes, the mesh
+  kLayout,  // also the layout, but not the number of its layers
+  kFiles,   // files: data, weights, clusters, the config's own text
+};
+
+struct Rule {
+  std::string_view id;       // "tp.heads"
+  std::string_view summary;  // one line
+  std::string_view explain;  // why the rule exists and how to satisfy it; a few paragraphs
+  Needs needs = Needs::kMesh;
+  // Adds violations. Null for rules that a loader reports ("plan.key", "json.syntax", ...).
+  void (*check)(const RuleContext& context, Diagnostics& found);
+};
+
+std::span<const Rule* const> all_rules();  // without other frameworks' rules
+const Rule* find_rule(std::string_view id);
+
+// Checks a loaded plan: model config, mesh, TP plan and all rules. `world_size`: the launcher's, or
+// 0.
+struct CheckedPlan {
+  std::optional<model::ModelConfig> model;
+  std::optional<mesh::MeshSizes> mesh;
+  std::optional<layout::Layout> layout;
+};
+CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found);
+
+// As check, with a model that is already loaded; model.path is ignored.
+CheckedPlan check_model(const config::Plan& plan, const model::ModelConfig& model,
+                        Diagnostics& found);
+
+// As check, for a plan file: reports the loader's and the rules' errors together. A rule's error at
+// the same place as a loader's is dropped, because it is a consequence. `plan` is absent if the
+// file is not TOML. Throws Error(kIo) if the file cannot be read.
+struct CheckedFile {
+  std::optional<config::Plan> plan;
+  CheckedPlan checked;
+};
+CheckedFile check_file(const std::filesystem::path& file,
+                       const std::vector<config::Override>& overrides, int64_t world_size,
+                       Diagnostics& found, config::Plugins plugins = config::Plugins::kRefused);
+
+// As check_file, with `judge` instead of the rules; for the rules of other frameworks.
+using Judge = std::function<CheckedPlan(config::Plan& plan, Diagnostics& found)>;
+CheckedFile check_file_by(const Judge& judge, const std::filesystem::path& file,
+                          const std::vector<config::Override>& overrides, Diagnostics& found);
+
+// Loads the plan's model. An unreadable config is a diagnostic of `model.path`. Returns nothing
+// without a readable config.
+std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnostics& found);
+
+}  // namespace am::rules

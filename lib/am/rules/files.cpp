@@ -1,0 +1,123 @@
+// Rules that the readers of plans and JSON files report.
+#include <array>
+
+#include "am/rules/catalogue.h"
+
+namespace am::rules {
+namespace {
+
+constexpr std::array<Rule, 15> kRules = {{
+    {.id = "plan.file",
+     .summary = "the plan's file can be read",
+     .explain = "`am-plan check` goes on with the other plans when one of them is not there, is a "
+                "folder, or may not be read. The exit status is 2 then: that plan was not checked.",
+     .check = nullptr},
+    {.id = "plan.syntax",
+     .summary = "the plan is a TOML file",
+     .explain =
+         "A plan is written in TOML 1.0: sections in brackets, `key = value` lines, text in "
+         "quotes. The parser stops at the first place that it cannot understand, so it is the only "
+         "diagnostic.\n\n"
+         "Usual causes: text without quotes (`name = fsdp2`), a key or section that is written "
+         "twice, a missing bracket. The same holds for the value of `--set section.key=value`.",
+     .check = nullptr},
+    {.id = "plan.key",
+     .summary = "every key of a plan is known in its section",
+     .explain =
+         "A misspelt key that is silently ignored costs a training run: the job starts with the "
+         "default. So an unknown key is an error, with the nearest known name. A key of another "
+         "strategy is reported with the strategy that has it.\n\n"
+         "`am-plan schema` prints all sections and keys with their types, defaults and meaning.",
+     .check = nullptr},
+    {.id = "plan.section",
+     .summary = "every section of a plan is known",
+     .explain =
+         "`am-plan schema` prints all sections. A misspelt section would switch off all of its "
+         "keys at once, so it is an error, with the nearest known name.",
+     .check = nullptr},
+    {.id = "plan.required",
+     .summary = "the keys that have no default are given",
+     .explain =
+         "model.path has no default. Neither has data.path, unless data.kind is \"synthetic\". "
+         "Every other key may be left out; `am-plan schema` prints the defaults.",
+     .check = nullptr},
+    {.id = "plan.type",
+     .summary = "every value has the type of its key",
+     .explain =
+         "`tp_size = \"2\"` is text, not a number. TOML distinguishes the two, and so does "
+         "automesh: a value of another type is usually a typo.\n\n"
+         "Write numbers without quotes, text with quotes, lists in brackets and small tables in "
+         "braces.",
+     .check = nullptr},
+    {.id = "plan.range",
+     .summary = "every number is in the range of its key",
+     .explain = "Sizes are at least 1, rates are not negative, and everything has an upper limit "
+                "far above any real value, so that products of sizes stay exact.\n\n"
+                "The message names the range; `am-plan schema` lists all of them.",
+     .check = nullptr},
+    {.id = "plan.value",
+     .summary = "a key with a list of legal words has one of them",
+     .explain =
+         "Keys such as `strategy.name`, `scheduler.name` or `model.dtype` accept one of a few "
+         "words. The help line names the nearest ones.",
+     .check = nullptr},
+    {.id = "json.syntax",
+     .summary = "a model's config is a JSON file",
+     .explain = "The config.json that `model.path` names could not be parsed. The diagnostic "
+                "points at the first character that JSON does not allow; an empty or cut-off file "
+                "ends too early.\n\n"
+                "Download the file again, or compare it with the one on the hub.",
+     .check = nullptr},
+    {.id = "exchange.syntax",
+     .summary = "an imported file is well-formed",
+     .explain =
+         "`am-plan import` reads torchtitan's TOML files and flags, Megatron-LM's command line, "
+         "the YAML of NeMo AutoModel and accelerate, and DeepSpeed's JSON. In YAML, tags, keys "
+         "that are not text, several documents, and aliases that expand to more values than a "
+         "configuration has are refused rather than guessed; in a command line, variables and "
+         "redirections are.\n\n"
+         "Write the value out at that place, or import the file that the framework itself prints "
+         "after resolving it.",
+     .check = nullptr},
+    {.id = "exchange.framework",
+     .summary = "an imported file belongs to the framework that --from names",
+     .explain = "Each framework's file has settings by which it is known: a file without any of "
+                "them would import as a plan of nothing but defaults, so it is refused.",
+     .check = nullptr},
+    {.id = "exchange.lost",
+     .summary = "settings that an import leaves out change neither the layout nor the numbers",
+     .explain =
+         "A setting that a plan cannot express is ignored, and listed, if it is about logging, "
+         "data or speed. A degree of parallelism under a name that is not understood, matrix "
+         "products in 8 bits, or state on the host or on a disk would be another job: they are "
+         "errors, each at its place. `am-plan import --force` makes the plan without them and "
+         "warns.",
+     .check = nullptr},
+    {.id = "exchange.model",
+     .summary = "an imported file is for the model that --model names",
+     .explain =
+         "Megatron's command line repeats the model's geometry (--num-layers, --hidden-size, "
+         "--num-experts, ...). It is compared with the config.json of --model; where they differ "
+         "the plan would be for another model. --force imports it with warnings.",
+     .check = nullptr},
+    {.id = "exchange.type",
+     .summary = "every setting of an imported file has the type that its framework expects",
+     .explain = "A size that is text, or a list where one value belongs, would stop the framework "
+                "too; `am-plan import` says so with the place instead of guessing.",
+     .check = nullptr},
+    {.id = "exchange.value",
+     .summary = "every imported setting can be expressed in a plan",
+     .explain =
+         "Sizes whose product is not the number of ranks, a pipeline schedule or a kind of "
+         "distribution that a plan does not have: leaving them out would make another layout, so "
+         "they are errors. Settings that do not affect the layout are left out and listed as "
+         "ignored.\n\n"
+         "The help line names what can be imported.",
+     .check = nullptr},
+}};
+
+}  // namespace
+
+std::span<const Rule> file_rules() { return kRules; }
+
+}  // namespace am::rules

@@ -1,0 +1,78 @@
+// Rules on low-rank adapters. Target modules are checked when the layout is built
+// (layout/adapters.h).
+#include <array>
+#include <filesystem>
+
+#include "am/base/text.h"
+#include "am/rules/catalogue.h"
+
+namespace am::rules {
+namespace {
+
+void note_without_rank(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  if (plan.lora.rank > 0) return;
+  for (const char* key :
+       {"lora.alpha", "lora.dropout", "lora.target_modules", "lora.weights", "lora.merge"}) {
+    if (!plan.given(key)) continue;
+    found.warning("lora.rank", plan.span(key),
+                  cat(key, " has no effect: without lora.rank the whole model is trained"),
+                  "rank = 8 adds adapters; or remove [lora]");
+    return;
+  }
+}
+
+void check_weights(const RuleContext& context, Diagnostics& found) {
+  const config::LoraSection& lora = context.plan.lora;
+  if (lora.rank == 0 || lora.weights.empty()) return;
+  const std::filesystem::path path = context.plan.resolve(lora.weights);
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(path, ignored);
+  const std::filesystem::path file = folder ? path / "adapter_model.safetensors" : path;
+  if (std::filesystem::exists(file, ignored)) return;
+  if (folder && std::filesystem::exists(path / "adapter_model.bin", ignored)) return;
+  found.error(
+      "lora.weights", context.plan.span("lora.weights"), cat(file.string(), ": no such file"),
+      "give a folder that holds adapter_model.safetensors or adapter_model.bin, or that file");
+}
+
+constexpr std::array<Rule, 3> kRules = {{
+    {.id = "lora.rank",
+     .summary = "keys of [lora] are given with a rank (a warning)",
+     .explain =
+         "[lora] trains two narrow matrices A and B for each target module's W, which gives y = "
+         "W x + alpha / rank * B (A x), and leaves the model's own parameters as they are. "
+         "`rank` is the width of A and B, and what switches adapters on: without it, or with "
+         "rank = 0, the other keys mean nothing and the whole model is trained.",
+     .check = note_without_rank},
+    {.id = "lora.target_modules",
+     .summary = "every target of [lora] matches linear layers that can have an adapter",
+     .explain =
+         "lora.target_modules lists modules as PEFT does: \"q_proj\" is every module whose name is "
+         "that or ends with \".q_proj\"; \"all-linear\" is every linear layer but the head. A text "
+         "with *, ?, [..] or {..} is a glob over whole names, in which `*` also matches dots: "
+         "\"model.layers.[0-3].self_attn.*_proj\".\n\n"
+         "Targets are linear layers that every token passes: projections of attention, the dense "
+         "feed-forward, shared experts, the head. Routed experts, routers, norms and embeddings, "
+         "and a head that is the embedding, have no adapter: a glob passes them over. A target "
+         "that matches nothing else is an error, because nothing else would report that the "
+         "adapter is missing.\n\n"
+         "A matrix of several outputs (phi3's qkv_proj, gpt2's c_attn) has one A and one B, as in "
+         "PEFT.",
+     .check = nullptr},
+    {.id = "lora.weights",
+     .summary = "lora.weights names an adapter that exists",
+     .explain =
+         "lora.weights is a folder with adapter_model.safetensors (and adapter_config.json), "
+         "as PEFT's save_pretrained and am-run's export write it, or that file. Training "
+         "begins with these adapters. Their rank and target modules must be the plan's; a "
+         "wrong path must not turn into new adapters.",
+     .needs = Needs::kFiles,
+     .check = check_weights},
+}};
+
+}  // namespace
+
+std::span<const Rule> lora_rules() { return kRules; }
+
+}  // namespace am::rules

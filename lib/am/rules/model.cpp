@@ -1,0 +1,176 @@
+// Rules on the model's config, which am::model reports when it reads the config, and on its
+// weights.
+#include <array>
+#include <filesystem>
+
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/formats/weight_files.h"
+#include "am/model/quantization.h"
+#include "am/rules/catalogue.h"
+
+namespace am::rules {
+namespace {
+
+// Reports weights that "auto" cannot read, instead of starting from random weights next to them.
+void check_pickled(const RuleContext& context, Diagnostics& found) {
+  const auto folder = folder_of(context.plan.resolve(context.plan.model.path));
+  const auto files = formats::weight_files(folder);
+  if (files.safetensors || files.pickled.empty()) return;
+  found.error(
+      "model.weights", context.plan.span("model.weights"),
+      cat("weights = \"auto\" reads safetensors, but the only weights beside the config are in ",
+          files.pickled),
+      cat("weights = \"", folder.string(),
+          "\" reads it, or weights = \"none\" to begin with random values"));
+}
+
+void check_quantized(const RuleContext& context, Diagnostics& found) {
+  if (context.model == nullptr) return;
+  const std::string method = model::quantization_of(context.model->text);
+  if (method.empty() || context.plan.model.weights == "none") return;
+  found.add({"model.quantized", Severity::kNote, context.plan.span("model.path"),
+             cat("the config describes weights that are quantised (", method,
+                 "); the plan is that of the model itself, and am-run does not load them"),
+             "dequantised weights, or weights = \"none\""});
+}
+
+void check_weights(const RuleContext& context, Diagnostics& found) {
+  const std::string& weights = context.plan.model.weights;
+  if (weights == "auto") return check_pickled(context, found);
+  if (weights == "none") return;
+  const std::filesystem::path path = context.plan.resolve(weights);
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return;
+  found.error("model.weights", context.plan.span("model.weights"),
+              cat(path.string(), ": no such file or folder"),
+              "give a safetensors file or a folder of them, \"auto\" or \"none\"");
+}
+
+void warn_of_dropout(const RuleContext& context, Diagnostics& found) {
+  if (context.model == nullptr || context.model->dropout <= 0.0) return;
+  const model::ModelConfig& model = *context.model;
+  found.warning("model.dropout", find_json_key(model.text, model.file, model.dropout_key),
+                cat(model.dropout_key, " = ", model.dropout, ": am-run trains without dropout"),
+                cat(model.dropout_key, " = 0.0 says so"));
+}
+
+constexpr std::array<Rule, 13> kRules = {{
+    {.id = "model.path",
+     .summary = "model.path names a readable config.json",
+     .explain =
+         "Everything that is known about a model starts from its Hugging Face config.json: the "
+         "parameters and their shapes, the heads that tensor parallelism must divide, the memory. "
+         "`model.path` names that file or the folder that holds it, relative to the plan file.\n\n"
+         "No weights are needed to plan, and nothing is downloaded.",
+     .check = nullptr},
+    {.id = "model.key",
+     .summary = "the config has the keys that define the model",
+     .explain =
+         "vocab_size, hidden_size, intermediate_size, num_hidden_layers and num_attention_heads "
+         "must be there: transformers would fall back to the sizes of some 7B model, which is "
+         "never what is meant. Keys such as num_key_value_heads, head_dim or rms_norm_eps may be "
+         "absent; then the default of that model's configuration class in transformers holds.\n\n"
+         "A rotary embedding of type llama3 or linear needs its factors too.",
+     .check = nullptr},
+    {.id = "model.type",
+     .summary = "the config's values have the types of their keys",
+     .explain = "A size must be an integer, a switch true or false. null counts as absent.\n\n"
+                "Configs are written by save_pretrained(); one that was edited by hand is the "
+                "usual cause.",
+     .check = nullptr},
+    {.id = "model.value",
+     .summary = "the config's values are in range",
+     .explain =
+         "Sizes are positive and below limits that no real model reaches; below these limits, "
+         "parameter and byte counts are exact integers.",
+     .check = nullptr},
+    {.id = "model.family",
+     .summary = "model_type is a known family, or the config is of Llama's shape",
+     .explain =
+         "A family knows how a config becomes parameters and how they are cut over tensor-parallel "
+         "ranks. llama covers every model that took over Llama's config (Yi, SmolLM2, ...). A "
+         "config of another model_type is planned as Llama, with a warning, where each of its keys "
+         "is one of Llama's or known not to change a shape (token ids, dropout, constants, "
+         "generation settings). A key that is not understood may mean experts, other attention or "
+         "other norms, so the config is refused and the key named. A hidden_act other than silu is "
+         "refused too, as are types known to differ without a key.\n\n"
+         "am-run computes every family; a config of another model_type it refuses with "
+         "runtime.unsupported. A new family is one file in lib/am/model/families.",
+     .check = nullptr},
+    {.id = "model.text_part",
+     .summary = "only the text part of a multimodal config is planned",
+     .explain =
+         "The configs of gemma3, paligemma, llava, llava_next, idefics3, smolvlm and mistral3 hold "
+         "a text_config of a known family. That part is planned; the vision tower and the "
+         "projector are not counted. Keys that text_config leaves out have the defaults of the "
+         "text model's configuration class, because transformers writes only the keys that differ "
+         "from them.",
+     .check = nullptr},
+    {.id = "model.experts",
+     .summary = "a token uses at most as many experts as there are",
+     .explain = "num_experts_per_tok is at most the number of routed experts (num_local_experts, "
+                "num_experts or n_routed_experts, as the family spells it).",
+     .check = nullptr},
+    {.id = "model.heads",
+     .summary = "heads, key/value heads and head size fit together",
+     .explain =
+         "num_key_value_heads divides num_attention_heads: each key/value head serves the same "
+         "number of query heads. Without head_dim, num_attention_heads divides hidden_size. "
+         "head_dim is even, because the rotary embedding rotates pairs of values.",
+     .check = nullptr},
+    {.id = "model.rope",
+     .summary = "the rotary embedding's factors are consistent",
+     .explain =
+         "Both spellings are read: the old one (rope_theta beside rope_scaling) and the new one "
+         "(rope_parameters). llama3 (Llama 3.1's scaling by wavelength) needs high_freq_factor "
+         "above low_freq_factor.\n\n"
+         "Planning does not depend on the embedding's kind. am-run computes default, linear, "
+         "llama3, yarn and longrope and refuses other types (dynamic), because computing them as "
+         "if they were default would train a different model.",
+     .check = nullptr},
+    {.id = "model.weights",
+     .summary = "model.weights names weights that exist",
+     .explain =
+         "\"auto\" loads the *.safetensors beside the config when there are any and initialises "
+         "the model otherwise; \"none\" always initialises; anything else is a path, relative to "
+         "the plan, which must exist. A wrong path must not turn into a freshly initialised model, "
+         "and neither must weights that are there in PyTorch's pickle format (pytorch_model.bin, "
+         "*.pth): reading those can run code, so they are converted to safetensors first.",
+     .needs = Needs::kFiles,
+     .check = check_weights},
+    {.id = "model.quantized",
+     .summary = "weights of a quantised model are not loaded (a note)",
+     .explain =
+         "A config.json with a quantization_config comes with weights that are codes (FP8, "
+         "integers) and scales. The plan is for the model itself, in model.dtype. am-run and "
+         "am-repl refuse to load such weights: a code is not the value that it represents. "
+         "Dequantise them first (transformers' dequantize()).",
+     .needs = Needs::kFiles,
+     .check = check_quantized},
+    {.id = "model.dropout",
+     .summary = "dropout of the config is neither predicted nor trained",
+     .explain =
+         "attention_dropout, attn_pdrop, resid_pdrop, embd_pdrop and hidden_dropout above 0 are "
+         "warned of. am-run trains without dropout, as the pretraining of large models does, "
+         "and predictions of memory and time leave its masks out. An export keeps the config as "
+         "it is.",
+     .needs = Needs::kFiles,
+     .check = warn_of_dropout},
+    {.id = "model.freeze_params",
+     .summary = "every glob of freeze_params matches a parameter, and some are left to train",
+     .explain = "model.freeze_params lists globs over parameters' names, in which `*` also matches "
+                "dots: [\"model.embed_tokens.*\", \"model.layers.0.*\"]. Frozen parameters are "
+                "sharded and gathered as all others; they have no gradient and no optimizer state. "
+                "Layers before the first one that trains keep no activations, and backward ends "
+                "after them.\n\nA glob that matches nothing would train parameters that were meant "
+                "to stay frozen. A tied head has the embedding's name.",
+     .check = nullptr},
+}};
+
+}  // namespace
+
+std::span<const Rule> model_rules() { return kRules; }
+
+}  // namespace am::rules

@@ -1,0 +1,82 @@
+// Rules on the optimizer and its groups of parameters.
+#include "am/config/optimizer.h"
+
+#include <array>
+
+#include "am/base/text.h"
+#include "am/config/field.h"
+#include "am/rules/catalogue.h"
+
+namespace am::rules {
+namespace {
+
+bool has_moments(std::string_view name) { return name != "sgd"; }
+bool has_momentum(std::string_view name) { return name == "sgd" || name == "muon"; }
+
+// Optimizers that read a key; others ignore it.
+struct KeyOf {
+  const char* key;
+  bool (*reads)(std::string_view name);
+  const char* who;
+};
+
+constexpr std::array<KeyOf, 5> kKeys = {{
+    {"betas", has_moments, "adamw, adam and muon"},
+    {"eps", has_moments, "adamw, adam and muon"},
+    {"momentum", has_momentum, "sgd and muon"},
+    {"nesterov", has_momentum, "sgd and muon"},
+    {"adjust_lr", [](std::string_view name) { return name == "muon"; }, "muon"},
+}};
+
+// The plan.toml of a run folder has all keys, most of them with defaults.
+bool is_default(const config::Plan& plan, std::string_view key) {
+  const config::FieldSpec* field = config::find_field("optimizer", key, {});
+  return field == nullptr || field->get(plan) == field->get(config::Plan());
+}
+
+void check_keys(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  for (const KeyOf& each : kKeys) {
+    if (each.reads(plan.optimizer.name) || is_default(plan, each.key)) continue;
+    found.warning("optimizer.keys", plan.span(cat("optimizer.", each.key)),
+                  cat(each.key, " has no effect with name = \"", plan.optimizer.name, "\""),
+                  cat("a key of ", each.who, ": remove it, or name another optimizer"));
+  }
+}
+
+void check_nesterov(const RuleContext& context, Diagnostics& found) {
+  const config::OptimizerSection& optimizer = context.plan.optimizer;
+  if (!has_momentum(optimizer.name) || !config::nesterov_of(optimizer)) return;
+  if (optimizer.name == "muon" || config::momentum_of(optimizer) > 0.0) return;
+  found.error("optimizer.nesterov", context.plan.span("optimizer.nesterov"),
+              "nesterov = true needs a momentum", "momentum = 0.9, or nesterov = false");
+}
+
+constexpr std::array<Rule, 3> kRules = {{
+    {.id = "optimizer.keys",
+     .summary = "the optimizer reads the keys that are given (a warning)",
+     .explain =
+         "betas and eps are AdamW's and Adam's (and so Muon's, which leaves all but the layers' "
+         "matrices to AdamW); momentum and nesterov are SGD's and Muon's; adjust_lr is Muon's. "
+         "All optimizers read lr, weight_decay and no_decay.",
+     .check = check_keys},
+    {.id = "optimizer.nesterov",
+     .summary = "nesterov needs a momentum",
+     .explain = "Nesterov's step looks ahead along the momentum. Without one there is nothing to "
+                "look along: torch.optim.SGD refuses it too.",
+     .check = check_nesterov},
+    {.id = "optimizer.no_decay",
+     .summary = "every glob of no_decay matches a parameter",
+     .explain =
+         "optimizer.no_decay lists globs over parameters' names, in which `*` also matches dots: "
+         "[\"*.bias\", \"*norm*\"]. Parameters that match have a weight_decay of 0; all others "
+         "that of the optimizer.\n\n"
+         "With a glob that matches nothing, parameters that should not decay would decay.",
+     .check = nullptr},
+}};
+
+}  // namespace
+
+std::span<const Rule> optimizer_rules() { return kRules; }
+
+}  // namespace am::rules

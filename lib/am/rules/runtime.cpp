@@ -1,0 +1,43 @@
+// Rules that am-run reports before any rank starts.
+#include <array>
+
+#include "am/rules/catalogue.h"
+
+namespace am::rules {
+namespace {
+
+constexpr std::array<Rule, 3> kRules = {{
+    {.id = "runtime.unsupported",
+     .summary = "the plan asks only for what this build of am-run can run",
+     .explain =
+         "am-plan draws and measures every plan of the schema. am-run refuses those that it "
+         "cannot run, at the key that asks for it and before any rank starts, and `am-plan "
+         "check` reports the same error. A plan that another framework will run names it: "
+         "[cluster] implementation = \"torchtitan\"; `am-plan check --plan-only` judges only "
+         "the layout of a plan. am-run runs every model family with rotary embeddings of type "
+         "default, linear, llama3, yarn or longrope, and SiLU or GELU. It does not run Falcon's "
+         "ALiBi, non-causal attention, or router jitter.\n\n"
+         "The help line names a value that runs.",
+     .check = nullptr},
+    {.id = "runtime.backend",
+     .summary = "the library of the collectives exists on this machine",
+     .explain =
+         "gloo runs on any CPU. nccl needs a GPU, NVIDIA's driver, automesh's CUDA plugin "
+         "(libautomesh_cuda.so, built where the CUDA toolkit is), and a libtorch with all its "
+         "CUDA libraries. Leave strategy.backend out to use nccl if a GPU is present, else gloo.",
+     .check = nullptr},
+    {.id = "launch.environment",
+     .summary = "the launcher's variables are complete and consistent",
+     .explain =
+         "Under torchrun, Slurm, MPI or Kubernetes each process learns its rank and its peers from "
+         "environment variables. Some of them without the others, or a rank that is not below the "
+         "world's size, would make a job that waits for a rank that never starts.\n\n"
+         "Start am-run without those variables to let it start this machine's ranks itself.",
+     .check = nullptr},
+}};
+
+}  // namespace
+
+std::span<const Rule> runtime_rules() { return kRules; }
+
+}  // namespace am::rules

@@ -1,0 +1,204 @@
+// Rules on combinations of strategies with other features.
+#include <array>
+#include <variant>
+
+#include "am/base/legal_values.h"
+#include "am/base/text.h"
+#include "am/config/backend.h"
+#include "am/layout/backend_choice.h"
+#include "am/layout/precision.h"
+#include "am/rules/catalogue.h"
+
+namespace am::rules {
+namespace {
+
+bool is_ddp(const RuleContext& context) {
+  return std::holds_alternative<config::DDPConfig>(context.plan.strategy);
+}
+
+const config::FSDP2Config* fsdp2(const RuleContext& context) {
+  return std::get_if<config::FSDP2Config>(&context.plan.strategy);
+}
+
+void refuse(const RuleContext& context, const char* rule, const char* key, int64_t size,
+            const char* what, Diagnostics& found) {
+  if (size == 1) return;
+  found.error(rule, context.plan.span(cat("mesh.", key)),
+              cat(config::strategy_name(context.plan.strategy), " does not support ", what,
+                  ", and ", key, " = ", size),
+              cat(key, " = 1, or strategy name = \"fsdp2\""));
+}
+
+void check_tp(const RuleContext& context, Diagnostics& found) {
+  if (!is_ddp(context)) return;
+  refuse(context, "tp.strategy", "tp_size", context.plan.mesh.tp_size, "tensor parallelism", found);
+}
+
+void check_pp(const RuleContext& context, Diagnostics& found) {
+  if (fsdp2(context) != nullptr) return;
+  refuse(context, "pp.strategy", "pp_size", context.plan.mesh.pp_size, "pipeline parallelism",
+         found);
+}
+
+void check_cp(const RuleContext& context, Diagnostics& found) {
+  if (!is_ddp(context)) return;
+  refuse(context, "cp.strategy", "cp_size", context.plan.mesh.cp_size, "context parallelism",
+         found);
+}
+
+void check_ep(const RuleContext& context, Diagnostics& found) {
+  const int64_t ep = context.plan.mesh.ep_size;
+  if (ep == 1) return;
+  if (context.model != nullptr && context.model->moe.has_value()) {
+    const int64_t experts = context.model->moe->experts;
+    if (experts % ep == 0) return;
+    found.error("ep.experts", context.plan.span("mesh.ep_size"),
+                cat("ep_size = ", ep, " does not divide the ", experts, " experts"),
+                assignment("ep_size", nearest_values(divisors(experts), ep)));
+  } else if (context.model != nullptr) {
+    found.error(
+        "ep.experts", context.plan.span("mesh.ep_size"),
+        cat("ep_size = ", ep, ", but a ", context.model->model_type, " model has no experts"),
+        "ep_size = 1");
+  }
+}
+
+void check_hsdp(const RuleContext& context, Diagnostics& found) {
+  if (fsdp2(context) != nullptr) return;
+  refuse(context, "hsdp.strategy", "dp_replicate_size", context.plan.mesh.dp_replicate_size,
+         "hybrid sharding", found);
+}
+
+void check_async_tp(const RuleContext& context, Diagnostics& found) {
+  const auto* config = fsdp2(context);
+  if (config == nullptr || !config->enable_async_tensor_parallel) return;
+  if (context.plan.mesh.tp_size == 1 || config->sequence_parallel) return;
+  found.error("strategy.async_tp", context.plan.span("strategy.enable_async_tensor_parallel"),
+              "enable_async_tensor_parallel = true needs sequence_parallel = true",
+              "sequence_parallel = true, or enable_async_tensor_parallel = false");
+}
+
+void check_reshard(const RuleContext& context, Diagnostics& found) {
+  const auto* config = fsdp2(context);
+  if (config == nullptr || context.mesh == nullptr || !config->reshard_after_forward) return;
+  const auto* size = std::get_if<int64_t>(&*config->reshard_after_forward);
+  if (size == nullptr) return;
+  const int64_t shards = context.mesh->dp_shard * context.mesh->cp;
+  if (*size >= 1 && shards % *size == 0) return;
+  std::vector<int64_t> legal = divisors(shards);
+  legal.erase(legal.begin());  // a group of one rank is written as `false`
+  const std::string sizes = assignment("reshard_after_forward", nearest_values(legal, *size));
+  found.error(
+      "strategy.reshard", context.plan.span("strategy.reshard_after_forward"),
+      cat("reshard_after_forward = ", *size, " does not divide the ", shards,
+          " ranks that parameters are sharded over"),
+      sizes.empty() ? "reshard_after_forward = true or false" : cat(sizes, ", true or false"));
+}
+
+// Warns of float32 on a GPU: only fsdp2 has a mixed-precision policy, the other strategies compute
+// in the storage dtype, which is two to eight times slower in float32.
+void check_float32(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  const auto backend = layout::asked_backend(plan);
+  const bool on_gpu = !plan.cluster.gpu.empty() || (backend && !config::computes_on_host(backend));
+  if (!on_gpu || fsdp2(context) != nullptr) return;
+  if (layout::resolve_precision(plan).products != "float32") return;
+  const std::string name = config::strategy_name(plan.strategy);
+  found.warning(
+      "strategy.float32", plan.span("strategy.name"),
+      cat(name, " has no mp_policy: it computes in model.dtype = \"float32\""),
+      cat("model.dtype = \"bfloat16\" computes and stores in bfloat16; ",
+          is_ddp(context) ? "autocast_dtype = \"bfloat16\", and fsdp2, compute" : "fsdp2 computes",
+          " in bfloat16 and ", is_ddp(context) ? "store" : "stores", " float32"));
+}
+
+void check_autocast(const RuleContext& context, Diagnostics& found) {
+  if (layout::autocast_dtype(context.plan.strategy) != "float32") return;
+  found.error("strategy.autocast", context.plan.span("strategy.autocast_dtype"),
+              "autocast_dtype = \"float32\" does nothing: autocast only lowers the precision",
+              "autocast_dtype = \"bfloat16\", or remove the key");
+}
+
+constexpr std::array<Rule, 11> kRules = {{
+    {.id = "tp.strategy",
+     .summary = "ddp does not support tensor parallelism",
+     .explain = "ddp keeps a whole model on every rank. Use the strategy fsdp2 (or megatron_fsdp) "
+                "with tp_size > 1; with dp_size = 1 fsdp2 shards nothing and tensor parallelism is "
+                "all that remains.",
+     .check = check_tp},
+    {.id = "pp.strategy",
+     .summary = "only fsdp2 supports pipeline parallelism",
+     .explain = "ddp and megatron_fsdp wrap the whole model; a pipeline stage is a part of it. As "
+                "in NeMo AutoModel, pipelines are combined with fsdp2.",
+     .check = check_pp},
+    {.id = "cp.strategy",
+     .summary = "ddp does not support context parallelism",
+     .explain =
+         "Context parallelism cuts the sequence over cp ranks, whose gradients are reduced with "
+         "those of the data-parallel ranks. fsdp2 and megatron_fsdp reduce over dp and cp "
+         "together; ddp reduces only over dp.",
+     .check = check_cp},
+    {.id = "ep.experts",
+     .summary = "expert parallelism needs a model with experts, whose number it divides",
+     .explain = "ep_size > 1 places whole experts on different ranks, the same number on each, so "
+                "that it divides the number of experts. A dense model has no experts, and ep_size "
+                "would do nothing.",
+     .check = check_ep},
+    {.id = "hsdp.strategy",
+     .summary = "dp_replicate_size > 1 (hybrid sharding) needs fsdp2",
+     .explain =
+         "ddp replicates over all of dp anyway. megatron_fsdp shards over one flat group, as in "
+         "NeMo AutoModel. Only fsdp2 has a two-dimensional (dp_replicate, dp_shard) mesh.",
+     .check = check_hsdp},
+    {.id = "strategy.async_tp",
+     .summary = "asynchronous tensor parallelism needs sequence parallelism",
+     .explain = "The overlap splits the all-gather before and the reduce-scatter after each pair "
+                "of linear layers. Without sequence parallelism there is an all-reduce instead, "
+                "which cannot be split so.",
+     .check = check_async_tp},
+    {.id = "strategy.reshard",
+     .summary = "a number for reshard_after_forward divides the sharding group",
+     .explain = "After forward a unit's parameters can be kept on a smaller group than the one "
+                "they are sharded over (usually one node), so that backward's all-gather stays "
+                "inside it. That group's size must divide dp_shard * cp.",
+     .check = check_reshard},
+    {.id = "strategy.autocast",
+     .summary = "autocast_dtype is a 16-bit dtype",
+     .explain =
+         "Under autocast matrix products and attention run in autocast_dtype and the rest "
+         "stays as it is. torch.autocast treats float32 as a mistake and turns itself off. "
+         "To compute in float32, leave the key out; fsdp2 needs mp_policy.param_dtype too. "
+         "Weights that are stored in float32 stay so: each product casts them. fsdp2 and ddp "
+         "have the key.",
+     .check = check_autocast},
+    {.id = "strategy.float32",
+     .summary = "a strategy without a mixed-precision policy computes in float32 (a warning)",
+     .explain = "fsdp2 has mp_policy, by default bfloat16 with reductions in float32. ddp and "
+                "megatron_fsdp compute in the dtype that they store, model.dtype, which is float32 "
+                "unless the plan says otherwise: on a GPU a fraction of the speed, and a "
+                "prediction that is not comparable with fsdp2's. autocast_dtype makes ddp's "
+                "products narrow and keeps its weights. The warning comes where [cluster] gpu or "
+                "the backend says that it is a GPU.",
+     .check = check_float32},
+    {.id = "strategy.ignored_params",
+     .summary = "every glob of ignored_params matches a parameter",
+     .explain = "ignored_params lists globs over the names of parameters that FSDP leaves whole on "
+                "every data-parallel rank, as fully_shard's argument does. PyTorch leaves their "
+                "gradients to the user as well; here they are summed over the data-parallel ranks "
+                "when backward is over, so that the copies stay equal.",
+     .check = nullptr},
+    {.id = "strategy.shard_placement",
+     .summary = "every glob of shard_placement matches parameters that its dimension cuts evenly",
+     .explain = "shard_placement = { \"model.layers.*.mlp.down_proj.weight\" = 1 } cuts parameters "
+                "on another dimension than 0, as fully_shard's shard_placement_fn does. As there, "
+                "only pieces on dimension 0 may be uneven: every other one is divided by the ranks "
+                "that parameters are sharded over, after the cut over tp. Where several globs "
+                "match, the last one counts.",
+     .check = nullptr},
+}};
+
+}  // namespace
+
+std::span<const Rule> strategy_rules() { return kRules; }
+
+}  // namespace am::rules

@@ -1,0 +1,198 @@
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json_cursor.h"
+#include "am/base/map_guard.h"
+#include "am/base/text.h"
+#include "am/run_folder/shard_index.h"
+
+namespace am::run_folder {
+
+namespace {
+
+constexpr size_t kPlaceNumbers = 4;  // file, position, slice_offset, slice_length
+
+class IndexReader {
+ public:
+  IndexReader(std::string_view text, const std::string& file, const IndexVisit& visit)
+      : json_(text, file), visit_(visit) {}
+
+  ShardIndex read() {
+    bool known = false;
+    std::optional<JsonCursor> passed_over;  // the tensors, if they precede the files
+    std::string key;
+    for (json_.begin_object(); json_.next_key(key);) {
+      if (key == "format") {
+        known = json_.text() == kIndexFormat;
+      } else if (key == "version") {
+        const int64_t version = json_.natural();
+        if (version != kIndexVersion) {
+          json_.fail(cat("version ", version, " of the index; ", kIndexVersion, " is known here"));
+        }
+      } else if (key == "save") {
+        index_.save_id = json_.text();
+      } else if (key == "files") {
+        for (json_.begin_array(); json_.next_item();) read_file();
+      } else if (key == "tensors") {
+        if (index_.files.empty()) {
+          passed_over = json_;
+          json_.skip();
+        } else {
+          read_tensors();
+        }
+      } else {
+        json_.skip();
+      }
+    }
+    json_.end();
+    if (!known) json_.fail("it is not an index of an am-run checkpoint");
+    if (passed_over) {
+      json_ = *passed_over;
+      read_tensors();
+    }
+    return std::move(index_);
+  }
+
+ private:
+  void read_file() {
+    json_.begin_array();
+    const auto item = [&] {
+      if (!json_.next_item()) json_.fail("a file without its size");
+    };
+    IndexedFile file;
+    item();
+    file.name = json_.text();
+    if (!is_file_name(file.name)) {
+      json_.fail(cat("\"", file.name, "\" is not the name of a file in its folder"));
+    }
+    item();
+    file.bytes = static_cast<uint64_t>(json_.natural());
+    if (json_.next_item()) json_.fail("a file with more than its size");
+    index_.files.push_back(std::move(file));
+  }
+
+  void read_tensors() {
+    std::string name;
+    for (json_.begin_object(); json_.next_key(name);) {
+      IndexedTensor tensor = read_tensor(name, !visit_.wants || visit_.wants(name));
+      check(tensor);
+      if (visit_.see) visit_.see(tensor);
+      index_.tensors.push_back(std::move(tensor));
+    }
+  }
+
+  IndexedTensor read_tensor(const std::string& name, bool with_boxes) {
+    IndexedTensor tensor;
+    tensor.name = name;
+    numbers_.clear();
+    rows_.clear();
+    std::string key;
+    for (json_.begin_object(); json_.next_key(key);) {
+      if (key == "dtype") {
+        tensor.dtype = json_.text();
+      } else if (key == "shape") {
+        for (json_.begin_array(); json_.next_item();) tensor.shape.push_back(json_.natural());
+      } else if (key == "boxes" && with_boxes) {
+        for (json_.begin_array(); json_.next_item();) {
+          for (json_.begin_array(); json_.next_item();) numbers_.push_back(json_.natural());
+          rows_.push_back(numbers_.size());
+        }
+      } else {
+        json_.skip();
+      }
+    }
+    tensor.boxes.reserve(rows_.size());
+    size_t first = 0;
+    for (const size_t end : rows_) {
+      const auto row = std::span<const int64_t>(numbers_).subspan(first, end - first);
+      tensor.boxes.push_back(box_of(row, tensor.shape.size(), name));
+      first = end;
+    }
+    return tensor;
+  }
+
+  IndexedBox box_of(std::span<const int64_t> row, size_t dims, const std::string& name) const {
+    if (row.size() < kPlaceNumbers + 2 * dims)
+      json_.fail(cat(name, ": a box with too few numbers"));
+    const auto at = [&](size_t i) { return row.begin() + static_cast<std::ptrdiff_t>(i); };
+    const size_t shape = kPlaceNumbers + dims;
+    const size_t sums = shape + dims;
+    IndexedBox box;
+    if (row[0] > UINT32_MAX) json_.fail(cat(name, ": a box of file ", row[0]));
+    box.file = static_cast<uint32_t>(row[0]);
+    box.position = static_cast<uint64_t>(row[1]);
+    box.slice_offset = static_cast<uint64_t>(row[2]);
+    box.slice_length = static_cast<uint64_t>(row[3]);
+    box.box = {Shape(at(kPlaceNumbers), at(shape)), Shape(at(shape), at(sums))};
+    for (size_t i = sums; i < row.size(); ++i) {
+      if (row[i] > UINT32_MAX) json_.fail(cat(name, ": a checksum beyond 32 bits"));
+      box.checksums.push_back(static_cast<uint32_t>(row[i]));
+    }
+    return box;
+  }
+
+  // Requires that the files have been read.
+  void check(const IndexedTensor& tensor) const {
+    const auto lies = [&](const std::string& what) { json_.fail(cat(tensor.name, ": ", what)); };
+    const int64_t element = tensor.element_bytes();
+    if (element == 0) lies(cat("dtype \"", tensor.dtype, "\", which is not known"));
+    if (!is_size(tensor.shape, element)) lies("a shape of more than 2^63 bytes");
+    for (const IndexedBox& each : tensor.boxes) {
+      for (size_t dim = 0; dim < tensor.shape.size(); ++dim) {
+        const int64_t size = tensor.shape[dim];
+        if (each.box.offset[dim] > size || each.box.shape[dim] > size - each.box.offset[dim]) {
+          lies("a box that leaves the tensor");
+        }
+      }
+      if (each.file >= index_.files.size()) lies(cat("a box of file ", each.file));
+      const uint64_t size = index_.files[each.file].bytes;
+      const auto bytes = static_cast<uint64_t>(each.box.numel() * element);
+      if (!lie_inside(each.position, bytes, size) ||
+          !lie_inside(each.slice_offset, each.slice_length, size)) {
+        lies("a box that leaves its file");
+      }
+      if (each.checksums.size() != (bytes + kChecksumPiece - 1) / kChecksumPiece) {
+        lies(cat(each.checksums.size(), " checksums of ", bytes, " bytes"));
+      }
+    }
+  }
+  static bool lie_inside(uint64_t offset, uint64_t length, uint64_t size) {
+    return offset <= size && length <= size - offset;
+  }
+  static bool is_size(const Shape& shape, int64_t element) {
+    int64_t bytes = element;
+    for (const int64_t size : shape) {
+      if (__builtin_mul_overflow(bytes, size, &bytes)) return false;
+    }
+    return true;
+  }
+
+  JsonCursor json_;
+  const IndexVisit& visit_;
+  // Numbers of one tensor's boxes, and the end of each row: they are split once the rank of the
+  // tensor is known.
+  std::vector<int64_t> numbers_;
+  std::vector<size_t> rows_;
+  ShardIndex index_;
+};
+
+}  // namespace
+
+ShardIndex parse_shard_index(std::string_view text, const std::string& file,
+                             const IndexVisit& visit) {
+  return IndexReader(text, file, visit).read();
+}
+
+ShardIndex read_shard_index(const std::filesystem::path& path, const IndexVisit& visit) {
+  const MappedFile file(path);
+  const auto bytes = file.bytes();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  ShardIndex index = parse_shard_index(text, path.string(), visit);
+  require_whole(path, bytes);
+  return index;
+}
+
+}  // namespace am::run_folder

@@ -1,0 +1,227 @@
+#include "am/runtime/inquiry.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "am/base/rank_runs.h"
+#include "am/base/text.h"
+#include "am/runtime/store.h"
+
+namespace am::runtime {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Number of ranks that watch a late collective.
+constexpr int64_t kWatchers = 2;
+// Longest list of ranks, in runs, that a state itself contains.
+constexpr size_t kMostRuns = 8;
+// Delay before the states are read after a lost connection: the others lose theirs too, and publish
+// their states.
+constexpr milliseconds kAfterLoss{50};
+constexpr size_t kMostText = 16 << 10;
+
+double in_seconds(Inquiry::Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::string members_key(const std::string& communicator) {
+  return cat("watch/members/", communicator);
+}
+
+bool is_member(const std::vector<int64_t>& ranks, int64_t rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+}  // namespace
+
+milliseconds store_patience(int64_t world_size) { return milliseconds(1500 + world_size); }
+
+Inquiry::Inquiry(c10d::Store& store, int64_t rank, int64_t world_size, GroupContext& context,
+                 milliseconds interval, std::function<bool()> stopping)
+    : store_(store),
+      rank_(rank),
+      patience_(store_patience(world_size)),
+      context_(context),
+      interval_(interval),
+      stopping_(std::move(stopping)) {}
+
+std::string Inquiry::key(const char* what, const Collective& collective) const {
+  return cat("watch/", what, "/", collective.communicator->name, "/", collective.sequence);
+}
+
+double Inquiry::silent_limit() const {
+  return std::max(3e-3 * static_cast<double>(interval_.count()), 0.5);
+}
+
+void Inquiry::publish() {
+  const RankState state = context_.progress.state(rank_);
+  Json json = state.to_json();
+  if (!state.waiting_op.empty() && json["waiting"]["ranks"].size() > kMostRuns) {
+    if (!std::exchange(published_members_[state.waiting_communicator], true)) {
+      store_set(store_, members_key(state.waiting_communicator),
+                dump_json(json["waiting"]["ranks"], -1));
+    }
+    json["waiting"].erase("ranks");
+  }
+  store_set(store_, launch::state_key(rank_), dump_json(json, /*indent=*/-1));
+  published_ = Clock::now();
+}
+
+void Inquiry::rest() {
+  heard_.clear();
+  late_.clear();
+}
+
+void Inquiry::listen(const Collective& waiting) {
+  const std::string name = key("late", waiting);
+  if (name != late_) {
+    heard_.clear();
+    silence_.clear();
+    place_ = store_.add(name, 1);
+    late_ = name;
+  }
+  if (place_ > kWatchers) return;
+  read_states(waiting);
+  publish_silence(waiting);
+}
+
+// Reads the states of the ranks that find_stall needs; each iteration reaches one more group.
+void Inquiry::read_states(const Collective& waiting) {
+  std::vector<int64_t> known;
+  for (;;) {
+    std::vector<int64_t> ranks = ranks_to_ask(waiting, rank_, views(waiting));
+    std::erase_if(ranks, [&](int64_t each) { return is_member(known, each); });
+    if (ranks.empty()) return;
+    std::vector<std::string> keys;
+    for (const int64_t each : ranks) keys.push_back(launch::state_key(each));
+    for (const auto& text : store_get_all(store_, keys)) {
+      if (text) hear(RankState::from_json(Json::parse(*text)));
+    }
+    known.insert(known.end(), ranks.begin(), ranks.end());
+  }
+}
+
+void Inquiry::hear(RankState state) {
+  if (!state.waiting_op.empty() && state.waiting_ranks.empty()) {
+    std::vector<int64_t>& members = members_[state.waiting_communicator];
+    if (members.empty()) {
+      const auto text = store_get(store_, members_key(state.waiting_communicator));
+      if (text) members = ranks_in_runs(Json::parse(*text));
+    }
+    state.waiting_ranks = members;
+  }
+  const auto known = heard_.find(state.rank);
+  if (known == heard_.end()) {
+    heard_.emplace(state.rank, Heard{state, Clock::now()});
+  } else if (known->second.state.beat != state.beat) {
+    known->second = {std::move(state), Clock::now()};
+  }
+}
+
+// Publishes {"rank": [beat, seconds]} of silent ranks. A rank whose state has another beat when
+// this is read is running.
+void Inquiry::publish_silence(const Collective& waiting) {
+  Json silence = Json::object();
+  for (const auto& [peer, entry] : heard_) {
+    const double silent = in_seconds(Clock::now() - entry.changed);
+    if (silent >= silent_limit()) silence[std::to_string(peer)] = {entry.state.beat, silent};
+  }
+  std::string text = dump_json(silence, -1);
+  if (silence.empty() && silence_.empty()) return;
+  store_set(store_, cat(key("silence", waiting), "/", place_), text);
+  silence_ = std::move(text);
+}
+
+// Returns the peers' states as heard, and this rank's, waiting in `waiting`.
+std::map<int64_t, PeerView> Inquiry::views(const Collective& waiting) {
+  RankState own = context_.progress.state(rank_);
+  set_waiting(own, waiting, own.waiting_seconds);
+  std::map<int64_t, PeerView> views = {{rank_, {std::move(own), 0.0}}};
+  for (const auto& [peer, entry] : heard_) {
+    if (peer == rank_) continue;
+    views[peer] = {entry.state, in_seconds(Clock::now() - entry.changed)};
+  }
+  return views;
+}
+
+void Inquiry::add_silence(const Collective& waiting, std::map<int64_t, PeerView>& views) {
+  std::vector<std::string> keys;
+  for (int64_t place = 1; place <= kWatchers; ++place) {
+    keys.push_back(cat(key("silence", waiting), "/", place));
+  }
+  for (const auto& text : store_get_all(store_, keys)) {
+    if (!text) continue;
+    const Json silence = Json::parse(*text);
+    for (const auto& [peer, seen] : silence.items()) {
+      const auto view = views.find(std::stoll(peer));
+      if (view == views.end() || !view->second.state || view->first == rank_) continue;
+      if (view->second.state->beat != seen.at(0).get<uint64_t>()) continue;
+      view->second.silent_seconds = std::max(view->second.silent_seconds, seen.at(1).get<double>());
+    }
+  }
+}
+
+Stall Inquiry::look(const Collective& collective, bool timed_out) {
+  read_states(collective);
+  auto all = views(collective);
+  if (timed_out) add_silence(collective, all);
+  // A broken connection is noticed immediately, before silence could be.
+  return find_stall(collective, rank_, all, timed_out ? silent_limit() : 0.0);
+}
+
+int64_t Inquiry::take_place(const Collective& collective) {
+  return store_.add(key("explains", collective), 1);
+}
+
+Stall Inquiry::explain(const Collective& collective, bool timed_out, int64_t place) {
+  std::optional<Stall> verdict;
+  if (place > 1) verdict = await_verdict(collective, place == 2 ? patience_ : 2 * patience_);
+  if (place == 1 && !timed_out) std::this_thread::sleep_for(kAfterLoss);
+  // A verdict that blames the rank that reads it was made before this rank's state was published.
+  if (verdict && !(timed_out && is_member(verdict->missing, rank_))) {
+    std::erase(verdict->missing, rank_);
+    return *std::move(verdict);
+  }
+  Stall stall = look(collective, timed_out);
+  publish_verdict(collective, stall);
+  return stall;
+}
+
+std::optional<Stall> Inquiry::read_verdict(const Collective& collective) {
+  const auto text = store_get(store_, key("verdict", collective));
+  if (!text) return std::nullopt;
+  const Json json = Json::parse(*text);
+  Stall stall;
+  stall.missing = ranks_in_runs(json.at("missing"));
+  stall.text = json.at("text").get<std::string>();
+  stall.circle = json.at("circle").get<bool>();
+  if (stall.circle) std::erase(stall.missing, rank_);
+  return stall;
+}
+
+std::optional<Stall> Inquiry::await_verdict(const Collective& collective, milliseconds patience) {
+  const auto end = Clock::now() + patience;
+  milliseconds pause(20 + static_cast<int64_t>(collective.communicator->ranks.size()) / 4);
+  for (;; pause += pause / 2) {
+    if (auto verdict = read_verdict(collective)) return verdict;
+    if (Clock::now() >= end || stopping_()) return std::nullopt;
+    if (Clock::now() - published_ >= interval_) publish();  // a waiting rank must not seem silent
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+void Inquiry::publish_verdict(const Collective& collective, Stall stall) {
+  if (stall.circle) stall.missing.push_back(rank_);  // for other readers this rank is one of them
+  std::sort(stall.missing.begin(), stall.missing.end());
+  if (stall.text.size() > kMostText) stall.text.resize(kMostText);
+  store_set(store_, key("verdict", collective),
+            dump_json(Json{{"missing", rank_runs(stall.missing)},
+                           {"text", stall.text},
+                           {"circle", stall.circle}},
+                      -1));
+}
+
+}  // namespace am::runtime

@@ -1,0 +1,93 @@
+// Finds out why a collective does not end; the ranks of its group do so together, through the job's
+// store.
+//
+//   Inquiry inquiry(store, rank, world_size, context, interval, stopping);
+//   inquiry.listen(waiting);                    // in each interval while the collective is late
+//   const int64_t place = inquiry.take_place(collective);
+//   const Stall stall = inquiry.explain(collective, timed_out, place);
+//
+// Note [One rank asks for its group]: if each rank of a group read the state of each other one, a
+// hang of N ranks would cost N^2 requests of a store that is served by one thread. Therefore the
+// first two ranks that find the collective late watch the others' states, all in one request, and
+// publish which ranks are silent. The first rank that has to explain the hang reads the states once
+// more and publishes its verdict for all; the others read it. If the verdict does not come, the
+// second rank replaces the first after its patience, and after twice that time each rank asks for
+// itself.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+#include "am/base/json.h"
+#include "am/runtime/group.h"
+#include "am/runtime/stall.h"
+
+namespace am::runtime {
+
+// Returns how long a rank waits for an answer of the store, or of another rank through it: 1.5 s
+// plus 1 s per thousand ranks, because they ask at the same moment.
+std::chrono::milliseconds store_patience(int64_t world_size);
+
+// Used by one thread of each rank. All functions throw the store's exceptions.
+class Inquiry {
+ public:
+  using Clock = Progress::Clock;
+
+  // `interval`: time between two publications of a rank's state. `stopping` ends a wait early.
+  Inquiry(c10d::Store& store, int64_t rank, int64_t world_size, GroupContext& context,
+          std::chrono::milliseconds interval, std::function<bool()> stopping);
+
+  // Publishes this rank's state, at most 1 KB for a group of any size; an irregular list of ranks
+  // is published once under a separate key.
+  void publish();
+  // To call while this rank's collective `waiting` is late: the first ranks watch the others.
+  void listen(const Collective& waiting);
+  // To call while no collective is late: forgets the other ranks' states.
+  void rest();
+  // Returns this rank's place, from 1, among those that have to explain the collective.
+  int64_t take_place(const Collective& collective);
+  // Returns the group's verdict on a collective that failed or timed out.
+  Stall explain(const Collective& collective, bool timed_out, int64_t place);
+
+ private:
+  struct Heard {
+    RankState state;
+    Clock::time_point changed;
+  };
+
+  std::string key(const char* what, const Collective& collective) const;
+  void read_states(const Collective& waiting);
+  void hear(RankState state);
+  void publish_silence(const Collective& waiting);
+  std::map<int64_t, PeerView> views(const Collective& waiting);
+  void add_silence(const Collective& waiting, std::map<int64_t, PeerView>& views);
+  Stall look(const Collective& collective, bool timed_out);
+  std::optional<Stall> read_verdict(const Collective& collective);
+  std::optional<Stall> await_verdict(const Collective& collective,
+                                     std::chrono::milliseconds patience);
+  void publish_verdict(const Collective& collective, Stall stall);
+  // Seconds without a new state after which a rank counts as stopped.
+  double silent_limit() const;
+
+  c10d::Store& store_;
+  const int64_t rank_;
+  const std::chrono::milliseconds patience_;
+  GroupContext& context_;
+  const std::chrono::milliseconds interval_;
+  const std::function<bool()> stopping_;
+  std::map<int64_t, Heard> heard_;
+  std::map<std::string, std::vector<int64_t>> members_;  // by communicator, of lists with a key
+  std::map<std::string, bool> published_members_;
+  std::string late_;     // the collective that is late
+  int64_t place_ = 0;    // among the ranks that found it late
+  std::string silence_;  // as last published
+  Clock::time_point published_ = {};
+};
+
+}  // namespace am::runtime

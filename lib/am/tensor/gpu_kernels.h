@@ -1,0 +1,60 @@
+// Kernels of the CUDA plugin for operators that ATen computes in several passes.
+//
+//   if (const GpuKernels* kernels = gpu_kernels(x); kernels != nullptr && kernels->gated(y, g, u, act)) return y;
+//   ...                                                     // ATen's operators
+//
+// The plugin registers them when it is loaded, and starts to compile them when a rank opens its GPU
+// (am/cuda/compiled_kernels.h); the first use of each waits until it is compiled. Each function
+// returns false, with nothing written, if it does not support its arguments (alignment, sizes), or
+// if kernels cannot be compiled on this machine. AM_GPU_KERNELS=0 in the environment turns them
+// off.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "am/mesh/shard.h"
+#include "am/model/spec.h"
+
+namespace am::tensor {
+
+// Values drawn by counter: normal with this deviation, or uniform in [-scale, scale).
+struct Draws {
+  uint64_t key = 0, stream = 0;  // of NormalStream and UniformStream (base/random.h)
+  bool normal = true;
+  float scale = 1.0F;
+};
+
+struct GpuKernels {
+  // Sums of nn::fused::LogitSums: per row of logits_Nv the maximum, the sum of e^(logit - maximum),
+  // and the logit at the label, 0 if the label is not in [first, first + v).
+  bool (*logit_sums)(const at::Tensor& maximum_N, const at::Tensor& exponentials_N,
+                     const at::Tensor& label_N, const at::Tensor& logits_Nv,
+                     const at::Tensor& labels_N, int64_t first);
+  // nn::fused::cross_entropy_gradient. `out` may be the logits; sums_N and scale (no dims):
+  // float32.
+  bool (*cross_entropy_gradient)(const at::Tensor& out_Nv, const at::Tensor& logits_Nv,
+                                 const at::Tensor& sums_N, const at::Tensor& labels_N,
+                                 int64_t first, int64_t ignored, const at::Tensor& scale);
+  // y = activation(gate) * up, and its gradients. All tensors are dense and of one shape.
+  bool (*gated)(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& up,
+                model::Activation activation);
+  bool (*gated_gradients)(const at::Tensor& of_gate, const at::Tensor& of_up,
+                          const at::Tensor& gradient, const at::Tensor& gate, const at::Tensor& up,
+                          model::Activation activation);
+  // nn::fused::rotate, or its inverse. x_BHTK: dense heads; y_BTHK: dense.
+  bool (*rotate)(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& cos,
+                 const at::Tensor& sin, bool back);
+  // Fills `out`, a dense box of a tensor of this shape, with the values at the elements' indices in
+  // the whole tensor. Equal bits as by the streams of base/random.h.
+  bool (*draw)(const at::Tensor& out, const Shape& whole, const mesh::Box& box, const Draws& draws);
+};
+
+// Returns the kernels if they support x's device and dtype (float32, bfloat16); otherwise null.
+const GpuKernels* gpu_kernels(const at::Tensor& x);
+
+// Called once by the plugin. `kernels` must outlive the process's use of tensors.
+void register_gpu_kernels(const GpuKernels& kernels);
+
+}  // namespace am::tensor

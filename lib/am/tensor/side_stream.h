@@ -1,0 +1,59 @@
+// A second stream of a device, for copies and collectives that overlap with computation.
+//
+//   tensor::SideStream copies(device);
+//   copies.wait_for_current();                 // for the values to copy
+//   {
+//     const tensor::SideStream::Use use(&copies);
+//     host.copy_(values, /*non_blocking=*/true);
+//   }
+//   copies.current_waits();                    // or host_waits()
+//
+// Memory allocated while a stream is in use belongs to that stream: the allocator reuses it in the
+// stream's order, so before it is freed, that stream must wait for the last use in other streams.
+// Memory of the compute stream that the side stream uses must be freed after current_waits(). Host
+// and meta devices have no streams: work runs in order there, and these functions do nothing.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+#include <c10/core/StreamGuard.h>
+
+#include <optional>
+
+namespace am::tensor {
+
+// Whether the device executes work asynchronously to the host.
+inline bool is_asynchronous(c10::Device device) { return !device.is_cpu() && !device.is_meta(); }
+
+// Used by one thread at a time.
+class SideStream {
+ public:
+  // Takes a high-priority stream from the pool if the device supports priorities.
+  explicit SideStream(c10::Device device);
+
+  // wait_for_current(): this stream waits for all work enqueued on the calling thread's current
+  // stream. current_waits() and host_waits(): the current stream, or the host, waits for all work
+  // enqueued on this stream.
+  void wait_for_current();
+  void current_waits();
+  void host_waits() const;
+
+  // While it exists, `stream` is the thread's current stream. Null: no change.
+  class Use {
+   public:
+    explicit Use(const SideStream* stream) {
+      if (stream != nullptr && stream->stream_) guard_.emplace(*stream->stream_);
+    }
+
+   private:
+    std::optional<c10::StreamGuard> guard_;
+  };
+
+ private:
+  std::optional<c10::Stream> stream_;
+  std::optional<c10::Event> current_;  // recorded in the current stream
+  std::optional<c10::Event> own_;      // recorded in this stream
+};
+
+}  // namespace am::tensor

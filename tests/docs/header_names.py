@@ -1,0 +1,309 @@
+"""Names that the examples of public headers use without declaring them, for header_examples.py."""
+
+# Declarations of common names. A name without one is a tensor.
+COMMON = {
+    "bytes": "std::span<const std::byte> bytes",
+    "config": "const model::ModelConfig& config",
+    "constants": "const predict::CostConstants& constants",
+    "deadline": "std::chrono::steady_clock::time_point deadline",
+    "folder": "const std::filesystem::path& folder",
+    "found": "Diagnostics& found",
+    "gpu": "const cluster::Gpu& gpu",
+    "layout": "const layout::Layout& layout",
+    "mesh": "const runtime::DeviceMesh& mesh",
+    "plan": "const config::Plan& plan",
+    "rank": "int64_t rank",
+    "run": "const run_folder::RunFolder& run",
+    "source": "const std::unique_ptr<stored::TensorSource>& source",
+    "store": "c10d::Store& store",
+    "style": "const term::Style& style",
+    "text": "std::string_view text",
+    "timeout": "std::chrono::milliseconds timeout",
+    "workload": "const predict::Workload& workload",
+    "world": "const runtime::World& world",
+}
+
+# Parameters of an example: the names that it does not declare.
+GIVEN = {
+    "base/crc32c.h": "std::span<const std::byte> first, std::span<const std::byte> second",
+    "base/diagnostic.h": "style",
+    "base/direct_file.h":
+        "uint64_t size, std::string_view header, std::span<const std::byte> values",
+    "base/error.h": "const std::string& path, const std::string& reason",
+    "base/json_cursor.h": "text, std::vector<int64_t>& shape",
+    "base/read_ahead.h":
+        "const std::vector<std::string>& blocks, std::span<std::byte> bytes_of(std::string_view), "
+        "void use(std::string_view)",
+    "base/shared_library.h": "plan",
+    "base/text_cursor.h": "bool is_letter(char)",
+    "checkpoint/background_saver.h":
+        "parallel::ParallelModel& model, const SavedState& state, folder, "
+        "const std::filesystem::path& checkpoints, const std::vector<run_folder::JobStep>& lineage",
+    "checkpoint/export_dcp.h": "source",
+    "checkpoint/filled_tensor.h":
+        "const frameworks::NameMap& names, const stored::TensorSource& source, out",
+    "checkpoint/rank_file.h":
+        "const std::string& save_id, rank, const std::vector<SavedBox>& boxes, folder, "
+        "std::span<std::byte> memory",
+    "checkpoint/read_tensor.h": "source",
+    "cluster/csv.h": "text, found",
+    "compat/first_rank_per_node.h":
+        "Distributed& dist, const std::filesystem::path& path, "
+        "void load_tokenizer(const std::filesystem::path&), "
+        "std::vector<int64_t> read_tokens(const std::filesystem::path&)",
+    "compat/hf_tp_plan.h": "const model::ModelConfig& qwen3",
+    "compat/parallelizer.h": "config, ids, labels",
+    "config/batch.h": "plan, const mesh::MeshSizes& mesh",
+    "config/field_builder.h": "std::vector<FieldSpec>& out",
+    "config/write.h": "plan",
+    "config/yaml_reader.h": "found",
+    "control/client.h": "const FoundJob& job",
+    "control/frame.h": "std::string_view bytes, int fd, void handle(const std::string&)",
+    "control/place.h": "run, const ServerOptions& options",
+    "control/server.h": "ControlPlace& place, const ServerOptions& options, const Json& answer",
+    "control/token.h": "const Nonces& nonces, const std::string& theirs",
+    "data/batch.h": "const DataSpec& spec, int64_t place, int64_t m, int64_t d",
+    "data/fingerprint.h": "const std::unique_ptr<TokenSource>& source",
+    "data/sampler.h": "const std::unique_ptr<TokenSource>& source, int64_t m, int64_t d",
+    "draw/report.h":
+        "plan, const model::ModelConfig& model, layout, "
+        "const std::vector<predict::RankMemory>& memory, const predict::Prediction& prediction",
+    "formats/pickle.h": "bytes",
+    "formats/torch_archive.h": "bytes",
+    "formats/torch_legacy.h": "bytes",
+    "formats/torch_slice.h":
+        "uint64_t position, DirectFile& file, std::span<const std::byte> values",
+    "formats/zip_records.h": "bytes",
+    "frameworks/exchange.h": "plan, const model::ModelConfig& model, layout, found",
+    "frameworks/framework_layout.h": "plan, const model::ModelConfig& model",
+    "frameworks/framework_rules.h": "found",
+    "frameworks/mapped_source.h": "folder",
+    "frameworks/model_name.h": "const model::ModelConfig& llama_8b",
+    "frameworks/name_map.h": "config",
+    "frameworks/plan_builder.h": "Source& source",
+    "frameworks/shared_key.h": "const JobShape& shape, Json& out, PlanBuilder& builder",
+    "frameworks/source.h": "const std::optional<config::Value>& root, found",
+    "frameworks/torch_checkpointing/metadata.h": "bytes",
+    "frameworks/words.h": "found",
+    "inspect/command.h": "Session& session",
+    "inspect/console.h": "std::unique_ptr<Interpreter> interpreter, style",
+    "inspect/interpreter.h": "Interpreter& interpreter",
+    "inspect/pick.h": "Session& session, const Arguments& arguments",
+    "inspect/rows.h": "const std::string& name, Result& result, const Session& session",
+    "inspect/session.h": "std::unique_ptr<stored::TensorSource> source, style",
+    "job/job.h": "found",
+    "job/plan_difference.h": "const config::Plan& a, const config::Plan& b",
+    "job/scaled_down_job.h": "const Job& job, found",
+    "job/shard_difference.h": "const layout::Layout& a, const layout::Layout& b",
+    "launch/cause/first_cause.h": "JobResult& result",
+    "launch/cause/rank_error.h": "void train(), rank",
+    "launch/doctor/doctor.h": "const JobNeeds& needs, const MachineQuestion& question",
+    "launch/doctor/machine.h": "run",
+    "launch/doctor/memory_fit.h": "int64_t wanted, void refuse(const std::string&)",
+    "launch/nodes/background_store.h":
+        "std::shared_ptr<KeyValueStore> remote_store, int64_t node_rank",
+    "launch/nodes/key_value_store.h": "KeyValueStore& store",
+    "launch/nodes/store_table.h": "int client, std::string_view bytes",
+    "launch/nodes/verdict.h":
+        "KeyValueStore& store, const Verdict& verdict, text, int64_t ranks_per_node, "
+        "JobResult& result",
+    "launch/supervise/local.h": "run, void to_stderr(std::string_view)",
+    "launch/supervise/orphan_guard.h": "const std::vector<std::string>& command",
+    "launch/supervise/process.h": "int log",
+    "launch/supervise/rank_children.h":
+        "const JobSpec& spec, void output(std::string_view), int port, "
+        "void wait_for_output_or_signal(int fd), void judge(const RankExit&)",
+    "launch/supervise/restart.h":
+        "folder, const std::string& job, const JobSpec& spec, const JobCallbacks& callbacks",
+    "launch/supervise/stop_signal.h":
+        "int64_t step, int64_t max_steps, void train_step(), void save()",
+    "layout/runs.h": "plan, const model::ModelConfig& model",
+    "layout/saved_activations.h": "const model::LayerSpec& layer",
+    "layout/stage_layout.h": "layout",
+    "live/host.h":
+        "const job::Job& job, world, run, const HostOptions& options, "
+        "const launch::StopSignal& stop",
+    "live/stack_probe.h": "world",
+    "model/config_reader.h": "ModelConfig& config, ConfigReader& reader",
+    "model/flops.h":
+        "config, int64_t seq_len, double tokens_per_second, int64_t ranks, double peak_flops",
+    "model/layer_class.h": "const ModelConfig& qwen3",
+    "model/layer_profile.h": "config, double flops",
+    "model/lora.h": "config",
+    "model/spec.h": "config",
+    "nn/attention/attention.h": "q_BHTK, k_BGTK, v_BGTV",
+    "nn/attention/block_kernel.h":
+        "q_BHtK, k_BGsK, v_BGsV, const AttentionParams& params, out_BtHV, lse_BHt",
+    "nn/attention/blocked.h": "q_BHTK, k_BGTK, v_BGTV",
+    "nn/autocast.h": "x, w",
+    "nn/checkpoint.h": "const Linear& gate_proj, const Linear& up_proj, const Linear& down_proj, x",
+    "nn/decoder_layer.h": "x_BTD, const Rotation& rotation, const DecoderLayer& layer",
+    "nn/experts/dispatch.h": "ids_Nk, int64_t experts, x_ND, weights_Nk",
+    "nn/experts/token_dispatcher.h":
+        "const TokenDispatcher& dispatcher, ids_Nk, int64_t experts, x_ND, weights_Nk, "
+        "const std::vector<at::Tensor>& out, added_ND, bool unread",
+    "nn/fused/dispatch.h": "float* out, const float* in, int64_t count",
+    "nn/fused/product.h": "a_MK, b_KN",
+    "nn/key_value_cache.h": "Decoder& decoder, prompt_BT, next_B1",
+    "nn/projections.h": "const Attention& attention, x_BTD, RecomputeTape& products",
+    "nn/sequence_part.h": "ids_BT",
+    "nn/weight_pass.h": "Decoder& decoder, ids, at::Tensor y, of_y",
+    "observe/metrics.h": "run, int64_t resumed_step",
+    "observe/step_line.h": "int64_t max_steps, const StepMetrics& metrics",
+    "observe/tensorboard_sink.h": "run, int64_t resumed_step, const StepMetrics& metrics",
+    "optim/grad_scaler.h":
+        "Optimizer& optimizer, loss, bool found_inf, const std::vector<at::Tensor>& gradients, "
+        "double learning_rate",
+    "optim/optimizer.h":
+        "plan, const parallel::ParallelModel& model, const std::vector<at::Tensor>& gradients, "
+        "double learning_rate",
+    "parallel/parallel_model.h":
+        "plan, config, layout, mesh, ids, labels, MicroBatches& batches, "
+        "double labels_in_global_batch",
+    "parallel/pp/pipeline.h":
+        "const pipeline::PipelineShape& shape, std::map<int, Stage> stages, mesh, "
+        "const HiddenForm& hidden, MicroBatches& batches, double labels_in_global_batch",
+    "parallel/pp/stage.h":
+        "StageModel& model, int64_t m, const MicroBatch& batch, hidden, double divisor, of_down",
+    "parallel/strategy.h": "plan, config, layout, mesh",
+    "parallel/sync_ctx.h": "ParallelModel& model, plan, bool is_optim_step, bool defer, loss",
+    "parallel/unshard.h": "const std::unique_ptr<ParallelModel>& model",
+    "pipeline/timeline.h": "const Schedule& schedule, int64_t stages, int64_t ranks",
+    "predict/memory/host_memory.h": "plan, const model::ModelConfig& model, layout",
+    "predict/memory/layout_summary.h": "plan, config, layout",
+    "predict/memory/peak_memory.h": "workload",
+    "predict/memory/sampled_memory.h":
+        "plan, config, const layout::Layout& sample, const mesh::MeshSizes& mesh",
+    "predict/memory/stage_memory.h": "plan, config, layout",
+    "predict/search/search.h": "config, gpu, const Calibration& calibration",
+    "predict/search/search_space.h":
+        "const SearchRequest& request, constants, SearchResult& result",
+    "predict/time/evidence.h": "workload, gpu",
+    "predict/time/goodput.h": "plan, layout, gpu, double step_seconds",
+    "predict/time/measured_runs.h": "text, found",
+    "predict/time/pass_time.h": "workload, gpu, constants, const model::LayerProfile& profile",
+    "predict/time/pipeline_time.h": "const std::vector<pipeline::StageDurations>& stages",
+    "predict/time/prediction.h": "plan, config, layout, found",
+    "predict/time/step_time.h": "workload, gpu, constants",
+    "predict/time/workload.h": "plan, config, layout, gpu, constants",
+    "run_folder/data_files.h":
+        "folder, const CheckpointInfo& info, bool is_parameter(const std::string&), "
+        "std::string_view beginning, uint64_t file_bytes",
+    "run_folder/held_folder.h": "run, const JobRecord& record",
+    "run_folder/job_record.h":
+        "run, const JobIdentity& job, int64_t first_step, const std::string& launcher",
+    "run_folder/job_time.h": "const JobTime& before, double began",
+    "run_folder/run_lock.h": "run, const std::string& job",
+    "runtime/channel.h": "mesh, x",
+    "runtime/collective_error.h": "const Group& group, loss_sum",
+    "runtime/group.h": "const Group& group, loss_sum, full, shard",
+    "runtime/inquiry.h":
+        "store, rank, int64_t world_size, GroupContext& context, "
+        "std::chrono::milliseconds interval, bool stopping(), const Collective& waiting, "
+        "const Collective& collective, bool timed_out",
+    "runtime/progress.h": "world",
+    "runtime/shared_memory/channel.h":
+        "store, int64_t index, int64_t size, const std::vector<int64_t>& ranks, "
+        "const std::byte* data, size_t bytes, int64_t peer, deadline",
+    "runtime/shared_memory/combine.h":
+        "void* out, const void* row_0, const void* row_1, int64_t count",
+    "runtime/shared_memory/exchange.h":
+        "const std::unique_ptr<Channel>& channel, void* out, const void* in, int64_t bytes, "
+        "deadline",
+    "runtime/shared_memory/mailbox.h": "std::unique_ptr<Channel> channel, timeout, tensor",
+    "runtime/shared_memory/rounds.h":
+        "Rounds& rounds, deadline, const std::byte* data, size_t bytes, uint64_t label, "
+        "int64_t peer",
+    "runtime/shared_memory/segment.h": "size_t bytes, store",
+    "runtime/shared_memory/task_queue.h":
+        "Exchange& exchange, void* out, const void* in, int64_t bytes, deadline",
+    "runtime/store.h": "const launch::RankEnvironment& here, timeout",
+    "runtime/watchdog.h": "world",
+    "runtime/world.h": "const launch::RankEnvironment& here, timeout, const mesh::MeshSizes& sizes",
+    "stored/hub_names.h":
+        "source, const model::Inventory& inventory, const mesh::Box& box, const Destination& out",
+    "tensor/gpu_kernels.h": "x, y, g, u, model::Activation act",
+    "tensor/memory_meter.h": "at::Tensor full, const Shape& shape",
+    "tensor/parallel_for.h": "int64_t rows",
+    "tensor/side_stream.h": "c10::Device device, host, values",
+    "term/printable.h": "const std::string& name",
+    "term/table.h": "style",
+    "term/wrap.h": "style",
+    "train/dry_run.h": "const job::Job& job",
+    "train/resume.h":
+        "config::Plan plan, const std::filesystem::path& checkpoints, world, config, "
+        "const mesh::MeshSizes& mesh, const data::TokenSource& source",
+    "train/run_facts.h":
+        "plan, config, const data::BatchReader& reader, const run_folder::CheckpointInfo& info",
+    "train/step.h":
+        "plan, parallel::ParallelModel& model, optim::Optimizer& optimizer, "
+        "StepObserver& observer, BatchSource& batches, int64_t index, double loss_scale, "
+        "double learning_rate",
+    "train/trainer.h": "const job::Job& job, world, run, const launch::StopSignal& stop",
+    "train/validation.h":
+        "plan, parallel::ParallelModel& model, world, int64_t step, observe::StepMetrics& metrics",
+    "train/verify_layout.h": "plan, config",
+    "values/checksum.h":
+        "whole, top, bottom, const mesh::Box& top_box, const mesh::Box& bottom_box, "
+        "const Shape& shape",
+    "values/on_threads.h":
+        "const std::vector<at::Tensor>& blocks, const std::vector<at::Tensor>& buffers, "
+        "void use(const at::Tensor&, const at::Tensor&)",
+    "values/pairs.h": "a, b",
+    "values/unread.h":
+        "inspect::Session& session, const std::vector<inspect::Picked>& all, inspect::Rows& rows, "
+        "Json row_of(const inspect::Picked&), inspect::Result& result",
+}
+
+# Headers that an example uses beside its own.
+ALSO = {
+    "base/diagnostic.h": ["am/config/plan.h", "am/rules/check.h", "am/term/caret.h"],
+    "base/error.h": ["am/base/text.h"],
+    "base/shared_library.h": ["am/config/plan.h"],
+    "checkpoint/background_saver.h": ["am/run_folder/step_folders.h"],
+    "checkpoint/export_dcp.h": ["am/frameworks/name_map.h"],
+    "compat/distributed.h": ["am/compat/distributed_utils.h", "am/compat/init_utils.h"],
+    "config/batch.h": ["am/mesh/layout.h"],
+    "control/frame.h": ["unistd.h"],
+    "draw/report.h": ["am/base/file.h"],
+    "formats/torch_slice.h": ["am/base/direct_file.h"],
+    "frameworks/mapped_source.h": ["am/stored/dcp_source.h"],
+    "inspect/session.h": ["am/inspect/stored_catalog.h"],
+    "job/scaled_down_job.h": ["am/base/file.h", "am/config/write.h"],
+    "launch/nodes/background_store.h": ["am/launch/nodes/node_rendezvous.h"],
+    "launch/supervise/local.h": ["am/run_folder/run_folder.h"],
+    "launch/supervise/restart.h": ["am/run_folder/step_folders.h"],
+    "launch/supervise/signal_scope.h": ["csignal", "poll.h"],
+    "observe/metrics.h": ["am/run_folder/run_folder.h"],
+    "optim/optimizer.h": ["am/optim/from_plan.h"],
+    "parallel/parallel_model.h": ["am/checkpoint/weights.h"],
+    "pipeline/schedule.h": ["am/pipeline/communication.h", "am/pipeline/timeline.h"],
+    "predict/memory/host_memory.h": ["am/launch/doctor/memory_fit.h"],
+    "runtime/world.h": ["am/runtime/device_mesh.h"],
+    "stored/tensor_source.h": ["am/frameworks/open_weights.h"],
+    "values/unread.h": ["am/inspect/pick.h", "am/inspect/rows.h"],
+}
+
+# Headers whose first paragraph of code defines types or functions.
+DEFINITIONS = {
+    "config/codec.h",
+    "launch/supervise/signal_thread.h",
+    "model/families/blocks.h",
+    "nn/fused/dispatch.h",
+    "nn/fused/lanes.h",
+    "parallel/strategy.h",
+    "values/narrow_lanes.h",
+}
+
+# Headers whose indented lines look like code: formulas, layouts of folders, variables.
+NOT_CPP = {
+    "frameworks/framework_folder.h",
+    "nn/experts/expert_feed_forward.h",
+    "nn/fused/clamped.h",
+    "nn/fused/rms_norm.h",
+    "nn/fused/shared_rms_norm.h",
+    "optim/elementwise.h",
+    "optim/muon.h",
+    "runtime/nccl_environment.h",
+    "stored/hf_shards_source.h",
+}

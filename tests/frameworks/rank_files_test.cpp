@@ -1,0 +1,231 @@
+// Checkpoints with one file per rank (scripts/fixtures/make_framework_fixtures.py and
+// make_rank_files_fixtures.py), read bit by bit.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/frameworks/open_weights.h"
+#include "am/stored/tensor_source.h"
+#include "frameworks/framework_folder.h"
+
+namespace am::frameworks {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpointing") {
+  struct Kind {
+    std::string name, folder, format, model, optimizer;  // file names, before the rank
+    std::string end;
+  };
+  const Kind kind = GENERATE(
+      Kind{"accelerate_ranks", "checkpoint-2", "accelerate", "pytorch_model_fsdp_0_rank",
+           "optimizer_0_rank", ".bin"},
+      Kind{"torch_checkpointing", "step-2", "torch-checkpointing", "model_", "optimizer_", ".pt"});
+  INFO(kind.name);
+  const FrameworkFolder folder(kFrameworks / kind.name / kind.folder);
+  const auto file = [&](const std::string& begin, int rank) {
+    return folder.path / cat(begin, rank, kind.end);
+  };
+  {
+    const auto source = open_tensor_source(folder.path);
+    CHECK(source->format() == kind.format);
+    check_expected(*source, kind.name);
+    // Strided shards of tensor parallelism under fully_shard, and column shards.
+    check_boxes(*source, "model.layers.1.self_attn.q_proj.weight");
+    check_boxes(*source, "model.layers.1.self_attn.o_proj.weight");
+    check_boxes(*source, "optim.state.model.layers.0.mlp.down_proj.weight.exp_avg_sq");
+    CHECK(source->tensors().size() == 21);
+    CHECK(source->optimizer_tensors().size() == 63);
+    CHECK(source->find("model.layers.0.self_attn.q_proj.weight")->shards.size() == 4);
+    CHECK(source->find("lm_head.weight")->shards.size() == 2);
+    CHECK(source->data_files().size() == 8);
+  }
+  // One rank's file is not a model.
+  CHECK_THROWS_WITH(open_tensor_source(file(kind.model, 1)),
+                    Catch::Contains("one rank's file of 4: lm_head.weight: "));
+  {
+    const auto one = open_tensor_source(file(kind.model, 1), stored::OnDamage::kReport);
+    REQUIRE(one->damage().size() > 1);
+    CHECK(one->damage().front().where == file(kind.model, 1).filename());
+    CHECK(one->damage().front().what.find("one rank's file of 4; open its folder") == 0);
+  }
+  // An optimizer file is missing, then also a model file.
+  fs::remove(file(kind.optimizer, 2));
+  CHECK_THROWS_WITH(open_tensor_source(folder.path),
+                    Catch::Contains(file(kind.optimizer, 2).string()));
+  fs::remove(file(kind.model, 3));
+  CHECK_THROWS_AS(open_tensor_source(folder.path), Error);
+  const auto source = open_tensor_source(folder.path, stored::OnDamage::kReport);
+  const std::vector<stored::StoredProblem> damage = source->damage();
+  for (const fs::path& gone : {file(kind.model, 3), file(kind.optimizer, 2)}) {
+    CHECK(std::any_of(damage.begin(), damage.end(), [&](const stored::StoredProblem& problem) {
+      return problem.where == gone.filename();
+    }));
+  }
+  // Rank 1 has the same rows of the head.
+  CHECK_NOTHROW(read_all(*source, "lm_head.weight"));
+  CHECK_THROWS_AS(read_all(*source, "model.layers.0.self_attn.q_proj.weight"), Error);
+  // Files of another save are present.
+  fs::copy_file(file(kind.optimizer, 0), file(kind.model, 3));
+  CHECK_THROWS_AS(open_tensor_source(folder.path), Error);
+}
+
+TEST_CASE("metadata of torch_checkpointing that lies") {
+  const FrameworkFolder folder(kFrameworks / "torch_checkpointing" / "step-2");
+  const fs::path file = folder.path / "metadata.pkl";
+  const std::string whole = read_file(file);
+  const auto with = [&](const std::string& old, const std::string& now) {
+    std::string text = whole;
+    for (size_t at = text.find(old); at != std::string::npos; at = text.find(old, at + 1)) {
+      text.replace(at, old.size(), now);
+    }
+    write_file_atomically(file, text);
+  };
+  with("DTensorShardingMetadata", "DTensorShardingMetadatb");
+  CHECK_THROWS_WITH(open_tensor_source(folder.path),
+                    Catch::Contains("is described as DTensorShardingMetadatb"));
+  with("world_size", "world_sizf");
+  CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("world_size"));
+  with("2.0", "3.0");
+  CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("version"));
+  write_file_atomically(file, whole.substr(0, whole.size() / 2));
+  CHECK_THROWS_AS(open_tensor_source(folder.path), Error);
+  using std::string_literals::operator""s;
+  write_file_atomically(file,
+                        "\x80\x02"
+                        "cos\nsystem\nX\x04\0\0\0true\x85R."s);
+  CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("os.system"));
+  fs::remove(file);  // written where items are never resharded
+  CHECK(open_tensor_source(folder.path)->tensors().size() == 21);
+  fs::remove(folder.path / "model_3.pt");
+  CHECK_THROWS_WITH(open_tensor_source(folder.path),
+                    Catch::Contains("model_3.pt: it is not there, and 4 ranks"));
+}
+
+TEST_CASE("uneven parts of ranks: dims of 5, strided shards, another order of cuts") {
+  const FrameworkFolder folder(kFrameworks / "accelerate_uneven" / "checkpoint-7");
+  {
+    const auto source = open_tensor_source(folder.path);
+    CHECK(source->format() == "accelerate");
+    check_expected(*source, "accelerate_uneven");
+    for (const char* name : {"rows.weight", "both.weight", "strided.weight", "order.weight"}) {
+      check_boxes(*source, name);
+    }
+    const auto rows = [&](const std::string& name) {
+      std::vector<std::vector<int64_t>> found;  // rank, first row, rows
+      for (const stored::StoredShard& shard : source->find(name)->shards) {
+        found.push_back({shard.rank, shard.box.offset.front(), shard.box.shape.front()});
+      }
+      return found;
+    };
+    using Rows = std::vector<std::vector<int64_t>>;
+    CHECK(rows("rows.weight") == Rows{{0, 0, 2}, {1, 2, 2}, {2, 4, 1}});
+    CHECK(rows("nested.weight") == Rows{{0, 0, 2}, {1, 2, 1}, {2, 3, 1}, {3, 4, 1}});
+    CHECK(rows("strided.bias") == Rows{{0, 0, 2}, {1, 3, 1}, {2, 2, 1}, {3, 4, 1}});
+    CHECK(rows("order.weight") == rows("strided.bias"));
+    CHECK(rows("few.bias") == Rows{{0, 0, 1}, {1, 1, 1}});
+  }
+  // A rank's file that names a class that could run commands.
+  const fs::path file = folder.path / "pytorch_model_fsdp_0_rank2.bin";
+  std::string text = read_file(file);
+  const std::string mesh = "torch.distributed.device_mesh";
+  text.replace(text.find(mesh), mesh.size(), "multiprocessing.reduction.abc");
+  write_file_atomically(file, text);
+  CHECK_THROWS_WITH(open_tensor_source(folder.path),
+                    Catch::Contains("rank2.bin: ") &&
+                        Catch::Contains("multiprocessing.reduction.abc.DeviceMesh"));
+  text = read_file(folder.path / "pytorch_model_fsdp_0_rank1.bin");
+  const std::string spec = "torch.distributed.tensor._dtensor_spec\nTensorMeta\n";
+  text.replace(text.find(spec), spec.size(),
+               "torch.distributed._shard.abcdefghij\nShardedTensor\n");
+  write_file_atomically(file, text);
+  CHECK_THROWS_WITH(open_tensor_source(folder.path),
+                    Catch::Contains("rank2.bin: parts of FSDP1, which are not read"));
+  fs::remove(file);
+  CHECK_THROWS_WITH(open_tensor_source(folder.path),
+                    Catch::Contains("rank2.bin: it is not there, and 4 ranks have written"));
+}
+
+TEST_CASE("torch_checkpointing's boxes of ranks, replicas and files of other names") {
+  const FrameworkFolder folder(kFrameworks / "torch_checkpointing_parts" / "latest");
+  const auto check = [&] {
+    const auto source = open_tensor_source(folder.path);
+    CHECK(source->format() == "torch-checkpointing");
+    CHECK(source->step() == 7);
+    check_expected(*source, "torch_checkpointing_parts");
+    check_boxes(*source, "parts.weight");
+    CHECK(source->find("parts.weight")->shards.size() == 7);
+    CHECK(source->find("replica.bias")->shards.size() == 1);
+    CHECK(source->optimizer_tensors().size() == 1);
+    return source->file_of(*source->find("parts.weight"), 2);
+  };
+  CHECK(check() == folder.path / "rank_1" / "weights.pt");
+  fs::copy_file(kFrameworks / "torch_checkpointing_parts" / "metadata-1.0.pkl",
+                folder.path / "metadata.pkl", fs::copy_options::overwrite_existing);
+  check();
+  CHECK_THROWS_WITH(open_tensor_source(folder.path / "rank_1" / "weights.pt"),
+                    Catch::Contains("parts.weight: a part of a tensor without a stated place"));
+}
+
+TEST_CASE("places that metadata of torch_checkpointing invents") {
+  const FrameworkFolder folder(kFrameworks / "torch_checkpointing_parts" / "latest");
+  const fs::path file = folder.path / "metadata.pkl";
+  const std::string whole = read_file(file);
+  const auto list = [](int first, int second) {  // pickle bytes of [first, second]
+    return std::string("]\x94(K") + static_cast<char>(first) + "K" + static_cast<char>(second) +
+           "e";
+  };
+  // Replaces the `number`th occurrence of `old`, or all, by `now`.
+  const auto with = [&](const std::string& old, const std::string& now, int number = -1) {
+    std::string text = whole;
+    int seen = 0;
+    for (size_t at = text.find(old); at != std::string::npos; at = text.find(old, at + 1)) {
+      if (number < 0 || number == seen) text.replace(at, old.size(), now);
+      ++seen;
+    }
+    REQUIRE(seen > number);
+    write_file_atomically(file, text);
+  };
+  const auto refused = [&](const std::string& why) {
+    CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains(why));
+  };
+  with("rank_1/weights.pt", "../k_1/weights.pt");
+  refused("model's file is outside of the folder: \"../k_1/weights.pt\"");
+  with("rank_1/weights.pt", "/ank_1/weights.pt");
+  refused("outside of the folder");
+  with("rank_1/weights.pt", "rank_0/weights.pt");
+  refused("two items are in one file, rank_0/weights.pt");
+  with("rank_1/weights.pt", "rank_7/weights.pt");
+  refused("rank_7/weights.pt");
+  with("TorchSerialization", "OtherSerialization");
+  refused("model is stored by OtherSerialization, not torch.save");
+  with("default_tensor_v1", "default_tensor_v2");
+  refused("a tensor is described as default_tensor_v2");
+  with(list(9, 4), list(10, 4));
+  refused("parts.weight: its parts have 36 of its 40 elements");
+  with(list(9, 4), list(10, 4), 0);
+  refused("parts.weight has another shape or dtype");
+  with(list(9, 4), list(8, 4));
+  refused("a part of a tensor is outside of it");
+  with(list(3, 0), list(2, 0), 1);  // offset of rank 3's row 3
+  refused("parts.weight: ");
+  with(list(2, 4), list(4, 4));
+  refused("a part of a tensor is outside of it");
+  with(list(1, 0), list(2, 0), 1);  // rows of rank 2's values, which are 3
+  refused("parts.weight: the folder's metadata describes another part");
+  with(list(5, 3), list(6, 3));
+  refused("rows.weight: the folder's metadata describes another part");
+  with("torch.float32", "torch.float64");
+  refused("the folder's metadata describes another part");
+  with("torch.float32", "numpy.float32");
+  refused("a dtype is not torch's");
+  with("StridedShard", "StrippdShard");
+  refused("is placed as StrippdShard");
+  write_file_atomically(file, whole);
+  CHECK_NOTHROW(open_tensor_source(folder.path));
+}
+
+}  // namespace am::frameworks

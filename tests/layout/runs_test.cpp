@@ -1,0 +1,90 @@
+// The plans that can run, compared with README's statements.
+#include "am/layout/runs.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/model/family.h"
+#include "am/rules/check.h"
+#include "support/changed_config.h"
+
+namespace am::layout {
+using namespace rules;
+
+namespace {
+
+// Returns the names of a list "llama, mistral,\nphi".
+std::set<std::string> names_in(const std::string& list) {
+  std::set<std::string> names;
+  for (const std::string& name : split(list, ',')) names.emplace(trim(name));
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("README names the families that are planned and run") {
+  const std::string readme = read_file(cat(AM_SOURCE_DIR, "/README.md"));
+  const std::string begin = "\nFamilies: ";
+  const size_t at = readme.find(begin);
+  REQUIRE(at != std::string::npos);
+  const size_t end = readme.find('.', at);
+  REQUIRE(end != std::string::npos);
+  const auto named = names_in(readme.substr(at + begin.size(), end - at - begin.size()));
+  std::set<std::string> families;
+  for (const model::Family* family : model::families()) families.emplace(family->model_type);
+  CHECK(named == families);
+  const auto runs = runnable_families();
+  CHECK(named == std::set<std::string>(runs.begin(), runs.end()));
+  CHECK(readme.find(cat("\n| ", families.size(), " model families")) != std::string::npos);
+}
+
+TEST_CASE("the rules' texts name the families that do not run") {
+  const auto runs = runnable_families();
+  for (const char* id : {"runtime.unsupported", "model.family"}) {
+    const Rule* rule = find_rule(id);
+    REQUIRE(rule != nullptr);
+    for (const model::Family* family : model::families()) {
+      INFO(id << ": " << family->model_type);
+      const bool run = std::find(runs.begin(), runs.end(), family->model_type) != runs.end();
+      const bool named =
+          rule->explain.find(cat("but ", family->model_type)) != std::string_view::npos;
+      CHECK(named == !run);
+    }
+  }
+}
+
+// Returns the config keys that am-run refuses.
+std::set<std::string> limits_of(const std::string& family, const std::string& from = {},
+                                const std::string& to = {}) {
+  std::set<std::string> what;
+  for (const Limit& limit : limits_of_model(test::changed_config(family, from, to)))
+    what.insert(limit.what);
+  return what;
+}
+
+TEST_CASE("a config that would be computed wrongly is refused") {
+  using Names = std::set<std::string>;
+  CHECK(limits_of("gemma3_text").empty());
+  const std::string local = "\"rope_theta\": 10000.0,\n      \"rope_type\": \"";
+  CHECK(limits_of("gemma3_text", local + "default", local + "dynamic") ==
+        Names{"a rotary embedding of type \"dynamic\""});
+  CHECK(limits_of("gemma3_text", "\"use_bidirectional_attention\": false",
+                  "\"use_bidirectional_attention\": true") == Names{"non-causal attention"});
+  CHECK(limits_of("gemma2", "\"use_bidirectional_attention\": null",
+                  "\"use_bidirectional_attention\": true") == Names{"non-causal attention"});
+  CHECK(limits_of("gemma3_text", "gelu_pytorch_tanh", "relu") ==
+        Names{"hidden_activation \"relu\""});
+  CHECK(limits_of("falcon").empty());
+  CHECK(limits_of("falcon", "\"alibi\": false", "\"alibi\": true") ==
+        Names{"position biases of attention scores (ALiBi)"});
+  CHECK(limits_of("mixtral").empty());
+  CHECK(limits_of("mixtral", "\"router_jitter_noise\": 0.0", "\"router_jitter_noise\": 0.1") ==
+        Names{"router_jitter_noise = 0.1"});
+  CHECK(limits_of("gpt_oss").empty());
+}
+
+}  // namespace am::layout

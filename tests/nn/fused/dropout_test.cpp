@@ -1,0 +1,37 @@
+// Dropout on a device equals the CPU kernel bitwise.
+#include "am/nn/fused/dropout.h"
+
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "support/stand_in_device.h"
+
+namespace am::nn::fused {
+
+TEST_CASE("a device drops the elements that the host drops, to the bit") {
+  const at::ScalarType dtype = GENERATE(at::kFloat, at::kDouble, at::kBFloat16);
+  const double p = GENERATE(0.0, 0.1, 0.5, 1.0);
+  const int64_t first_column = GENERATE(0, 5, 4096);
+  Dropout dropout = {p, dropout_key(3, 70, 0x9e3779b97f4a7c15U), {}, first_column};
+  dropout.rows = {.first_sequence = int64_t{1} << 33, .sequences = 2, .length = 6, .part = 1};
+  at::Tensor x = at::arange(6 * 37, at::kDouble).sub(100).div(7).view({6, 37}).to(dtype);
+  x[0][0] = std::numeric_limits<double>::infinity();
+  x[1].fill_(-0.0);
+  const at::Tensor wanted = dropped(x, dropout);
+  const at::Tensor got = dropped(x.to(test::stand_in_device()), dropout).cpu();
+  INFO(dtype << " " << p << " " << first_column);
+  CHECK(at::equal(got.view(at::kByte), wanted.view(at::kByte)));
+}
+
+TEST_CASE("runs of a cut sequence keep their draws on a device") {
+  Dropout dropout = {0.3, dropout_key(1, 2, 3), {}, 0};
+  dropout.rows = {.first_sequence = 3, .sequences = 2, .length = 16, .runs = {{2, 3}, {11, 3}}};
+  const at::Tensor x = at::ones({12, 40});
+  const at::Tensor wanted = dropped(x, dropout);
+  CHECK(at::equal(dropped(x.to(test::stand_in_device()), dropout).cpu(), wanted));
+  CHECK(wanted.eq(0).any().item<bool>());
+}
+
+}  // namespace am::nn::fused
