@@ -24,15 +24,15 @@ constexpr std::array<uint32_t, 256> make_byte_table() {
 }
 constexpr std::array<uint32_t, 256> kByteTable = make_byte_table();
 
-// Appends a byte to a sum before its final inversion.
+// Returns the checksum after one more byte. `sum`: not yet inverted.
 constexpr uint32_t append(uint32_t sum, uint8_t byte) {
   return kByteTable[(sum ^ byte) & 0xffU] ^ (sum >> 8U);
 }
 
 #if defined(__x86_64__)
 
-// Effect of `Zeros` zero bytes on a sum, which is linear in its bits: one table per byte of the
-// sum.
+// Advances a checksum over `Zeros` zero bytes. This is linear in the checksum's bits (over GF(2)),
+// so four tables, one per byte of the checksum, are enough.
 template <size_t Zeros>
 class Shift {
  public:
@@ -69,8 +69,8 @@ uint64_t load(const std::byte* from) {
   return value;
 }
 
-// Processes three adjacent parts at a time: the instruction has a latency of three cycles and a
-// throughput of one.
+// Sums three adjacent parts of `Part` bytes in parallel, as often as `bytes` has three: the crc32
+// instruction has a latency of three cycles and a throughput of one per cycle.
 template <size_t Part>
 [[gnu::target("sse4.2")]] void take_thirds(uint32_t& sum, std::span<const std::byte>& bytes) {
   if (bytes.size() < 3 * Part) return;

@@ -3,7 +3,7 @@
 // much as copying the bytes.
 //
 //   uint32_t sum = crc32c(first);
-//   sum = crc32c(second, sum);      // of both, concatenated
+//   sum = crc32c(second, sum);      // checksum of both parts, concatenated
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace am {
 
-// `before`: checksum of the preceding bytes; 0: none.
+// Returns the CRC-32C of `bytes`, appended to bytes whose checksum is `before` (0: none).
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
 // Table-based implementation for any processor.

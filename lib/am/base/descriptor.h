@@ -1,4 +1,4 @@
-// A file descriptor that is closed with its owner.
+// Owner of a file descriptor: closes it on destruction.
 #pragma once
 
 #include <unistd.h>
@@ -7,7 +7,8 @@
 
 namespace am {
 
-// Ignores errors of close(): callers that care call fsync() before.
+// The destructor ignores errors of close(); a caller that has to see write errors calls fsync()
+// before.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}

@@ -16,9 +16,9 @@ enum class Severity { kError, kWarning, kNote };
 
 const char* to_string(Severity severity);
 
-// A location in a user's file. Lines and columns count from 1, columns in characters. Line 0 is the
-// file as a whole; an empty file name is no location (a command line). `source` is the text of that
-// line, for the caret.
+// A location in a user's file. Lines and columns count from 1, columns in characters. Line 0: the
+// file as a whole. Empty `file`: no file, for an error on a command line. `source`: text of the
+// line, printed with a caret below.
 struct Span {
   std::string file;
   int line = 0;

@@ -53,7 +53,8 @@ AlignedMemory allocate_aligned(size_t bytes) {
   return AlignedMemory(memory);
 }
 
-// The open file, and the threads that write its pieces; threads start with the second piece.
+// The open file, and the threads that write its pieces. The last piece is written by the caller of
+// finish(), so a file of one piece needs no thread.
 class DirectFile::Writers {
  public:
   Writers(fs::path path, uint64_t size, size_t piece) : path_(std::move(path)), piece_(piece) {
@@ -97,8 +98,8 @@ class DirectFile::Writers {
     return buffer;
   }
 
-  // `own`: a buffer from take_buffer(), returned after the write; otherwise null, and `data` must
-  // stay valid until wait().
+  // Queues a piece for writing. `own`: its buffer, if it came from take_buffer(), which is free
+  // again after the write; otherwise null, and `data` must stay valid until wait().
   void put(const std::byte* data, size_t size, uint64_t offset, std::byte* own) {
     add_thread();
     {
@@ -109,14 +110,14 @@ class DirectFile::Writers {
     came_.notify_one();
   }
 
-  // Waits until all is written. Throws the error of a write.
+  // Waits until all queued pieces are written. Throws the first error of a write.
   void wait() {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return under_way_ == 0; });
     throw_failure();
   }
 
-  // Writes the last part, on this thread.
+  // Writes the last piece on the calling thread, truncates the file to `end` bytes and syncs it.
   void finish(const std::byte* data, size_t size, uint64_t offset, uint64_t end) {
     wait();
     if (const int code = write_piece({data, size, offset, nullptr}); code != 0) fail(path_, code);
@@ -136,7 +137,8 @@ class DirectFile::Writers {
     std::byte* own;
   };
 
-  // If the system cannot create more threads, the existing ones suffice.
+  // Starts a thread, unless there are kDirectWriters. If the system refuses another thread, those
+  // already running write everything.
   void add_thread() {
     if (threads_.size() == kDirectWriters) return;
     try {
@@ -222,7 +224,7 @@ class DirectFile::Writers {
   std::deque<Piece> queue_;
   size_t under_way_ = 0;  // queued or being written
   std::vector<AlignedMemory> buffers_;
-  std::vector<std::byte*> free_;  // unused ones of buffers_
+  std::vector<std::byte*> free_;  // the buffers that are unused
   int failure_ = 0;               // errno of the first failure
   bool ending_ = false;
 };
@@ -257,7 +259,8 @@ void DirectFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-// After the call the caller may reuse its memory.
+// Writes aligned memory without copying it. Waits for the writes, so that the caller may reuse the
+// memory.
 void DirectFile::write_aligned(std::span<const std::byte> bytes) {
   for (; !bytes.empty(); bytes = bytes.subspan(std::min(piece_, bytes.size()))) {
     const size_t size = std::min(piece_, bytes.size());

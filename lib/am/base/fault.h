@@ -4,7 +4,8 @@
 //   const fault::Planted fault(fault::Fault::kTpInputSum);
 //   // from here on the gradient of column-wise layers' input is not summed over tp
 //
-// Each fault is checked at one place, where the mistake would occur: one relaxed load.
+// Each fault is checked at the one place where that bug would be made, at the cost of one relaxed
+// atomic load.
 #pragma once
 
 #include <atomic>

@@ -95,7 +95,7 @@ fs::path temporary_sibling(const fs::path& path) {
          cat(".", path.filename().string(), ".", ::getpid(), ".", counter++, ".tmp");
 }
 
-// Target of a rename: the file behind a link, not the link.
+// Returns the file behind a symbolic link, so that a rename replaces that file and not the link.
 fs::path behind_links(const fs::path& path) {
   std::error_code none;
   if (!fs::is_symlink(path, none)) return path;
@@ -205,8 +205,8 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
   replace_file(path, target, exists ? &old : nullptr, text);
 }
 
-// Owner and target of each link are read while it is held open, so that it cannot be replaced in
-// between.
+// Holds each link open while reading its owner and its target, so that both belong to the same
+// link.
 fs::path behind_own_links(const fs::path& path) {
   constexpr int kMostLinks = 40;  // the kernel's limit
   fs::path place = path;

@@ -13,7 +13,7 @@ namespace am {
 // Size limit for texts that are read at once: configs, tokenizers, tables and indices. The largest
 // known ones (tokenizer.json of 256,000 tokens) have 40 MB.
 inline constexpr size_t kLargestText = size_t{256} << 20;
-// For files that automesh itself writes and that grow with a job.
+// No size limit, for files that automesh itself writes and that grow with a job.
 inline constexpr size_t kAnySize = SIZE_MAX;
 
 // Whether a text from an untrusted file is a plain file name, i.e. names an entry of its folder.
@@ -24,8 +24,8 @@ bool is_file_name(std::string_view text);
 // block on a pipe without a writer.
 std::string read_file(const std::filesystem::path& path, size_t most = kLargestText);
 
-// First bytes of a regular file, at most `most`, and the size of the file. Pages beyond them are
-// not read. Throws like read_file.
+// First bytes of a regular file, at most `most`, and the size of the file. Reads nothing after them
+// from disk. Throws like read_file.
 struct FileBeginning {
   std::string text;
   uint64_t file_bytes = 0;
@@ -52,15 +52,15 @@ std::filesystem::path behind_own_links(const std::filesystem::path& path);
 // open(2) with O_CLOEXEC, and mode 0666 for a new file. Returns the descriptor, which the caller
 // owns, or -1 with errno if the system call fails. Throws Error(kIo) as above.
 int open_own_file(const std::filesystem::path& path, int flags);
-// write_file_atomically() under these rules.
+// Like write_file_atomically(), but follows links and refuses paths as described above.
 void write_own_file(const std::filesystem::path& path, std::string_view text);
 
 // Throws Error(kUsage) if a file or folder of this name exists and `forced` is false. Paths that
 // are not regular files (/dev/stdout, a pipe) are allowed, since nothing is lost.
 void require_free_path(const std::filesystem::path& path, bool forced);
 
-// Writes the files of a folder that has no readers yet: writes all, then syncs all, which takes
-// little longer than syncing one. Throws Error(kIo).
+// Writes several files into a folder that nothing reads yet: writes all, then syncs all, which
+// takes little longer than syncing one. Throws Error(kIo).
 struct NewFile {
   std::string name;
   std::string_view text;
@@ -87,7 +87,7 @@ class MappedFile {
 
 enum class WriteMode {
   kTruncate,  // a new file; an existing one is emptied
-  kAppend,    // behind existing contents
+  kAppend,    // after the existing contents
 };
 
 // Writes a file opened by open_own_file() and reports short writes: a full disk is an Error(kIo)

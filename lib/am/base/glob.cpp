@@ -45,7 +45,7 @@ class Matcher {
   }
 
  private:
-  // Advances over the pattern's characters from `i` to `end`.
+  // Returns the positions `at`, advanced over the pattern's characters from `i` to `end`.
   Positions advance(size_t i, size_t end, Positions at) const {
     while (i < end) {
       const char c = pattern_[i];
@@ -78,7 +78,8 @@ class Matcher {
     return next;
   }
 
-  // Union over the alternatives "a,b{c,d}" from `begin` to `end`.
+  // Returns the positions `at`, advanced over any of the alternatives "a,b{c,d}" from `begin` to
+  // `end`.
   Positions any_of(size_t begin, size_t end, const Positions& at) const {
     Positions next(at.size(), 0);
     for (size_t i = begin; i <= end; ++i) {

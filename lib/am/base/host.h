@@ -11,7 +11,7 @@ std::string unique_id();
 // Returns the kernel's id of this boot; empty if /proc does not have it. Containers on one machine
 // share it.
 std::string boot_id();
-// "node-7"; "localhost" if there is none.
+// Returns the host's name, "node-7"; "localhost" if it has none.
 std::string host_name();
 
 }  // namespace am

@@ -21,7 +21,7 @@ Span span_at(std::string_view text, const std::string& file, size_t offset, size
   span.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + line_begin, '\n'));
   span.column = 1 + display_width(text.substr(line_begin, offset - line_begin));
   span.length = std::max(1, display_width(text.substr(offset, length)));
-  // A config can be one line of a megabyte, for which a caret is useless.
+  // A config can be a single line of a megabyte; printing that line under an error would not help.
   constexpr size_t kLongestLine = 400;
   if (line_end - line_begin <= kLongestLine) {
     span.source = std::string(text.substr(line_begin, line_end - line_begin));

@@ -189,7 +189,7 @@ class Outline {
                notes.empty() ? "" : cat(" (", join(notes, "; "), ")"));
   }
 
-  // Literal values, if known.
+  // Returns a type's literal values: "a, b"; empty if it has none.
   static std::string texts_of(const JsonType& type) {
     std::vector<std::string> texts;
     for (const JsonType& part : type.parts) {
@@ -211,7 +211,7 @@ class Outline {
     return is_list ? cat(" [{", fields, "}]") : cat(" {", fields, "}");
   }
 
-  // Expands a Name once; ".." after that.
+  // Returns the fields of a Name at its first occurrence, ".." after that.
   std::string written_out(const std::string& name) {
     if (!written_.insert(name).second) return "..";
     const auto type = names_.find(name);

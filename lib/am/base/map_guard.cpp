@@ -17,7 +17,8 @@
 namespace am {
 namespace {
 
-// Read by a signal handler in any thread: lock-free atomics that are never freed.
+// A registered map. The signal handler reads it in any thread, so it consists of lock-free atomics
+// and is never freed.
 struct MapSlot {
   std::atomic<uintptr_t> begin = 0;  // 0: unused
   std::atomic<size_t> size = 0;
@@ -73,8 +74,8 @@ void take_slot(uintptr_t begin, size_t size) {
   slot->begin = begin;
 }
 
-// Maps zeros from this page to the end of the map, where the file has no data, so that the access
-// succeeds. mmap is a bare system call and safe in a signal handler.
+// Maps zeros from the page of `address` to the end of the file's map, so that the access succeeds
+// although the file has no data there. mmap is a bare system call and safe in a signal handler.
 bool replace_rest(uintptr_t address) {
   MapSlot* slot = find_slot([&](const MapSlot& candidate) {
     const uintptr_t begin = candidate.begin.load();

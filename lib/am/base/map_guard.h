@@ -23,11 +23,11 @@ void guard_mapped_files();
 void require_whole(const std::filesystem::path& path, std::span<const std::byte> map);
 
 // For readers that stream through maps larger than memory: reports that `bytes` bytes were read.
-// After every 64 MiB, counted over the process, the pages are released from the process; the
-// kernel's page cache still has them.
+// After every 64 MiB, counted over the process, the pages of all registered maps are released from
+// the process; they stay in the kernel's page cache.
 void forget_read_pages(size_t bytes);
 
-// Register and, before it is unmapped, unregister a map.
+// begin_guard() registers a map, end_guard() unregisters it and must precede munmap.
 void begin_guard(std::span<const std::byte> map);
 void end_guard(std::span<const std::byte> map);
 

@@ -2,8 +2,8 @@
 //
 // The text between AM_ON_BOTH's parentheses is compiled here, and is available as a string that the
 // CUDA plugin compiles for the GPU. It uses nothing but IEEE operations in double, whose results do
-// not depend on the processor, and no library functions, whose last bits do. Contraction into
-// fused multiply-adds must be off: GPUs are given --fmad=false.
+// not depend on the processor, and no library functions, whose last bits do. Contraction into fused
+// multiply-adds must be off: the CUDA plugin compiles with --fmad=false.
 #pragma once
 
 #include <cmath>

@@ -11,7 +11,7 @@ namespace am {
 // a / b, rounded up; a >= 0, b > 0.
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// For formulas in double.
+// Explicit conversion, for formulas in double.
 constexpr double as_double(int64_t value) { return static_cast<double>(value); }
 
 // Parses the whole text: "42", "-7"; nothing for an empty text, blanks, a sign alone, a fraction,

@@ -95,7 +95,7 @@ UniformStream::UniformStream(uint64_t seed, std::string_view name)
 
 void UniformStream::fill(float* out, int64_t first, int64_t count, float bound) const {
   fill_blocks(key_, stream_, out, first, count, [&](const std::array<uint32_t, 4>& words) {
-    // 24 bits, the size of a float's significand.
+    // The upper 24 bits of a word, because a float's significand has 24.
     constexpr float kUnit = 1.0F / 16777216.0F;
     std::array<float, 4> values{};
     for (size_t i = 0; i < values.size(); ++i) {

@@ -26,7 +26,7 @@ constexpr uint64_t finalized(uint64_t x) {
 // 16 hexadecimal digits.
 std::string hash_text(uint64_t hash);
 
-// The generator's constants, and the keys of its rounds.
+// The two multipliers of Philox4x32-10, and the keys of its ten rounds.
 inline constexpr uint64_t kPhiloxMultiplier0 = 0xD2511F53u;
 inline constexpr uint64_t kPhiloxMultiplier1 = 0xCD9E8D57u;
 struct PhiloxRound {

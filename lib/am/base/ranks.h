@@ -21,8 +21,8 @@ struct RankRange {
   int64_t count = 0;
   bool operator==(const RankRange&) const = default;
 };
-// Returns nothing if the ranks are not an ascending arithmetic sequence; the stride of a single
-// rank is 1.
+// Returns the range that consists of these ranks, with stride 1 for a single rank; nothing if they
+// are not an ascending arithmetic sequence.
 std::optional<RankRange> rank_range(const std::vector<int64_t>& ranks);
 
 }  // namespace am

@@ -51,7 +51,7 @@ void ReadAhead::run() {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return over_ || i <= reached_ + window_; });
         if (over_) return;
-        if (i <= reached_) continue;  // too late for this one
+        if (i <= reached_) continue;  // the reader is there already
       }
       touch_(i);
     }

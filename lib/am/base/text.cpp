@@ -78,7 +78,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 namespace {
 
-// Case and separators do not count as misspellings.
+// Returns the word in lower case with "_" for every separator, which do not count as misspellings.
 std::string folded(std::string_view word) {
   std::string out(word);
   for (char& c : out) {

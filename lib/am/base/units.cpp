@@ -26,7 +26,7 @@ std::string format_scientific(double value, int decimals) {
 
 namespace {
 
-// Divides by `step` until the number, as printed with two decimals, is below `step`.
+// Returns the value in the first unit in which it prints, with two decimals, as less than `step`.
 template <size_t kUnits>
 std::string scaled(double value, double step, const std::array<const char*, kUnits>& units) {
   size_t unit = 0;
@@ -69,7 +69,7 @@ std::string format_short_count(double count) {
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds)) return format_general(seconds, 3);
   if (seconds < 0) return "-" + format_duration(-seconds);
-  // Limits are where rounding would print "1000 us", "1000 ms" or "60.0 s".
+  // Each limit is the value that would round to "1000 us", "1000 ms" or "60.0 s".
   if (seconds == 0) return "0 s";
   if (seconds < 0.9995e-3) return format_fixed(seconds * 1e6, 0) + " us";
   if (seconds < 0.9995) return format_fixed(seconds * 1e3, seconds < 9.995e-3 ? 2 : 0) + " ms";

@@ -30,13 +30,13 @@ at::Tensor allocate_staging(parallel::ParallelModel& model, const SavedState& st
   // an archive now and may differ later.
   const auto bytes = static_cast<int64_t>(file.bytes() + 2 * kDirectAlignment);
   const auto device = model.mesh().device().is_meta() ? at::kMeta : at::kCPU;
-  // Zeros, so that all pages are mapped before a save needs them.
+  // Filled with zeros, so that all pages are mapped before a save needs them.
   return at::zeros({bytes}, at::TensorOptions(at::kByte).device(device));
 }
 
 namespace {
 
-// Returns the part of `staging` from the first address at which a direct write can begin.
+// Returns `bytes` bytes of `staging`, from its first address that is aligned for direct writes.
 std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
   auto* const begin = static_cast<std::byte*>(staging.data_ptr());
   const size_t over = reinterpret_cast<uintptr_t>(begin) % kDirectAlignment;

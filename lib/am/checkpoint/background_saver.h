@@ -1,5 +1,5 @@
-// Writes checkpoints during training: a rank's data are copied into a staging buffer, which a
-// thread writes to disk.
+// Writes checkpoints while training goes on: save() copies the rank's tensors into a staging
+// buffer, which a thread writes to disk.
 //
 //   BackgroundSaver saver(model, state);
 //   saver.save(folder, state, [&] {   // returns after the copy; calls this once saved
@@ -26,7 +26,7 @@ class BackgroundSaver {
  public:
   // Allocates the staging buffer for `model` and states like `state`, so that a lack of memory
   // fails at the start of a job. `model` must outlive this object. `on_host`: whether the model is
-  // on the host too.
+  // in host memory, as the staging buffer is.
   BackgroundSaver(parallel::ParallelModel& model, const SavedState& state, bool on_host = true);
   // Waits for this rank's thread. A checkpoint that other ranks have not yet written is not
   // published.

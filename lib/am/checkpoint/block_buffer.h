@@ -14,10 +14,11 @@
 
 namespace am::checkpoint {
 
-// Number of bytes of a tensor that an export holds in memory.
+// Size of a block: the bytes of a tensor that an export has in memory at a time.
 inline constexpr int64_t kBlockBytes = int64_t{16} << 20;
 
-// Grows as needed. Aligned so that a DirectFile writes it without a copy.
+// Memory for one block at a time, which grows as needed. Aligned so that a DirectFile writes the
+// block without a copy.
 class BlockBuffer {
  public:
   // Returns a dense, uninitialised tensor, valid until the next call.

@@ -37,13 +37,13 @@ struct StateTensor {
 
 // Contents of a checkpoint; equal on every rank except for the tensors.
 struct SavedState {
-  run_folder::CheckpointInfo info;  // the save's id is drawn when it begins
+  run_folder::CheckpointInfo info;  // the save's id is set when the save begins
   std::string plan_toml;
   std::vector<StateTensor> states = {};
-  std::optional<SavedOptimizer> optimizer = {};  // for PyTorch alone
+  std::optional<SavedOptimizer> optimizer = {};  // read by PyTorch only
   int64_t metadata_parts = 0;                    // checkpoint.metadata_parts
-  // Throws if the folder is no longer the job's. Called on rank 0 before anything is written or
-  // removed there, and on a rank that could not write, to explain its error.
+  // Throws if the checkpoint folder no longer belongs to this job. Called on rank 0 before a save
+  // writes or removes anything, and on a rank that could not write, to explain the error.
   std::function<void()> require_place = [] {};
 };
 

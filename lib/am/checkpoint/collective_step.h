@@ -1,5 +1,5 @@
-// A step that succeeds on all ranks or fails on all: one rank's full disk must not leave the others
-// waiting in the next collective.
+// A step that succeeds on all ranks or fails on all ranks: if one rank's disk is full, the other
+// ranks must not wait for it in the next collective.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,8 @@
 namespace am::checkpoint {
 
 // Runs `body`, then exchanges the ranks' errors. If any rank failed, `clean` runs on every rank,
-// and each rank throws: its own error if it failed, otherwise that of the first rank that did.
+// and each rank throws: its own error if it failed, otherwise the error of the first rank that
+// failed.
 void collective_step(const runtime::Group& group, const std::function<void()>& clean,
                      const std::function<void()>& body);
 

@@ -32,13 +32,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A tensor to write, with its key and its place in the file.
+// A tensor to write, with its key in the checkpoint and its slice of the data file.
 struct Planned {
   FilledTensor tensor;
   std::string key;
   formats::DcpPath path;
   at::ScalarType dtype = at::kFloat;
-  uint64_t offset = 0;  // of its slice
+  uint64_t offset = 0;  // of its slice in the file
   uint64_t length = 0;
 
   int64_t row_bytes() const {
@@ -119,7 +119,7 @@ std::vector<Planned> plan_all(const stored::TensorSource& source, const DcpExpor
   return all;
 }
 
-// Rows that are read, converted and written together.
+// Rows of a tensor that are read, converted and written together.
 struct Block {
   const Planned* planned;
   mesh::Extent rows;
@@ -203,7 +203,8 @@ void export_dcp(const fs::path& folder, const stored::TensorSource& source,
   const std::vector<Planned> all = plan_all(source, options);
   const fs::path partial = begin_export(folder);
   try {
-    // OLMo-core reads states from this subfolder, and has a different config.json above it.
+    // OLMo-core loads tensors from this subfolder. config.json goes there too, because OLMo-core's
+    // own config.json, in the folder above, has another format.
     const fs::path data =
         options.table == &frameworks::olmo_table() ? partial / "model_and_optim" : partial;
     fs::create_directories(data);

@@ -17,11 +17,12 @@
 namespace am::checkpoint {
 
 struct DcpExport {
-  // Framework whose names and row order to use; null: the stored rows, as "model.NAME".
+  // Framework for whose names and row order to write; null: rows as stored, under "model.NAME".
   const frameworks::NameTable* table = nullptr;
   std::optional<at::ScalarType> dtype;   // of parameters; absent: as stored
   std::filesystem::path tokenizer = {};  // file or folder; empty: beside the config
-  bool optimizer = false;  // "optim.state.NAME.exp_avg" too, as stored; not for frameworks
+  // Also writes optimizer states as stored, "optim.state.NAME.exp_avg"; only if `table` is null.
+  bool optimizer = false;
 };
 
 // Creates the folder completely or not at all. Calls `between` between blocks of rows; an exception

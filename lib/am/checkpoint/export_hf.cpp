@@ -50,7 +50,8 @@ struct ExportItem {
 
 using Between = std::function<void()>;
 using Sink = std::function<void(std::span<const std::byte>)>;
-// Passes an item's bytes to the sink, in parts that a disk writes in a fraction of a second.
+// Passes an item's bytes to the sink, in parts small enough for a disk to write in a fraction of a
+// second.
 using Deliver = std::function<void(const ExportItem&, const Sink&)>;
 using Fetch = std::function<at::Tensor(const std::string& name)>;
 
@@ -107,8 +108,8 @@ class FolderWriter {
   }
 
   // Writes all files. Calls `deliver` for every item in order, also on ranks that do not write and
-  // also after a failed write, because it is collective: the other ranks wait in it. `between` is
-  // collective too; an exception from it ends the export.
+  // also after a failed write, because `deliver` is collective and other ranks would wait in it.
+  // `between` is collective too; an exception from it ends the export.
   void write(bool writes, const Deliver& deliver, const Between& between) const {
     std::optional<Error> failed;
     for (size_t i = 0; i < files_.size(); ++i) {
@@ -170,7 +171,8 @@ class FolderWriter {
   FileNames names_;
 };
 
-// Delivers stored items in blocks of rows; the next block is read ahead during a write.
+// Delivers the tensors of a checkpoint at rest in blocks of rows; prefetches the next block during
+// a write.
 class RowsAtRest {
  public:
   RowsAtRest(const stored::TensorSource& source, const std::vector<ExportItem>& items)
@@ -208,7 +210,7 @@ class RowsAtRest {
   std::vector<Block> blocks_;
   BlockBuffer buffer_;
   size_t next_ = 0;
-  ReadAhead ahead_;  // last: its thread reads the other members
+  ReadAhead ahead_;  // last member, because its thread reads the members above
 };
 
 // Tensors, file names and config of a live model's export.
@@ -279,8 +281,8 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
 
 namespace {
 
-// Returns the source under the model's names if its names have a common prefix before them; null if
-// they have none, or if no config.json identifies the model.
+// Returns a view of the source without the prefix that all its names have before the model's names;
+// null if there is no prefix, or if no config.json identifies the model.
 std::unique_ptr<stored::HubNames> without_prefix(const stored::TensorSource& source) {
   const auto config = stored::find_hub_config({folder_of(source.config_file())}).config;
   if (!config) return nullptr;

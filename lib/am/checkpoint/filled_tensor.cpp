@@ -22,13 +22,13 @@ std::string listed(std::vector<std::string> names) {
   return cat(join(names, ", "), more > 0 ? cat(" and ", more, " more") : "");
 }
 
-// A tensor with a Hugging Face name, and its place in a stored tensor.
+// A tensor with a Hugging Face name, and its place in a tensor of the framework.
 struct Filling {
   const stored::StoredTensor* hub;
   frameworks::StoredPart place;
 };
 
-// Shape of the stored tensor, provided that its parts are complete.
+// Returns the shape of the framework's tensor, provided that no part is missing.
 Shape shape_of_all(const std::vector<Filling>& fillings) {
   const Filling& first = fillings.front();
   Shape shape(first.place.index.size(), 0);
@@ -44,7 +44,7 @@ Shape shape_of_all(const std::vector<Filling>& fillings) {
   return shape;
 }
 
-// Throws Error(kFormat) unless the stored tensor consists of exactly these parts.
+// Throws Error(kFormat) unless the framework's tensor consists of exactly these parts.
 void require_all_parts(const frameworks::NameMap& names, const FilledTensor& tensor,
                        const std::vector<Filling>& fillings, const std::string& path) {
   const auto fail = [&](const std::string& what) {
@@ -82,7 +82,8 @@ void require_all_parts(const frameworks::NameMap& names, const FilledTensor& ten
 // Returns a view [rows, bytes of a row]: not every dtype can be copied by index.
 at::Tensor as_row_bytes(const at::Tensor& rows) { return rows.view(at::kByte); }
 
-// Reads rows of one copy into `out`, whose first row is row `rows.offset` of the copy.
+// Reads the rows `rows` of one stacked matrix, as far as `part` fills them, into `out`, whose first
+// row is row `rows.offset` of that matrix.
 void read_copy(const stored::TensorSource& source, const FilledPart& part, const mesh::Extent& rows,
                const at::Tensor& out) {
   const stored::StoredTensor& hub = *source.find(part.hub);
@@ -112,8 +113,8 @@ void read_copy(const stored::TensorSource& source, const FilledPart& part, const
   }
 }
 
-// Calls visit(part, before, taken) for each part whose copy contains some of the rows: the index of
-// the first of them in `rows`, and their extent in the copy.
+// Calls visit(part, before, taken) for each part whose matrix contains some of the rows. `before`:
+// index in `rows` of the first of them; `taken`: their extent in the matrix.
 template <typename Visit>
 void for_parts(const FilledTensor& tensor, const mesh::Extent& rows, const Visit& visit) {
   const int64_t of_copy = tensor.shape[tensor.in_front];
@@ -146,7 +147,7 @@ FilledTensor filled_by(const stored::StoredTensor& tensor) {
 std::vector<FilledTensor> fill_all(const frameworks::NameMap& names,
                                    const stored::TensorSource& source) {
   std::vector<std::string> unknown;
-  std::vector<std::string> order;  // stored names, in the order of the source
+  std::vector<std::string> order;  // the framework's names, in the order of the source
   std::map<std::string, std::vector<Filling>> by_name;
   for (const stored::StoredTensor& tensor : source.tensors()) {
     auto place =

@@ -29,7 +29,8 @@ std::unique_ptr<stored::TensorSource> open_own_part(const std::filesystem::path&
     const bool others = parameter != nullptr || starts_with(name, run_folder::kOptimizerPrefix);
     const auto found = own.find(name);
     if (found != own.end()) return found->second;
-    // Other names may be parameters that stored::HubNames maps to the model's names: read whole.
+    // A tensor whose name is not the model's is read whole, because stored::HubNames may map the
+    // name to a parameter.
     return others ? std::optional(std::vector<mesh::Box>()) : std::nullopt;
   };
   return stored::open_automesh_part(folder, wanted);

@@ -30,7 +30,8 @@ RankFile::RankFile(const std::string& save_id, int64_t rank, std::vector<SavedBo
   index_.save_id = save_id;
   bytes_ = label_.size();
   std::map<std::string_view, size_t> tensors;
-  std::vector<std::pair<size_t, size_t>> places;  // by part: its tensor's index, and its box's
+  // For each part: index of its tensor, and of its box in that tensor.
+  std::vector<std::pair<size_t, size_t>> places;
   parts_.reserve(boxes.size());
   for (SavedBox& saved : boxes) {
     std::string dtype = tensor::dtype_name(saved.value.scalar_type());

@@ -1,5 +1,5 @@
-// File that one rank writes of a checkpoint: slices that torch.distributed.checkpoint loads, each
-// tensor's values at a multiple of 4 KiB.
+// The data file of a checkpoint that one rank writes: slices that torch.distributed.checkpoint
+// loads, with each tensor's values at a multiple of 4 KiB.
 //
 //   RankFile file(save_id, rank, boxes);
 //   file.write(folder);                  // directly from the tensors
@@ -39,7 +39,7 @@ class RankFile {
 
   const std::string& name() const { return name_; }
   uint64_t bytes() const { return bytes_; }
-  // Slices of `values`, in order.
+  // Location of each archive of `values` in the file.
   const std::vector<formats::DcpSlice>& value_slices() const { return value_slices_; }
 
   // Throws Error(kIo).

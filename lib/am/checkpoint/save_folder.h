@@ -1,9 +1,9 @@
-// Publication of a checkpoint's folder once the data files are written. Each rank reports its data
-// file in a report file; rank 0 makes of the reports the index, the `.metadata` that
-// torch.distributed.checkpoint reads, and the marker, and renames the folder.
+// Publication of a checkpoint's folder once the data files are written. Each rank describes its
+// data file in a report file. From the reports rank 0 writes index.json,
+// torch.distributed.checkpoint's `.metadata` and checkpoint.json, and then renames the folder.
 //
 //   step-100.tmp/__3_0.distcp    a rank's data
-//   step-100.tmp/report-3.json   its part of index.json; written when the data is on the disk
+//   step-100.tmp/report-3.json   the rank's part of index.json; written once its data is on disk
 //
 // Ranks exchange no messages, so this can overlap with training.
 #pragma once
@@ -26,22 +26,23 @@ struct Publication {
   int64_t metadata_parts = 0;                   // checkpoint.metadata_parts
   std::string config;                           // the model's config.json
   OptimizerValues optimizer;                    // its slices are in rank 0's file
-  std::vector<formats::DcpSlice> value_slices;  // places of these in the file, by slice
+  std::vector<formats::DcpSlice> value_slices;  // locations of optimizer.slices in that file
   std::map<std::string, std::string> aliases;   // tied head -> the parameter with its values
 };
 
 // "step-100.tmp"
 std::filesystem::path partial_folder(const std::filesystem::path& folder);
-// Makes an empty partial folder. Throws filesystem_error.
+// Creates an empty partial folder. Throws filesystem_error.
 void begin_folder(const std::filesystem::path& folder);
-// Writes the rank's report, its index; call it after the rank's data file is written.
+// Writes the rank's report, the index of its data file, which must be written before.
 void write_report(const std::filesystem::path& folder, int64_t rank,
                   const run_folder::ShardIndex& index);
-// Returns the first rank >= `rank` that has not reported; world_size if all have. Called with its
-// last result, it looks for each report once.
+// Returns the first rank >= `rank` that has not reported; world_size if all have. If each call
+// passes the previous result as `rank`, each report is looked for until it is found, and then no
+// more.
 int64_t first_unreported(const std::filesystem::path& folder, int64_t rank, int64_t world_size);
-// Publishes the folder; requires that all ranks have reported. Throws Error, filesystem_error; then
-// the folder still has its partial name.
+// Publishes the folder; requires that all ranks have reported. Throws Error or filesystem_error,
+// and then leaves the folder under its partial name.
 void publish(const Publication& publication);
 
 // Returns torch.distributed.checkpoint's metadata of an index's tensors: parameters as

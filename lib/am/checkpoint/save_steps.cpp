@@ -97,7 +97,8 @@ void SaveSteps::clean() const {
     require_place_();
     fs::remove_all(partial_folder(folder_));
   } catch (const std::exception&) {
-    // The folder is no longer the job's, or its disk fails: the error of the save itself matters.
+    // The folder may belong to another job by now, or its disk fails; the save's own error is the
+    // one to report.
   }
 }
 

@@ -1,4 +1,4 @@
-// One save of one rank, from its planned file to its published folder.
+// The steps of a save on one rank, from planning its data file to publishing the folder.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace am::checkpoint {
 
-// Returns the boxes that this rank writes: parameters first, then optimizer state; without empty
-// ones, and of replicated boxes only those assigned to this rank.
+// Returns the boxes that this rank writes: parameters first, then optimizer state. Leaves out empty
+// boxes, and replicated boxes that are assigned to another rank.
 std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
                                     const std::vector<StateTensor>& states);
 
@@ -29,12 +29,12 @@ class SaveSteps {
   RankFile& file() { return *file_; }
   const std::filesystem::path& folder() const { return folder_; }
   int64_t world_size() const { return world_.size(); }
-  // To call after the file was written.
+  // Writes this rank's report; its data file must be written before.
   void report() const;
-  // On rank 0: whether all have reported. Throws Error(kIo) if the partial folder is gone, because
-  // then no rank can report.
+  // On rank 0: whether all ranks have reported. Throws Error(kIo) if the partial folder is gone,
+  // because then no rank can report.
   bool all_have_reported();
-  // On rank 0, when all have reported.
+  // On rank 0, after all ranks have reported: publishes the folder.
   void publish() const;
   void clean() const;
   // Runs `body` on every rank as a collective_step; a failure removes the partial folder.

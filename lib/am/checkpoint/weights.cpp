@@ -52,8 +52,8 @@ at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
   return out;
 }
 
-// Draws a parameter's values, on its own GPU where a kernel can, with the same bits on the host
-// otherwise.
+// Draws this rank's box of a parameter: on its GPU if a kernel can, otherwise on the host, with
+// equal bits.
 template <typename Stream, typename Fill>
 void draw(const parallel::LocalParameter& owned, const Stream& stream, float scale,
           const Fill& fill) {
@@ -174,8 +174,8 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
 
 namespace {
 
-// Opens the weights; of am-run's checkpoints, which have a file per rank, each rank opens only the
-// part that it reads.
+// Opens the weights. A checkpoint of am-run has one file per saving rank; each rank opens only the
+// files' parts that it reads.
 std::unique_ptr<stored::TensorSource> open_weights(parallel::ParallelModel& model,
                                                    const fs::path& path) {
   if (!run_folder::is_checkpoint(path)) return frameworks::open_tensor_source(path);

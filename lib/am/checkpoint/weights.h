@@ -18,12 +18,12 @@ namespace am::checkpoint {
 void initialize(parallel::ParallelModel& model, int64_t seed);
 
 // Reads this rank's boxes. Throws Error(kFormat) that lists all mismatches: parameters that the
-// source lacks, or has in another shape or as codes of quantised weights, and tensors that are not
-// the model's. If the source stores a tied head, it must equal the embedding. Adapters remain
-// unchanged if the source has none.
+// source lacks, or that have another shape or are codes of quantised weights there, and tensors
+// that the model does not have. If the source stores a tied head, it must equal the embedding.
+// Adapters remain unchanged if the source has none.
 void load(parallel::ParallelModel& model, const stored::TensorSource& source);
 
-// Returns the path that the plan's model.weights means: for "auto" the *.safetensors beside the
+// Returns the path that the plan's model.weights selects: for "auto" the *.safetensors beside the
 // config if there are any, for "none" nothing, otherwise its value. Without a path the model is
 // initialised. Throws Error(kPlan) if "auto" finds only weights in PyTorch's pickle format.
 std::optional<std::filesystem::path> weights_path(const config::Plan& plan);
