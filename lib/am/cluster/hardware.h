@@ -19,7 +19,8 @@
 
 namespace am::cluster {
 
-// Generations with fitted constants; GPUs of other vendors use those of the nearest one.
+// GPU generations for which the time model has fitted constants. Other architectures use the
+// constants of the nearest generation.
 enum class GpuGeneration { kAmpere, kHopper, kBlackwell };
 
 inline constexpr std::array<std::string_view, 6> kArchitectures = {"volta",     "ampere", "hopper",
@@ -28,7 +29,7 @@ inline constexpr std::array<std::string_view, 6> kArchitectures = {"volta",     
 struct Gpu {
   std::string name;
   std::string architecture;  // "hopper", one of kArchitectures; empty: treated as Ampere
-  std::string source;        // source of the figures
+  std::string source;        // where the figures were published
   std::vector<std::string> aliases;
   // Peak rates of dense matmuls in FLOP/s; 0: the GPU has no such units.
   double bf16_flops = 0.0;
@@ -40,7 +41,7 @@ struct Gpu {
   double link_bandwidth = 0.0;    // to GPUs of its link domain: bytes per second, one direction
   double link_domain = 1.0;       // number of GPUs that these links connect
   double gpus_per_node = 8.0;
-  double nic_bandwidth = 0.0;    // its share of the node's network, bytes per second
+  double nic_bandwidth = 0.0;  // the GPU's share of the node's network bandwidth: bytes per second
   double host_bandwidth = 32e9;  // to host memory: bytes per second, one direction
 
   GpuGeneration generation() const;

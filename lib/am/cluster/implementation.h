@@ -13,8 +13,8 @@ struct Implementation {
   std::string description;
 
   bool overlaps_tp = false;        // tensor-parallel collectives overlap with matmuls
-  bool unfused_attention = false;  // scores are stored in memory, and the causal mask skips no work
-  bool old_launch = false;         // eager kernels of 2021: more of them, and slower to launch
+  bool unfused_attention = false;  // scores are stored, and masked scores are computed too
+  bool old_launch = false;         // eager kernels as of 2021: more kernels, each slower to launch
   bool eager = false;              // element-wise operators are not fused
   double reduce_bytes = 4.0;       // bytes per gradient element in a reduction
 
@@ -35,7 +35,7 @@ struct Implementation {
   // Logits in bytes per token and vocabulary entry: saved for backward, and added in backward.
   double logits_bytes = 6.0;
   double logits_gradient_bytes = 0.0;
-  double mask_bytes = 0.0;  // per score of an attention mask that is stored
+  double mask_bytes = 0.0;  // bytes per score of a stored attention mask
   double reserved = 1.06;   // memory reserved by the caching allocator relative to allocated memory
   bool pads_vocabulary = false;  // pads the vocabulary to a multiple of 128 * tp
 };

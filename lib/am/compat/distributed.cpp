@@ -40,8 +40,9 @@ class SigintIgnored {
   inline static struct sigaction previous_ = {};
 };
 
-// Existing objects, so that those that outlive main (on the stack of a thread that calls exit, or
-// leaked) leave their jobs too. Never destroyed, because it is used at exit.
+// All existing Distributed objects. At exit, those whose destructors do not run (on the stack of a
+// thread that calls exit, or leaked) leave their jobs. Never destroyed, because exit handlers use
+// it.
 struct Living {
   std::mutex mutex;
   std::vector<Distributed*> all;
@@ -112,7 +113,7 @@ void Distributed::join(const launch::RankEnvironment& here, const runtime::World
                                       options.waiting ? options.waiting : waiting);
     }
     store_->setTimeout(options.timeout);
-    // A later join has a prefix of its own, so that it does not find the keys of an earlier one.
+    // Each later join has its own key prefix, so that it does not find the keys of an earlier join.
     store = store_;
     if (joins_ > 0) store = c10::make_intrusive<c10d::PrefixStore>(cat("join/", joins_), store_);
     ++joins_;
@@ -120,7 +121,8 @@ void Distributed::join(const launch::RankEnvironment& here, const runtime::World
   world_ = runtime::World::meet_in(here, std::move(store), options);
 }
 
-// The functions above read torchrun's variables, which Slurm and MPI do not set.
+// Sets torchrun's variables for a rank that Slurm or MPI started, because functions with names from
+// OLMo-core and AutoModel read only torchrun's.
 void Distributed::export_variables(const launch::RankEnvironment& here) {
   if (here.launcher == "torchrun" || here.launcher == "local") return;
   launch::TorchrunOptions options;
@@ -141,7 +143,7 @@ void Distributed::leave() {
     try {
       hook();
     } catch (const std::exception& error) {
-      // The connections must be closed nevertheless.
+      // A failed hook must not keep the connections open.
       log(LogLevel::kWarning, cat(what, " failed: ", first_line(error)));
     }
   }

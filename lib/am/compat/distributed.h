@@ -59,7 +59,8 @@ class Distributed {
   void join(const launch::RankEnvironment& here, const runtime::WorldOptions& options);
   // Joins an existing world.
   void join(runtime::World world);
-  // Runs the hooks and leaves the job; does nothing if it is not joined and no hooks are left.
+  // Runs the hooks and leaves the job; does nothing if no job is joined and no hooks are
+  // registered.
   void leave();
   // Registers a hook that is called once before the connections are closed, newest first, even if
   // other hooks throw. Used, for example, to free an expert-parallel buffer.

@@ -29,7 +29,7 @@ void set_variable(Distributed& dist, const std::string& name, const std::string&
   dist.log(result.warning ? LogLevel::kWarning : LogLevel::kInfo, result.message);
 }
 
-// Whether this is a single process: no launcher started it, or its variables say so.
+// Whether this is a single process: RANK and WORLD_SIZE are not set, or describe a job of one rank.
 bool is_single_process(const Variables& variables) {
   const auto rank = variables.get("RANK");
   const auto world = variables.get("WORLD_SIZE");

@@ -11,7 +11,7 @@
 //   - synchronize_value, all_reduce_value: doubles stay doubles (they were converted to float32);
 //     the caller's tensor is never modified.
 //   - all_gather: tensors of different shapes on every engine (it failed on Gloo).
-//   - do_n_at_a_time: see there.
+//   - do_n_at_a_time: see its declaration.
 //   - Objects are sent as JSON or bytes, never as pickles: received data cannot run code.
 #pragma once
 
@@ -91,7 +91,8 @@ requires std::is_arithmetic_v<T> T all_reduce_value(
 bool synchronize_flag(const Distributed& dist, bool flag, const runtime::Group* group = nullptr,
                       std::optional<c10::Device> device = std::nullopt);
 
-// Return the object of rank `src` (in the job). Throw Error(kUsage) if it is not in the group.
+// Return the object of rank `src` (in the job). Throw Error(kUsage) if that rank is not in the
+// group.
 Json broadcast_object(const Distributed& dist, const Json& object, int64_t src = 0,
                       const runtime::Group* group = nullptr);
 std::string broadcast_bytes(const Distributed& dist, const std::string& bytes, int64_t src = 0,
@@ -127,8 +128,8 @@ struct NAtATimeOptions {
   std::optional<int64_t> world_size, local_rank;
 };
 
-// Number of rounds of do_n_at_a_time: ceil(W / n); rank r runs in round r modulo that. Throws
-// Error(kUsage) for n < 1.
+// Returns the number of rounds of do_n_at_a_time, ceil(world_size / n); rank r runs in round r
+// modulo this number. Throws Error(kUsage) for n < 1.
 int64_t rounds_of_n_at_a_time(int64_t world_size, int64_t n);
 
 // Collective: calls f on at most n ranks at a time, with a barrier after each round, and returns

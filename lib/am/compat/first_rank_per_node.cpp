@@ -46,7 +46,8 @@ FirstRankPerNode::FirstRankPerNode(Distributed& dist, std::chrono::milliseconds 
     connect(timeout, group);
     if (!first_) follow();
   } catch (...) {
-    if (joined_here_) destroy_global_state(dist_);  // no destructor will run
+    // The destructor does not run after an exception in the constructor.
+    if (joined_here_) destroy_global_state(dist_);
     throw;
   }
 }

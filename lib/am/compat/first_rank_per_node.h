@@ -1,5 +1,5 @@
-// Runs code on one rank of each node first, then on the others: for a download or a cache that the
-// ranks of a node share.
+// Runs code on one rank of each node first, then on the node's other ranks, for example a download
+// into a cache that the ranks of a node share.
 //
 //   // Every rank calls:
 //   first_rank_per_node(dist, [&](bool first) { load_tokenizer(path); });
@@ -14,11 +14,11 @@
 //   }
 //
 // NeMo AutoModel's class of this name. Differences from it, all bug fixes:
-//   - The first rank of every node runs first, as the name says (it was rank 0 of the whole job):
-//     the lowest LOCAL_RANK of each GROUP_RANK. The nodes' first ranks wait for each other when
-//     they have finished, then release the ranks of their own node.
+//   - The first rank of every node runs first, as the name says (AutoModel: only rank 0 of the
+//     whole job): the lowest LOCAL_RANK of each GROUP_RANK. The nodes' first ranks wait for each
+//     other when they have finished, then release the ranks of their own node.
 //   - An exception in a first rank's body ends the job: that rank rethrows it, and no other rank
-//     runs the body: they throw Error(kPeer) quoting it. (The others ran it.)
+//     runs the body: the other ranks throw Error(kPeer) quoting it (AutoModel: they run the body).
 //   - A timeout is an error; no rank continues unsynchronised.
 //   - Before initialize_distributed it joins the job that the environment variables describe with
 //     Gloo, and leaves it again; without variables there is one rank, which is first.
@@ -38,8 +38,8 @@ namespace am::compat {
 class FirstRankPerNode {
  public:
   // Collective over `group` (null: all ranks): only its members take part, and the first of each
-  // node is the lowest LOCAL_RANK among them. Returns immediately on a first rank, and on the
-  // others after their node's first rank has left. Throws Error(kPeer) if a first rank failed, or
+  // node is the lowest LOCAL_RANK among them. Returns immediately on a first rank, and on other
+  // ranks after their node's first rank has left. Throws Error(kPeer) if a first rank failed, or
   // did not leave within `timeout`.
   explicit FirstRankPerNode(Distributed& dist,
                             std::chrono::milliseconds timeout = std::chrono::hours(10),
@@ -55,7 +55,7 @@ class FirstRankPerNode {
   // Collective over the first ranks; does nothing on others. Throws Error(kPeer) quoting the failed
   // first ranks of other nodes. May be called once.
   void leave();
-  // Like leave(), but reports to all that this first rank failed; does not throw.
+  // Like leave(), but reports to all ranks that this first rank failed; does not throw.
   void fail(const std::string& message) noexcept;
 
   // Returns a function that runs `body(bool is_first)` inside a scope and returns its value.

@@ -33,10 +33,11 @@ constexpr std::array<Absent, 5> kAbsent = {{
     {"deepseek_v3", kLatent},
 }};
 
-// Styles in which transformers differs from the family's own plan. transformers gathers the output
-// of fused projections, of which automesh shards each part, and the heads that OLMo 2 normalises
-// together; it has no styles for Qwen2's shared expert. Phi's norms of heads are not in its plan;
-// their gradients are summed nevertheless (model/tp_plan.h).
+// Modules for which transformers' plan differs from automesh's plan of the family. transformers
+// gathers the outputs of fused projections (Phi-3), where automesh shards each fused part, and of
+// OLMo 2's projections, because OLMo 2 normalises all heads together. It lists no styles for
+// Qwen2's shared expert, nor for Phi's norms of heads, whose gradients are summed nevertheless
+// (model/tp_plan.h).
 struct OwnStyle {
   std::string_view family;
   std::string_view module;

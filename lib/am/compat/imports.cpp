@@ -11,7 +11,8 @@
 namespace am::compat {
 namespace {
 
-// Returns the nearest known name, also compared by its last component: "LamaDecoderLayer".
+// Returns the nearest known name. Class names are compared with and without their modules, for
+// "LamaDecoderLayer".
 std::optional<std::string> nearest_name(const std::string& path) {
   std::vector<std::string> candidates = model::layer_class_names();
   for (const std::string& full : model::layer_class_names()) {

@@ -31,7 +31,8 @@ struct ImportedStrategy {
   parallel::ParallelStrategy strategy;
 };
 
-// For the functions that a plugin may have, see layout/tp_plan_abi.h and strategy.h.
+// A plugin's function or object. Functions that a plugin may have: layout/tp_plan_abi.h,
+// parallel/strategy.h.
 struct ImportedSymbol {
   std::string library;
   std::string symbol;

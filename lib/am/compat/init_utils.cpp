@@ -7,8 +7,8 @@ namespace am::compat {
 
 namespace {
 
-// Value before the job is joined: from torchrun's variable; without torchrun's variables, from
-// Slurm's or MPI's.
+// Returns a value before the job is joined: from torchrun's variable `variable`; without torchrun's
+// variables, from Slurm's or MPI's.
 int64_t before_joining(const Distributed& dist, const std::string& variable,
                        int64_t launch::RankEnvironment::*detected, int64_t otherwise) {
   if (!dist.variables().get("RANK") && !dist.variables().get("WORLD_SIZE")) {

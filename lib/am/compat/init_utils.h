@@ -36,12 +36,12 @@ DistInfo initialize_distributed(Distributed& dist, const std::string& backend,
 // meanwhile. A second call does nothing.
 void destroy_global_state(Distributed& dist);
 
-// Read from the variables only: LOCAL_RANK (0), LOCAL_WORLD_SIZE (1). Throw Error(kUsage) for a
-// value that is not an integer.
+// Return LOCAL_RANK (default 0) and LOCAL_WORLD_SIZE (default 1), never the joined job's values.
+// Throw Error(kUsage) for a value that is not an integer.
 int64_t get_local_rank_preinit(const Distributed& dist);
 int64_t get_local_world_size_preinit(const Distributed& dist);
-// Read from the job if it is joined, otherwise from RANK (0), WORLD_SIZE (1); if neither is set,
-// from Slurm's or MPI's variables. Throw as above.
+// Return the joined job's values; before joining, RANK (default 0) and WORLD_SIZE (default 1), or
+// if neither is set, Slurm's or MPI's. Throw as above.
 int64_t get_rank_safe(const Distributed& dist);
 int64_t get_world_size_safe(const Distributed& dist);
 

@@ -3,7 +3,7 @@
 //   translate_to_torch_parallel_style("colwise_rep");   // ColwiseParallel, Replicate -> Replicate
 //
 // NeMo AutoModel's function of this name returns PyTorch's object, knows the first six styles and
-// throws for Hugging Face's newer names, so that one such name invalidates a whole plan. This
+// throws for Hugging Face's newer names, so that one newer name invalidates a whole plan. This
 // function accepts every name that a plan may use (model/tp_plan.h lists them). A style without a
 // class (a whole weight whose gradient is summed over tp) is a regular result.
 #pragma once

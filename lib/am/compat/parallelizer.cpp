@@ -31,7 +31,8 @@ config::Plan plan_of(const mesh::MeshSizes& sizes, const config::DistributedConf
   return plan;
 }
 
-// Rules about sequences and batches, which come with forward(): the plan's defaults do not apply.
+// Whether a rule is about sequences or batches. Their sizes are known only at forward(), so the
+// plan's defaults are not checked.
 bool is_of_batches(std::string_view rule) {
   return starts_with(rule, "seq.") || starts_with(rule, "batch.");
 }

@@ -32,7 +32,7 @@ namespace am::compat {
 // dtype of parameters. They throw Error(kPlan) with all violated rules, one per line ("tp.heads:
 // ..."), or if the mesh does not fit the strategy (ddp replicates: dp_replicate, not dp_shard).
 
-// Tensor parallelism by strategy.tp_plan, then activation checkpointing, then FSDP over
+// Applies tensor parallelism by strategy.tp_plan, then activation checkpointing, then FSDP over
 // dp_shard_cp, replicated over dp_replicate. The default mixed-precision policy is FSDP2Config's:
 // bfloat16 parameters, float32 reduction, outputs unchanged. Hybrid sharding needs only a
 // corresponding mesh.
@@ -40,13 +40,14 @@ std::unique_ptr<parallel::ParallelModel> fsdp2_strategy_parallelize(
     const model::ModelConfig& model, const runtime::DeviceMesh& mesh,
     const config::FSDP2Config& strategy = {}, const std::string& dtype = "float32");
 
-// Sharded according to zero_dp_strategy. For a data-parallel group of one rank AutoModel warns and
-// returns a model without the strategy and its gradient checks; here the strategy is applied.
+// Shards the model according to zero_dp_strategy. For a data-parallel group of one rank AutoModel
+// warns and returns a model without the strategy and its gradient checks; here the strategy is
+// applied.
 std::unique_ptr<parallel::ParallelModel> megatron_fsdp_strategy_parallelize(
     const model::ModelConfig& model, const runtime::DeviceMesh& mesh,
     const config::MegatronFSDPConfig& strategy = {}, const std::string& dtype = "float32");
 
-// Whole parameters on every rank; gradients are summed over dp_replicate.
+// Keeps whole parameters on every rank, and sums gradients over dp_replicate.
 std::unique_ptr<parallel::ParallelModel> ddp_strategy_parallelize(
     const model::ModelConfig& model, const runtime::DeviceMesh& mesh,
     const config::DDPConfig& strategy = {}, const std::string& dtype = "float32");

@@ -55,7 +55,7 @@ bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
     gloo->monitored_barrier(timeout);
     return true;
   } catch (const Error& error) {
-    dist.world().progress().wait_ends();  // this rank continues
+    dist.world().progress().wait_ends();  // this rank goes on after the failed barrier
     dist.log(LogLevel::kWarning, cat("Monitored barrier failed: ", error.what()));
     return false;
   }

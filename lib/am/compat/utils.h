@@ -44,7 +44,7 @@ void barrier_and_log(Distributed& dist, const std::string& text);
 std::optional<std::pair<int64_t, int64_t>> dp_eval_sample_shard(
     const config::DistributedConfig& strategy, int64_t rank, int64_t size);
 
-// Neither value is divided yet: the caller divides.
+// A sum of losses and its denominator; the caller divides.
 struct ReducedLoss {
   at::Tensor loss;         // [1], float32: the sum of all losses
   at::Tensor denominator;  // [1], int64: number of tokens, or of losses

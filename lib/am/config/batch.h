@@ -17,7 +17,7 @@ struct BatchShape {
   // Micro-batches in one run of the pipeline's schedule; 1 without a pipeline.
   int64_t in_round = 1;
 
-  // Both must be true; rules batch.size, batch.divide and pp.microbatches check them.
+  // The rules batch.size, batch.divide and pp.microbatches require that these two return true.
   bool divides_over_ranks() const { return sequences >= one_each && sequences % one_each == 0; }
   bool divides_into_rounds() const { return micro_batches % in_round == 0; }
 };

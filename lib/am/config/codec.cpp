@@ -8,11 +8,11 @@
 namespace am::config {
 namespace {
 
-// Twelve digits, which JSON carries without rounding noise.
+// Twelve digits, few enough that a decimal fraction prints as it was written.
 std::string number_text(double value) { return format_general(value, 12); }
 
-// Returns the intended notation if only that is wrong; empty: no suggestion. Numbers and booleans
-// in quotes are the most frequent mistake of YAML users.
+// Returns how to write the value if only its notation is wrong, otherwise an empty text. Numbers
+// and booleans in quotes are the most frequent mistake of YAML users.
 std::string other_notation(const Value& value, bool wants_text) {
   switch (value.kind) {
     case Value::Kind::kText: {

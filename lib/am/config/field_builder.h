@@ -13,7 +13,7 @@
 
 namespace am::config {
 
-// Each appends one part of the field table.
+// Each function appends the keys of its sections to the field table.
 void add_model_fields(std::vector<FieldSpec>& out);     // model
 void add_mesh_fields(std::vector<FieldSpec>& out);      // mesh
 void add_strategy_fields(std::vector<FieldSpec>& out);  // strategy

@@ -1,4 +1,4 @@
-// [lora].
+// Keys of [lora].
 #include "am/config/field_builder.h"
 
 namespace am::config {

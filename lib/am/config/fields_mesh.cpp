@@ -1,10 +1,11 @@
-// [model] and [mesh].
+// Keys of [model] and [mesh].
 #include "am/config/field_builder.h"
 
 namespace am::config {
 namespace {
 
-// Far above any machine, and small enough that products of sizes do not overflow.
+// Limit of each mesh size: far above any cluster, and small enough that products of sizes do not
+// overflow.
 constexpr int64_t kMostRanks = int64_t{1} << 20;
 
 }  // namespace

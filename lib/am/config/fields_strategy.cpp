@@ -1,4 +1,5 @@
-// [strategy]: the keys of FSDP2Config, MegatronFSDPConfig and DDPConfig, under their own names.
+// Keys of [strategy]: the members of FSDP2Config, MegatronFSDPConfig and DDPConfig, under their own
+// names.
 #include "am/config/field_builder.h"
 #include "am/config/strategy_codec.h"
 

@@ -1,5 +1,5 @@
-// [pipeline], [context], [experts], [train], [optimizer], [scheduler], [data], [validation],
-// [checkpoint], [metrics], [runtime], [cluster].
+// Keys of [pipeline], [context], [experts], [train], [optimizer], [scheduler], [data],
+// [validation], [checkpoint], [metrics], [runtime], [cluster].
 #include "am/config/field_builder.h"
 #include "am/config/schedule_names.h"
 

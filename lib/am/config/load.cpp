@@ -42,7 +42,8 @@ class Loader {
     return false;
   }
 
-  // Read first, because the strategy determines the keys of [strategy].
+  // Reads strategy.name, before all other keys, because the strategy determines the keys of
+  // [strategy].
   void choose_strategy(const Value& root) {
     const Member* section = root.find("strategy");
     const Member* name = section != nullptr ? section->value.find("name") : nullptr;

@@ -9,7 +9,8 @@
 
 namespace am::config {
 
-// The key's value, or PyTorch's default: no momentum for sgd; 0.95 with Nesterov for muon.
+// Return the key's value, or if it is absent PyTorch's default: no momentum for sgd; 0.95 with
+// Nesterov for muon.
 double momentum_of(const OptimizerSection& optimizer);
 bool nesterov_of(const OptimizerSection& optimizer);
 

@@ -66,7 +66,7 @@ struct LoraSection {
   double dropout = 0.0;  // of the adapters' input
   std::vector<std::string> target_modules = {"q_proj", "v_proj"};
   std::string weights;  // PEFT adapter to start from; empty: a new one
-  bool merge = false;   // merge adapters into the weights on export
+  bool merge = false;   // an export merges the adapters into the weights
 };
 
 struct TrainSection {

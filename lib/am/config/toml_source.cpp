@@ -18,7 +18,7 @@ struct BrokenAssumption {};
 #pragma GCC diagnostic ignored \
     "-Wterminate"  // concerns noexcept functions that no input of the parser reaches
 #include <toml++/impl/preprocessor.h>
-// Its test for blank characters has a branch marked unreachable that can be reached.
+// toml++'s test for blank characters marks a branch as unreachable that some inputs reach.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false

@@ -1,7 +1,7 @@
 // A TOML document as plain values with their positions in the source.
 //
-// Only read_toml uses the TOML library, which costs seconds of compile time. Everything else also
-// works on values from the command line.
+// Only read_toml uses the TOML library, which costs seconds of compile time. All other code reads
+// these values, which may come from the command line too.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace am::config {
 
 struct Member;
 
-// Most levels of a document; code that walks values is recursive.
+// Limit of nesting in a document, because code that walks values is recursive.
 inline constexpr int kDeepest = 64;
 
 struct Value {
@@ -46,7 +46,7 @@ struct Member {
 // Name of the kind in messages: "text", "an integer", ...
 const char* kind_name(Value::Kind kind);
 
-// Creates values that are derived from a file, with the location that they are derived from.
+// Return values that are derived from a file's; `span` is the location in the file.
 Value value_of(int64_t value, const Span& span);
 Value value_of(double value, const Span& span);
 Value value_of(bool value, const Span& span);

@@ -14,7 +14,7 @@
 namespace am::config {
 namespace {
 
-// Values that anchors and aliases may add: many times more than a recipe has, and far less than a
+// Limit of the values that aliases copy: many times more than a recipe has, and far less than a
 // file of nested aliases could produce.
 constexpr size_t kMostCopies = size_t{1} << 14;
 
@@ -77,7 +77,7 @@ std::string text_of(const yaml_char_t* text) {
   return text == nullptr ? "" : reinterpret_cast<const char*>(text);
 }
 
-// Number of values, and depth.
+// Number of values in a value, itself included, and levels of nesting below it.
 struct Size {
   size_t values = 1;
   int levels = 0;

@@ -1,4 +1,5 @@
-// Reads YAML files as plain values with their locations. The only header that hides libyaml.
+// Reads YAML files as plain values with their locations. yaml_reader.cpp is the only user of
+// libyaml.
 //
 //   read_yaml("a:\n  - 1\n  - b: [x, 'y']\n", "a.yaml", found);
 //
