@@ -125,7 +125,7 @@ std::optional<Json> Client::whole_message() {
     if (id == message->end()) return message;
     if (!id->is_number_integer()) throw not_a_job();
     const auto number = id->get<int64_t>();
-    // Replies that were not requested are not stored.
+    // Refuses a reply that was not requested, or that begins before another reply has ended.
     if (!was_sent(number) || (replied_ != 0 && replied_ != number)) throw not_a_job();
     replied_ = number;
     auto reply = reply_.add(*message);

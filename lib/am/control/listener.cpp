@@ -135,7 +135,9 @@ void Server::Listener::accept_all(int socket, bool remote) {
   }
 }
 
-// Idle connections must not block new ones, and remote ones must not block local ones.
+// Closes the oldest connection without a handshake if too many wait, so that idle connections do
+// not block new ones. Counts remote and local connections apart, so that remote ones do not block
+// local ones.
 void Server::Listener::make_room(bool remote) {
   const auto half_open = [&](const Connection& one) { return !one.open && one.remote == remote; };
   const auto count = std::count_if(connections_.begin(), connections_.end(), half_open);
@@ -170,7 +172,7 @@ bool Server::Listener::handle_frames(Connection& connection) {
     if (!connection.reads) return false;
     const auto text = connection.reader.next();
     if (!text) {
-      // An invalid length is detected when the frame is next.
+      // An invalid length can be detected only now, when its frame is the next one.
       connection.closing = !connection.reader.add({});
       return true;
     }

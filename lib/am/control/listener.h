@@ -21,7 +21,7 @@ class Server::Listener {
   Listener(int socket, Shared& shared);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
-  // shared.ending must be set.
+  // Joins the thread, which requires that shared.ending is set, and closes all sockets.
   ~Listener();
 
  private:
@@ -37,9 +37,9 @@ class Server::Listener {
     Clock::time_point since;       // time of connection
     Clock::time_point progressed;  // time of the last write
     FrameReader reader{kLargestToJob, FrameReader::Begins::kWithMagic};
-    std::deque<std::string> frames;  // taken from its outlet
+    std::deque<std::string> frames;  // taken from the client's Outlet
     size_t written = 0;              // bytes written of the first frame
-    bool reads = true;               // false while its requests or its output are full
+    bool reads = true;  // false while the queue of its requests or of its output is full
   };
 
   void run();

@@ -156,7 +156,8 @@ std::optional<JobAddress> address_in(const fs::path& file) {
   }
 }
 
-// For a job on another machine, whose process cannot be checked.
+// Whether the run folder's lock was touched lately: shows that a job on another machine runs, whose
+// process cannot be checked.
 bool lock_is_fresh(const run_folder::RunFolder& run) {
   struct stat info = {};
   if (::stat((run.root() / "lock").c_str(), &info) != 0 || info.st_size == 0) return false;
@@ -180,7 +181,7 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
     : file_(fs::absolute(run.control() / kFileName)) {
   const fs::path folder = file_.parent_path();
   folder_ = require_private(folder, /*mend=*/true);
-  ::unlink(file_.c_str());  // left by a dead job: this process holds the run folder
+  ::unlink(file_.c_str());  // left by a dead job, since this process holds the run folder's lock
   address_.protocol = kProtocol;
   address_.host = host_name();
   address_.pid = ::getpid();

@@ -55,7 +55,7 @@ struct Request {
 
 struct ServerOptions {
   ServerLimits limits;
-  // Decides who may attach on this machine; by default this user and root.
+  // Decides which users of this machine may attach; by default this user and root.
   std::function<bool(uid_t)> admits;
   // A listening TCP socket, owned by the server; -1: none. Clients on it must prove that they know
   // `token`.
@@ -64,7 +64,8 @@ struct ServerOptions {
   // Returns the first message to a client. The three callbacks run on the server's thread and must
   // not block.
   std::function<Json(const ClientInfo&)> welcome;
-  // Returns true if it has handled the request, which then needs no step boundary. May be empty.
+  // Handles a request that need not wait for a step boundary, and returns true; false leaves the
+  // request to take(). May be empty.
   std::function<bool(const ClientInfo&, const Request&)> at_once;
   std::function<void(uint64_t client)> gone;
 };

@@ -1,4 +1,5 @@
-// State shared by the server's thread and the others. Private to server.cpp and listener.cpp.
+// State shared by the server's thread and the threads that call Server. Private to server.cpp and
+// listener.cpp.
 #pragma once
 
 #include <atomic>

@@ -22,7 +22,7 @@ constexpr size_t kBytes = 32;
 static_assert(kBytes == crypto_auth_KEYBYTES);
 static_assert(kBytes == crypto_auth_BYTES);
 
-// Idempotent and thread-safe.
+// Initialises libsodium. Idempotent and thread-safe.
 void require_sodium() {
   if (::sodium_init() < 0) {
     throw Error(ErrorKind::kRuntime, "libsodium finds no source of random numbers");

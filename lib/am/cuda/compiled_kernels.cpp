@@ -75,7 +75,8 @@ const Nvrtc& nvrtc() {
   return functions;
 }
 
-// Text and options: the code depends on nothing else.
+// Input of NVRTC. Text, options and NVRTC's version determine the compiled code, so key() hashes
+// all three.
 struct Source {
   std::string text;
   std::vector<std::string> options;
@@ -121,7 +122,7 @@ fs::path cache_folder() {
   return {};
 }
 
-// From the cache if it is there. A cache that cannot be written is passed over.
+// Returns the compiled code, from the cache if possible. Errors of the cache are ignored.
 std::string code_of(const Source& source) {
   const fs::path folder = cache_folder();
   const fs::path file = folder.empty() ? fs::path() : folder / cat(source.key(), ".cubin");
@@ -130,7 +131,7 @@ std::string code_of(const Source& source) {
     try {
       return read_file(file);
     } catch (const Error&) {
-      // Unreadable: compiled again.
+      // The cached file is unreadable: compiles again.
     }
   }
   std::string code = compiled(source);
@@ -139,7 +140,7 @@ std::string code_of(const Source& source) {
       fs::create_directories(folder, ignored);
       write_file_atomically(file, code);
     } catch (const Error&) {
-      // A read-only home.
+      // The home folder may be read-only; the next process then compiles again.
     }
   }
   return code;
@@ -161,7 +162,7 @@ Source source_of(Part part, at::ScalarType dtype, c10::DeviceIndex device) {
 
 using Key = std::tuple<c10::DeviceIndex, Part, at::ScalarType>;
 
-// Code that other threads compile, and what was loaded of it.
+// The process's GPU modules: code that other threads compile, and the kernels loaded from it.
 class Modules {
  public:
   static Modules& of_process() {
@@ -181,7 +182,7 @@ class Modules {
     }
   }
 
-  // Null if there are none on this machine.
+  // Returns a kernel; null if its module cannot be compiled or loaded on this machine.
   const void* kernel(const Key& key, const char* name) {
     const std::lock_guard lock(mutex_);
     Module& module = modules_[key];
@@ -231,7 +232,8 @@ struct Grid {
   int threads = 256;
 };
 
-// Launches on the current stream; false if the kernel is not to be had.
+// Launches a kernel on the current stream. Returns false if the kernel is not available or the grid
+// is too large.
 template <typename... Arguments>
 bool launch(Part part, const at::Tensor& on, const char* name, const Grid& grid,
             Arguments... arguments) {
@@ -260,7 +262,7 @@ bool dense_packs(const Tensors&... all) {
   return ((all.is_contiguous() && aligned(all)) && ...);
 }
 
-// Blocks in which each thread has one pack.
+// Returns a grid in which each thread has one pack of 16 bytes.
 Grid packs_of(const at::Tensor& x) {
   const int64_t lanes = kPackBytes / x.element_size();
   const int64_t packs = (x.numel() + lanes - 1) / lanes;
@@ -289,7 +291,7 @@ bool cross_entropy_gradient(const at::Tensor& out_Nv, const at::Tensor& logits_N
                 logits_Nv.size(1), first, ignored);
 }
 
-// Null for an activation that has no kernel.
+// Returns the kernel's name; null for an activation without a kernel.
 const char* name_of(model::Activation activation, bool backward) {
   switch (activation) {
     case model::Activation::kSilu:
@@ -336,7 +338,7 @@ bool rotate(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor
                 x_BHTK.stride(2), x_BHTK.stride(1), cos.dim() == 3 ? 1 : 0, back ? -1.0F : 1.0F);
 }
 
-// The kernel's argument of the same layout.
+// A box of four dims, with the memory layout of the draw kernel's type `Box`.
 struct BoxOfFour {
   std::array<int64_t, 4> shape, offset, stride;
 };
@@ -379,7 +381,8 @@ void start_compiling(c10::Device device) {
   } catch (const Error&) {
     return;  // the first use of a kernel reports it
   }
-  // NVRTC's own destructors must not run while it compiles. Handlers run in reverse order.
+  // Waits for the compilations at exit, because NVRTC's static destructors must not run before
+  // their end. Exit handlers run in reverse order of registration, so this one runs before NVRTC's.
   std::atexit([] { Modules::of_process().wait(); });
   for (const Part part : {Part::kOperators, Part::kDraw}) {
     Modules::of_process().start({device.index(), part, at::kBFloat16});

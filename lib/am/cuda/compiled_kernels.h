@@ -2,8 +2,8 @@
 //
 // The compiled code is kept in $XDG_CACHE_HOME/automesh/kernels, or ~/.cache/automesh/kernels,
 // under the hash of its text, the GPU's architecture and NVRTC's version. NVRTC is a dependency of
-// PyTorch's CUDA wheels. Where it is missing or fails, a warning says so once, and ATen's operators
-// run instead.
+// PyTorch's CUDA wheels. If NVRTC is missing or fails, ATen's operators run instead, after a
+// warning.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -6,9 +6,10 @@
 
 namespace am::cuda {
 
-// Kernels of operators.
+// Returns the source of the fused operators' kernels.
 std::string operator_text();
-// Kernels that draw values. They need kUncontracted too, for the host's bits.
+// Returns the source of the kernel that draws initial values. It must be compiled with
+// kUncontracted too, so that its bits equal the host's.
 std::string draw_text();
 
 inline constexpr const char* kUncontracted = "--fmad=false";

@@ -21,8 +21,9 @@ namespace {
 
 using c10d::ProcessGroupNCCL;
 
-// On destruction ends its communicator: without an error in order, so that peers still receive what
-// this rank has sent; otherwise immediately, because peers may never arrive.
+// An NCCL process group whose destructor ends its communicator: with shutdown() if there was no
+// error, so that peers still receive what this rank has sent; otherwise with abort(), because peers
+// may never arrive.
 class NcclGroup final : public ProcessGroupNCCL {
  public:
   using ProcessGroupNCCL::ProcessGroupNCCL;
@@ -67,8 +68,8 @@ class NcclEngine final : public runtime::Engine {
     auto backend =
         c10::make_intrusive<NcclGroup>(std::move(store), static_cast<int>(index),
                                        static_cast<int>(group.ranks.size()), std::move(nccl));
-    // Eagerly, because all ranks are known to be here now, and only an existing communicator can
-    // register user buffers.
+    // Creates the communicator now, because all ranks are known to be here, and because only an
+    // existing communicator can register user buffers.
     backend->eagerConnectSingleDevice(device_);
     return backend;
   }
@@ -77,7 +78,8 @@ class NcclEngine final : public runtime::Engine {
       const c10::intrusive_ptr<c10d::Work>& work) const override {
     const auto* nccl = dynamic_cast<const ProcessGroupNCCL::WorkNCCL*>(work.get());
     if (nccl == nullptr) return {};
-    // A copy, as c10d's watchdog keeps: it has no reference to the outputs.
+    // A copy of the work, like the one that c10d's watchdog keeps: a copy does not refer to the
+    // output tensors, whose memory is thus not held.
     return c10::make_intrusive<ProcessGroupNCCL::WorkNCCL>(*nccl);
   }
 

@@ -37,7 +37,8 @@ class BatchReader {
 
   // Returns the sequences at positions [first, first + count) of the data order.
   Batch read_batch(int64_t first, int64_t count) const;
-  // Returns a rank's part of micro-batch `micro_batch` in the global batch that begins at `place`.
+  // Returns a rank's part of micro-batch `micro_batch` in the global batch that begins at position
+  // `place` of the data order.
   Batch read_micro_batch(int64_t place, int64_t micro_batch, const BatchLayout& layout) const;
 
  private:

@@ -1,5 +1,5 @@
-// Detects the format of a data file by its first bytes: training on a compressed file or on a
-// table's header produces a plausible loss.
+// Detects the format of a data file by its first bytes, so that a run does not train on the bytes
+// of a compressed file or of a table, whose loss would look plausible.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace am::data {
 
 // Throws Error(kFormat), with advice, if the file begins with the signature of a known format:
 // compressed files, archives, tables, NumPy arrays, UTF-16. `wanted`: "UTF-8 text". `least`: only
-// signatures of at least this many bytes count; where arbitrary bytes are legal, a short one proves
-// nothing.
+// signatures of at least this many bytes count; where arbitrary bytes are legal, a short signature
+// may be data.
 void refuse_known_format(const std::filesystem::path& file, std::span<const std::byte> bytes,
                          std::string_view wanted, size_t least = 1);
 

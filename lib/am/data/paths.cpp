@@ -40,8 +40,8 @@ std::vector<fs::path> glob_matches(const fs::path& pattern) {
   return matches;
 }
 
-// Sorts by name, byte by byte: the order is equal on every machine. Of several names of one file,
-// keeps the real one, otherwise the first.
+// Sorts by name, byte by byte: the order is equal on every machine. If several paths lead to one
+// file, keeps the path without links, otherwise the first.
 std::vector<fs::path> sorted_unique(std::vector<fs::path> files) {
   std::sort(files.begin(), files.end(),
             [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });

@@ -1,10 +1,10 @@
 // The order of training data: a pure function of the number of sequences consumed before.
 //
-// Sample i has the inputs t[i*seq_len .. i*seq_len+seq_len-1] and the labels one further. Training
-// consumes an endless sequence of samples, epoch after epoch: in order, or in a permutation that
-// depends only on (seed, epoch). A run with G sequences per step uses the positions s*G .. s*G+G-1
-// in step s; a run resumed with another G continues at the position it had reached. The layout does
-// not affect the order.
+// Sample i has the inputs t[i*seq_len .. i*seq_len+seq_len-1]; its labels are the tokens one
+// position later. Training consumes an endless sequence of samples, epoch after epoch: in order, or
+// in a permutation that depends only on (seed, epoch). A run with G sequences per step uses the
+// positions s*G .. s*G+G-1 in step s; a run resumed with another G continues at the position it had
+// reached. The layout does not affect the order.
 //
 //   Sampler sampler(source->size(), {.seq_len = 128, .seed = 0});
 //   sampler.sample(1000);                     // the sample at position 1000, from 0

@@ -12,7 +12,7 @@
 
 namespace am::data {
 
-// A token that is searched in the text itself, before any other step.
+// A token that is cut out of the text before the text is split into pieces.
 struct AddedToken {
   uint32_t id = 0;
   std::string content;

@@ -213,7 +213,8 @@ std::string shard_table(const ReportInput& input) {
   return text + "</table>\n";
 }
 
-// Draws memory on the horizontal and time on the vertical axis, with the plan as a square.
+// Draws the layouts of the search, memory on the horizontal and time on the vertical axis, with the
+// plan as a square.
 std::string pareto_picture(const ReportInput& input) {
   constexpr double kWidth = 640, kHeight = 280, kMargin = 60;
   const predict::SearchResult& search = *input.search;

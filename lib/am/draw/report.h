@@ -22,7 +22,7 @@ struct ReportInput {
   const config::Plan& plan;
   const model::ModelConfig& model;
   const layout::Layout& layout;
-  const std::vector<predict::RankMemory>& stages;  // the worst rank of each pipeline position
+  const std::vector<predict::RankMemory>& stages;  // per pp index, the rank with the largest peak
   const predict::Prediction& prediction;
   const predict::SearchResult* search = nullptr;  // null: omits the Pareto front
   std::string timeline_svg;                       // empty: no pipeline

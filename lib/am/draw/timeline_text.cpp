@@ -26,8 +26,8 @@ class Line {
   Line(std::string head, int width, const term::Style& style)
       : text_(std::move(head)), left_(width), style_(style) {}
 
-  // Appends `word` in `columns` columns, padded with `fill`; the last column of a longer block is
-  // blank.
+  // Appends `word` in `columns` columns, padded with `fill`; the last column of a block of several
+  // columns is blank.
   void block(term::Role role, const std::string& word, const char* fill, int64_t columns) {
     const auto room = static_cast<int>(std::min<int64_t>(columns, left_));
     if (room <= 0) return;
@@ -66,7 +66,7 @@ class Picture {
       for (const pipeline::Event& event : events)
         longest_word = std::max(longest_word, word(event).size());
     }
-    // The shortest pass fits its word and a blank.
+    // Scales time so that the shortest pass has room for its word and a blank.
     scale_ = std::isfinite(shortest) ? static_cast<double>(longest_word + 1) / shortest : 0.0;
     head_ = static_cast<int>(cat("rank ", timeline.ranks.size() - 1).size()) + 2;
     width_ = std::max(1, style.width - head_);

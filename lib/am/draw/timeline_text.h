@@ -17,8 +17,8 @@ struct DrawLimits {
   size_t ranks = 64;  // the middle of more ranks is omitted
 };
 
-// Kinds of passes have colours if the style has; waiting is drawn as dots. The picture is cut at
-// the style's width, and a last line states how much was cut.
+// Each kind of pass has its colour if the style has colours; waiting is drawn as dots. The picture
+// is cut at the style's width, and a last line states how much was cut.
 std::string timeline_text(const pipeline::Timeline& timeline, const term::Style& style,
                           const DrawLimits& limits = {});
 

@@ -1,4 +1,4 @@
-// Modules of the classes that torch.distributed.checkpoint pickles into `.metadata`.
+// Python modules of the classes that torch.distributed.checkpoint pickles into `.metadata`.
 #pragma once
 
 #include <string_view>

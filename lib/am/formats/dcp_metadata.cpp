@@ -16,7 +16,7 @@ namespace am::formats {
 
 namespace {
 
-// A row of storage_data. `offset` is the chunk's offset in the pickle; null for values.
+// A row of storage_data. `offset`: the pickled offset of the chunk in its tensor; null for values.
 struct StoredSlice {
   const PickleValue* offset = nullptr;
   DcpSlice slice;
@@ -196,7 +196,8 @@ class MetadataReader {
     tensor.chunks.push_back(std::move(chunk));
   }
 
-  // Rows are mostly in the order of the chunks; otherwise they are looked up.
+  // Returns the slice of chunk `number`, which is at `offset` in its tensor. Rows mostly have the
+  // order of the chunks; if not, the row is looked up by its offset.
   const DcpSlice& slice_at(const std::vector<StoredSlice>& rows, std::string_view name,
                            const Shape& offset, size_t number) {
     if (number < rows.size() && offset_of(rows[number], name) == offset) return rows[number].slice;

@@ -7,8 +7,8 @@ namespace am::formats {
 
 namespace {
 
-// Argument of an opcode: fixed bytes, or bytes whose number is in a prefix of `prefix` bytes, or
-// lines.
+// Length of an opcode's argument: a fixed number of bytes, or as many bytes as a number of `prefix`
+// bytes states, or a number of lines.
 struct Argument {
   size_t bytes = 0;
   size_t prefix = 0;

@@ -10,9 +10,9 @@ namespace am::formats {
 
 using RecalledMemos = std::unordered_set<uint64_t>;
 
-// Python's pickler memoizes nearly every value and recalls few: some thousand of the half million
-// values of a large distributed checkpoint. Stops at an unknown opcode, where the reader fails
-// anyway.
+// Returns the recalled indices, so that the reader keeps only their values: Python's pickler
+// memoizes nearly every value and recalls few, some thousand of the half million of a large
+// distributed checkpoint. Stops at an unknown opcode, where the reader fails anyway.
 RecalledMemos recalled_memos(std::span<const std::byte> bytes);
 
 }  // namespace am::formats

@@ -1,4 +1,4 @@
-// Interpreter of pickle opcodes, without those that would import names.
+// Interpreter of pickle opcodes. Names of classes and functions become values; nothing is imported.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -110,7 +110,7 @@ class PickleReader {
     const auto taken = take(length);
     push(make_text(kind, {reinterpret_cast<const char*>(taken.data()), taken.size()}));
   }
-  // Two's complement, little-endian.
+  // Reads an integer of `length` bytes: two's complement, little-endian.
   void push_long(uint64_t length) {
     if (length > kLongestLong) fail(cat("an integer of ", length, " bytes"));
     if (length > sizeof(int64_t)) {
@@ -168,8 +168,8 @@ class PickleReader {
     push(value);
   }
 
-  // Adds `items` from the top of the stack to the container below them, which must be of this kind
-  // or an object.
+  // Adds `items`, which are on top of the stack, to the container at position `below` - 1, which
+  // must be of this kind or an object.
   void add_items(PickleKind kind, std::span<const PickleValue> items, size_t below) {
     if (below <= floor()) fail("it uses a value from an empty stack");
     if (kind == PickleKind::kDict && items.size() % 2 != 0) fail("a key without a value");

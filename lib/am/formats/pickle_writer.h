@@ -7,8 +7,9 @@
 //   pickle.reduce();                           // OrderedDict()
 //   const std::string bytes = std::move(pickle).finish();
 //
-// Repeated texts and globals are written once and recalled. Values are written innermost first, in
-// the order in which Python's unpickler pops them; it is not checked that they form one value.
+// Repeated texts and globals are written once and recalled. The calls are the instructions of
+// Python's unpickler, a stack machine: operands first, then the operation. Nothing checks that they
+// leave exactly one value on the stack.
 #pragma once
 
 #include <cstdint>

@@ -203,7 +203,7 @@ TorchTensor TorchArchive::strided(std::span<const PickleValue> arguments) const 
   if (!offset || *offset < 0 || !shape || !strides || shape->size() != strides->size()) {
     fail("a tensor without an offset, a shape and strides");
   }
-  // Elements from the first to one past the last, by the largest index of each dim.
+  // Number of storage elements from the view's first to its last.
   int64_t span = 1;
   for (size_t dim = 0; dim < shape->size(); ++dim) {
     if ((*shape)[dim] == 0) {

@@ -6,7 +6,7 @@
 //   const PickleValue* weight = archive.root().find("fc.weight");
 //   const auto tensor = archive.tensor(*weight);      // its dtype, shape, strides and bytes
 //
-// Legend: a dtype is torch's name without the module ("bfloat16").
+// Dtypes are named as in torch, without the module: "bfloat16".
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct TorchTensor {
   std::string_view dtype;
   Shape shape;
   Shape strides;  // in elements, not negative
-  // From the view's first element on; possibly unaligned.
+  // From the view's first to its last element; possibly unaligned.
   std::span<const std::byte> data;
 };
 

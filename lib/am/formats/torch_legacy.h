@@ -1,6 +1,6 @@
-// Reads the format of torch.save before PyTorch 1.6, which it still writes on request: consecutive
-// pickles (a magic number, a protocol, the machine's sizes, the object, the keys of its storages),
-// then for each key its number of elements and their bytes.
+// Reads the format of torch.save before PyTorch 1.6, which torch.save still writes on request:
+// consecutive pickles (a magic number, a protocol, the machine's sizes, the object, the keys of its
+// storages), then for each key its number of elements and their bytes.
 //
 //   if (is_legacy_torch(bytes)) const LegacyTorch file = read_legacy_torch(bytes, "weights.pt");
 #pragma once
@@ -25,7 +25,7 @@ struct LegacyTorch {
 bool is_legacy_torch(std::span<const std::byte> bytes);
 
 // `bytes` must outlive the result. Throws Error(kFormat) prefixed with `where`: another byte order,
-// storages that are truncated, missing, duplicated, or of another size than the object says.
+// storages that are truncated, missing, duplicated, or of another size than in the object's pickle.
 LegacyTorch read_legacy_torch(std::span<const std::byte> bytes, const std::string& where);
 
 }  // namespace am::formats

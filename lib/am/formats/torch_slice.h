@@ -28,9 +28,9 @@ struct TorchSlice {
   std::string after;
 };
 
-// Returns the bytes around the values of a dense tensor, in the row-major order of `shape`.
-// `dtype`: torch's name, one of torch_dtype_size's. The slice begins at byte `position` of its
-// file, its values at a multiple of `alignment`, which is at most 32 KiB.
+// Returns the bytes to write before and after the values of a dense tensor, which are in row-major
+// order. `dtype`: torch's name, one of torch_dtype_size's. The slice begins at byte `position` of
+// its file, its values at a multiple of `alignment`, which is at most 32 KiB.
 TorchSlice tensor_slice(std::string_view dtype, const Shape& shape, uint64_t position,
                         size_t alignment = kSliceAlignment);
 

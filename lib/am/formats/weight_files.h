@@ -12,8 +12,8 @@ inline constexpr const char* kPytorchModel = "pytorch_model.bin";
 inline constexpr const char* kPytorchModelIndex = "pytorch_model.bin.index.json";
 
 struct WeightFiles {
-  // There is a safetensors file or index. Files with other names than transformers' count only if
-  // there is no pytorch_model.bin.
+  // Whether there is a safetensors file or index. Files with other names than transformers' count
+  // only if there is no pytorch_model.bin.
   bool safetensors = false;
   std::string pickled;  // file in PyTorch's pickle format, such as pytorch_model.bin; may be empty
 };

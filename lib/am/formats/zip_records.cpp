@@ -169,8 +169,8 @@ class ZipReader {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  // Records must precede the directory. Sizes in the local header may be 0 or placeholders; only
-  // the directory's are used.
+  // Returns a record's data, which must end before the central directory. Its size is the central
+  // directory's, because the local header's may be 0 or a placeholder.
   std::span<const std::byte> data_of(const Entry& entry, uint64_t directory) const {
     const auto header = part(entry.local_offset, kZipLocalBytes);
     if (little_endian<uint32_t>(header) != kZipLocalHeader)

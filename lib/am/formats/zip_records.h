@@ -5,8 +5,8 @@
 //     std::cout << record.name << "\n";
 //   }
 //
-// Rejects archives whose two directories disagree, whose records overlap or leave the archive, or
-// are compressed: different readers would see different contents.
+// Rejects archives whose local headers and central directory disagree, and records that are
+// compressed, overlap or leave the archive: zip readers would differ on the contents.
 #pragma once
 
 #include <cstddef>
