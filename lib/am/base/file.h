@@ -24,7 +24,7 @@ bool is_file_name(std::string_view text);
 // block on a pipe without a writer.
 std::string read_file(const std::filesystem::path& path, size_t most = kLargestText);
 
-// First bytes of a regular file, at most `most`, and the size of the file. Reads nothing after them
+// First bytes of a regular file, at most `most`, and the size of the file. Reads no further pages
 // from disk. Throws like read_file.
 struct FileBeginning {
   std::string text;
@@ -110,7 +110,7 @@ class FileWriter {
   int fd_ = -1;
 };
 
-// Syncs a folder's entries to disk, so that a rename in it survives a crash.
+// Syncs a folder's entries to disk, so that a rename in the folder survives a crash.
 void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace am

@@ -1,8 +1,8 @@
 // Counter-based random numbers: a value is a pure function of (seed, stream, index).
 //
-// Every rank can draw the values of its own shard, at any offset, without drawing the others;
-// therefore initial parameters do not depend on the layout. The generator is Philox4x32-10 (Salmon
-// et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// Every rank can draw the values of its own shard, at any offset, without drawing other ranks'
+// values; therefore initial parameters do not depend on the layout. The generator is Philox4x32-10
+// (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 #pragma once
 
 #include <array>

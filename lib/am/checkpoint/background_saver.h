@@ -38,8 +38,8 @@ class BackgroundSaver {
   // thread, after renaming the folder to its final name.
   void save(const std::filesystem::path& folder, const SavedState& state,
             std::function<void()> published = {});
-  // Collective. Waits until the last save is on disk. Throws on every rank, such as Error(kIo), if
-  // one of them could not write.
+  // Collective. Waits until the last save is on disk. Throws on every rank if one rank could not
+  // write, for example Error(kIo).
   void finish();
   // Whether this rank's last save has failed; finish() throws the error.
   bool failed() const;

@@ -8,10 +8,10 @@
 //     __0_0.distcp           one file per rank: its boxes of parameters and optimizer moments
 //     .metadata              the same index for PyTorch, where it is not too large
 //
-// Every box carries its offset and the global shape, so any layout can read what any other wrote.
-// A box that several ranks hold is written by one of them, such that all ranks write about equally
-// much. Ranks write into `step-100.tmp`, which rank 0 renames when all have finished
-// (save_folder.h, step_folders.h). All files of a save carry its id.
+// Every box carries its offset and the global shape, so a job of any layout can read the
+// checkpoint. A box that several ranks hold is written by one of these ranks, chosen so that all
+// ranks write about equally much. Ranks write into `step-100.tmp`, which rank 0 renames when all
+// have finished (save_folder.h, step_folders.h). All files of a save carry the save's id.
 #pragma once
 
 #include <ATen/core/Tensor.h>

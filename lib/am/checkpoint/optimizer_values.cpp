@@ -172,7 +172,7 @@ class ValuesBuilder {
   const SavedOptimizer& optimizer_;
   const layout::Layout& layout_;
   OptimizerValues result_;
-  std::map<std::string, uint32_t> places_;  // of archives
+  std::map<std::string, uint32_t> places_;  // index in result_.slices, by the archive's bytes
 };
 
 }  // namespace

@@ -84,7 +84,7 @@ void check_tensors(const model::Inventory& inventory, const stored::TensorSource
 
 struct Targets {
   std::vector<std::string> names;     // of modules with an adapter
-  std::set<std::string> also_others;  // last components of the names of modules without one
+  std::set<std::string> also_others;  // last components of the names of modules without an adapter
 };
 
 Targets targets_of(const model::Inventory& inventory) {

@@ -42,7 +42,8 @@ std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
 
 namespace {
 
-// Returns the name of a tied head's weight and the embedding's: PyTorch's modules have both names.
+// Returns the name of the tied head's weight, mapped to the embedding's name, because PyTorch's
+// modules have both names; empty without a tied head.
 std::map<std::string, std::string> aliases_of(const model::Inventory& inventory) {
   if (!inventory.tied_lm_head) return {};
   return {{cat(inventory.names.head, ".weight"),

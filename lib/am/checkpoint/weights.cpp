@@ -174,8 +174,8 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
 
 namespace {
 
-// Opens the weights. A checkpoint of am-run has one file per saving rank; each rank opens only the
-// files' parts that it reads.
+// Opens the weights. A checkpoint of am-run has one file per saving rank, so each rank opens only
+// its own part (own_part.h).
 std::unique_ptr<stored::TensorSource> open_weights(parallel::ParallelModel& model,
                                                    const fs::path& path) {
   if (!run_folder::is_checkpoint(path)) return frameworks::open_tensor_source(path);

@@ -1,6 +1,6 @@
 // Files of plans/ that are compiled into the library, so that predictions need neither an
 // installation nor a network. scripts/cmake/AmEmbeddedFiles.cmake generates embedded_files.cpp from
-// them.
+// these files.
 #pragma once
 
 #include <span>

@@ -1,9 +1,9 @@
 // The global state of torch.distributed and os.environ as an object: whether this rank has joined a
 // job, and the environment variables that identify the rank.
 //
-// The functions with names from OLMo-core and NeMo AutoModel take it as their first argument:
-// distributed_utils.h, init_utils.h, utils.h, first_rank_per_node.h. Several can exist in one
-// process, so that a test can run a whole job.
+// The functions with names from OLMo-core and NeMo AutoModel take a Distributed as their first
+// argument: distributed_utils.h, init_utils.h, utils.h, first_rank_per_node.h. Several objects can
+// exist in one process, so that a test can run a whole job.
 //
 //   Distributed dist;
 //   initialize_distributed(dist, "gloo");

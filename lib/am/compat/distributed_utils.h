@@ -63,8 +63,8 @@ int64_t get_global_rank(const Distributed& dist, int64_t group_rank,
 int64_t get_world_size(const Distributed& dist, const runtime::Group* group = nullptr);
 // Returns LOCAL_RANK.
 int64_t get_local_rank(const Distributed& dist);
-// Returns the rank among those that share a file system: FS_LOCAL_RANK if set, otherwise get_rank
-// if OLMO_SHARED_FS=1, otherwise LOCAL_RANK.
+// Returns this rank's index among the ranks that share a file system: FS_LOCAL_RANK if set,
+// otherwise get_rank if OLMO_SHARED_FS=1, otherwise LOCAL_RANK.
 int64_t get_fs_local_rank(const Distributed& dist, const runtime::Group* group = nullptr);
 int64_t get_local_world_size(const Distributed& dist);
 // Returns NUM_NODES, otherwise the ranks divided by LOCAL_WORLD_SIZE.
@@ -133,11 +133,12 @@ struct NAtATimeOptions {
 int64_t rounds_of_n_at_a_time(int64_t world_size, int64_t n);
 
 // Collective: calls f on at most n ranks at a time, with a barrier after each round, and returns
-// its value. With ranks numbered node by node and the default n, one rank of each node runs at a
+// f's value. With ranks numbered node by node and the default n, one rank of each node runs at a
 // time.
 //
-// Fixed: if f throws on a rank, the others still run and all complete all rounds; then that rank
-// rethrows its error and all others throw Error(kPeer) quoting it. n = 0 is an error.
+// Differences from OLMo-core: if f throws on a rank, all ranks still complete all rounds; then the
+// failed rank rethrows its error, and all other ranks throw Error(kPeer) quoting it. n = 0 is an
+// error.
 template <typename F>
 auto do_n_at_a_time(const Distributed& dist, F&& f, const NAtATimeOptions& options = {});
 

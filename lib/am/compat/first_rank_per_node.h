@@ -52,8 +52,8 @@ class FirstRankPerNode {
 
   bool is_first() const { return first_; }
 
-  // Collective over the first ranks; does nothing on others. Throws Error(kPeer) quoting the failed
-  // first ranks of other nodes. May be called once.
+  // Collective over the first ranks; does nothing on other ranks. Throws Error(kPeer) quoting the
+  // failed first ranks of other nodes. May be called once.
   void leave();
   // Like leave(), but reports to all ranks that this first rank failed; does not throw.
   void fail(const std::string& message) noexcept;
@@ -78,7 +78,7 @@ class FirstRankPerNode {
   runtime::Group firsts_{"first ranks"};
 };
 
-// Calls body(bool is_first) on every rank, on each node's first rank before the node's others.
+// Calls body(bool is_first) on every rank, on each node's first rank before the node's other ranks.
 template <typename Body>
 auto first_rank_per_node(Distributed& dist, Body&& body,
                          std::chrono::milliseconds timeout = std::chrono::hours(10),

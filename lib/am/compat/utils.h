@@ -30,9 +30,9 @@ std::optional<runtime::Group> create_gloo_group(
     const runtime::Group* members = nullptr);
 
 // Collective over the group's ranks (null: all): returns whether all arrived within `timeout`; if
-// not, a warning names the missing ones. Returns true immediately for one rank. Creates a temporary
-// Gloo group; each of the three steps (rendezvous, connecting, barrier) may take `timeout`, so a
-// rank that dies between them can delay the others by that much.
+// not, a warning names the missing ranks. Returns true immediately for one rank. Creates a
+// temporary Gloo group; each of the three steps (rendezvous, connecting, barrier) may take
+// `timeout`, so a rank that dies between them can delay other ranks by that much.
 bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
                           const runtime::Group* group = nullptr);
 
@@ -52,7 +52,8 @@ struct ReducedLoss {
 
 // Collective if dp_group is given: returns the sum of the losses (one element each) over the list
 // and the group's ranks, and the divisor: `total_num_tokens` of all ranks if per_token_loss,
-// otherwise the number of losses. On the device of the losses; for an empty list on the group's.
+// otherwise the number of losses. The result is on the losses' device; for an empty list, on the
+// group's.
 ReducedLoss reduce_loss(const std::vector<at::Tensor>& loss_store, int64_t total_num_tokens,
                         bool per_token_loss = true, const runtime::Group* dp_group = nullptr);
 

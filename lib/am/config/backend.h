@@ -25,8 +25,8 @@ struct BackendSpec {
 // engine or device and for a device given twice.
 BackendSpec parse_backend(const std::string& backend);
 
-// Both functions take a plan's strategy.backend. Both return false if it is absent, which means
-// nccl if there is a GPU.
+// Both functions take a plan's strategy.backend, and return false if it is absent: NCCL is then
+// used if there is a GPU.
 //
 // Whether computation runs on the CPU.
 bool computes_on_host(const std::optional<std::string>& backend);

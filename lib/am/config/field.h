@@ -51,7 +51,8 @@ const std::vector<std::string>& strategy_names();
 // Returns the named configuration with its defaults.
 DistributedConfig default_strategy(std::string_view name);
 
-// Returns the field of a section's key, for [strategy] that of `strategy`. Null if there is none.
+// Returns the field of a section's key; null if there is none. Keys of [strategy] are those that
+// `strategy` has.
 const FieldSpec* find_field(std::string_view section, std::string_view key,
                             std::string_view strategy);
 // Returns the keys of a section for this strategy.

@@ -1,4 +1,5 @@
-// load_plan and parse_plan: document -> overrides -> typed plan, by the field table.
+// load_plan and parse_plan: read the document, apply overrides, and fill the typed plan by the
+// field table.
 #include <filesystem>
 
 #include "am/base/error.h"

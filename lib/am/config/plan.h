@@ -154,7 +154,7 @@ struct ClusterSection {
 };
 
 // Whether "libmine.so:symbol" in a plan may be loaded, which runs the library's code. A plan may
-// come from someone else, so it cannot allow this itself; the caller does (the tools'
+// come from someone else, so no key of the plan allows this; the caller does (the tools'
 // --allow-plugins).
 enum class Plugins { kRefused, kAllowed };
 

@@ -15,8 +15,8 @@ Json default_of(const FieldSpec& field) {
   return field.get(default_plan(field.strategy.empty() ? "fsdp2" : field.strategy));
 }
 
-// Schema of one key of a section. If strategies have different schemas or defaults for it, each is
-// legal here.
+// Schema of one key of a section. If strategies have different schemas or defaults for the key,
+// this schema allows each.
 Json property(const SectionSpec& section, const std::string& key) {
   Json schemas = Json::array();
   Json defaults = Json::array();

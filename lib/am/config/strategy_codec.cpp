@@ -152,7 +152,7 @@ std::optional<Table<T>> read_flat(const Input& input, const Codec& codec) {
   return input.found.errors() == errors ? std::optional(std::move(table)) : std::nullopt;
 }
 
-// Model tensors do not have more dims.
+// A tensor's dim, 0 to 7: parameters have no more dims.
 constexpr Integer kDimension{0, 7};
 
 }  // namespace

@@ -21,12 +21,12 @@ struct TpTableEntry {
 };
 
 // Returns the entries in the text's order; the table is at the top level or under [tp_plan]. Errors
-// inside are reported there, with `source` as the file name. A text without a table is reported at
-// `where`, the plan's value that names it ("tp.plan"). Returns an empty list after any error.
-// Styles are checked later, by model/tp_plan.h.
+// in the text are reported at their place in it, with `source` as the file name. A text without a
+// table is reported at `where`, the plan's value that names it ("tp.plan"). Returns an empty list
+// after any error. Styles are checked later, by model/tp_plan.h.
 std::vector<TpTableEntry> parse_tp_table(std::string_view text, const std::string& source,
                                          const Span& where, Diagnostics& found);
-// As parse_tp_table, for a file; an unreadable one is reported at `where` too.
+// As parse_tp_table, for a file; an unreadable file is reported at `where` too.
 std::vector<TpTableEntry> load_tp_table(const std::filesystem::path& path, const Span& where,
                                         Diagnostics& found);
 

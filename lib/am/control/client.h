@@ -28,8 +28,8 @@ class ConnectionLost : public Error {
 class Client {
  public:
   // Connects over TCP if the address has no socket; both ends then prove that they know the token.
-  // Throws Error(kRuntime) if no job answers in time, it refuses, or the peer is not the job; also
-  // what Token::read throws. receive() refuses a reply of more than `largest_reply` bytes.
+  // Throws Error(kRuntime) if no job answers in time, the job refuses, or the peer is not the job;
+  // also what Token::read throws. receive() refuses a reply of more than `largest_reply` bytes.
   Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience,
          size_t largest_reply = kLargestReply);
   Client(const Client&) = delete;

@@ -18,7 +18,7 @@ namespace am::control {
 
 namespace {
 
-// Bytes read from one client before the others have their turn.
+// Bytes read from one client before other clients have their turn.
 constexpr size_t kReadAtOnce = size_t{64} << 10;
 constexpr auto kNoDescriptorPause = std::chrono::milliseconds(200);
 

@@ -37,7 +37,7 @@ struct JobAddress {
   int64_t begun = 0;  // start time of the process in kernel ticks, since process ids are reused
   std::string boot_id;
   std::filesystem::path socket;   // empty: use TCP
-  std::optional<TcpAddress> tcp;  // TCP address, if it listens there too
+  std::optional<TcpAddress> tcp;  // set if the job listens on TCP too
   std::filesystem::path token;    // token file for TCP
   int64_t protocol = 0;
   std::string slurm_job;  // empty: not under Slurm

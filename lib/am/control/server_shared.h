@@ -26,7 +26,7 @@ struct Outlet {
 
 struct Server::Shared {
   ServerOptions options;
-  int wake_fd = -1;  // eventfd that wakes the listener: output is waiting, or it must end
+  int wake_fd = -1;  // eventfd that wakes the listener: output waits, a queue has room, or the end
   std::atomic<int64_t> waiting{0};
   std::atomic<bool> ending{false};
 

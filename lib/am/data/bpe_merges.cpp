@@ -12,7 +12,8 @@ constexpr size_t kShortWord = 32;
 
 uint64_t pair_key(uint32_t left, uint32_t right) { return (uint64_t{left} << 32) | right; }
 
-// A possible merge of the token at `left` with the next one. Stale if either changed since.
+// A possible merge of the token at `left` with the next token. Stale if one of the two has changed
+// since.
 struct Candidate {
   uint32_t rank;
   size_t left;

@@ -1,5 +1,5 @@
 // Fingerprint of a token source, to check that other ranks, or an earlier run, read the same
-// tokens. Computed from a sample of them.
+// tokens. Computed from a sample of the tokens.
 //
 //   fingerprint(*source);      // "9f86d081884c7d65"
 #pragma once

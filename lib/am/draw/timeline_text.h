@@ -14,7 +14,7 @@
 namespace am::draw {
 
 struct DrawLimits {
-  size_t ranks = 64;  // the middle of more ranks is omitted
+  size_t ranks = 64;  // beyond this number, ranks in the middle are omitted
 };
 
 // Each kind of pass has its colour if the style has colours; waiting is drawn as dots. The picture

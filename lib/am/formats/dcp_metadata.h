@@ -46,7 +46,7 @@ struct DcpTensor {
   DcpPath path;       // empty if the writer does not store it
   std::string dtype;  // torch's: "bfloat16"
   Shape shape;
-  std::vector<DcpChunk> chunks;  // without empty ones, in the writer's order
+  std::vector<DcpChunk> chunks;  // without empty chunks, in the writer's order
 };
 
 // A pickled Python value.

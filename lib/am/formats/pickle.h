@@ -104,7 +104,7 @@ struct PickleGlobal {
   std::string module;
   std::string name;
   size_t position = 0;    // offset of the opcode in the input
-  bool alarming = false;  // would run commands, or code from elsewhere
+  bool alarming = false;  // importing the global would run commands or foreign code
 };
 
 class Pickle {

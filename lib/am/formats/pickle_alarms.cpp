@@ -9,7 +9,8 @@ namespace am::formats {
 
 namespace {
 
-// Dots in a name are resolved as attributes, so any object is reachable from any module.
+// Modules of which every global is alarming, submodules included. Python resolves dots in a
+// global's name as attributes, so globals of other modules can reach any object too.
 constexpr std::array<std::string_view, 30> kAlarmingModules = {
     "os",        "posix",  "nt",       "sys",       "subprocess", "pkgutil",
     "importlib", "runpy",  "ctypes",   "pickle",    "_pickle",    "marshal",

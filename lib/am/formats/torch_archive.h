@@ -1,6 +1,6 @@
-// Reads files of torch.save: a zip archive of a pickle (`data.pkl`) and the storages of its tensors
-// (`data/0`, ...). A .pt or .bin file, or a slice of PyTorch's distributed checkpoints. Files in
-// the older format are read too (torch_legacy.h).
+// Reads files of torch.save (.pt, .bin) and slices of PyTorch's distributed checkpoints: zip
+// archives of a pickle (`data.pkl`) and the storages of its tensors (`data/0`, ...). Reads the
+// older format too (torch_legacy.h).
 //
 //   const auto archive = TorchArchive::read(bytes, "weights.pt");
 //   const PickleValue* weight = archive.root().find("fc.weight");
