@@ -31,8 +31,8 @@ const JsonTypes& shared() {
   return *kTypes;
 }
 
-// Returns the type of the command's answer: the common fields and its own, which may refine a
-// common one.
+// Returns the type of the command's answer: the common fields and the command's own, which may
+// refine a common field.
 JsonType entry_of(const JsonType& fields, const JsonNames& names, const Command& command) {
   if (fields.kind == JsonType::Kind::kName) {
     return entry_of(names.at(fields.word), names, command);

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr auto kGreeting = 5s;
 constexpr auto kLook = 100ms;
 constexpr auto kRenewal = 10s;
-// After this much silence the user is told what the job is doing.
+// Time without an answer after which the user sees what the job is doing.
 constexpr auto kSilence = 2s;
 constexpr auto kLongSilence = 30s;  // for commands that wait for steps
 
@@ -114,7 +114,7 @@ void AttachedJob::keep() {
     try {
       client_.send({{"renew", true}});
     } catch (const Error&) {
-      // poll() detects the end.
+      // The job is gone: the next poll() detects and reports it.
     }
     lock.lock();
   }
@@ -137,7 +137,7 @@ void AttachedJob::tell_what_came() {
   try {
     while (const auto message = client_.receive(0ms)) tell(*message);
   } catch (const Error&) {
-    // The end is detected elsewhere; there are no more messages.
+    // The connection is closed, so there are no more messages. The callers detect the end.
   }
 }
 

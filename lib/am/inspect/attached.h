@@ -64,7 +64,7 @@ class AttachedJob : public Interpreter {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
-  bool busy_ = false;  // a command is running, whose reader sees the end itself
+  bool busy_ = false;  // a command is running; its reader detects the job's end
   std::thread keeper_;
 };
 

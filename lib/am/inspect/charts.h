@@ -16,7 +16,7 @@ struct ChartBar {
 // Draws horizontal bars, one per line; the largest fills the picture.
 std::string bars_svg(const std::string& title, const std::vector<ChartBar>& bars);
 
-// Cells from `low` to `high`, light to dark; non-finite cells are marked.
+// A heat map: cells from `low` (light) to `high` (dark); non-finite cells are marked.
 struct Grid {
   int64_t height = 0;
   int64_t width = 0;

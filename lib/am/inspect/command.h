@@ -69,7 +69,7 @@ struct Result {
   std::string text;            // for people, unless for_programs(); ends with a newline
   std::string svg;             // picture of the answer, for commands that draw
   bool quit = false;
-  // The answer to a check is no: a script stops as after an error.
+  // True if a check found a problem: a script then stops as after an error.
   bool failed = false;
 };
 
@@ -106,8 +106,8 @@ struct Command {
   std::string usage() const;
 };
 
-// Commands in the order in which `help` lists them: in this library those that need no values, in
-// libautomesh all.
+// Returns the commands in the order of `help`. libautomesh_core has those that need no values of
+// tensors, libautomesh has all.
 std::span<const Command* const> commands();
 // Replaces the commands. Call before any session; `commands` must live until the process ends.
 void use_commands(std::span<const Command* const> commands);

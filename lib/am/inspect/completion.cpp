@@ -32,7 +32,7 @@ void add_paths(std::string_view word, std::set<std::string>& out) {
   const std::string folder(slash == std::string_view::npos ? "" : word.substr(0, slash + 1));
   const std::string_view start = slash == std::string_view::npos ? word : word.substr(slash + 1);
   std::error_code problem;
-  // The typed form is kept in the candidate.
+  // Candidates keep "~" as typed; only the lookup expands it.
   const fs::path there = begins_with_home(folder) ? expand_home(folder) : fs::path(folder);
   for (fs::directory_iterator entry(there.empty() ? "." : there, problem), end;
        !problem && entry != end; entry.increment(problem)) {
@@ -105,7 +105,7 @@ const Option* option_of(const Command& command, std::string_view word) {
   return nullptr;
 }
 
-// Returns nothing inside quotes.
+// Parses the text before the cursor; returns nothing inside quotes.
 std::optional<Typed> typed(std::string_view line) {
   const SplitCommands split = split_commands(line, false);
   if (split.open_quote) return std::nullopt;

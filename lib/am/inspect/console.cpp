@@ -75,7 +75,7 @@ Outcome Console::run(const std::string& input) {
   const Command* command = find_command(outcome.command);
   const bool own =
       command != nullptr && (command->at_console != nullptr || command->tell != nullptr);
-  if (own) return outcome;  // `help`, and the confirmation of `output`
+  if (own) return outcome;  // texts of the console itself: `help`, confirmations
   if (mode_ != OutputMode::kTable) outcome.result.text = in_mode(outcome.result.json, mode_);
   if (output_.empty()) return outcome;
   try {

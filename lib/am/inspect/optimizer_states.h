@@ -24,8 +24,8 @@ struct AdamSettings {
   double beta2 = 0.999;
   double eps = 1e-8;
 };
-// Reads them from the optimizer's param_groups as saved by PyTorch: those of the group with this
-// parameter, otherwise of the first group.
+// Reads the settings from the optimizer's param_groups as saved by PyTorch: from the group with
+// this parameter, otherwise from the first group.
 std::optional<AdamSettings> adam_settings(const Session& session, const std::string& parameter);
 
 }  // namespace am::inspect

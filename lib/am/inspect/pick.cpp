@@ -39,7 +39,7 @@ bool ends_in_slice(const std::string& word) {
          !is_glob(word.substr(0, open));
 }
 
-// Slices a picked tensor; dims removed by an index are skipped.
+// Slices a picked tensor. The slice's items apply to the dims that no earlier index has removed.
 Picked sliced(const Picked& from, const std::string& slice) {
   const Selection inner = select(parse_subscript("w" + slice).items, from.selection.shape);
   Picked result{from.parameter, {from.selection.box, inner.shape}, from.label + slice};

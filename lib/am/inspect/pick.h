@@ -4,8 +4,8 @@
 //     std::cout << picked.label << "\n";
 //   }
 //
-// An operand is a name, the unique end of one, a glob, or where noted a module; NAME[0:4, :8] is a
-// slice.
+// An operand is a name, a unique suffix of a name, a glob, or where noted a module; NAME[0:4, :8]
+// is a slice.
 #pragma once
 
 #include <set>
@@ -19,7 +19,7 @@ namespace am::inspect {
 
 struct Picked {
   const HeldParameter* parameter = nullptr;
-  Selection selection;     // the whole tensor without a slice
+  Selection selection;     // the whole tensor if there is no slice
   std::string label;       // the name, with the slice
   std::set<size_t> taken;  // dims removed by an index of the slice
 

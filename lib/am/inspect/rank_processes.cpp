@@ -62,7 +62,8 @@ launch::RankEnvironment environment_of(int64_t rank, int64_t ranks, int port) {
   return environment;
 }
 
-// Both ends close on exec; only the process that is started next inherits the child's end.
+// A socket pair: `ours` closes on exec; `theirs` is inherited by the next process that is started,
+// after which start() closes it here.
 struct SocketPair {
   int ours = -1;
   int theirs = -1;
@@ -206,7 +207,8 @@ std::vector<Json> RankProcesses::take_replies() {
   return messages;
 }
 
-// Ranks that have not answered; with `stopped_only`, those of them that are stopped.
+// Returns the ranks that have not answered; with `stopped_only`, only ranks whose process is
+// stopped.
 std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
   std::vector<size_t> found;
   for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -218,8 +220,8 @@ std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
   return found;
 }
 
-// "rank 1 (stopped, pid 123)": the stopped ranks that the others wait for; if there are none, all
-// that have not answered.
+// Returns "rank 1 (stopped, pid 123)": the stopped ranks; if none is stopped, all ranks that have
+// not answered.
 std::string RankProcesses::missing_text() const {
   std::vector<size_t> named = missing(true);
   if (named.empty()) named = missing(false);
@@ -232,8 +234,8 @@ std::string RankProcesses::missing_text() const {
   return join(texts, ", ");
 }
 
-// Ranks that are all busy are not reported; a stopped rank is, and so is one that the others have
-// finished without.
+// Reports ranks that are stopped, and ranks that have not answered while other ranks have. Reports
+// nothing while all ranks are busy.
 void RankProcesses::name_missing() {
   if (!wait_.notice || Clock::now() - pending_->since < kPatience) return;
   const std::vector<size_t> all = missing(false);
@@ -283,7 +285,7 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
     // is shown.
     const std::string hint = error.kind == ErrorKind::kPeer ? std::string() : error.hint;
     exit.error = launch::rank_error(Error(error.kind, error.message, hint), index);
-    if (exit.stopped) {  // it had failed by itself, and was waiting for the next command
+    if (exit.stopped) {  // the rank had failed by itself before it was killed here
       exit.stopped = false;
       exit.signal = 0;
       exit.exit_status = 1;
@@ -379,7 +381,7 @@ Outcome RankProcesses::run(const std::string& input) {
         "the session"};
     return outcome;
   };
-  if (pending_) {  // given up earlier; the ranks may still be running it
+  if (pending_) {  // an earlier command was given up; the ranks may still be running it
     pending_->given_up = true;
     pending_->since = Clock::now();
     pending_->named.clear();

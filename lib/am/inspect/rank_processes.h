@@ -93,7 +93,7 @@ class RankProcesses : public Interpreter {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
-  bool busy_ = false;  // a command is running, which detects an exit itself
+  bool busy_ = false;  // a command is running; run() detects exits
   std::thread keeper_;
 };
 

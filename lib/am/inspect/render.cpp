@@ -80,7 +80,7 @@ std::string draw_held_bytes(const std::vector<HeldBytes>& before,
   std::vector<term::Column> columns = {{"rank", Align::kRight}, {"shards", Align::kRight}};
   if (compares) columns.push_back({"full before", Align::kRight});
   columns.push_back({compares ? "full after" : "full", Align::kRight});
-  std::vector<int64_t HeldBytes::*> others;  // of which any rank has bytes
+  std::vector<int64_t HeldBytes::*> others;  // kinds of memory of which any rank has bytes
   for (const Kind& kind : kOthers) {
     const bool any = std::any_of(after.begin(), after.end(),
                                  [&](const HeldBytes& rank) { return rank.*kind.bytes > 0; });

@@ -31,7 +31,7 @@ std::string box_text(const mesh::Box& box);
 // Makes a model's text safe to print: bytes that are not UTF-8, and control characters other than
 // newline and tab, become U+FFFD ('?' in an ASCII locale).
 std::string printable_text(std::string_view text, const term::Style& style);
-// printable_text on one line and in quotes: newline and tab become \n and \t.
+// As printable_text, in quotes and on one line: newline and tab become \n and \t.
 std::string quoted_text(std::string_view text, const term::Style& style);
 
 }  // namespace am::inspect

@@ -85,8 +85,8 @@ void StoredCatalog::read_checkpoint_facts() {
   }
 }
 
-// The source of non-tensor values. For an am-run checkpoint with a DCP `.metadata` beside its
-// index, that of the DCP folder.
+// Returns the source of non-tensor values. For an am-run checkpoint with a DCP `.metadata` beside
+// its index, this is the source that reads the DCP folder.
 const stored::TensorSource& StoredCatalog::values_source() const {
   const fs::path folder = folder_of(source_->path());
   if (source_->format() != "automesh" || !stored::is_dcp_source(folder)) return *source_;
@@ -112,7 +112,7 @@ Json StoredCatalog::value(std::string_view name) const {
   return json;
 }
 
-// False for files of several ranks whose arrangement is not recorded.
+// Whether the mesh of the stored ranks is known: false for formats that do not record it.
 bool StoredCatalog::has_mesh() const {
   const std::string format = source_->format();
   return format == "automesh" || format == "huggingface" || format == "torch";

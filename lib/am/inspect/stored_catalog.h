@@ -1,6 +1,7 @@
 // Tensors at rest by name: the metadata of a folder of weights or a checkpoint.
 //
-// One process. values/stored_view.h adds reading and computing.
+// Used by one process, for any number of stored ranks. values/stored_view.h adds reading and
+// computing.
 #pragma once
 
 #include <map>

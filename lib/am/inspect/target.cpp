@@ -26,7 +26,8 @@ constexpr const char* kKinds =
     "checkpoints/step-N (a run folder), "
     "or a plan (*.toml)";
 
-// The checkpoint from which am-run would resume; the note names those it skips.
+// Returns the checkpoint from which am-run would resume; its note names the checkpoints that are
+// skipped.
 std::optional<Target> newest_in(const fs::path& folder) {
   const auto newest = run_folder::newest_complete(folder);
   const std::string skipped = join(newest.skipped, "; ");
@@ -62,7 +63,8 @@ std::optional<Target> job_in(const fs::path& folder) {
                   (folder / "checkpoints").string()));
 }
 
-// Note that a run's plan describes the initial model, not the trained one.
+// Returns a note that a run's plan describes the initial model, not the trained one; empty if the
+// run has no complete checkpoint.
 std::string run_note(const fs::path& plan) {
   const fs::path folder = fs::absolute(plan).parent_path();
   const fs::path checkpoints = folder / "checkpoints";

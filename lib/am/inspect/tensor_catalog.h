@@ -1,9 +1,9 @@
-// The parameters of a session by name: shapes, dtypes, and which rank holds which part. Without
+// The parameters of a session by name: shapes, dtypes, and which rank holds which part, without
 // values.
 //
-// The seam of am-repl's commands; values/parameter_view.h adds access to values. There is one
-// object per rank; members marked *collective* must be called on every rank with the same
-// arguments. A world of one rank needs no communication.
+// The interface through which am-repl's commands reach tensors; values/parameter_view.h adds access
+// to values. There is one object per rank; members marked *collective* must be called on every rank
+// with the same arguments. A world of one rank needs no communication.
 //
 //   StoredCatalog   stored_catalog.h          tensors at rest; one process
 //   StoredView       values/stored_view.h       the same tensors with their values
@@ -81,13 +81,13 @@ class TensorCatalog {
   virtual std::span<const HeldParameter> states() const { return {}; }
   // Names of stored values that are not tensors, in natural order: settings, counters, texts.
   virtual std::vector<std::string> value_names() const { return {}; }
-  // Returns one of these values; null if there is none of that name.
+  // Returns the non-tensor value of that name; null if there is none.
   virtual Json value(std::string_view /*name*/) const { return nullptr; }
   virtual const mesh::MeshLayout& mesh() const = 0;
   // This rank; 0 for a checkpoint at rest, which one process reads.
   virtual int64_t rank() const { return 0; }
-  // Whether parameters are in files: shards are then those stored, with the first of each set of
-  // replicas.
+  // Whether parameters are in files. HeldParameter::shards then lists the stored shards: of
+  // replicas only the first.
   virtual bool at_rest() const { return false; }
   // The source of these files; null for a model in the ranks' memory.
   virtual const stored::TensorSource* source() const { return nullptr; }

@@ -108,7 +108,7 @@ void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
     fsdp2->enable_async_tensor_parallel = false;
     fsdp2->tp_plan = none.tp_plan;
   }
-  // Without autocast everything between units, including the output, has the parameters' dtype.
+  // Without autocast all activations have the compute dtype, so these two keys have no effect.
   const layout::StepPrecision precision = layout::resolve_precision(plan);
   if (precision.products == precision.compute) {
     config::MixedPrecisionPolicy& policy = fsdp2->mp_policy;

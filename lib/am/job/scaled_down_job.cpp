@@ -52,7 +52,7 @@ class Shrinking {
             .dp_shard = few(sizes_.dp_shard),
             .cp = few(sizes_.cp),
             .tp = few(sizes_.tp)};
-    if (mesh.world_size() > kMostRanks) {  // if axes are odd
+    if (mesh.world_size() > kMostRanks) {  // axes of 3 ranks become 2
       for (int64_t* axis : {&mesh.pp, &mesh.dp_replicate, &mesh.dp_shard, &mesh.cp, &mesh.tp}) {
         *axis = std::min<int64_t>(*axis, 2);
       }
@@ -113,7 +113,7 @@ class Shrinking {
     if (to.local_rope) shrink_rope(*to.local_rope);
   }
 
-  // longrope has a factor for each pair of rotated elements.
+  // Truncates longrope's lists to one factor per pair of rotated elements.
   void shrink_rope(model::RopeConfig& rope) const {
     const double rotated = rope.rotated_part * static_cast<double>(proxy_.model.head_dim);
     const auto pairs = static_cast<size_t>(rotated) / 2;

@@ -18,8 +18,8 @@ mesh::SequenceOrder sequence_order(const config::Plan& plan);
 mesh::SequenceCut sequence_cut(const config::Plan& plan, const mesh::MeshSizes& sizes,
                                bool sequence_parallel);
 
-// Ulysses: number of ranks that hold a copy of each KV head, so that `ranks` divides all copies. 1
-// if `ranks` divides the KV heads.
+// Returns, for Ulysses, the number of ranks that hold a copy of each KV head: the smallest with
+// which `ranks` divides copies * key_heads.
 int64_t key_head_copies(int64_t ranks, int64_t key_heads);
 
 // Attention of one layer on one cp rank: heads after tp sharding, and their widths.

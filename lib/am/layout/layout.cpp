@@ -227,7 +227,7 @@ int64_t Layout::copies_at(int64_t pp, int64_t ep, const ParameterLayout& paramet
          (parameter.tied_stage && owns(*parameter.tied_stage) ? 1 : 0);
 }
 
-// ep ranks are the innermost of a stage.
+// ep is the innermost axis of a stage's grid (ep_shard, ep).
 int64_t Layout::first_holder(const ParameterLayout& parameter) const {
   const int64_t pp = stage_owners[static_cast<size_t>(parameter.stage)];
   return mesh.rank({pp, 0, 0, 0, 0}) + parameter.ep_owner.value_or(0);

@@ -75,10 +75,10 @@ struct ParameterLayout {
   std::string_view shard_group = "dp_shard_cp";  // "ep_shard" for experts under expert parallelism
   int unit = 0;                                  // index into Layout::units
   int stage = 0;                                 // pipeline stage, counting virtual stages
-  // A second stage with a copy: the last one, if the head's weight is the embedding's.
+  // The last stage, if the head is tied to the embedding and needs a copy of this weight there.
   std::optional<int> tied_stage;
-  // This is that copy, in the stage_layout of the last stage. Only the embedding's own is counted
-  // and saved.
+  // True for the copy of a tied weight in the last stage's stage_layout. Only the first stage's
+  // weight is counted and saved.
   bool tied_copy = false;
 
   bool in_stage(int of) const { return of == stage || of == tied_stage; }
@@ -95,8 +95,8 @@ struct ParameterLayout {
   std::vector<mesh::Box> tp_boxes(const mesh::MeshLayout& mesh, int64_t rank) const;
   // The box of a parameter for which parts() has one element; asserts it.
   mesh::Box box(const mesh::MeshLayout& mesh, int64_t rank) const;
-  // Number of neighbouring tp ranks that have partial gradients of one of parts(); 1: it is
-  // complete.
+  // Number of neighbouring tp ranks whose partial gradients of `part` (one of parts()) must be
+  // summed; 1: the gradient is complete.
   int64_t grad_sum_ranks(const LocalShard& part) const {
     return tp_dim.has_value() || grad_sum_over_tp ? part.copies : 1;
   }

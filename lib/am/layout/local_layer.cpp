@@ -10,8 +10,7 @@ namespace {
 using model::Role;
 using model::Space;
 
-// Local sizes of a weight [out, in] or [in, out]; a tensor of all experts has their number before
-// that.
+// Local sizes of a weight [out, in] or [in, out]. Stacked experts have their number as first dim.
 struct LocalWidths {
   double out = 0.0;
   double in = 0.0;

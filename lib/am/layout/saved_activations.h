@@ -61,7 +61,8 @@ static_assert(kSavedKinds <= 32);
 // Returns the tensors that a mode keeps of a layer. Off: everything that autograd saves.
 //
 // Full keeps the layer's input. Backward recomputes everything except the down projection, whose
-// output is not needed (it is where a norm reads that output: Gemma 2 and 3, OLMo 2).
+// output backward does not need. In Gemma 2 and 3 and OLMo 2 a norm reads that output, so that
+// the down projection is recomputed too.
 //
 // Selective keeps the layer's input; queries, keys and values as attention reads them (and before
 // their norms, in families that have those); attention's output and statistics; the sum after
@@ -70,8 +71,8 @@ static_assert(kSavedKinds <= 32);
 // where norms read the outputs of projections, three in seven are repeated. PyTorch's per-operator
 // policies keep every second matmul instead, which is about as many bytes.
 //
-// Mlp keeps everything that autograd saves outside the feed-forward, and the feed-forward's input:
-// the part that NeMo AutoModel's first releases wrapped.
+// Mlp keeps the feed-forward's input and everything that autograd saves outside the feed-forward,
+// the module that NeMo AutoModel's first releases wrapped.
 SavedSet kept_under(config::ActivationCheckpointing mode, model::Residual residual);
 
 }  // namespace am::layout

@@ -82,13 +82,14 @@ class Runs {
 constexpr double kRounding = 1.0 + 1e-12;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Best split of the layers from an index on into `stages` runs, none above `most`: sum of squares,
-// and end of the first run, as late as possible. [stages + 1][layers + 1]
+// Best split of the layers [first, layers) into `count` runs, none of which costs more than `most`:
+// the least sum of squared costs, and the end of the first run, which is as late as possible.
 struct Best {
   double squares = kNever;
   size_t end = 0;
 };
 
+// Returns the best splits, indexed by [count][first].
 std::vector<std::vector<Best>> best_runs(const Runs& runs, double most, size_t stages) {
   const size_t layers = runs.layers();
   std::vector<std::vector<Best>> best(stages + 1, std::vector<Best>(layers + 1));
@@ -174,7 +175,8 @@ pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, 
 
 namespace {
 
-// Later micro-batches repeat these, except in schedules that run all forwards first.
+// Micro-batches per stage that determine the live memory. Later micro-batches repeat the pattern,
+// except in schedules that run all forward passes first.
 constexpr int64_t kRoundsThatMatter = 2;
 
 std::shared_ptr<const pipeline::ExecutionLists> make_lists(pipeline::PipelineShape shape) {

@@ -24,8 +24,8 @@ std::vector<bool> reshard_after_forward(const config::DistributedConfig& strateg
 // Returns the number of ranks over which a unit is resharded after forward (reshard_after_forward =
 // N), if that is fewer than its shards; 0: over all of its shards.
 int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh::MeshSizes& sizes);
-// Returns `size`, the result above, for parameters sharded over `ranks` ranks (experts use another
-// group than their unit); 0 if they cannot be cut so.
+// Overload for parameters that are sharded over `ranks` ranks, such as experts, whose group differs
+// from their unit's. Returns `size`, the result above, or 0 if `size` does not divide `ranks`.
 int64_t post_forward_size(int64_t size, int64_t ranks);
 
 // Whether shards, their gradients and optimizer states are in host memory while a GPU computes:

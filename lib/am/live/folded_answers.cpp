@@ -25,7 +25,8 @@ Json question_of(const std::string& what, bool one, int64_t world_size) {
 
 namespace {
 
-// Ranks that issued the same collectives; each collective has the largest of their ages.
+// Ranks that issued the same collectives, and these collectives, each with its largest age over the
+// ranks.
 struct Issued {
   std::vector<int64_t> ranks;
   Json collectives;
@@ -97,7 +98,7 @@ std::string backward_text(const std::vector<std::string>& frames) {
   return frames.empty() ? std::string() : cat("thread of the GPU's backward\n", stack_text(frames));
 }
 
-// Stacks of one rank, as RankStatus::answer joins them.
+// Stacks of one rank, with one frame per line (RankStatus::answer).
 struct Stacks {
   std::string frames;
   std::string backward_frames;

@@ -34,7 +34,8 @@ std::optional<launch::RankState> state_in(const Json& json) {
   }
 }
 
-// A rank that did not answer now counts as silent: it has no newer state than its last one.
+// Returns every rank's state. A rank that did not answer counts as silent, with the last state that
+// its watchdog published.
 std::map<int64_t, runtime::PeerView> views_of(const Answers& answers) {
   std::map<int64_t, runtime::PeerView> views;
   for (const auto& [rank, json] : answers.said) views[rank] = {state_in(json.at("state")), 0.0};
@@ -126,7 +127,7 @@ struct Doing {
   std::optional<Span> waiting;         // seconds in the collective
   std::optional<Span> memory;          // bytes, of ranks that answered
   std::optional<Silent> silent;        // without its last state
-  std::optional<Span> silent_seconds;  // nothing: they never published a state
+  std::optional<Span> silent_seconds;  // absent: never published a state
 
   auto kind() const {
     return std::tuple(step, phase, collective, silent ? silent->process : "answers",
@@ -215,7 +216,7 @@ inspect::Result describe_ranks(const Answers& answers, const term::Style& style)
   const bool folded = views.size() > kListedRanks;
   Json list = Json::array();
   std::vector<Doing> rows;
-  std::map<decltype(Doing().kind()), size_t> places;  // of the rows
+  std::map<decltype(Doing().kind()), size_t> places;  // index into `rows`
   for (const auto& [rank, view] : views) {
     Doing doing = doing_of(rank, view, answers);
     Json row = row_of(doing, view);

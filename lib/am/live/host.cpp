@@ -165,7 +165,7 @@ bool Host::cancel(const control::ClientInfo& who, const Json& id) {
   } else if (running_client_ == who.number && running_id_ == number) {
     interrupted_ = true;
   } else {
-    constexpr size_t kMostCancelled = 1000;  // of one step
+    constexpr size_t kMostCancelled = 1000;  // recorded during one step
     const std::lock_guard lock(mutex_);
     if (cancelled_.size() < kMostCancelled) cancelled_.emplace(who.number, number);
     any_cancelled_ = true;

@@ -9,7 +9,8 @@
 // Rank 0 owns the socket (control/server.h) and decides what all ranks do next; the other ranks
 // follow. During a visit it broadcasts one turn after another: wait, run this command, save,
 // continue. While no client is attached, a step costs a few atomic reads on rank 0, and a record of
-// the collectives on each rank. Other threads answer questions about ranks that hang (helpers.h).
+// the collectives on each rank. Other threads answer questions about ranks that hang
+// (rank_agents.h).
 #pragma once
 
 #include <atomic>

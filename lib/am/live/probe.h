@@ -23,7 +23,8 @@ const Numbers& tensor_numbers();
 
 class Probe {
  public:
-  // Construct from the words of their commands. Throw Error(kUsage).
+  // Make a probe from the words of a `watch` or `tripwire` command. Throw Error(kUsage) for invalid
+  // words.
   static Probe watch(const inspect::Arguments& arguments, const control::Request& request,
                      const term::Style& style);
   static Probe tripwire(const inspect::Arguments& arguments, const control::Request& request);

@@ -44,8 +44,8 @@ std::optional<Host::Turn> Host::next_probe(const train::Boundary& boundary) {
   return std::nullopt;
 }
 
-// Returns whether the turn's request still needs a reply: not if a probe's request was or will be
-// answered otherwise.
+// Returns whether this turn's outcome answers the client's request. For probes that is only a
+// tripwire's first run: a watch is answered when it ends.
 bool Host::waits(const Turn& turn) const {
   if (!turn.probe) return true;
   const Probe& probe = probes_[*turn.probe];
@@ -107,7 +107,8 @@ void Host::end_watches_if(const std::function<bool(const Probe&)>& over) {
   });
 }
 
-// The probe is already removed: its names match nothing, or it was interrupted.
+// Reports why a probe, already removed from probes_, failed: its names match nothing, or it was
+// interrupted.
 void Host::probe_failed(const Probe& probe, inspect::Outcome outcome) {
   if (!probe.begun()) {
     outcome.input = control::text_in(probe.request().body, "input");

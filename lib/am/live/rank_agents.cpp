@@ -29,7 +29,8 @@ std::thread quiet_thread(std::function<void()> body) {
 
 }  // namespace
 
-// State of the threads, which may outlive the Helpers, blocked in a store that does not answer.
+// State of the threads. A thread that is blocked in an unresponsive store may outlive the
+// RankAgents.
 struct RankAgents::Shared {
   Shared(const runtime::World& world, std::shared_ptr<RankStatus> of)
       : rank(world.rank()), size(world.size()), self(std::move(of)) {
@@ -92,7 +93,7 @@ struct RankAgents::Shared {
     try {
       if (others) others->end();
     } catch (const std::exception&) {
-      // The other ranks' waits end too then.
+      // The store is lost, which also ends the waits of the other ranks' threads.
     }
     finish();
   }

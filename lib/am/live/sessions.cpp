@@ -74,7 +74,8 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
 void Sessions::release() {
   for (auto& [client, session] : sessions_)
     values::values_of(*session).reshard(session->matching("all"));
-  // Also for sessions that have ended: a step would compute with outdated gathered values.
+  // Reshards units that ended sessions left gathered: the next step would compute with their
+  // outdated values.
   for (parallel::ParamGroup* group : trainer_.model().groups()) group->reshard();
 }
 

@@ -43,7 +43,7 @@ class Sessions {
   std::string run_;
   int64_t steps_ = 0;
   std::shared_ptr<std::optional<int64_t>> text_gradients_ =
-      std::make_shared<std::optional<int64_t>>();  // values::LiveJob's
+      std::make_shared<std::optional<int64_t>>();  // shared with values::LiveJob
   std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;
   std::unique_ptr<values::ParameterView> own_;  // for facts()
 };

@@ -39,13 +39,13 @@ class Status {
  private:
   struct Border {
     c10::Event event;
-    const char* next;  // the phase after it
+    const char* next;  // the phase after this border
   };
 
   c10::Device device_;
   mutable std::mutex phase_mutex_;
   mutable const char* phase_ = "starting";
-  mutable std::deque<Border> borders_;  // not known to be passed by the device yet
+  mutable std::deque<Border> borders_;  // ends of phases that the device may not have reached
   mutable std::mutex mutex_;
   std::optional<observe::StepMetrics> last_;
   int64_t first_step_ = 0;

@@ -63,7 +63,7 @@ double learning_rate_in(const Arguments& arguments) {
 
 void Host::begin_pause(uint64_t client, int64_t steps) {
   const auto who = server_->client(client);
-  if (!who) return;  // it has disconnected meanwhile
+  if (!who) return;  // the client has disconnected
   pause_.begin(client, describe(*who), Pause::Clock::now());
   alive_ = Pause::Clock::now().time_since_epoch().count();
   owner_ = client;

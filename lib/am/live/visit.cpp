@@ -80,7 +80,7 @@ void Host::run_command(const Turn& turn, const train::Boundary& boundary) {
       clients.push_back(each.number);
       if (each.number == turn.request.client) session = each.hello.value("session", session);
     }
-    const auto width = turn.request.body.find("width");  // the terminal's, which may have changed
+    const auto width = turn.request.body.find("width");  // of the client's terminal
     if (width != turn.request.body.end()) session["width"] = *width;
     const Json command = {{"client", turn.request.client},
                           {"clients", clients},

@@ -79,7 +79,7 @@ std::optional<std::string> why_not_covered(std::span<const int64_t> shape,
     }
     if (box->numel() == 0) continue;
     filled.push_back(box);
-    // A sum above the volume means an overlap, which is detected below.
+    // An int64 overflow means that boxes overlap; overlap() below names the boxes.
     if (__builtin_add_overflow(covered, box->numel(), &covered)) covered = volume;
   }
   if (filled.size() > 1) {

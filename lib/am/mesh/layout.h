@@ -42,10 +42,10 @@ struct MeshSizes {
 
 // Names of groups: the five axes, the flattened axes that AutoModel users know, the expert groups,
 // and "world".
-//   dp = (dp_replicate, dp_shard)      data loading
-//   dp_shard_cp = (dp_shard, cp)       what FSDP shards over
-//   dp_cp = (dp_replicate, dp_shard, cp)   loss and gradient norm
-//   ep, ep_shard                       (dp_replicate, dp_shard, cp, tp) of a stage as (ep_shard, ep)
+//   dp = (dp_replicate, dp_shard)      ranks with different samples
+//   dp_shard_cp = (dp_shard, cp)       shards of FSDP
+//   dp_cp = (dp_replicate, dp_shard, cp)   sums of the loss and of the gradient norm
+//   ep, ep_shard                       all ranks of a stage as a grid (ep_shard, ep)
 inline constexpr std::array<std::string_view, 11> kGroupNames = {
     "pp",          "dp_replicate", "dp_shard", "cp",       "tp",   "dp",
     "dp_shard_cp", "dp_cp",        "ep",       "ep_shard", "world"};

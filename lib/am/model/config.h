@@ -94,7 +94,7 @@ struct ModelConfig {
   bool parallel_block = false;       // attention and MLP read the same input and are added together
   int hidden_norms = 2;              // number of norms over hidden_size per layer
   std::string hidden_act = "silu";
-  // Dropout in training: the first of the family's dropout keys with a value above 0.
+  // Dropout in training: key and value of the config's first dropout key above 0.
   std::string dropout_key;
   double dropout = 0.0;
   // Token whose embedding row gets no gradient (nn.Embedding's padding_idx), if the family's class

@@ -11,8 +11,8 @@ namespace am::model {
 inline constexpr int64_t kMostTransposed = 1 << 19;
 
 // Whether the CPU matmul makes that copy: true if float32 matmuls use oneDNN, which requires a
-// dense left operand. That is the case with AVX-512 on processors not made by Intel; on Intel's,
-// ATen's MKL has kernels for any layout.
+// dense left operand. ATen uses oneDNN with AVX-512 on processors not made by Intel; on Intel's it
+// uses MKL, which has kernels for any layout.
 bool products_are_onednns();
 
 }  // namespace am::model

@@ -12,7 +12,7 @@
 
 namespace am::model {
 
-// Parameters of a module with a LoRA adapter: its own (kNone), A [rank, in], B [out, rank].
+// LoRA factor that a parameter is: A [rank, in], B [out, rank], or none.
 enum class AdapterPart : uint8_t { kNone, kA, kB };
 
 struct ParameterSpec {

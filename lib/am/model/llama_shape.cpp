@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kSizes = {
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"};
 
-// Further keys that Llama's reader reads and checks.
+// Keys besides the common sizes that Llama's reader reads and checks.
 constexpr std::array<std::string_view, 22> kRead = {"model_type",
                                                     "num_key_value_heads",
                                                     "head_dim",

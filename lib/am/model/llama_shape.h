@@ -4,7 +4,7 @@
 // others reuse its config but change the layers, and add keys that show it; a few change the layers
 // without any such key. Counting these as Llama gave totals that were wrong by up to a factor of
 // six. Therefore a config is of Llama's shape only if each of its keys is understood or known not
-// to affect a shape, and its model_type is not one of those without such keys.
+// to affect a shape, and its model_type is not listed as changing layers without such a key.
 // scripts/fixtures/check_unknown_families.py checks this for every causal model of transformers.
 #pragma once
 

@@ -92,8 +92,8 @@ enum class Space : uint8_t {
   kVocabulary,
 };
 
-// w * cast(x^), cast(w * x^), cast((1 + w) * x^), LayerNorm with a bias; x^ is the normalised
-// input.
+// Outputs, in this order: w * cast(x^), cast(w * x^), cast((1 + w) * x^), LayerNorm with a bias. x^
+// is the normalised input; cast converts to the input's dtype.
 enum class NormKind : uint8_t { kRms, kRmsWide, kRmsPlusOne, kLayer };
 
 // A slice of a fused matrix along `out`: {Role::kQuery, heads * width}.
@@ -233,7 +233,7 @@ struct DecoderSpec {
   std::vector<ModuleSpec> before;  // modules before the layers: the embedding, learned positions
   std::vector<ModuleSpec> after;   // modules after the layers: the final norm and the head
   ModuleNames names;
-  // The first is for all layers, the second (if any) for layers with a window.
+  // The first rope applies to all layers; a second one replaces it in layers with a window.
   std::vector<RopeSpec> ropes;
   double embedding_scale = 1.0;
   std::optional<int64_t> padding_id = {};  // token whose embedding row gets no gradient

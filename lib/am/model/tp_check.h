@@ -23,7 +23,8 @@ struct TpModule {
 
   Role role() const { return spec->role; }
   ModuleKind kind() const { return spec->kind; }
-  // q_norm and k_norm: norms over heads, of which a rank has only some if the projection is cut.
+  // Whether the module is q_norm or k_norm. If the projection before this norm is cut, a rank has
+  // only some of the heads that the norm reads.
   bool is_head_norm() const;
   bool has_cut_output() const {
     return style == TpStyle::kColwise || style == TpStyle::kPackedColwise;
@@ -50,7 +51,7 @@ class TpModules {
   // Returns the projection that produces the heads on which a head norm or head vector acts. Null
   // if these heads come from a fused matrix, or for other modules.
   const TpModule* projection_of(const TpModule& module) const;
-  // Whether those heads are sharded over tp.
+  // Whether the heads of projection_of() are sharded over tp.
   bool heads_are_cut(const TpModule& module) const;
 
  private:

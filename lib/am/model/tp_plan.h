@@ -69,7 +69,7 @@ struct TpSlice {
 struct TpParameter {
   std::optional<int> shard_dim;  // dim that is sharded over tp; absent: replicated
   std::vector<TpSlice> slices;   // slices of that dim, in order; empty: one slice, cut anywhere
-  // replicated, and each tp rank has a part of the gradient
+  // Replicated over tp, with a partial gradient on each tp rank.
   bool grad_sum_over_tp = false;
   std::optional<TpStyle> style;  // style of its module, if a rule matched
 };
@@ -83,9 +83,9 @@ struct ResolvedTpPlan {
 // nothing ("tp.pattern"), a style that does not fit its module ("tp.style"), and modules whose
 // styles are incompatible ("tp.pair"). `where` is the plan's location.
 //
-// grad_sum_over_tp follows from the modules (gradient_sum.h), whether or not a rule says so. Values
-// per head (attention sinks), and the weight of a norm over all heads together, are cut with the
-// heads.
+// grad_sum_over_tp follows from the modules (gradient_sum.h), also where no rule has the style
+// replicated_with_grad_allreduce. Values per head (attention sinks), and the weight of a norm over
+// all heads together, are cut with the heads.
 ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, const Span& where,
                                Diagnostics& found);
 

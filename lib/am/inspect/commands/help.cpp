@@ -27,8 +27,8 @@ Json describe(const Command& command) {
           {"options", options}};
 }
 
-// Reflows help, which is written for wide lines. A full line is joined with the next one, unless
-// that is an example or begins with a blank.
+// Reflows help, which is written for wide lines. A full line is joined with the next line, unless
+// the next line is an example or begins with a blank.
 std::string paragraphs(std::string_view help) {
   constexpr size_t kFull = 85;
   std::string out;

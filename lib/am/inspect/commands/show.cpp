@@ -72,7 +72,7 @@ Result show_one(const Session& session, const HeldParameter& parameter) {
   return result;
 }
 
-// Several parameters: one table row each.
+// Returns a table with one row per parameter.
 Result show_many(const Session& session, const std::vector<Picked>& all) {
   Rows rows({{"name", {}, RowKind::kText},
              {"shape", {}, RowKind::kText},

@@ -10,8 +10,8 @@
 namespace am::inspect {
 namespace {
 
-// Problems beyond this are counted but not listed: a missing file is a problem of each of its
-// tensors.
+// Limit of listed problems; further ones are only counted. A missing file alone gives one problem
+// per tensor in it.
 constexpr size_t kMostProblems = 1000;
 constexpr size_t kMostShown = 20;
 

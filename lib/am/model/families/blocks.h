@@ -40,7 +40,7 @@ void read_qwen_window(ConfigReader& reader, ModelConfig& config);
 // Stores which layers have the window, as window_first_layer if that can express it.
 void set_window_layers(ModelConfig& config, std::vector<bool> windowed);
 
-// Config keys of a mixture of experts, and defaults of missing keys.
+// Config keys of a mixture of experts, and the values of missing keys.
 struct MoeKeys {
   // Alternative spellings; the first present one is read.
   std::initializer_list<std::string_view> experts;

@@ -12,7 +12,7 @@ constexpr int64_t kMaxHeadPart = int64_t{1} << 14;
 constexpr int64_t kMaxShared = int64_t{1} << 10;
 constexpr int64_t kMaxGroups = int64_t{1} << 14;
 
-// null disables the part and returns 0; a missing key means the class default.
+// Returns the key's value, or 0 for null, which disables the part. A missing key means `fallback`.
 int64_t read_nullable(ConfigReader& reader, std::string_view key, int64_t high, int64_t fallback) {
   if (!reader.has(key)) return fallback;
   return reader.integer(key, 1, high).value_or(0);

@@ -7,7 +7,7 @@
 
 namespace am::model {
 
-// Class defaults that differ between the two.
+// Class defaults that differ between DeepSeek V2 and V3.
 struct DeepseekDefaults {
   int64_t experts;
   int64_t experts_per_token;  // 0: the key is required

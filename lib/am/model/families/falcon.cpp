@@ -6,7 +6,8 @@
 namespace am::model {
 namespace {
 
-// Only the new architecture reads the number of key/value heads; in the old one it is one or all.
+// Reads the number of key/value heads only for the new architecture; the old one has one head or
+// as many as query heads.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   const bool bias = reader.boolean("bias").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = bias;

@@ -8,7 +8,8 @@ namespace {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
-  // The first releases say "gelu" but use the tanh approximation; transformers reads them so.
+  // Configs of the first releases have "gelu", which transformers computes by the tanh
+  // approximation.
   if (config.hidden_act == "gelu") config.hidden_act = "gelu_pytorch_tanh";
 }
 

@@ -20,8 +20,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.moe->jitter = jitter;
 }
 
-// Names are the hub's. transformers keeps all experts in one tensor in memory but saves these
-// names.
+// Uses the hub's names. transformers keeps all experts in one tensor in memory, but saves one
+// tensor per expert under these names.
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   LayerSpec spec = start_layer(config, layer);
   add_attention(config, spec);
