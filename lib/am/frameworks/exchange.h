@@ -7,9 +7,10 @@
 //   const auto in = import_plan(*torchtitan, out.text, "llama.toml", found);
 //   in->toml();                                 // a plan
 //
-// An export is immediately imported again; every difference is listed as lost. Defaults that the
-// file omits are restored by the import; notes name the sections that must be configured elsewhere.
-// To add a framework, write NAME/config.cpp and NAME/config_reader.cpp and a line in registry.cpp.
+// An export is immediately imported again, and every difference from the plan is listed as lost.
+// The import restores defaults that the file omits; notes name the sections that must be configured
+// elsewhere. To add a framework, write NAME/config.cpp and NAME/config_reader.cpp and a line in
+// registry.cpp.
 #pragma once
 
 #include <optional>

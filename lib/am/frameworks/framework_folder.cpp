@@ -46,7 +46,8 @@ bool any_value(const formats::DcpMetadata& metadata, const auto& fits) {
                      [&](const formats::DcpValue& value) { return fits(value.name); });
 }
 
-// A final checkpoint may contain only the model.
+// Recognises torchtitan by its training state or its parameter names: a final checkpoint may
+// contain only the model.
 bool is_torchtitan(const formats::DcpMetadata& metadata) {
   constexpr std::string_view kStep = "train_state.step";
   if (any_value(metadata, [&](std::string_view name) { return name == kStep; })) return true;
@@ -72,8 +73,8 @@ bool is_megatron_fsdp(const formats::DcpMetadata& metadata) {
   });
 }
 
-// Returns "torch_dist" or "zarr" from Megatron's metadata.json, which it writes last; empty without
-// one.
+// Returns "torch_dist" or "zarr" from Megatron's metadata.json, which Megatron writes last; empty
+// if the file does not exist.
 std::string sharded_backend(const fs::path& folder) {
   const fs::path file = folder / "metadata.json";
   std::error_code ignored;

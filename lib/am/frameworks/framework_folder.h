@@ -18,7 +18,8 @@
 //     DCP_SHARDING_INFO                            PyTorch's for the hub: "dcp-huggingface"
 //   mp_rank_*/, global_step*/, ...                 not read: unread_folder.h
 //
-// The first four have the hub's names if a config.json describes the model (mapped_source.h).
+// Tensors of the first four formats get the hub's names if a config.json describes the model
+// (mapped_source.h).
 #pragma once
 
 #include <filesystem>

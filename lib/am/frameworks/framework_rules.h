@@ -2,7 +2,8 @@
 //
 // A table per framework has the conditions that it checks at start-up or in its first
 // step, expressed over a FrameworkLayout. A plan passes exactly if the framework would accept the
-// layout. What the framework only warns about, or accepts although it harms the user, is a warning.
+// layout. Conditions are warnings if the framework only warns about them, or accepts a layout that
+// harms the user.
 //
 //   const FrameworkRules* titan = find_framework_rules("torchtitan");
 //   check_file_as(*titan, "plan.toml", {}, 0, found);   // "torchtitan.world_size", ...
@@ -61,8 +62,8 @@ std::vector<std::string> rule_framework_names();
 void judge(const FrameworkRules& framework, const config::Plan& plan,
            const model::ModelConfig* model, int64_t world_size, Diagnostics& found);
 
-// As check_file, with the framework's conditions instead of the rules; `checked` has only the
-// model.
+// As rules::check_file, with the framework's conditions instead of automesh's rules. The result has
+// only the model.
 rules::CheckedFile check_file_as(const FrameworkRules& framework, const std::filesystem::path& file,
                                  const std::vector<config::Override>& overrides, int64_t world_size,
                                  Diagnostics& found);
@@ -72,8 +73,9 @@ std::vector<const rules::Rule*> every_rule();
 // Returns the rule of every_rule() with this id; null if there is none.
 const rules::Rule* find_any_rule(std::string_view id);
 
-// Conditions shared by several frameworks. tp must divide `heads`, which the framework calls
-// `name`.
+// Conditions shared by several frameworks.
+//
+// tp must divide `heads`, which the framework calls `name`.
 void demand_whole_heads(const FrameworkLayout& layout, const char* name, int64_t heads,
                         Violations& found);
 // ep must divide the experts; a pipeline's head must not be tied; PyTorch must have the schedule.

@@ -1,4 +1,4 @@
-// The supported frameworks, one file each; registry.cpp orders them.
+// The supported frameworks, one folder each; registry.cpp orders them.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ extern const Framework kNemoAutomodel;
 extern const Framework kAccelerate;
 extern const Framework kDeepspeed;
 
-// Readers in separate files: a job file (TOML) or command-line flags; the words of one command; a
-// recipe (YAML).
+// Readers in separate files, for torchtitan's job files (TOML) and command-line flags,
+// Megatron-LM's command lines, and NeMo AutoModel's recipes (YAML).
 std::optional<Imported> read_torchtitan(const ImportInput& input);
 std::optional<Imported> read_megatron(const ImportInput& input);
 std::optional<Imported> read_nemo_automodel(const ImportInput& input);

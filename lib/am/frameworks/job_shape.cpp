@@ -48,8 +48,8 @@ const config::FSDP2Config& other_strategy() {
   return kDefaults;
 }
 
-// Megatron-FSDP's level 0 shards nothing, so all of dp are replicas; but it is written like its
-// other levels.
+// Returns the mesh sizes to write. Megatron-FSDP's level 0 shards nothing, so all of dp is
+// dp_replicate; it is written as dp_shard, like the other levels.
 mesh::MeshSizes written_sizes(const config::Plan& plan, mesh::MeshSizes sizes) {
   if (std::holds_alternative<config::MegatronFSDPConfig>(plan.strategy)) {
     sizes.dp_shard = sizes.dp();
@@ -135,7 +135,7 @@ int64_t default_virtual_stages(std::string_view schedule) {
 
 namespace {
 
-// Divides layers evenly over stages; the first ones take one more each if they do not divide. The
+// Divides layers evenly over stages; if they do not divide, the first stages get one more each. The
 // embedding and the head count as layers of the first and the last stage.
 std::vector<int64_t> spread_layers(int64_t layers, int64_t stages, const PipelineKeys& keys) {
   const int64_t all = layers + keys.first_less + keys.last_less;
@@ -148,7 +148,8 @@ std::vector<int64_t> spread_layers(int64_t layers, int64_t stages, const Pipelin
   return counts;
 }
 
-// Returns the number of stages of all ranks; 0 after an error.
+// Returns the number of stages, over all pipeline ranks, from the layers per stage; 0 after an
+// error.
 int64_t stages_by_layers(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp,
                          bool one_a_rank) {
   Source& source = builder.source();

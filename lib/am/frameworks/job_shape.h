@@ -21,7 +21,7 @@ struct JobShape {
   const config::FSDP2Config* fsdp2;  // null: another strategy
   const config::MegatronFSDPConfig* megatron;
   const config::DDPConfig* ddp;
-  const config::FSDP2Config& options;  // of fsdp2; for another strategy the defaults, which are off
+  const config::FSDP2Config& options;  // fsdp2's; for another strategy the defaults: all off
   int64_t global_batch;                // sequences per step
   int64_t microbatches;                // per pipeline round; 1 without a pipeline
   std::string model;  // the config's folder, relative to the current folder if it is so in the plan
@@ -39,7 +39,7 @@ struct JobShape {
   std::optional<Json> value(std::string_view key) const;
 
   int64_t world() const { return mesh.world_size(); }
-  // Sequences that a rank processes before gradients may be reduced: those of one pipeline round.
+  // Sequences of one pipeline round on a rank, after which gradients may be reduced.
   int64_t local_batch() const { return plan.train.micro_batch_size * microbatches; }
   int64_t nodes() const;
   // Path of a custom (CSV) schedule.
@@ -69,7 +69,7 @@ struct PipelineKeys {
   std::string_view modules;
   std::string_view layers_per_stage;
   std::string_view round = {};  // "up" or "down" to a multiple of the pipeline's ranks
-  // Numbers of layers that the embedding and the head count as.
+  // Numbers of layers as which the embedding and the head count.
   int64_t first_less = 0;
   int64_t last_less = 0;
 };
@@ -83,8 +83,8 @@ void set_stages(PlanBuilder& builder, std::string_view path, int64_t pp);
 void set_stages(PlanBuilder& builder, const std::vector<int64_t>& layers, int64_t pp,
                 std::string_view path);
 
-// Sets pipeline.microbatches and train.micro_batch_size from the sequences of a round and of a
-// micro-batch.
+// Sets pipeline.microbatches and train.micro_batch_size from the sequences of a pipeline round
+// (`local`) and of a micro-batch (`micro`).
 void set_batches(PlanBuilder& builder, int64_t local, int64_t micro, int64_t pp,
                  std::string_view path);
 

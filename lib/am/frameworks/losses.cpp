@@ -11,7 +11,7 @@ namespace am::frameworks {
 namespace {
 
 enum class Off {
-  kUsual,   // false, none, 0 and similar
+  kUsual,   // values that turn the setting off: false, none, 0 and similar
   kDegree,  // also 1 and -1
 };
 

@@ -186,7 +186,7 @@ class MappedSource : public stored::TensorSource {
     }
   }
 
-  // Describes the part, with the boxes of it in each rank's file.
+  // Describes the part as a tensor, with the box of the part in each rank's file.
   static stored::StoredTensor described(const stored::StoredTensor& stored, const HubPart& part) {
     const Shape& index = part.stored.index;
     const auto in_front = static_cast<std::ptrdiff_t>(index.size());
@@ -217,7 +217,7 @@ class MappedSource : public stored::TensorSource {
     return tensor;
   }
 
-  // `box` is in stored rows.
+  // Reads a box in stored rows.
   void read_stored(const StoredPart& place, const mesh::Box& box,
                    const stored::Destination& out) const {
     if (place.index.empty()) return stored_->read(place.name, box, out);

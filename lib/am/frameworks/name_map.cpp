@@ -28,7 +28,7 @@ bool NameMap::is_of_model(const NameRow& row) const {
 NameMap::Cut NameMap::cut(Rows rows, int64_t stored_rows) const {
   const int64_t heads = config_.num_attention_heads, size = config_.head_dim;
   const int64_t groups = std::max<int64_t>(config_.num_key_value_heads, 1);
-  const int64_t queries = heads / groups * size;  // rows of a group
+  const int64_t queries = heads / groups * size;  // query rows of a group
   const int64_t stride = queries + 2 * size;
   const int64_t half = stored_rows / 2;
   const int64_t pairs = size % 2 == 0 ? size : 0;  // an odd head size has no pairs: nothing matches
@@ -60,7 +60,7 @@ HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::str
   const auto wrong = [&](const std::string& what) {
     return HubParts{{}, cat(stored, " is ", shape_text(shape), ", the config asks for ", what)};
   };
-  // The number that each number in a name counts to, by its position.
+  // Limits of the numbers in a name: layers for the first, experts for the second.
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,
                                          config_.moe ? config_.moe->experts : 0};
   std::vector<int64_t> place;

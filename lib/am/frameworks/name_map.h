@@ -30,13 +30,13 @@ namespace am::frameworks {
 // Rows of the stored tensor that make up the hub's tensor.
 enum class Rows : uint8_t {
   kAll,
-  kQueryPairs,  // with the two values of each rotary pair adjacent
+  kQueryPairs,  // queries with the two values of each rotary pair adjacent
   kKeyPairs,
   kVocabulary,  // without padding rows at the end
-  kQuery,       // of a projection with, for each group, its queries, its key and its value
+  kQuery,       // from a fused projection: for each KV group its queries, key and value
   kKey,
   kValue,
-  kFirstHalf,  // of a matrix with gate and up
+  kFirstHalf,  // the gate in a fused matrix of gate and up
   kSecondHalf,
 };
 
@@ -61,8 +61,8 @@ struct NameTable {
 // The place of one hub tensor inside a stored tensor.
 struct StoredPart {
   std::string name;
-  Shape index;  // in the leading dims
-  RowMap rows;  // in the next dim
+  Shape index;  // in the stored tensor's leading dims (layers, experts)
+  RowMap rows;  // in the dim after those
 };
 
 struct HubPart {
@@ -70,8 +70,8 @@ struct HubPart {
   StoredPart stored;
 };
 
-// The hub tensors that a stored tensor contains. No parts: its name is not in the table, or its
-// shape does not match the config, which `problem` then describes.
+// The hub tensors that a stored tensor contains. `parts` is empty if the name is not in the table,
+// or if the shape does not match the config; `problem` then describes the mismatch.
 struct HubParts {
   std::vector<HubPart> parts;
   std::string problem;
@@ -86,7 +86,7 @@ class NameMap {
   // Returns whether the table supports models of the config's type.
   bool knows_model() const;
   HubParts to_hub(std::string_view stored, const Shape& shape) const;
-  // For names without a part: returns whether the tensor is trainer state.
+  // Returns whether a tensor without a hub name is trainer state.
   bool is_trainers(std::string_view stored) const;
   // `rows`: number of rows of the hub's tensor. Returns nothing for a name that is not in the
   // table.

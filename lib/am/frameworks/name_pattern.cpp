@@ -36,7 +36,8 @@ std::optional<NameNumbers> match_name(std::string_view pattern, std::string_view
       at += digits->size();
       continue;
     }
-    // Only a complete component may be missing.
+    // Only a whole component (`.@.`) may be missing, because the name then lacks the number and a
+    // dot.
     const bool component =
         i > 0 && pattern[i - 1] == '.' && i + 1 < pattern.size() && pattern[i + 1] == '.';
     if (!component) return std::nullopt;

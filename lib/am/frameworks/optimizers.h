@@ -9,14 +9,15 @@
 
 namespace am::frameworks {
 
-// Returns "AdamW", "Adam" or "SGD"; "AdamW" also for optimizers that the framework lacks, which are
-// lost.
+// Returns "AdamW", "Adam" or "SGD"; "AdamW" also for optimizers that the framework lacks, which the
+// export then lists as lost.
 std::string torch_optimizer(const config::OptimizerSection& optimizer);
 // Converts AdamW's arguments in `to` to SGD's: removes those that SGD lacks, adds its own.
 void write_sgd(const config::OptimizerSection& optimizer, Json& to);
 
 // Sets the plan's optimizer from the name at `path`, with or without a module prefix; AdamW if it
-// is missing. An optimizer that plans do not have is lost. `arguments`: prefix of its settings,
+// is missing. An optimizer that plans lack is recorded as lost. `arguments`: prefix of the
+// settings,
 // "optimizer.".
 void read_torch_optimizer(PlanBuilder& builder, std::string_view path, std::string_view arguments);
 // Overload for a name that has already been read.

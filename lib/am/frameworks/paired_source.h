@@ -18,7 +18,7 @@ struct Paired {
   std::filesystem::path config_file = {};
   std::optional<int64_t> step = std::nullopt;
   std::vector<stored::StoredProblem> damage =
-      {};  // of the parent folder, in addition to that of the two
+      {};  // found in the parent folder, in addition to damage of the two sources
 };
 
 // Returns a source with the parameters of `model`, and all tensors of `states` as optimizer

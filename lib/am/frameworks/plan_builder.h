@@ -46,8 +46,8 @@ class PlanBuilder {
   // Copies a setting unchanged, if it exists.
   void copy(std::string_view path, std::string_view key);
 
-  // Records a setting that changes the job and that a plan cannot express in Imported::lost. `why`:
-  // a noun for "changes ...", e.g. "the precision".
+  // Adds to Imported::lost a setting that changes the job and that a plan cannot express. `why`:
+  // what the setting changes, e.g. "the precision".
   void lose(std::string_view path, std::string_view why);
 
   // Whether the plan's strategy has the key; for keys of a single strategy, which are otherwise
@@ -62,8 +62,8 @@ class PlanBuilder {
   // Records the file's name of the model.
   void name_model(std::string_view path);
 
-  // Sets the mesh sizes; dp_size and world_size follow from the others. `dp_shard` 0: not given,
-  // the world size is then the launcher's.
+  // Sets the mesh sizes; dp_size and world_size follow from the arguments. `dp_shard` 0: unknown,
+  // so that the launcher determines the world size.
   void set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, int64_t pp, int64_t cp,
                 int64_t ep, std::string_view path);
 

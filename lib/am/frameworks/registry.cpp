@@ -22,7 +22,7 @@ bool covers(std::string_view pattern, std::string_view key) {
   return pattern == key || (ends_with(pattern, ".") && starts_with(key, pattern));
 }
 
-// Returns the framework's own reason, otherwise a general one.
+// Returns why the key cannot be exported: the framework's own reason, otherwise a general reason.
 std::string reason_for(const Framework& framework, std::string_view key) {
   static constexpr std::array<Reason, 7> kGeneral = {{
       {"validation.", "validation is set up in the framework's own way"},

@@ -6,7 +6,7 @@ namespace am::frameworks {
 
 namespace {
 
-constexpr int64_t kMostRows = 1024;  // limit of a rearranged piece, for heads with fewer rows
+constexpr int64_t kMostRows = 1024;  // limit of a rearranged piece, unless one head has more
 
 void append(std::vector<mesh::Extent>& extents, const mesh::Extent& next) {
   if (next.size == 0) return;
@@ -37,7 +37,8 @@ int64_t RowMap::stored(int64_t row) const {
 std::vector<RowPiece> RowMap::pieces(const mesh::Extent& rows) const {
   std::vector<RowPiece> pieces;
   const bool runs = digits.back().stride == 1;
-  // If rows are not contiguous, a block has the rows of one value of the slowest digit: a head.
+  // If stored rows are not contiguous, a block has all rows with one value of the slowest digit: a
+  // head's.
   const int64_t block = runs ? digits.back().count : this->rows() / digits.front().count;
   const int64_t end = rows.offset + rows.size;
   for (int64_t row = rows.offset; row < end;) {

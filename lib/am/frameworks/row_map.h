@@ -1,13 +1,13 @@
-// A strided map of row indices: row i = (digit_0, digit_1, ..) in mixed radix is stored row first +
-// sum(digit_k * stride_k).
+// A strided map from rows of a hub tensor to rows of a stored tensor: row i, written as mixed-radix
+// digits (digit_0, digit_1, ..), is stored row first + sum(digit_k * stride_k).
 //
 //   // The queries of a fused projection: the first 32 of each of 2 groups of 48 rows.
 //   const RowMap queries = rows_of_groups({.groups = 2, .stride = 48, .first = 0, .count = 32});
 //   queries.rows();        // 64
 //   queries.stored(33);    // 49
 //
-// A reader reads stored row stored(i) as row i; a writer writes row i there. An optimizer's moments
-// have their parameter's layout.
+// A reader reads stored row stored(i) as row i; a writer writes row i to stored row stored(i). The
+// map also applies to the optimizer's moments of the parameter.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct RowMap {
   // Splits rows [rows.offset, + size) where stored rows are not contiguous; a piece of rearranged
   // rows is at most about a thousand rows, or one head.
   std::vector<RowPiece> pieces(const mesh::Extent& rows) const;
-  // Returns the rows that are stored in these stored rows, ascending.
+  // Returns the rows whose stored rows are in `stored_rows`, ascending.
   std::vector<mesh::Extent> held_in(const mesh::Extent& stored_rows) const;
   bool operator==(const RowMap&) const = default;
 };

@@ -5,7 +5,7 @@
 namespace am::frameworks {
 namespace {
 
-// Gradients never reach such a norm; it means "no clipping" in files that require a number.
+// A norm that gradients never reach: "no clipping" in files that require a number.
 constexpr double kNoClipping = 1e30;
 
 bool is_empty(const Json& value) {

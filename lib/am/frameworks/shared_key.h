@@ -23,7 +23,7 @@ namespace am::frameworks {
 enum class Form {
   kSame,
   kOptional,   // not written if it is 0, false or empty
-  kZeroIsOff,  // for a norm: 0 means off in a plan, the framework needs a very large number
+  kZeroIsOff,  // clipping norm: 0 in a plan means off, written as a very large number
 };
 
 struct SharedKey {

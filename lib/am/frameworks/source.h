@@ -1,5 +1,5 @@
-// A framework's settings during an import: settings that the reader queries are used, the rest is
-// ignored.
+// A framework's settings during an import. Settings that the reader queries count as used, all
+// further settings as ignored.
 //
 //   Source source(*root, "llama.toml", found);
 //   const int64_t tp = source.size("parallelism.tensor_parallel_degree", 1);
@@ -48,15 +48,16 @@ class Source {
 
   // Marks a setting as used: it is irrelevant to a plan, or has the plan's default.
   void skip(std::string_view path);
-  // Whether any of these settings exists; a file without them is not of this framework.
+  // Whether any of these settings exists. A file with none of a framework's settings is not its
+  // file.
   bool has_any(std::initializer_list<std::string_view> paths) const;
   // Reports "exchange.framework" for the file as a whole.
   void refuse_framework(
       std::string_view title, std::string_view expected,
       const std::string& help = "--from names the framework that the file was written for");
 
-  // Returns all unused settings, in the file's order. A value repeated by an alias counts as used
-  // if either is.
+  // Returns all unused settings, in the file's order. A value that a YAML alias repeats counts as
+  // used if any of its places is used.
   std::vector<Ignored> ignored(const std::string& why) const;
 
   Diagnostics& found() { return found_; }

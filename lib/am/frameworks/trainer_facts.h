@@ -3,7 +3,7 @@
 //   train/rank0.pt                     OLMo-core: global_step
 //   common.pt, common_state/shard_0_1  Megatron: iteration, content_metadata
 //
-// These pickles contain much more, which is not read.
+// The other contents of these pickles are not read.
 #pragma once
 
 #include <cstdint>

@@ -249,7 +249,7 @@ std::optional<Value> read_flags(std::string_view text, const std::string& file,
 
 namespace {
 
-// $'..', in which bash interprets bytes by number: the result contains no control characters.
+// Quotes as bash's $'..', which writes control characters as numbers.
 std::string ansi_word(const std::string& text) {
   std::string out = "$'";
   for (const char c : text) {

@@ -23,8 +23,8 @@ struct FlagStyle {
 };
 
 // Returns the flags of one command in order; of a repeated flag the last counts. The words behind a
-// flag are its value: none means true, several a list. "--no-x" is not treated specially. Words
-// that belong to no flag (the program, a script) are skipped; quotes, backslashes and comments
+// flag are its value: no word means true, several words a list. "--no-x" is not treated specially.
+// Words outside of flags (the program, a script) are skipped; quotes, backslashes and comments
 // follow the shell's rules. Shell expansions and substitutions are reported as "exchange.syntax".
 std::optional<config::Value> read_flags(std::string_view text, const std::string& file,
                                         const FlagStyle& style, Diagnostics& found);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A second model of one job is "_1".
+// Names of the job's first model and optimizer; a second model's names end in "_1".
 constexpr const char* kModel = "pytorch_model_fsdp_0";
 constexpr const char* kOptimizer = "optimizer_0";
 // Written by the Trainer; accelerate alone writes none.
@@ -38,8 +38,8 @@ std::optional<int64_t> step_of(const fs::path& folder) {
   return step->get<int64_t>();
 }
 
-// Returns the file of a rank's part of each tensor when torch.distributed.checkpoint is switched
-// off. `what`: kModel or kOptimizer.
+// Returns the file with a rank's part of each tensor, as written with use_dcp=False. `what`: kModel
+// or kOptimizer.
 fs::path rank_file(const fs::path& folder, const char* what, int64_t rank) {
   return folder / cat(what, "_rank", rank, ".bin");
 }

@@ -36,8 +36,8 @@ constexpr std::array<Reason, 20> kReasons = {{
     {"model.", "the training script loads the model"},
 }};
 
-// FSDP's compute dtype; under DDP the autocast dtype, since weights keep the dtype in which the
-// script loads them.
+// Returns FSDP's compute dtype; under DDP autocast's dtype, because there weights keep the dtype in
+// which the script loads them.
 std::string mixed_precision(const JobShape& shape) {
   const layout::StepPrecision precision = layout::resolve_precision(shape.plan);
   if (shape.ddp == nullptr) return precision.compute;
@@ -101,14 +101,15 @@ std::string distributed_type(Source& source) {
   return "";
 }
 
-// Chooses the strategy; for DeepSpeed's settings inside an accelerate file, by the ZeRO stage.
+// Returns the plan's strategy; for DeepSpeed's settings inside an accelerate file, it depends on
+// the ZeRO stage.
 std::string_view strategy_of(Source& source, const std::string& type) {
   if (type == "FSDP") return "fsdp2";
   if (type != "DEEPSPEED") return "ddp";
   constexpr const char* kStage = "deepspeed_config.zero_stage";
   const int64_t stage = source.integer(kStage, 0).value_or(0);
   if (stage > 3) source.refuse(kStage, cat("zero_stage = ", stage), "0 to 3");
-  // A plan's ddp has a single dtype.
+  // A plan's ddp has a single dtype, so mixed precision needs megatron_fsdp's level 0.
   const config::Value* mixed = source.find("mixed_precision");
   const bool narrow = mixed != nullptr && (mixed->text == "bf16" || mixed->text == "fp16");
   return stage >= 3 ? "fsdp2" : stage == 0 && !narrow ? "ddp" : "megatron_fsdp";
@@ -161,8 +162,9 @@ void read_precision(PlanBuilder& builder) {
   }
 }
 
-// FSDP1's sharding strategy, as a word or its number. Version 2 files instead say whether
-// parameters are freed; some intermediate versions have the word in that key.
+// FSDP1's sharding strategy, as a word or its number. Files of FSDP version 2 have a boolean
+// instead, whether parameters are freed after forward; some intermediate versions have the word in
+// that key.
 enum class Sharding { kFull, kKeeps, kNone, kHybrid, kHybridKeeps };
 Sharding sharding_of(Source& source) {
   constexpr std::array<std::string_view, 5> kWords = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",

@@ -75,7 +75,8 @@ Json zero_optimization(const JobShape& shape) {
   return zero;
 }
 
-// Batch sizes of a step. DeepSpeed's dp includes the ranks of axes that are lost.
+// Writes the batch sizes. DeepSpeed's dp is world / tp: it includes the ranks of axes that cannot
+// be exported.
 void write_batches(const JobShape& shape, Json& out) {
   const int64_t dp = shape.world() / shape.mesh.tp;
   const int64_t micro = shape.plan.train.micro_batch_size;
@@ -115,7 +116,7 @@ Exported write(const ExportInput& input) {
   return exported;
 }
 
-// train_batch_size = micro * steps * dp: dp is known if the three others are given.
+// train_batch_size = micro * steps * dp: a file that sets the batch, micro and steps determines dp.
 void read_batches(PlanBuilder& builder, int64_t tp) {
   Source& source = builder.source();
   constexpr const char* kBatch = "train_batch_size";
@@ -150,8 +151,8 @@ std::string compute_dtype(Source& source) {
   return source.boolean("fp16.enabled").value_or(false) ? "float16" : "float32";
 }
 
-// With 16-bit weights the optimizer keeps a float32 copy: in ZeRO stages 0 to 2 by
-// preserve_fp32_weights, in stage 3 by the storage of fsdp2.
+// With 16-bit weights DeepSpeed's optimizer keeps a float32 copy. The plan expresses the copy in
+// ZeRO stages 0 to 2 by preserve_fp32_weights, in stage 3 by fsdp2's storage dtype.
 void read_precision(PlanBuilder& builder) {
   Source& source = builder.source();
   const std::string dtype = compute_dtype(source);

@@ -1,5 +1,5 @@
 // Megatron-LM: the command line of its training script, preceded by torchrun's. The reader is in
-// megatron_reader.cpp.
+// config_reader.cpp.
 #include "am/frameworks/megatron/config.h"
 
 #include <algorithm>

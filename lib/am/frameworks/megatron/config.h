@@ -54,7 +54,7 @@ inline constexpr std::array<MegatronSwitch, 9> kMegatronSwitches = {{
     {"init-model-with-meta-device", "strategy.init_fsdp_with_meta_device"},
 }};
 
-// Sizes that are also in the model's config.json: those of every model, then those of experts.
+// Sizes that are also in the model's config.json: first for every model, then for experts.
 struct MegatronSize {
   std::string_view theirs;
   std::string_view config_key;

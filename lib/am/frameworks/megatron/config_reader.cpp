@@ -108,8 +108,8 @@ class Reader {
     // In a plan only fsdp2 supports pipelines and sequence parallelism.
     if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel"))) return "fsdp2";
     if (distributed_optimizer_) return "megatron_fsdp";
-    // Level 0 of megatron_fsdp shards nothing, like Megatron's DDP; a plan's ddp has one dtype and
-    // no tp.
+    // Level 0 of megatron_fsdp shards nothing, like Megatron's DDP. It also covers mixed precision
+    // and tp, which a plan's ddp lacks.
     return compute_dtype() == "float32" && tp_ * cp_ == 1 ? "ddp" : "megatron_fsdp";
   }
 
@@ -193,8 +193,8 @@ class Reader {
     }
   }
 
-  // As in Megatron's argument check: with --bf16 gradients are accumulated and reduced in float32
-  // unless a flag says otherwise, with --fp16 only if a flag asks for it.
+  // Returns the dtype of reductions as Megatron's argument check sets it: with --bf16 float32
+  // unless a flag turns that off, with --fp16 float32 only if a flag turns that on.
   std::string reduce_dtype(const std::string& compute) {
     const bool wide = flag("accumulate-allreduce-grads-in-fp32");
     const bool narrow = flag("grad-reduce-in-bf16");
@@ -360,9 +360,10 @@ class Reader {
       for (const auto& [flag, key] : group) {
         const config::Value* value = source_.find(flag);
         if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
-        // Megatron ignores the size without this switch.
+        // Megatron ignores the number of KV heads without this switch.
         if (key == "num_key_value_heads" && !source_.has("group-query-attention")) continue;
-        // In a model with experts it is their width unless another one is given.
+        // With experts, --ffn-hidden-size is the experts' width unless --moe-ffn-hidden-size is
+        // given.
         if (key == "intermediate_size" && source_.has("num-experts")) continue;
         sizes.push_back({cat("--", flag), key, value->integer, value->span});
       }

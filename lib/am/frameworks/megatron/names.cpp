@@ -13,7 +13,7 @@ namespace am::frameworks {
 namespace {
 
 constexpr std::string_view kTypes = "llama mistral qwen2 qwen3 mixtral qwen2_moe qwen3_moe";
-// Model types by whether a separate norm precedes the experts.
+// Model types without and with experts: with experts, a separate norm precedes the feed-forward.
 constexpr std::string_view kDense = "llama mistral qwen2 qwen3";
 constexpr std::string_view kSparse = "mixtral qwen2_moe qwen3_moe";
 constexpr std::string_view kExperts = "qwen2_moe qwen3_moe";
@@ -119,7 +119,8 @@ constexpr auto kFsdp = std::to_array<NameRow>({
      "decoder.layers.#.mlp.experts.linear_fc2.weight#", Rows::kAll, kMixtral},
 });
 
-// A writer uses the first row of a name: gate and up in one matrix if `own` has such a row.
+// Returns all rows of a format. A writer uses the first row of a name: gate and up go into one
+// matrix if `own` has a row for that matrix.
 std::vector<NameRow> with_common(std::span<const NameRow> own) {
   std::vector<NameRow> rows(kCommon.begin(), kCommon.end());
   rows.insert(rows.end(), own.begin(), own.end());

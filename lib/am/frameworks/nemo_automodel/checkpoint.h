@@ -9,8 +9,8 @@
 
 namespace am::frameworks {
 
-// Returns whether the path is a folder with model/ and optim/, config.yaml or losses.json, an
-// unfinished one, or the parent folder whose link LATEST names one.
+// Returns whether the path is AutoModel's folder, finished or not (model/, and optim/, config.yaml
+// or losses.json), or the parent folder whose link LATEST names such a folder.
 bool is_automodel_folder(const std::filesystem::path& path);
 // Throws Error(kFormat) for an unfinished folder, which contains a file `.incomplete`, unless
 // damage is listed.

@@ -1,5 +1,5 @@
 // NeMo AutoModel: the YAML of a recipe. Strategy keys have the same names in plans. The reader is
-// in nemo_automodel_reader.cpp.
+// in config_reader.cpp.
 #include "am/frameworks/nemo_automodel/config.h"
 
 #include <array>
@@ -110,7 +110,7 @@ void write_distributed(const ExportInput& input, const JobShape& shape, Json& ou
   to["ep_size"] = shape.mesh.ep;
   write_strategy(shape, to);
   if (shape.mesh.ep > 1 && shape.fsdp2 != nullptr) {
-    // Otherwise AutoModel's expert-parallel path keeps all layers gathered.
+    // Without this section AutoModel's expert-parallel path keeps all layers gathered.
     const bool by_default = shape.mesh.pp == 1 || shape.fsdp2->reshard_after_forward.has_value();
     to["moe"] = {{"reshard_after_forward", shape.reshards().value_or(by_default)}};
   }

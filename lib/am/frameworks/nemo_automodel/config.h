@@ -8,7 +8,7 @@
 
 namespace am::frameworks {
 
-// Module to exclude if all linear modules have an adapter: in a plan the head never has one.
+// Module to exclude if all linear modules have adapters: a plan's "all-linear" omits the head.
 inline constexpr const char* kHeadModule = "*lm_head";
 
 // `absent` is AutoModel's default.

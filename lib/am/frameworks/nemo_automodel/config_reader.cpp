@@ -81,8 +81,8 @@ void read_strategy(PlanBuilder& builder) {
   read_keys(kNemoAutomodelKeys, "dist_env.", builder);
 }
 
-// With expert parallelism AutoModel uses a separate sharding path, which keeps layers gathered
-// unless `moe` or the strategy itself says otherwise.
+// Reads reshard_after_forward of AutoModel's separate sharding path for expert parallelism, which
+// keeps layers gathered unless the section `moe` or the strategy sets the key.
 void read_experts(PlanBuilder& builder) {
   Source& source = builder.source();
   constexpr const char* kOurs = "strategy.reshard_after_forward";
@@ -138,7 +138,7 @@ void read_distributed(PlanBuilder& builder) {
     read_pipeline(builder, pp);
   } else {
     for (const char* section : {"distributed.pipeline", "autopipeline"}) {
-      source.skip(section);  // AutoModel ignores it
+      source.skip(section);  // ignored by AutoModel
     }
   }
 }
@@ -337,7 +337,8 @@ void drop_nones(config::Value& value) {
   for (config::Value& item : value.items) drop_nones(item);
 }
 
-// Recipes for other kinds of training have the same keys; they are reported as lost or in a note.
+// Reads the kind of training. Recipes for other kinds have the same keys, so the kind is reported
+// as lost or in a note.
 void read_kind(PlanBuilder& builder) {
   Source& source = builder.source();
   for (const char* key : {"model._target_", "recipe._target_", "recipe"}) {

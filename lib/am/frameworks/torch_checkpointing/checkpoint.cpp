@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kMetadata = "metadata.pkl";
-// A key in the metadata of both versions; other programs write files of this name too.
+// A key in the metadata of versions 1.0 and 2.0. A metadata.pkl without it is another program's.
 constexpr std::string_view kLayouts = "rank_to_layout_info";
 
 using Metadata = TorchCheckpointingMetadata;

@@ -10,9 +10,9 @@
 namespace am::frameworks {
 
 bool is_torch_checkpointing(const std::filesystem::path& path);
-// metadata.pkl, if present, names the files and the places of their parts; DTensors contain their
-// place too, and both must agree. Items that it does not name are found by their files' names.
-// Throws Error(kFormat) for content that torch_checkpointing_metadata.h refuses.
+// metadata.pkl, if present, names the files and the places of their tensors in the global tensors;
+// a DTensor also contains its place, which must agree. Items that metadata.pkl does not name are
+// found by their files' names. Throws Error(kFormat) for content that metadata.h refuses.
 std::unique_ptr<stored::TensorSource> open_torch_checkpointing(const std::filesystem::path& path,
                                                                stored::OnDamage damage);
 

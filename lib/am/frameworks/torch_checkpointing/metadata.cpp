@@ -35,10 +35,11 @@ struct TorchCheckpointingMetadata::Group {
   std::shared_ptr<const RankIndex> ranks;
   std::shared_ptr<const RankIndex> mesh;  // for a DTensor
   stored::DTensorSpec spec;               // for a DTensor
-  stored::PartPlace part;                 // for others; shape and dtype for both
+  stored::PartPlace part;                 // for other tensors; shape and dtype also for a DTensor
 };
 
-// Lists and dicts that the pickle shares are read once: time and memory are bounded by its size.
+// Reads the pickle. A list or dict to which it refers several times is read once, so that time and
+// memory are bounded by the pickle's size.
 class MetadataReader {
  public:
   using Group = TorchCheckpointingMetadata::Group;
@@ -137,7 +138,7 @@ class MetadataReader {
     }
   }
 
-  // A layout of None means the usual file.
+  // Adds the file of a rank's item. A layout of None means the file with the usual name.
   void add_file(const std::string& item, int64_t rank, const PickleValue& layout) {
     std::string path = usual_file(item, rank).string();
     if (!layout.is(PickleKind::kNone)) {

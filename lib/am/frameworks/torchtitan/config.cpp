@@ -1,5 +1,5 @@
 // torchtitan: its TOML job files (up to 0.2), and its command-line flags (0.3). The reader is in
-// torchtitan_reader.cpp.
+// config_reader.cpp.
 #include "am/frameworks/torchtitan/config.h"
 
 #include <array>
@@ -201,8 +201,8 @@ std::string as_flags(Json settings, int64_t layers_per_stage) {
     settings.erase(section);
   }
   Json& parallelism = settings["parallelism"];
-  // Flags cannot express lists of modules: an even split needs the embedding and head to count as 0
-  // layers.
+  // Flags cannot express lists of modules. Layers are split evenly instead, which requires that the
+  // embedding and the head count as 0 layers.
   if (parallelism.erase("module_fqns_per_model_part") > 0) {
     parallelism["pipeline_parallel_first_stage_less_layers"] = 0;
     parallelism["pipeline_parallel_last_stage_less_layers"] = 0;

@@ -1,5 +1,5 @@
-// Imports torchtitan's job files and flags. Settings that they omit have torchtitan's defaults, not
-// a plan's.
+// Imports torchtitan's job files and flags. Omitted settings have torchtitan's defaults, not a
+// plan's.
 #include <algorithm>
 #include <cmath>
 
@@ -59,8 +59,8 @@ void read_parallelism(PlanBuilder& builder) {
   set_pipeline(builder, keys, pp);
 }
 
-// Sequences of a rank per round and per micro-batch. The newest flags count tokens per forward
-// pass.
+// Sequences of a rank per pipeline round (`local`) and per micro-batch (`micro`). The newest flags
+// give tokens per forward pass instead.
 struct LocalBatch {
   const char* key;
   int64_t local = 8;

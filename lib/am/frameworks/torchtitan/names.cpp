@@ -68,7 +68,7 @@ const NameTable& torchtitan_table() {
               {"model.norm.weight", "norm.weight"},
               {"lm_head.weight", "output.weight"},
           },
-      // State of the expert load balancing.
+      // State of expert load balancing.
       .trainers = {"layers.#.moe.expert_bias", "layers.#.moe.tokens_per_expert"},
   };
   return kTable;

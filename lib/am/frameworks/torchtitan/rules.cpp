@@ -18,7 +18,8 @@ int64_t replicas(const FrameworkLayout& layout) {
   return layout.ddp ? std::max<int64_t>(1, layout.dp()) : layout.dp_replicate;
 }
 
-// data_parallel_shard_degree with -1 resolved; 0 if it does not divide.
+// Returns data_parallel_shard_degree, computed if it is -1; 0 if dp_replicate does not divide
+// dp_size.
 int64_t shards(const FrameworkLayout& layout) {
   if (layout.ddp) return 1;
   if (layout.dp_size == 0) return layout.world / (layout.dp_replicate * layout.replica());
@@ -87,8 +88,9 @@ void check_batch(const FrameworkLayout& layout, Violations& found) {
   demand_whole_batches(layout, layout.local_batch() * replicas(layout) * shards(layout), found);
 }
 
-// torchtitan splits the layers itself if the stages per rank are its default. Any other number is
-// set by layers_per_stage, from which torchtitan computes the number of stages.
+// Checks the number of stages. torchtitan splits the layers itself if a rank has its default number
+// of stages, 1 or 2. A larger number is exported as layers_per_stage, from which torchtitan
+// computes the number of stages.
 void check_stages(const FrameworkLayout& layout, Violations& found) {
   if (layout.pp == 1 || layout.split_points) return;
   const int64_t weights = layout.model->num_hidden_layers + 2;
