@@ -95,7 +95,7 @@ FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
   return cause;
 }
 
-// Rule 6: returns the earliest such death, if there is one.
+// Rule 6: returns the earliest death by a signal until a second after `time`, if there is one.
 std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
   constexpr double kDoubt = 1.0;
   std::optional<size_t> nearest;
@@ -121,7 +121,8 @@ bool speaks_of_lost_peer(const RankExit& rank) {
          std::any_of(rank.tail.begin(), rank.tail.end(), says);
 }
 
-// Rule 7: returns the cause instead of `first`.
+// Rule 7: returns a suspended rank, which replaces `first` as the cause; nothing if `first` died by
+// a signal or no rank was suspended.
 std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t first) {
   if (ranks[first].signal != 0) return std::nullopt;
   for (size_t i = 0; i < ranks.size(); ++i) {
@@ -130,7 +131,8 @@ std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t fir
   return std::nullopt;
 }
 
-// Rule 8: returns the cause instead of `first`.
+// Rule 8: returns the rank that left too early, which replaces `first` as the cause; nothing if
+// there is none.
 std::optional<size_t> early_leaver(std::span<const RankExit> ranks, size_t first) {
   if (ranks[first].signal != 0 || !speaks_of_lost_peer(ranks[first])) return std::nullopt;
   std::optional<size_t> earliest;

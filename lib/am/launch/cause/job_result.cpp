@@ -56,7 +56,8 @@ std::string_view hint_of(const RankExit& end) {
   }
 }
 
-// Lists the ranks that ended with status 0 before `end`, and how long before the last of them did.
+// Lists the ranks that ended with status 0 before `end`, and the time from the last of these ends
+// to `end`.
 void append_early_ends(std::string& out, const JobResult& result, const RankExit& end) {
   std::vector<int64_t> early;
   double last = 0.0;
@@ -139,7 +140,7 @@ void append_hang(std::string& out, const JobResult& result) {
 
 std::string_view manner(const RankExit& rank) {
   if (!rank.stopped) return "failed after it";
-  // Signals that the launcher does not send: it is unknown which came first.
+  // With a signal that the launcher does not send, the order of death and stop is unknown.
   const bool by_launcher = rank.signal == 0 || rank.signal == SIGTERM || rank.signal == SIGKILL;
   return by_launcher ? "stopped by the launcher" : "died while the launcher stopped it";
 }
@@ -167,7 +168,7 @@ void append_others(std::string& out, const JobResult& result) {
   for (const auto& [node, error] : result.failed_launchers) {
     lines += cat("  the launcher of node ", node, " gave up: ", error.message, "\n");
   }
-  // If no cause was named, these ranks are all ranks, not "the others".
+  // If no cause was named above, these are all ranks and not "the others".
   const bool nobody_named = !result.cause && result.silent_nodes.empty() &&
                             result.failed_launchers.empty() && result.store_error.empty();
   if (!lines.empty()) out += cat(nobody_named ? "the ranks:\n" : "the others:\n", lines);
@@ -229,8 +230,8 @@ void append_no_cause(std::string& out, const JobResult& result) {
   }
 }
 
-// Describes the cause if it is not a rank but a machine or its launcher. Returns null if none was
-// lost.
+// Describes a lost machine or launcher, which is the cause if no rank is. Returns null if neither
+// was lost.
 Json lost_node_json(const JobResult& result) {
   Json json = {{"rank", nullptr},    {"node", nullptr},        {"step", nullptr},
                {"hangs", false},     {"exit_status", nullptr}, {"signal", nullptr},
@@ -299,7 +300,7 @@ Json cause_json(const JobResult& result) {
   json["step"] = step ? Json(*step) : Json();
   const bool suspended = end != nullptr && end->suspended;
   json["hangs"] = cause.witness.has_value() || suspended;
-  // The launcher determined how a hanging rank ended.
+  // A hanging rank was ended by the launcher, so its exit status and signal mean nothing.
   const bool died = !cause.witness && !suspended;
   json["exit_status"] = died && end->signal == 0 ? Json(end->exit_status) : Json();
   json["signal"] = died && end->signal != 0 ? Json(end->signal) : Json();

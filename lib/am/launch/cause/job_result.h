@@ -45,8 +45,8 @@ struct FirstCause {
   int64_t rank = 0;
   int64_t node = 0;
   std::optional<size_t> end;  // index into `ranks`; nothing for a rank of a silent node
-  // Index into `ranks` of a rank whose collective the cause did not reach. If set, it is irrelevant
-  // how the cause ended.
+  // Index into `ranks` of a rank that waited for the cause in a collective. If set, the cause is a
+  // hang, and how the hanging rank ended is irrelevant.
   std::optional<size_t> witness;
 };
 
@@ -62,7 +62,7 @@ struct JobResult {
   int stop_signal = 0;  // the user's first signal; 0: none
   bool killed = false;  // by a second signal or an expired time limit
   bool killed_by_user = false;  // by a second signal: the user is waiting for the end
-  bool ended_by_user = false;   // here or, with a store, on another node; prevents a restart
+  bool ended_by_user = false;   // on this node or, with a store, another; prevents a restart
   bool wait_cut = false;        // the user interrupted the wait for the other nodes
   std::optional<FirstCause> cause;
   std::vector<RankExit> ranks;  // by rank; with a store, of all nodes that reported

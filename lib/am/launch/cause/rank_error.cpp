@@ -116,8 +116,8 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path) {
   try {
     auto error = rank_error_from(Json::parse(read_file(path), nullptr, false));
     if (error && error->kind == kElasticError) {
-      // A file server's clock may differ; the timestamp, in whole seconds, is from the rank's own
-      // clock.
+      // The modification time is precise, but from the clock of a file server; the timestamp is
+      // from the rank's clock, in whole seconds.
       const double written = modification_time(path);
       error->time =
           error->time > 0.0 ? std::clamp(written, error->time, error->time + 1.0) : written;

@@ -15,7 +15,7 @@
 namespace am::launch {
 
 RankLog::RankLog(const std::filesystem::path& path, std::string_view heading) : path_(path) {
-  // Also readable, for tail().
+  // O_RDWR, because tail() reads the file.
   fd_ = open_own_file(path, O_RDWR | O_APPEND | O_CREAT);
   if (fd_ < 0) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": cannot write: ", std::strerror(errno)));

@@ -64,7 +64,8 @@ std::chrono::milliseconds state_interval(std::chrono::milliseconds timeout, int6
                     milliseconds(std::max<int64_t>(2000, world_size)));
 }
 
-// torch.distributed's prefix for torchrun's store. It keeps the keys of attempts apart.
+// The prefix that torch.distributed uses in torchrun's store, so that each attempt has its own
+// keys.
 std::string attempt_prefix(int64_t restart_count) { return cat("/worker/attempt_", restart_count); }
 
 std::string state_key(int64_t rank) { return cat("watch/", rank); }

@@ -21,7 +21,7 @@ struct RankState {
   std::string waiting_op;                  // empty: in no collective
   std::string waiting_group, waiting_communicator;
   uint64_t waiting_sequence = 0;
-  std::vector<int64_t> waiting_ranks;  // may be left out if they are published elsewhere
+  std::vector<int64_t> waiting_ranks;  // the group's ranks; empty if published elsewhere
   double waiting_seconds = 0.0;
   std::string failed;  // the rank's own error; empty: none
 

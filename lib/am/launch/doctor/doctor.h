@@ -42,13 +42,13 @@ struct JobNeeds {
   int64_t world_size = 1;          // of the plan
   int64_t given_world_size = 0;    // of the launcher; 0: it uses the plan's
   int64_t ranks_here = 1;          // ranks on this machine
-  int64_t ranks_per_gpu = 1;       // how many may share a GPU over NCCL
+  int64_t ranks_per_gpu = 1;       // limit of ranks that share a GPU over NCCL
   int64_t num_nodes = 1;
   int64_t peak_bytes = 0;        // predicted for the worst rank
   int64_t checkpoint_bytes = 0;  // size of one checkpoint: parameters and optimizer state
   int64_t checkpoints_kept = 1;  // number of checkpoints that exist at the same time
   std::string master_addr = "127.0.0.1";
-  bool serves_port = true;    // this machine will serve master_port, on which nothing listens yet
+  bool serves_port = true;    // this machine will serve master_port, which must be free
   int master_port = 0;        // 0: the launcher chooses a free port
   std::string torch_version;  // version of the loaded libtorch, "2.11.0"
 };

@@ -10,7 +10,7 @@ namespace am::launch {
 
 using CheckFunction = Check (*)(const JobNeeds&, const Machine&);
 
-// The table, not the check itself, sets the name.
+// A check with its name, which examine() sets in the result.
 struct NamedCheck {
   const char* name;
   CheckFunction run;

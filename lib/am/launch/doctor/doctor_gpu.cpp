@@ -11,7 +11,7 @@
 namespace am::launch {
 namespace {
 
-// Not part of the planner's prediction: the CUDA context, NCCL's buffers, the allocator's rounding.
+// Memory that predictions omit: the CUDA context, NCCL's buffers, the allocator's rounding.
 constexpr int64_t kOverheadBytes = 1536LL << 20;
 
 const char* const kNoGpu = "the plan runs on the CPU";
@@ -23,7 +23,8 @@ bool over_nccl(const JobNeeds& needs) { return !config::runs_without_nccl(needs.
 // Returns the reason for skipping a check of NCCL.
 const char* no_nccl(const JobNeeds& needs) { return on_gpus(needs) ? kNoNccl : kNoGpu; }
 
-// Returns how many of the driver's GPUs a process sees: CUDA stops at the first invalid entry.
+// Returns the number of the driver's GPUs that a process sees. CUDA ignores CUDA_VISIBLE_DEVICES
+// from the first invalid entry on.
 int64_t visible_gpus(const Machine& machine) {
   const auto count = static_cast<int64_t>(machine.gpus.gpus.size());
   const auto listed = machine.environment("CUDA_VISIBLE_DEVICES");
@@ -73,7 +74,8 @@ Check check_gpus(const JobNeeds& needs, const Machine& machine) {
   return ok(sharing == 1 ? text : cat(text, ", ", sharing, " ranks on one"));
 }
 
-// Only for NCCL: ranks that communicate through host memory wait for each other on the host.
+// Checks ranks that share a GPU, only for NCCL: with collectives in host memory, ranks wait for
+// each other on the host, not in kernels on the GPU.
 Check check_sharing(const JobNeeds& needs, const Machine& machine) {
   if (!over_nccl(needs)) return skipped(no_nccl(needs));
   if (needs.ranks_per_gpu == 1 || ranks_a_gpu(needs, visible_gpus(machine)) == 1) {

@@ -65,7 +65,7 @@ Check check_open_files(const JobNeeds& needs, const Machine& machine) {
   return ok(text);
 }
 
-// Threads count as processes here: intra-op threads twice (forward and backward), and c10d's.
+// The limit counts threads: per rank the intra-op threads twice (forward and backward), and c10d's.
 Check check_processes(const JobNeeds& needs, const Machine& machine) {
   if (!machine.limits.processes) return ok("unlimited");
   const int64_t threads = 16 + 2 * std::max<int64_t>(1, machine.cores / needs.ranks_here);

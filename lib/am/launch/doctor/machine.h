@@ -17,8 +17,8 @@
 
 namespace am::launch {
 
-// Limits of a process; nothing: unlimited. For open files the hard limit, to which launchers and
-// ranks raise theirs; for the others the soft limit.
+// Limits of a process; nothing: unlimited. For open files the hard limit, because launchers and
+// ranks raise their soft limit to it; for processes and locked memory the soft limit.
 struct Limits {
   std::optional<int64_t> open_files;
   std::optional<int64_t> processes;
@@ -40,11 +40,11 @@ struct Machine {
   ClockFacts clock;
   GpuReport gpus;
   std::optional<int> nccl_version;  // 22703 for 2.27.3
-  std::string nccl_problem;         // why it is not known
+  std::string nccl_problem;         // why the version is unknown
   bool has_mps = false;             // nvidia-cuda-mps-control is in PATH
   int64_t infiniband_devices = 0;
   std::string address_problem;  // why the rendezvous address is invalid; empty: it is valid
-  std::string port_problem;     // why its port cannot be served; empty: it can, or was not checked
+  std::string port_problem;     // why master_port cannot be served; empty: it can, or unchecked
 };
 
 struct MachineQuestion {

@@ -48,9 +48,9 @@ constexpr GroupFiles kVersions[] = {
     {"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
      "total_inactive_file"}};
 
-// Returns this process's group: "0::/a/b" in version 2, "5:cpu,memory:/a" in version 1. In a
-// container, the path may be the one outside of it and not exist inside; the mount itself is the
-// group then.
+// Returns this process's control group, from a line "0::/a/b" in version 2 or "5:cpu,memory:/a" in
+// version 1. In a container the line may hold the path outside of the container, which does not
+// exist inside; the group is then the mount itself.
 fs::path group_of(const fs::path& root, const GroupFiles& files) {
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {

@@ -1,5 +1,5 @@
-// Checks, before an allocation, whether it fits this machine's memory. Afterwards it would be too
-// late: the kernel's out-of-memory killer may end any process.
+// Checks whether an allocation fits this machine's memory before it is made: once memory runs out,
+// the kernel's out-of-memory killer may end any process.
 //
 //   if (const auto shortage = memory_shortage(wanted, memory_of_machine())) refuse(*shortage);
 #pragma once

@@ -90,7 +90,8 @@ bool is_slurm_task(const Variables& variables) {
   const std::string step = *variables.text("SLURM_STEP_ID");
   const bool special =
       step.size() >= 10 && std::strtoll(step.c_str(), nullptr, 10) >= kFirstSpecialStep;
-  // SLURM_PTY_PORT: an interactive shell of srun --pty, although it is a task of a step.
+  // SLURM_PTY_PORT marks an interactive shell of srun --pty, which is a task of a step but not a
+  // rank.
   return !special && !variables.has("SLURM_PTY_PORT");
 }
 
@@ -125,8 +126,8 @@ void read_slurm_nodes(const Variables& variables, RankEnvironment& here) {
   }
 }
 
-// Returns this machine's number of ranks when RANK and LOCAL_RANK are set without it, from MPI's
-// variables of the same rank; reports an error if none gives it.
+// Returns this machine's number of ranks from MPI's variables of the same rank, for when RANK and
+// LOCAL_RANK are set but not LOCAL_WORLD_SIZE. Reports an error if no variable gives the number.
 int64_t local_size_beside(const Variables& variables, const RankEnvironment& here) {
   const auto is_rank = [&](const char* name) {
     return variables.text(name) == variables.text("RANK");
@@ -163,8 +164,8 @@ void read_torchrun_node(const Variables& variables, RankEnvironment& here) {
                        .value_or(ceil_div(here.world_size, here.local_world_size));
 }
 
-// Also reads the variables of launchers that set fewer than torchrun: no node numbers, and possibly
-// no local ones.
+// Reads torchrun's variables, also of launchers that set only some of them: no node numbers, and
+// possibly no local ranks.
 RankEnvironment read_torchrun(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "torchrun";
@@ -185,8 +186,8 @@ RankEnvironment read_torchrun(const Variables& variables) {
   return here;
 }
 
-// Returns a port that all ranks of one job compute identically: below the ports that kernels assign
-// themselves.
+// Returns a port that all ranks of one job compute identically. It is below the ephemeral ports,
+// which kernels assign by themselves.
 int derived_port(uint64_t job) { return static_cast<int>(10000 + job % 20000); }
 
 RankEnvironment read_open_mpi(const Variables& variables) {
@@ -235,8 +236,8 @@ void read_pmi_local(const Variables& variables, RankEnvironment& here, std::stri
   }
 }
 
-// Flux gives the number of machines but not this machine's number of ranks: assumes blocks of equal
-// size.
+// Flux gives the number of machines, but not this machine's number of ranks: assumes equally many
+// consecutive ranks on each machine.
 RankEnvironment read_flux(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "flux";

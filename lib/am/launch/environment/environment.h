@@ -7,8 +7,8 @@
 //
 // Launchers are tried in this order; the first match is used:
 //   torchrun   RANK, WORLD_SIZE (Kubernetes' PyTorchJob sets these too, one process per pod).
-//              Container hooks and DeepSpeed's launcher set no LOCAL_WORLD_SIZE: LOCAL_SIZE, or
-//              Slurm's or MPI's variables of the same rank, give the number
+//              Container hooks and DeepSpeed's launcher set no LOCAL_WORLD_SIZE; LOCAL_SIZE, or
+//              Slurm's or MPI's variables of the same rank, then give the number
 //   open-mpi   OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE
 //   flux       FLUX_TASK_RANK, FLUX_JOB_SIZE, FLUX_TASK_LOCAL_ID, FLUX_JOB_NNODES
 //   pmi        PMI_RANK, PMI_SIZE, unless srun set them: Slurm's own variables are then more

@@ -22,10 +22,11 @@ struct CudaProblem {
   std::string help;
 };
 
-// Returns the result of the first call, which honours CUDA_VISIBLE_DEVICES as set then. Never
-// throws.
+// Queries the driver once per process, under the CUDA_VISIBLE_DEVICES of the first call; later
+// calls return the same result. Never throws.
 const VisibleGpus& visible_gpus();
-// Returns nothing if there is a GPU. Whether NCCL runs on it requires loading the plugin.
+// Returns why no GPU can be used; nothing if there is a GPU, which does not yet mean that NCCL can
+// run on it.
 std::optional<CudaProblem> why_no_gpu();
 
 }  // namespace am::launch

@@ -9,8 +9,8 @@
 
 namespace am::launch {
 
-// Formats the number returned by ncclGetVersion: 22809 -> "2.28.9". The encoding is 2 8 04 up to
-// 2.8 and 2 09 06 since.
+// Formats the number returned by ncclGetVersion: 22809 -> "2.28.9". Up to 2.8 the minor version has
+// one digit (2804 is 2.8.4), since 2.9 two digits (20906 is 2.9.6).
 std::string nccl_version_name(int version);
 
 // Returns the version number of the NCCL that this process has loaded with global visibility or

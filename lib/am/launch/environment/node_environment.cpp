@@ -26,7 +26,7 @@ int64_t pet_nodes(const Variables& variables) {
   return 1;
 }
 
-// torchrun's "auto", "gpu" and "cpu" leave the number to the plan: 0.
+// Returns 0 for torchrun's "auto", "gpu" and "cpu": the plan then gives the number.
 int64_t pet_ranks_per_node(const Variables& variables) {
   const std::string text = variables.text("PET_NPROC_PER_NODE").value_or("1");
   if (text == "auto" || text == "gpu" || text == "cpu") return 0;

@@ -20,9 +20,10 @@ struct NodeEnvironment {
 };
 
 // Reads PET_NNODES, PET_NPROC_PER_NODE, PET_NODE_RANK, and PET_MASTER_ADDR with PET_MASTER_PORT or
-// PET_RDZV_ENDPOINT. For unset names, the same names without PET_ are used. Returns nothing,
-// without an error, if they describe no machine or the process is already a rank (LOCAL_RANK).
-// Reports errors like detect_environment.
+// PET_RDZV_ENDPOINT. If they are unset, the address is MASTER_ADDR with MASTER_PORT, and a
+// PyTorchJob's RANK is the node rank and its WORLD_SIZE the number of ranks. Returns nothing,
+// without an error, if the variables describe no machine or the process is already a rank
+// (LOCAL_RANK). Reports errors like detect_environment.
 std::optional<NodeEnvironment> detect_node(const EnvironmentLookup& lookup, Diagnostics& found);
 
 }  // namespace am::launch

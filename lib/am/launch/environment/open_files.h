@@ -12,7 +12,7 @@
 
 namespace am::launch {
 
-// Unlimited values are the largest number.
+// The limits of open files. Unlimited is the largest int64.
 struct OpenFileLimit {
   int64_t soft = 0;
   int64_t hard = 0;
@@ -35,7 +35,8 @@ struct LauncherFiles {
 };
 
 // Returns the open files that a launcher needs: 64 for itself (or 32 + 2 per rank that it starts,
-// if more), one per other launcher, and 3 per rank: on node 0 of all ranks, elsewhere of its own.
+// if more), one per other launcher that it serves, and 3 per rank of the job (on node 0) or of its
+// machine (on other nodes).
 int64_t open_files_of_launcher(const LauncherFiles& files);
 // Returns why the hard limit is too low, with both numbers; nothing if it is sufficient.
 std::optional<std::string> open_files_problem(const LauncherFiles& files,

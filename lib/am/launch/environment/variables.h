@@ -15,8 +15,8 @@ namespace am::launch {
 // Reads variables as numbers and reports each invalid one once.
 class Variables {
  public:
-  // Upper limit of a number: far above any id or size of a job, and small enough below 2^63 to add
-  // and to round up.
+  // Upper limit of a number: far above any id or size of a job, and low enough for sums and
+  // rounding up within int64.
   static constexpr int64_t kMost = int64_t{1} << 40;
 
   Variables(const EnvironmentLookup& lookup, Diagnostics& found) : lookup_(lookup), found_(found) {}

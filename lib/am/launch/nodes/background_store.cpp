@@ -31,7 +31,7 @@ struct BackgroundStore::Shared {
   std::condition_variable changed;
   std::deque<Request> requests;
   std::set<std::string> asked;                        // keys of pending gets, each queued once
-  std::map<std::string, Clock::time_point> asked_at;  // last request of keys without a value
+  std::map<std::string, Clock::time_point> asked_at;  // last request, of keys without a value
   std::map<std::string, std::string> answers;
   std::string lost;      // why the store is lost; empty: it is not
   int64_t calls = 0;     // number of calls begun
@@ -43,15 +43,16 @@ struct BackgroundStore::Shared {
   void call(Request request, std::unique_lock<std::mutex>& lock);
 };
 
-// Runs in the thread until the store is lost, or all is written and the BackgroundStore is gone.
+// The thread's loop: ends when the store is lost, or when the BackgroundStore is destroyed and all
+// values are written.
 void BackgroundStore::Shared::serve(const std::string& heartbeat_key,
                                     Clock::duration beat_interval) {
   int64_t heartbeat = 0;
   Clock::time_point next_beat = Clock::now();
   std::unique_lock lock(mutex);
   while (lost.empty()) {
-    // A heartbeat that is due soon is sent together with the pending requests; without one, it
-    // waits a little for the next request.
+    // Sends a heartbeat together with pending requests, up to half an interval early; without
+    // pending requests, up to a quarter late, to wait for one.
     const auto latest = next_beat + beat_interval / 4;
     changed.wait_until(lock, latest, [this] { return ending || !requests.empty(); });
     const auto due = requests.empty() ? latest : next_beat - beat_interval / 2;
@@ -150,7 +151,7 @@ std::optional<std::string> BackgroundStore::get(const std::string& key) {
   return std::nullopt;
 }
 
-// With the lock held.
+// Throws if the store is lost or the call in progress takes too long. Requires the lock.
 void BackgroundStore::check() {
   // If this process was suspended, the elapsed time is not the server's fault: each check counts
   // for at most 1 s.

@@ -48,7 +48,7 @@ class BackgroundStore : public KeyValueStore {
 
   std::shared_ptr<Shared> shared_;  // shared with the thread
   Clock::duration patience_;
-  // How long the same call has been seen in progress.
+  // The call that check() saw in progress last, and for how long it has been in progress.
   int64_t watched_call_ = 0;
   Clock::time_point watched_at_ = Clock::now();
   Clock::duration waited_ = {};

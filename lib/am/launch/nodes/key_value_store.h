@@ -23,9 +23,9 @@ class KeyValueStore {
   // All functions throw Error(kPeer) if the store can no longer be reached. They may block on the
   // process that serves it. A launcher must not block and therefore uses a BackgroundStore.
   virtual void set(const std::string& key, const std::string& value) = 0;
-  // As set, if another call follows at once: both may travel in one message.
+  // As set(), for a value that another call follows at once: the two may travel in one message.
   virtual void set_with_next(const std::string& key, const std::string& value) { set(key, value); }
-  // Returns nothing immediately if no value is set.
+  // Returns the key's value, or nothing, without waiting, if the key has none.
   virtual std::optional<std::string> get(const std::string& key) = 0;
 };
 

@@ -27,11 +27,11 @@ namespace am::launch {
 // Node 0's decision after a failed attempt.
 struct NextAttempt {
   bool restart = false;
-  std::optional<int64_t> step;  // of the checkpoint to resume from; nothing: as the job began
+  std::optional<int64_t> step;  // of the checkpoint to resume from; nothing: as at the job's start
 };
 
-// Options that must be equal on all nodes, for the rendezvous of the ranks and for all launchers to
-// proceed to the next attempt.
+// Options that must be equal on all nodes, because the rendezvous of the ranks and the launchers'
+// agreement on the next attempt depend on them.
 struct JobTerms {
   int64_t nproc = 1;
   int64_t num_nodes = 1;
@@ -40,8 +40,8 @@ struct JobTerms {
   bool operator==(const JobTerms&) const = default;
 };
 
-// Returns the interval of a launcher's heartbeats, and of its looks at the others' messages: 0.5 s;
-// in jobs of more than 500 nodes 1 ms per node, up to 1 s.
+// Returns the interval of a launcher's heartbeats, and of its polls for other launchers' messages:
+// 0.5 s; in jobs of more than 500 nodes 1 ms per node, up to 1 s.
 std::chrono::milliseconds look_interval(int64_t num_nodes);
 
 // Returns the key of a launcher's heartbeat.

@@ -12,8 +12,8 @@ namespace am::launch {
 
 struct NodeReport {
   std::vector<RankExit> ranks;
-  bool ended_by_user = false;  // by a signal; then no node restarts its ranks
-  // Why the launcher itself gave up, unable to start its ranks. Its `rank` is not meaningful.
+  bool ended_by_user = false;  // the user's signal ended the ranks; no node restarts its ranks then
+  // Why the launcher gave up without starting its ranks. RankError::rank has no meaning here.
   std::optional<RankError> launcher_error;
 };
 

@@ -14,7 +14,8 @@ namespace {
 // Delay after a look until the store's answers are read.
 constexpr auto kGlanceAfter = std::chrono::milliseconds(25);
 constexpr auto kPortWait = std::chrono::minutes(2);
-// After this many looks at an unchanged heartbeat its launcher may have ended: its report is read.
+// Looks at an unchanged heartbeat after which the launcher may have ended, so that its report is
+// read.
 constexpr int64_t kSuspicious = 4;
 
 }  // namespace
@@ -23,7 +24,7 @@ PeerNodes::PeerNodes(const JobSpec& spec)
     : spec_(spec),
       rendezvous_(*spec.store, spec.run_id, spec.restart_count, spec.node_rank, spec.num_nodes) {}
 
-// Once lost, the store stays lost.
+// Calls `call` unless the store is lost; an error of the call makes the store lost for good.
 void PeerNodes::attempt(const std::function<void()>& call) {
   if (!lost_.empty()) return;
   try {
@@ -70,7 +71,8 @@ void PeerNodes::hear_verdict() {
   if (!verdict_) verdict_ = rendezvous_.verdict(spec_.nproc);
 }
 
-// Node 0's launcher may exit soon, and the store with it: its verdict, if published, is read now.
+// Looks whether a node aborts. Then node 0's launcher may exit soon, and the store with it, so the
+// verdict is read now if it is published.
 void PeerNodes::hear_abort() {
   if (!aborted_) aborted_ = rendezvous_.aborting_node().has_value();
   if (aborted_ && spec_.node_rank != 0) hear_verdict();
@@ -83,7 +85,7 @@ void PeerNodes::watch_heartbeats() {
     if (const auto now = rendezvous_.heartbeat_of(node)) {
       heartbeat.still = *now == heartbeat.last ? heartbeat.still + 1 : 0;
       heartbeat.last = *now;
-      rendezvous_.heartbeat_of(node);  // asks for the next look's
+      rendezvous_.heartbeat_of(node);  // requests the heartbeat for the next look
     }
     if (heartbeat.still >= kSuspicious) hear_report(node);
     if (heard(node) || !is_silent(heartbeat)) continue;
@@ -180,7 +182,7 @@ void tell_failure(const JobSpec& spec, const Error& error) {
     }
     rendezvous.raise_abort();
   } catch (const Error&) {
-    // The store is lost, which the other nodes notice themselves.
+    // The store is lost; the other nodes notice that by themselves.
   }
 }
 

@@ -1,11 +1,11 @@
 // One launcher's view of the other nodes' launchers during an attempt.
 //
-// A layer over NodeRendezvous that does not throw for a lost store: the loss means that node 0's
-// launcher died, and it is reported at the end of the job, after this node's ranks were stopped.
+// A layer over NodeRendezvous that does not throw for a lost store. The loss means that node 0's
+// launcher died; this node stops its ranks, and the loss is reported at the end of the job.
 //
-// Node 0 watches the heartbeats of all others, reads all reports, and publishes one verdict, which
-// the others read: a job of N nodes transfers N reports and N verdicts. The others need not watch
-// node 0: if it is gone, so is the store.
+// Node 0 watches the heartbeats of all other nodes, reads all reports, and publishes one verdict,
+// which the other nodes read: a job of N nodes transfers N reports and N verdicts. The other nodes
+// need not watch node 0: without node 0 the store is lost too.
 #pragma once
 
 #include <chrono>
@@ -30,18 +30,18 @@ class PeerNodes {
   // Requires a spec with a store, which must outlive this.
   explicit PeerNodes(const JobSpec& spec);
 
-  // Node 0 chooses a free port and publishes it; the others wait for it, up to two minutes. Returns
-  // nothing if `give_up` returns true, or if another node has failed. Throws Error(kPeer) if the
-  // port does not come; no rank has been started then.
+  // On node 0, chooses a free port and publishes it; on other nodes, waits up to two minutes for
+  // that port. Returns nothing if `give_up` returns true, or if another node has failed. Throws
+  // Error(kPeer) if node 0 publishes no port; no rank has been started then.
   std::optional<int> agree_on_port(const std::function<bool()>& give_up);
 
   // Returns when failure_elsewhere() should be called next.
   Clock::time_point next_look() const { return next_look_; }
-  // Polls the store at most once per look_interval(), and a moment later reads the answers. Returns
-  // true if another node aborts or is silent, or if the store is lost.
+  // Requests messages from the store at most once per look_interval(), and reads the answers 25 ms
+  // later. Returns true if another node aborts or is silent, or if the store is lost.
   bool failure_elsewhere();
 
-  // Tells all nodes to stop their ranks; once.
+  // Requests, once, that all nodes stop their ranks.
   void abort_all();
   void publish(const NodeReport& report);
   // Waits, on node 0 until every node has reported or is gone, elsewhere for node 0's verdict.
@@ -56,7 +56,7 @@ class PeerNodes {
  private:
   struct Heartbeat {
     std::string last;
-    int64_t still = 0;  // number of looks that found no change
+    int64_t still = 0;  // number of looks since the heartbeat changed
   };
 
   void attempt(const std::function<void()>& call);
@@ -75,7 +75,7 @@ class PeerNodes {
   std::string lost_;  // why the store cannot be reached; empty: it can
   bool aborted_ = false;
   int64_t looks_since_abort_ = 0;
-  // On node 0: about the other nodes.
+  // Node 0's knowledge of the other nodes.
   std::map<int64_t, NodeReport> reports_;
   std::set<int64_t> silent_;
   std::map<int64_t, Heartbeat> heartbeats_;

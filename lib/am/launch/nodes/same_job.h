@@ -7,10 +7,10 @@
 
 namespace am::launch {
 
-// Node 0 publishes its job parameters (node_rendezvous.h) and returns; the other nodes wait for
-// them. Throws Error(kUsage) that names the first differing option with both values, after telling
-// the other nodes; Error(kPeer) if node 0 publishes nothing for two minutes. Does nothing for one
-// node.
+// On node 0, publishes JobTerms (node_rendezvous.h) and returns; on other nodes, waits for them and
+// compares. Throws Error(kUsage) that names the first differing option with both values, after
+// informing the other nodes; Error(kPeer) if node 0 publishes nothing for two minutes. Does nothing
+// for one node.
 void check_same_job(const JobSpec& spec, int64_t max_restarts);
 
 }  // namespace am::launch

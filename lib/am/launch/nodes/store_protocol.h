@@ -64,8 +64,7 @@ class Reader {
     position_ += sizeof(value);
     return value;
   }
-  // Returns nothing if the text is incomplete; if too_long() is false then, the rest may still
-  // arrive.
+  // Returns nothing if the text is incomplete, or longer than kLongestText (too_long()).
   std::optional<std::string> text() {
     const auto size = number<uint64_t>();
     if (!size) return std::nullopt;

@@ -32,7 +32,7 @@ constexpr int kBacklog = 4096;
 // Milliseconds until the server tries again to accept clients after running out of descriptors.
 constexpr int kCrowdedLook = 200;
 
-// Whether accept() failed for lack of resources, and will until some are freed.
+// Whether accept() failed for lack of resources, and will fail again until some are freed.
 bool is_exhaustion(int problem) {
   return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM;
 }
@@ -127,7 +127,7 @@ class StoreServer::Loop {
       const std::lock_guard lock(mutex_);
       table_.set(key, value);
     }
-    wake();  // the thread sends to the clients that set() has woken
+    wake();  // the thread answers the clients that waited for this key
   }
 
   StoreLoad load() {
@@ -223,7 +223,7 @@ class StoreServer::Loop {
     }
   }
 
-  // Returns false if the client is gone, or does not speak the protocol.
+  // Returns false if the client is gone, or its bytes are not the protocol's.
   bool receive(int fd) {
     Client& client = clients_.at(fd);
     std::array<char, 1 << 16> bytes;

@@ -1,11 +1,11 @@
 // The store for the rendezvous of a job's ranks, served by the launcher: c10d's TCPStore protocol
-// without libtorch, so that a launcher need not load it. Decision 12.
+// without libtorch, so that a launcher need not load libtorch (decision 12).
 //
-//   StoreServer server(0, BindScope::kThisMachine);   // its port goes to the ranks
-//   server.get("/worker/attempt_0/watch/3");   // what rank 3 published
+//   StoreServer server(0, BindScope::kThisMachine);   // ranks connect to server.port()
+//   server.get("/worker/attempt_0/watch/3");   // the state that rank 3 published
 //
-// Each connection takes a file descriptor of this process (open_files.h). If none is free, new
-// clients wait until one is: the server reports it, and sleeps meanwhile.
+// Each connection uses a file descriptor of this process (open_files.h). If no descriptor is free,
+// the server reports this, and new clients wait until one becomes free.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,8 @@ class StoreServer {
   int port() const { return port_; }
   StoreLoad load() const;
 
-  // Keys as clients name them. get() returns nothing, without waiting, if there is no such key.
+  // Keys are those of clients, without kKeyPrefix. get() returns nothing, without waiting, for a
+  // missing key.
   std::optional<std::string> get(const std::string& key) const;
   void set(const std::string& key, const std::string& value);
 

@@ -1,4 +1,4 @@
-// The keys of a store and the requests of its clients: the protocol without sockets.
+// The keys of a store and the requests of its clients, independent of sockets.
 //
 //   Table table([](int waiting) { .. });   // wakes a client whose keys exist now
 //   std::string answers;
@@ -30,7 +30,7 @@ class Table {
   // the number of bytes of these messages; nothing for an invalid one, then the connection must be
   // closed.
   std::optional<size_t> serve(int client, std::string_view bytes, std::string& answers);
-  // To call when the client is gone.
+  // Call when a client's connection is closed.
   void forget(int client);
 
   const std::string* find(const std::string& key) const;

@@ -47,8 +47,8 @@ Addresses addresses_of(const std::string& host, int port) {
   return {{found, &::freeaddrinfo}, {}};
 }
 
-// Resolves the name in a detached thread, which an unresponsive name service may block for 10 s and
-// more.
+// Resolves the name in a detached thread, because an unresponsive name service may block for 10 s
+// and more.
 std::future<Addresses> ask_for_addresses(const std::string& host, int port) {
   auto task = std::make_shared<std::packaged_task<Addresses()>>(
       [host, port] { return addresses_of(host, port); });

@@ -26,7 +26,7 @@ class ServedStore : public KeyValueStore {
   std::shared_ptr<StoreServer> server_;
 };
 
-// Problem of a connection whose other end does not answer like a store.
+// Message for a connection whose other end does not answer like a store.
 inline constexpr const char* kNoGreeting =
     "who listens there does not answer: another program has the port, or the launcher has no "
     "descriptor free";

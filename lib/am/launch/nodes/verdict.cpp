@@ -27,7 +27,7 @@ struct KindOfEnd {
   int signal = 0;
   bool stopped = false;
   bool suspended = false;
-  bool early = false;  // successfully, before the cause
+  bool early = false;  // ended successfully before the cause did
   std::string last_collective;
 
   auto operator<=>(const KindOfEnd&) const = default;
@@ -35,7 +35,7 @@ struct KindOfEnd {
 
 struct Alike {
   std::vector<int64_t> ranks;
-  double last = 0.0;  // of their ends
+  double last = 0.0;  // time of the last rank's end
 };
 
 std::string shortened(const std::string& text) {
@@ -60,7 +60,7 @@ std::optional<RankError> error_from(Json json) {
   return error;
 }
 
-// All fields, but without the error's list of missing ranks, which may be long.
+// Returns all fields of the rank, with the error's missing ranks as runs and its texts shortened.
 Json full_json(RankExit rank) {
   const auto error = std::exchange(rank.error, std::nullopt);
   Json json = launch::to_json(rank);
@@ -135,8 +135,8 @@ std::optional<size_t> place_of(const std::vector<RankExit>& ranks, int64_t rank)
   return static_cast<size_t>(found - ranks.begin());
 }
 
-// Sorts indices and moves each rank once, in place: a RankExit has half a kilobyte and a job
-// thousands of them, so that a second list would cost a launcher more than reading the verdict.
+// Sorts indices and then moves each rank once, in place. A RankExit has half a kilobyte and a job
+// thousands of ranks, so a second list would cost a launcher more than reading the verdict.
 void sort_by_rank(std::vector<RankExit>& ranks) {
   std::vector<size_t> order(ranks.size());  // index of the rank that belongs at each place
   std::iota(order.begin(), order.end(), size_t{0});
@@ -144,7 +144,7 @@ void sort_by_rank(std::vector<RankExit>& ranks) {
                    [&](size_t a, size_t b) { return ranks[a].rank < ranks[b].rank; });
   for (size_t start = 0; start < order.size(); ++start) {
     if (order[start] == start) continue;
-    RankExit first = std::move(ranks[start]);  // of a cycle of places
+    RankExit first = std::move(ranks[start]);  // starts a cycle of the permutation
     size_t place = start;
     for (size_t from = order[place]; from != start; from = order[place]) {
       ranks[place] = std::move(ranks[from]);
@@ -156,7 +156,7 @@ void sort_by_rank(std::vector<RankExit>& ranks) {
   }
 }
 
-// The cause by rank numbers, which unlike indices remain valid when the ranks are sorted.
+// The cause by rank numbers, which remain valid when the ranks are sorted; indices do not.
 struct NamedCause {
   std::optional<FirstCause> cause;
   std::optional<int64_t> end, witness;
@@ -165,7 +165,7 @@ struct NamedCause {
     if (!cause) return;
     cause->end = end ? place_of(ranks, *end) : std::nullopt;
     cause->witness = witness ? place_of(ranks, *witness) : std::nullopt;
-    // A witness tells by its error which collective the cause did not reach.
+    // Only a witness's error names the collective that the cause did not reach.
     if (cause->witness && !ranks[*cause->witness].error) cause->witness.reset();
     // A valid verdict contains at least one of the two.
     if (!cause->end && !cause->witness) cause.reset();

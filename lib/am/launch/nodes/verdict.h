@@ -1,5 +1,5 @@
-// Node 0's verdict on an attempt, serialized for the launchers of all other nodes: the cause in
-// full, the end of every other rank by its kind.
+// Node 0's verdict on an attempt, serialized for the launchers of all other nodes: all facts of the
+// cause, and for every other rank only how it ended.
 //
 //   store.set("verdict", to_text(verdict));                    // on node 0
 //   add(*verdict_from(text, ranks_per_node), result);          // on the others
@@ -18,13 +18,13 @@ namespace am::launch {
 // Facts that a launcher cannot know from its own ranks.
 struct Verdict {
   std::optional<FirstCause> cause;  // indices into `ranks`
-  // By rank. Complete for the cause and the rank that waited for it; for the others only how they
-  // ended and their last collective.
+  // Ordered by rank. All fields are set for the cause and the rank that waited for it; for other
+  // ranks only how they ended and their last collective.
   std::vector<RankExit> ranks;
   bool ended_by_user = false;
   std::vector<int64_t> silent_nodes;
   std::vector<FailedLauncher> failed_launchers;
-  std::vector<int64_t> unheard_nodes;  // the user did not wait for them
+  std::vector<int64_t> unheard_nodes;  // nodes for whose reports the user did not wait
 };
 
 // Returns one JSON object of at most 64 KiB for any number of ranks: equal ends share one entry. If

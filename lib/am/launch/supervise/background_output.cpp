@@ -34,8 +34,8 @@ struct BackgroundOutput::State {
 
 namespace {
 
-// Returns false if the reader has closed. Another owner of the descriptor may have made it
-// non-blocking.
+// Returns false if the reader has closed. Also handles EAGAIN, because another owner of the
+// descriptor may have made it non-blocking.
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(fd, text.data(), text.size());

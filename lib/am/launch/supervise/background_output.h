@@ -4,9 +4,9 @@
 //   err.write("step 12 ...\n");                  // returns immediately
 //   err.flush(std::chrono::seconds(5));          // at the end
 //
-// A terminal paused with Ctrl-S, a waiting pager or a stuck log shipper blocks only one thread of
-// this class. Output that does not fit into the buffer meanwhile is dropped, and a message says so
-// once the reader continues. A closed reader is not an error and raises no SIGPIPE.
+// A terminal paused with Ctrl-S, a waiting pager or a stuck log shipper blocks only the thread of
+// this object. Output that does not fit into the buffer meanwhile is dropped; a message reports the
+// gap once the reader continues. A closed reader is not an error and raises no SIGPIPE.
 #pragma once
 
 #include <chrono>

@@ -20,13 +20,15 @@ struct JobSpec {
   int64_t node_rank = 0;
   int64_t num_nodes = 1;  // machines, all with the same nproc
   std::string master_addr = "127.0.0.1";
-  // Port of the rendezvous. 0: a free port chosen by node 0; requires num_nodes == 1 or a store.
+  // Port of the rendezvous. 0: node 0 chooses a free port, which requires num_nodes == 1 or a
+  // store.
   int master_port = 0;
   // A launcher serves the store at master_addr:master_port (TORCHELASTIC_USE_AGENT_STORE=True);
   // otherwise rank 0 does.
   bool agent_store = false;
   // Shared by the launchers of all nodes, which then agree on the first cause. Null: each launcher
-  // judges its own ranks. Its calls must not block, so it must be a BackgroundStore. Not owned.
+  // judges its own ranks. Calls of the store must not block, so it must be a BackgroundStore. Not
+  // owned.
   KeyValueStore* store = nullptr;
   std::string run_id = "none";
   int64_t restart_count = 0;  // attempts before this one
@@ -40,10 +42,11 @@ struct JobSpec {
   double settle_seconds = 2.0;  // how long the launcher waits for the true cause after a witness's
                                 // error, before it stops the ranks
   double stop_seconds = 0.0;    // from the user's signal to SIGKILL; 0: no limit while ranks save
-  // The launcher of another node counts as gone after this long without a sign of life; after a
-  // failure, half of it is enough.
+  // Time without a heartbeat after which another node's launcher counts as gone; after a failure
+  // half of this time.
   double silence_seconds = 10.0;
-  // Returns the last state that a rank published, if known; called if it died without a report.
+  // Returns the last state that a rank published, if known. Called for a rank that died without a
+  // report.
   std::function<std::optional<LastWord>(int64_t rank, int64_t restart_count)> last_word;
   int tail_lines = 20;  // lines of a failed rank's log that the result keeps
 };

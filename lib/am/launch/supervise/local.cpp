@@ -32,8 +32,8 @@ Clock::time_point after(double seconds) {
                             std::chrono::duration<double>(std::max(0.0, seconds)));
 }
 
-// Returns the signal that ended a rank, also if a shell or a handler turned it into status
-// 128 + signal; or 0.
+// Returns the signal that ended a rank, also if a shell or a handler turned the signal into exit
+// status 128 + signal; 0 if no signal ended the rank.
 int ending_signal(const RankExit& exit) {
   if (exit.signal != 0) return exit.signal;
   const int signal = exit.exit_status - 128;
@@ -99,7 +99,7 @@ class Supervisor {
   SignalScope signals_;
   RankChildren children_;
   std::optional<PeerNodes> peers_;
-  int stop_signal_ = 0;  // the user's first
+  int stop_signal_ = 0;  // the user's first signal
   Clock::time_point stop_signal_at_;
   bool killed_ = false;
   bool killed_by_user_ = false;
@@ -111,11 +111,11 @@ class Supervisor {
   std::optional<Clock::time_point> kill_at_;
   Clock::time_point next_look_ = Clock::now() + kLookInterval;
   std::set<int64_t> suspended_;       // ranks found suspended at the last check
-  std::set<int64_t> told_suspended_;  // those of them that were announced
+  std::set<int64_t> told_suspended_;  // suspended ranks that were announced
 };
 
-// Returns the port of rank 0's store; if the spec has none, node 0 chooses it and publishes it.
-// Nothing if the job ends before the port is known.
+// Returns the port of rank 0's store: the spec's, otherwise a free port that node 0 chooses and
+// publishes. Returns nothing if the job ends before the port is known.
 std::optional<int> Supervisor::master_port() {
   if (spec_.master_port != 0) return spec_.master_port;
   if (!peers_) return free_port();
@@ -166,10 +166,10 @@ void Supervisor::on_end(RankChild& child) {
   const int signal = ending_signal(exit);
   const bool by_our_signal = signal != 0 && child.sent[static_cast<size_t>(signal)];
   const bool told_to_end = stopped_at_ > 0.0 || killed_;
-  // An error that was reported before the others were stopped is the rank's own.
+  // An error that the rank reported before the launcher stopped the ranks is the rank's own.
   const bool own_error = exit.error && (stopped_at_ == 0.0 || was_before(*exit.error, stopped_at_));
   exit.stopped = (by_our_signal || told_to_end) && !own_error;
-  if (own_error && by_our_signal) {  // it was already exiting when SIGTERM arrived
+  if (own_error && by_our_signal) {  // the rank was already exiting when SIGTERM arrived
     exit.signal = 0;
     exit.exit_status = exit.error->exit_status;
   }
@@ -184,7 +184,7 @@ void Supervisor::on_failure(const RankExit& exit) {
   failed_ = true;
   if (stopped_at_ > 0.0) return;
   if (!may_be_consequence(exit)) {
-    settle_until_ = Clock::now();  // check_deadlines stops the others, after all ends were seen
+    settle_until_ = Clock::now();  // check_deadlines stops the other ranks after all ends were seen
   } else if (!settle_until_) {
     settle_until_ = after(spec_.settle_seconds);
   }
@@ -205,8 +205,8 @@ void Supervisor::on_user_signal(int signal) {
   }
 }
 
-// timeout(1) signals its child and then its own process group, within microseconds: one request.
-// Ctrl-C twice is always a second request.
+// Returns whether a signal belongs to the user's first request: timeout(1) signals its child and
+// then its own process group, within microseconds. A second Ctrl-C is always a second request.
 bool Supervisor::is_same_request(int signal) const {
   constexpr auto kSameRequest = std::chrono::seconds(1);
   const bool twice_ctrl_c = signal == SIGINT && stop_signal_ == SIGINT;
@@ -228,15 +228,15 @@ void Supervisor::check_deadlines() {
   }
 }
 
-// Announces suspended ranks. They hold up all others, which otherwise shows only when a collective
-// times out.
+// Announces suspended ranks, for which all other ranks wait: otherwise the user would learn of them
+// only when a collective times out.
 void Supervisor::look_for_suspended() {
   if (Clock::now() < next_look_ || failed_ || killed_) return;
   next_look_ = Clock::now() + kLookInterval;
   std::set<int64_t> now;
   for (const RankChild* child : children_.suspended()) {
     now.insert(child->exit.rank);
-    // Only if seen twice: short stops are ignored.
+    // Announces a rank only if two checks in a row found it suspended: short stops are ignored.
     if (suspended_.contains(child->exit.rank) && told_suspended_.insert(child->exit.rank).second) {
       announce({JobEventKind::kRankSuspended, child->exit.rank, 0, child->pid});
     }
@@ -284,7 +284,7 @@ void Supervisor::hear_the_others() {
     return by_user;
   };
   wait_cut_ = !peers_->collect(signalled);
-  if (wait_cut_) peers_->publish(report());  // late readers must not restart
+  if (wait_cut_) peers_->publish(report());  // with ended_by_user, so that no node restarts
 }
 
 NodeReport Supervisor::report() const {
@@ -318,8 +318,8 @@ JobResult Supervisor::result() {
 int Supervisor::exit_status(const JobResult& result) const {
   if (result.cause && !result.cause->witness) {
     const RankExit* cause = &result.ranks[*result.cause->end];
-    // A suspended rank, or one that exited early, did not fail itself: takes the status of one that
-    // did.
+    // A suspended rank or one that exited early has no status of a failure: takes another failed
+    // rank's status.
     for (const RankExit& rank : result.ranks) {
       if (!cause->suspended && !cause->ok()) break;
       if (!rank.ok() && !rank.stopped) cause = &rank;

@@ -13,10 +13,10 @@
 // and to `output`; the other ranks write directly to their logs.
 //
 // SIGTERM, SIGINT or SIGHUP to the launcher is passed on to every rank's group as one SIGTERM:
-// finish the step, save, exit 0. A second signal kills the ranks immediately. Within a second of
-// the first, only a second Ctrl-C does, since timeout(1) sends its signal twice. After the user's
-// signal, a failure does not end the other ranks, which have stop_seconds to save. SIGUSR1 and
-// SIGUSR2 are passed on unchanged.
+// finish the step, save, exit 0. A second signal kills the ranks immediately; within a second of
+// the first signal only a second Ctrl-C does, because timeout(1) sends its signal twice. After the
+// user's signal, a failure does not end the other ranks, which have stop_seconds to save. SIGUSR1
+// and SIGUSR2 are passed on unchanged.
 //
 // After a failure, the other ranks get SIGTERM, SIGCONT (so that a stopped one handles it), and
 // after grace_seconds SIGKILL. Note [Which rank failed first] in first_cause.cpp describes how the
@@ -24,8 +24,8 @@
 //
 // With a store (JobSpec::store) and several nodes, the launchers inform each other: one node's
 // failure stops the ranks of all nodes, and every launcher's result holds the ranks of all nodes
-// and names the same cause. A launcher that cannot start its ranks informs the others before it
-// throws; one without a sign of life for silence_seconds counts as failed.
+// and names the same cause. A launcher that cannot start its ranks informs the other launchers
+// before it throws; a launcher without a heartbeat for silence_seconds counts as failed.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,9 @@
 namespace am::launch {
 
 enum class JobEventKind {
-  kStarted,        // all ranks run
+  kStarted,        // all ranks were started
   kStopping,       // the user's first signal was passed on
-  kKilling,        // the ranks get SIGKILL: second signal or expired time limit
+  kKilling,        // the ranks get SIGKILL: a second signal, or an expired time limit
   kRankFailed,     // `rank` ended with an error; the others will be stopped
   kRankSuspended,  // `rank` was stopped by SIGSTOP, a terminal or a debugger: the others wait
 };

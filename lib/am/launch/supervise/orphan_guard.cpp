@@ -17,10 +17,10 @@
 namespace am::launch {
 namespace {
 
-// The guard process, with all signals blocked. It was forked from a process that may have threads,
-// so it only makes system calls. It has its own session, so that no signal to the launcher's group
-// ends it, and keeps no descriptor except the socket, because other processes wait for the
-// launcher's output to close.
+// Runs the guard process, with all signals blocked. The guard was forked from a process that may
+// have threads, so it only makes system calls. It has its own session, so that no signal to the
+// launcher's group ends it, and keeps no descriptor except the socket, because other processes wait
+// for the launcher's output to close.
 [[noreturn]] void guard(int socket) {
   ::setsid();
   ::prctl(PR_SET_NAME, "am-run-guard");
@@ -47,11 +47,12 @@ namespace {
 
 OrphanGuard::OrphanGuard() {
   int fds[2];
-  // Not a pipe: writing to one whose guard was killed would end the launcher by SIGPIPE.
+  // A socket instead of a pipe: a write to a pipe whose guard was killed would end the launcher by
+  // SIGPIPE.
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
     throw Error(ErrorKind::kRuntime, cat("cannot make a socket: ", std::strerror(errno)));
   }
-  // Stays blocked in the child: no handler of the parent may run there.
+  // Blocks all signals, in the child for good: no handler of the parent may run there.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -6,10 +6,10 @@
 //   guard.forget(pid);     // after it was reaped: the number may be reused
 //
 // The kernel kills a rank when its launcher dies (PR_SET_PDEATHSIG), but not the processes that the
-// rank started: Python below a shell script, a data loader's workers. A small child process of the
-// launcher does: it sleeps on a socket that closes when the launcher dies for any reason, and then
-// sends SIGKILL to every group still watched. It cannot reach a process that has left its rank's
-// group (setsid, a daemon).
+// rank started: Python below a shell script, a data loader's workers. The guard, a small child
+// process of the launcher, kills them: it sleeps on a socket that closes when the launcher dies for
+// any reason, and then sends SIGKILL to every group still watched. The guard cannot reach a process
+// that has left its rank's group (setsid, a daemon).
 #pragma once
 
 #include <sys/types.h>
@@ -25,8 +25,8 @@ class OrphanGuard {
   // Ends the guard process. Groups that are still watched are killed.
   ~OrphanGuard();
 
-  // For ProcessSpec: the child itself registers, before it can start anything that would survive
-  // the launcher's death.
+  // The socket for ProcessSpec::birth_fd, through which the child registers its group before it can
+  // start processes that would survive the launcher's death.
   int birth_fd() const { return fd_; }
   void forget(pid_t group) const { tell(-group); }
 

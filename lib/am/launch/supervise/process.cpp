@@ -57,13 +57,14 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Ignores errors: the program runs even if the other end is closed.
+// Sends the process id. Ignores errors, because the program runs even if the other end is closed.
 void tell(int fd, pid_t message) {
   if (fd >= 0 && ::send(fd, &message, sizeof(message), MSG_NOSIGNAL) < 0) errno = 0;
 }
 
-// Runs in the child. Only system calls, because another thread of the parent may have held any
-// lock. Descriptors are first moved above the standard three, which may be closed in the parent.
+// Runs the program, in the child. Makes only system calls, because another thread of the parent may
+// have held a lock during the fork. First moves descriptors above the standard three, which may be
+// closed in the parent.
 [[noreturn]] void become(const char* program, char** argv, char** envp, const ProcessSpec& spec,
                          int error_fd, pid_t parent) {
   error_fd = ::fcntl(error_fd, F_DUPFD_CLOEXEC, 3);

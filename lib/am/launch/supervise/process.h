@@ -20,8 +20,8 @@ struct ProcessSpec {
   std::vector<std::pair<std::string, std::string>>
       environment;     // added to this process's environment
   int output_fd = -1;  // stdout and stderr; stays open here
-  // A socket that receives the child's process id, as a pid_t, before the program runs: its reader
-  // knows of the child before the child can start any process.
+  // A socket that receives the child's process id, as a pid_t, before the program runs: the
+  // socket's reader knows of the child before the child can start any process.
   int birth_fd = -1;
   int kept_fd = -1;  // inherited by the child under the same number, which must be above 2
 };

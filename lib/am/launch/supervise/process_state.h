@@ -9,7 +9,7 @@
 namespace am::launch {
 
 enum class ProcessState {
-  kRuns,     // or sleeps, as working processes do at times
+  kRuns,     // runs, or sleeps as a working process does at times
   kStopped,  // by SIGSTOP, a terminal or a debugger, until it is continued
   kBlocked,  // in the kernel: a disk or a network file system that does not respond
   kEnded,

@@ -33,8 +33,8 @@ std::string attempt_line(const JobSpec& spec) {
   return cat("--- restart ", spec.restart_count, " of ", spec.max_restarts, ", ", when, " ---\n");
 }
 
-// Calls `visit` for every process that has not ended, until it returns true; returns whether it
-// did.
+// Calls `visit` for every process that has not ended, until `visit` returns true. Returns whether a
+// call returned true.
 template <typename Visit>
 bool any_process(Visit visit) {
   std::error_code ignored;
@@ -139,7 +139,7 @@ int64_t RankChildren::lingering() const {
                        [](const RankChild& child) { return child.group != 0; });
 }
 
-// Bounded, so that a rank that writes without pause cannot block the launcher.
+// Reads a bounded amount, so that a rank that writes without pause cannot block the launcher.
 void RankChildren::pump() {
   std::array<char, 16384> bytes;
   for (int round = 0; round < 64 && pipe_ >= 0; ++round) {

@@ -32,7 +32,7 @@ namespace am::launch {
 
 struct RankChild {
   pid_t pid = 0;    // 0: ended and reaped
-  pid_t group = 0;  // of an ended rank: processes that it left running and that may finish
+  pid_t group = 0;  // of an ended rank: its group, if processes that it started still run
   RankLog log;
   ErrorPipe errors;
   std::array<bool, NSIG> sent = {};  // by signal number: whether the launcher sent it
@@ -45,7 +45,7 @@ class RankChildren {
   RankChildren(const JobSpec& spec, std::function<void(std::string_view)> output);
   RankChildren(const RankChildren&) = delete;
   RankChildren& operator=(const RankChildren&) = delete;
-  // Kills all remaining processes, of which there are some only after an exception.
+  // Kills all remaining processes; some remain only after an exception.
   ~RankChildren();
 
   // Throws Error(kIo) or Error(kRuntime) if a rank cannot be started.
@@ -58,12 +58,11 @@ class RankChildren {
   }  // readable if rank 0 has written; -1 if it closed its output
   void pump();
 
-  // Returns the ranks that ended since the last call. The processes that they left running are
-  // killed or, if `patient`, left to end by themselves: they were signalled and may be saving.
+  // Returns the ranks that ended since the last call. Processes that these ranks left running are
+  // killed, unless `patient`: then they have been signalled, may be saving, and end by themselves.
   std::vector<RankChild*> reap(bool patient);
 
-  // Returns running ranks of which some process is stopped now, by SIGSTOP, a terminal or a
-  // debugger.
+  // Returns running ranks with a process that is stopped now, by SIGSTOP, a terminal or a debugger.
   std::vector<RankChild*> suspended();
 
   // Sends the signal to the Unix process group of each rank that runs or left processes running.

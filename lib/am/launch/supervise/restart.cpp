@@ -25,8 +25,8 @@ NextAttempt decide(const JobResult& failed, const RestartPolicy& policy) {
   return next;
 }
 
-// Called when the user ended this launcher. Node 0 may already have decided to restart: this tells
-// the next attempt immediately that this node does not take part.
+// Publishes, for the next attempt, that this node does not take part. Called when the user ended
+// this launcher, because node 0 may already have decided to restart.
 void refuse_next_attempt(const JobSpec& spec, int64_t attempt) {
   NodeReport report;
   report.ended_by_user = true;
@@ -35,7 +35,8 @@ void refuse_next_attempt(const JobSpec& spec, int64_t attempt) {
   next.raise_abort();
 }
 
-// Node 0 decides and publishes; the others follow. Without a decision the job is over.
+// Returns the decision about the next attempt: node 0 decides and publishes, other nodes wait for
+// the decision. Without a decision the job is over.
 NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPolicy& policy) {
   if (spec.store == nullptr || spec.num_nodes == 1) return decide(failed, policy);
   if (!failed.store_error.empty() || policy.max_restarts == 0) return {};
@@ -51,7 +52,7 @@ NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPol
       refuse_next_attempt(spec, failed.restarts);
       return {};
     }
-    // Node 0 has the same reports; it may take long to find the newest checkpoint.
+    // Waits long, because node 0 may need time to find the newest checkpoint.
     constexpr auto kPatience = std::chrono::seconds(60);
     return ask([&] { return rendezvous.decision(); }, kPatience).value_or(NextAttempt{});
   } catch (const Error&) {
@@ -59,7 +60,7 @@ NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPol
   }
 }
 
-// After a failure to start: keeps the store until the other nodes have read about it.
+// Keeps the store, after a failure to start, until the other nodes have read about the failure.
 void leave_refused(const JobSpec& spec) {
   JobResult none;
   none.restarts = spec.restart_count;

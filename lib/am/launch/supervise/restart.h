@@ -1,5 +1,4 @@
-// Runs a job and restarts it after a failure, from the newest checkpoint that the job itself has
-// written.
+// Runs a job, and restarts it after a failure from the newest checkpoint that this job has written.
 //
 //   launch::RestartPolicy policy;
 //   policy.max_restarts = 3;
@@ -28,7 +27,7 @@ struct RestartPolicy {
   // Restart after any failure, including one that looks like the user's mistake.
   bool any_failure = false;
   // Returns whether the job's files still exist; called on node 0 after a failed attempt. Empty:
-  // they do.
+  // the files are assumed to exist.
   std::function<bool()> possible;
   // Returns the step of the newest checkpoint to resume from; nothing if none was written yet.
   // Called on node 0 after a failed attempt.

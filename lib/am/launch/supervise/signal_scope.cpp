@@ -20,7 +20,7 @@ extern "C" void am_signal_scope_handler(int signal) {
   const int saved = errno;
   const int fd = g_write_fd.load();
   const auto byte = static_cast<unsigned char>(signal);
-  // A full pipe holds thousands of pending signals: dropping one more loses no information.
+  // Drops the signal if the pipe is full: thousands of signals are then pending already.
   if (fd >= 0 && ::write(fd, &byte, 1) < 0) errno = 0;
   errno = saved;
 }

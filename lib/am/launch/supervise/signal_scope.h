@@ -5,8 +5,8 @@
 //   poll(&wait, 1, -1);
 //   for (int signal : signals.take()) ...
 //
-// The classic self-pipe: the handler only writes the signal's number to a pipe, so no signal is
-// lost between a check and the poll, and neither a thread nor a blocked mask is needed.
+// Uses a self-pipe: the handler only writes the signal's number to a pipe, so that no signal is
+// lost between a check and the poll, and neither a thread nor a blocked signal mask is needed.
 #pragma once
 
 #include <csignal>

@@ -12,8 +12,8 @@
 namespace am::launch {
 namespace {
 
-// State that handlers access: lock-free atomics. -1 stands for request().
-std::atomic<int> g_asked_by = 0;
+// State that handlers access, in lock-free atomics.
+std::atomic<int> g_asked_by = 0;      // the signal; -1: request(); 0: no stop requested
 std::atomic<int64_t> g_asked_at = 0;  // nanoseconds of the monotonic clock
 std::atomic<int64_t> g_same_request = 0;
 std::atomic<bool> g_save = false;
@@ -35,16 +35,16 @@ extern "C" void am_stop_signal_handler(int signal) {
     return;
   }
   if (now - g_asked_at.load() < g_same_request.load()) return;
-  // Delivered with its default action when this handler returns.
+  // The raised signal is delivered, with its default action, when this handler returns.
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }
 
 extern "C" void am_save_signal_handler(int) { g_save = true; }
 
-// Waits until signals that arrived before the destructor are handled, in case the signal thread was
-// not scheduled yet: with the old action they would kill the process. Bounded, in case no thread
-// handles them.
+// Waits until signals that arrived before the destructor are handled: the signal thread may not
+// have been scheduled yet, and with the old action the signals would kill the process. The wait is
+// bounded, because possibly no thread handles the signals.
 void wait_for_pending(const std::vector<std::pair<int, struct sigaction>>& handled) {
   const auto any_pending = [&] {
     sigset_t pending;
@@ -70,7 +70,8 @@ StopSignal::StopSignal(double same_request_seconds) {
     struct sigaction old = {};
     ::sigaction(signal, nullptr, &old);
     if (old.sa_handler == SIG_IGN && signal != SIGTERM) return;  // ignored by the shell's `&`
-    // Blocks both signals, so that the second handler never interrupts the first.
+    // Blocks SIGTERM and SIGINT in the handler, so that the second handler never interrupts the
+    // first.
     old_.emplace_back(signal, set_signal_handler(signal, handler, {SIGTERM, SIGINT}));
   };
   install(SIGTERM, am_stop_signal_handler);

@@ -8,10 +8,9 @@
 //   }
 //   save();
 //
-// A later SIGTERM or SIGINT has its default action and kills the process. One within a second of
-// the first counts as the same request: a terminal's Ctrl-C reaches a rank both directly and
-// through a launcher such as torchrun, and timeout(1) signals both its child and its own process
-// group.
+// A second SIGTERM or SIGINT has its default action and kills the process, unless it arrives within
+// a second of the first: a terminal's Ctrl-C reaches a rank both directly and through a launcher
+// such as torchrun, and timeout(1) signals both its child and its own process group.
 #pragma once
 
 #include <csignal>
