@@ -33,7 +33,7 @@ enum class Rows : uint8_t {
   kQueryPairs,  // queries with the two values of each rotary pair adjacent
   kKeyPairs,
   kVocabulary,  // without padding rows at the end
-  kQuery,       // from a fused projection: for each KV group its queries, key and value
+  kQuery,       // queries in a fused projection: each KV group has queries, a key and a value
   kKey,
   kValue,
   kFirstHalf,  // the gate in a fused matrix of gate and up
@@ -62,7 +62,7 @@ struct NameTable {
 struct StoredPart {
   std::string name;
   Shape index;  // in the stored tensor's leading dims (layers, experts)
-  RowMap rows;  // in the dim after those
+  RowMap rows;  // in the first dim after these
 };
 
 struct HubPart {

@@ -17,8 +17,7 @@ void write_sgd(const config::OptimizerSection& optimizer, Json& to);
 
 // Sets the plan's optimizer from the name at `path`, with or without a module prefix; AdamW if it
 // is missing. An optimizer that plans lack is recorded as lost. `arguments`: prefix of the
-// settings,
-// "optimizer.".
+// settings, "optimizer.".
 void read_torch_optimizer(PlanBuilder& builder, std::string_view path, std::string_view arguments);
 // Overload for a name that has already been read.
 void set_torch_optimizer(PlanBuilder& builder, std::string_view name, std::string_view path,

@@ -1,4 +1,4 @@
-// Converts [lora] to the model description's form.
+// Applies a plan's [lora] section to the model description.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace am::layout {
 //
 //   ddp            PyTorch's buckets: a bucket is full when its bytes reach bucket_cap_mb; the
 //                  first is full at 1 MiB, so that the reduction starts early.
-//                  A frozen parameter is in the bucket of those before it, and sends nothing.
+//                  A frozen parameter is listed in the bucket being filled and adds no bytes.
 //   megatron_fsdp  with disable_bucketing one bucket of everything
 //
 // With ep > 1, experts have separate buckets, including other ranks' experts.

@@ -79,8 +79,8 @@ const Family* read_family(ConfigReader& reader, std::string_view fallback, Model
   return &family_of(config);
 }
 
-// For a model planned as Llama: the window applies to all layers, or to those that layer_types
-// lists.
+// Reads the window of a model planned as Llama: it applies to all layers, or to the layers that
+// layer_types lists.
 void read_unknown_window(ConfigReader& reader, ModelConfig& config) {
   if (!reader.boolean("use_sliding_window").value_or(true)) return;
   read_window(reader, config, 0);

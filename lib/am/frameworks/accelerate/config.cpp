@@ -162,9 +162,9 @@ void read_precision(PlanBuilder& builder) {
   }
 }
 
-// FSDP1's sharding strategy, as a word or its number. Files of FSDP version 2 have a boolean
-// instead, whether parameters are freed after forward; some intermediate versions have the word in
-// that key.
+// FSDP1's sharding strategy, as a word or its number. Files of FSDP version 2 have instead a
+// boolean, whether parameters are freed after forward; some intermediate versions have the word
+// under the boolean's key.
 enum class Sharding { kFull, kKeeps, kNone, kHybrid, kHybridKeeps };
 Sharding sharding_of(Source& source) {
   constexpr std::array<std::string_view, 5> kWords = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",

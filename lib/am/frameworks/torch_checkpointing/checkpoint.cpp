@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kMetadata = "metadata.pkl";
-// A key in the metadata of versions 1.0 and 2.0. A metadata.pkl without it is another program's.
+// A key in the metadata of versions 1.0 and 2.0, by which metadata.pkl is recognised: other
+// programs write files of this name too.
 constexpr std::string_view kLayouts = "rank_to_layout_info";
 
 using Metadata = TorchCheckpointingMetadata;

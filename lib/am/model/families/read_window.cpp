@@ -12,7 +12,8 @@ constexpr int64_t kMaxWindow = int64_t{1} << 40;
 constexpr int64_t kQwenWindow = 4096;
 constexpr int64_t kQwenMaxWindowLayers = 28;
 
-// Returns nothing if the key is absent or wrong; a wrong key is reported.
+// Returns, per layer, whether layer_types gives it the window. Returns nothing if the key is absent
+// or invalid; an invalid key is reported.
 std::optional<std::vector<bool>> read_layer_types(ConfigReader& reader, const ModelConfig& config) {
   const Json& types = reader.raw("layer_types");
   if (types.is_null()) return std::nullopt;
