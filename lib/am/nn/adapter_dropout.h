@@ -8,15 +8,15 @@
 
 namespace am::nn {
 
-// Identifies the batch in training: masks are a function of these fields.
+// Fields that determine the dropout masks of one training batch.
 struct DropoutPass {
   uint64_t seed = 0;
   uint64_t step = 0;
   fused::DropoutRows rows = {};
 };
 
-// Returns the pass that is active on this thread; empty: nothing is dropped. A checkpointed segment
-// restores the pass of its forward when it is recomputed.
+// Returns the pass that is active on this thread; empty: no dropout. When a checkpointed segment is
+// recomputed, the pass of its forward is active again.
 std::optional<DropoutPass> current_dropout();
 
 // Makes a pass (or none) active on this thread; restores the previous one on destruction.
@@ -34,9 +34,9 @@ class DropoutScope {
 struct AdapterDropout {
   double p = 0.0;
   uint64_t module = 0;       // hash of the module's name
-  int64_t first_column = 0;  // where A holds a slice of its columns: the first of them
+  int64_t first_column = 0;  // first column of A's slice; 0 if A is whole
 
-  // Returns the dropout of the batch in training; empty outside of training.
+  // Returns this module's dropout under the thread's active pass; empty if no pass is active.
   std::optional<fused::Dropout> here() const;
 };
 

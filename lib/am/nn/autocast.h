@@ -16,7 +16,7 @@
 namespace am::nn {
 
 struct Autocast {
-  // The meta device has no autocast of its own and uses the host's (tensor/meta_operators.h).
+  // For the meta device, which has no autocast, the host's is used (tensor/meta_operators.h).
   c10::DeviceType device = c10::DeviceType::CPU;
   std::optional<at::ScalarType> dtype;  // absent: off
 };

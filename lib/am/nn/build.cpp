@@ -25,7 +25,7 @@ class LayerBuilder {
       : layer_(layer), prefix_(prefix), parameters_(parameters) {}
 
   Linear linear(Role role) const { return build_linear(module(role), prefix_, parameters_); }
-  // Linears of those roles that the layer has.
+  // Returns the linears of the given roles, without roles that the layer does not have.
   Projections projections(std::initializer_list<Role> roles) const {
     Projections all;
     for (const Role role : roles) {
@@ -44,7 +44,8 @@ class LayerBuilder {
     heads.interleaved = attention.interleaved;
     return heads;
   }
-  // A parameter with its own leaf name in a module; null if the layer has none.
+  // Returns the parameter of a role whose module has a single, specially named tensor; null if the
+  // layer does not have the role.
   ParameterPtr vector(Role role) const {
     const model::ModuleSpec* found = layer_.find(role);
     if (found == nullptr) return nullptr;
@@ -72,7 +73,7 @@ class LayerBuilder {
     if (layer_.has(Role::kSharedWeigher)) all.shared_weigher = linear(Role::kSharedWeigher);
     return all;
   }
-  // The identity if the layer has no such norm.
+  // Returns the norm of a role; the identity if the layer does not have the role.
   Norm norm(Role role) const {
     return layer_.has(role) ? build_norm(module(role), prefix_, parameters_) : Norm();
   }

@@ -14,7 +14,7 @@ namespace am::nn {
 using ParametersByName = std::map<std::string, ParameterPtr, std::less<>>;
 
 // `prefix` precedes a layer's parameter names ("model.layers.3."); it is empty outside of layers.
-// These functions throw an internal error if a parameter is missing.
+// The build functions throw an internal error if a parameter is missing.
 Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
                     const ParametersByName& parameters);
 Norm build_norm(const model::ModuleSpec& module, const std::string& prefix,

@@ -38,7 +38,7 @@ class Replay : public torch::autograd::Node {
     const at::NoGradGuard no_grad;
     products_.record();
     Tensors outputs = segment_(inputs, products_);
-    // Separate tensors, even where the segment returns an input.
+    // Every output is a separate tensor, even if the segment returns an input.
     for (at::Tensor& output : outputs) output = output.variable_data();
     return outputs;
   }

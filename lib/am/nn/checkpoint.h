@@ -34,15 +34,15 @@ using Tensors = std::vector<at::Tensor>;
 
 // How the recomputation of a segment obtains an output of a matrix product.
 enum class Recompute : uint8_t {
-  kRecompute,  // computes it again
-  kSave,       // reuses its value, which is kept until backward
-  // Output only: the segment returns it without reading its value, so nothing is kept. The
-  // recomputation sees a tensor of its shape and dtype.
+  kRecompute,  // multiplies again
+  kSave,       // reuses the first run's output, which is kept until backward
+  // The segment returns the output without reading its value, so nothing is kept; the recomputation
+  // gets a tensor with the output's shape and dtype only.
   kOutputOnly,
 };
 
 // Runs and records the matrix products of a segment. The n-th call in the recomputation replays the
-// n-th product of the first run. Values are those of Linear::products. Outside of a segment the
+// n-th product of the first run. Outputs equal those of Linear::products. Outside of a segment the
 // products are computed and nothing is recorded.
 class RecomputeTape {
  public:
@@ -52,15 +52,17 @@ class RecomputeTape {
     return multiply(linear, x, std::vector{again}).front();
   }
 
-  // Returns the `count` tensors of a discrete choice, such as the experts of tokens. They are kept,
-  // and the recomputation reuses them instead of calling `choose`.
+  // Returns the `count` tensors that `choose` computes for a discrete choice, such as the experts
+  // of each token. The tensors are kept, and the recomputation reuses them instead of calling
+  // `choose`.
   std::vector<at::Tensor> chosen(size_t count,
                                  const std::function<std::vector<at::Tensor>()>& choose);
 
   // True in the recomputation, where the values of kOutputOnly outputs are not read.
   bool again() const { return run_ == Run::kSecond; }
   bool in_segment() const { return run_ != Run::kAlone; }
-  // Start a segment's first run, and its recomputation, which reuses the recorded values.
+  // record() starts a segment's first run; replay() starts its recomputation, which reuses the
+  // recorded values.
   void record();
   void replay();
 

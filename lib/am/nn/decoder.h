@@ -1,10 +1,9 @@
 // A decoder built from its description (model/spec.h). layout/runs.h lists the families that can
 // run.
 //
-// Written for one device. Parallel strategies act through three seams: the parameters' values, the
-// layers' transforms, and `UnitHooks` around each FSDP unit (hooks.h).
-// Legend: B batch, T sequence, D hidden, H query heads, G key/value heads, K head_dim, V
-// vocabulary, F feed-forward.
+// Written for one device. Parallel strategies change it in three places: the parameters' values,
+// the layers' transforms, and `UnitHooks` around each FSDP unit (hooks.h). Legend: B batch, T
+// sequence, D hidden, H query heads, G key/value heads, K head_dim, V vocabulary, F feed-forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -43,15 +42,16 @@ class Decoder {
 
   // ids_BT (int64) -> logits_BTV. Throws Error(kUsage) for an id outside the vocabulary. Under
   // tensor parallelism the last dim may be this rank's slice of V. positions_BT (int64, below T) is
-  // only needed where positions are not 0 to T - 1. A position 0 inside a sequence begins a new
-  // packed document, and attention stays within each document. With ids on a GPU, positions may be
-  // on the host: then the GPU is not synchronised, and attention knows where documents begin.
+  // required only if positions are not 0 to T - 1. A position 0 inside a sequence begins a new
+  // packed document, and attention stays within each document. With ids on a GPU, positions may
+  // stay on the host; attention then knows where documents begin without synchronising the GPU.
   //
   // Under context parallelism every rank passes ids and positions of whole sequences; the logits
-  // are those of this rank's part of them (sequence_part()).
+  // cover this rank's positions only (sequence_part()).
   //
-  // A stage without an embedding continues from hidden_BTD, the previous stage's output for the
-  // same ids (under sequence parallelism a part of T). A stage without a head returns hidden_BTD.
+  // A pipeline stage without an embedding reads hidden_BTD, the previous stage's output for the
+  // same ids (under sequence parallelism this rank's part of T). A stage without a head returns its
+  // hidden_BTD instead of logits.
   at::Tensor operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
                         const at::Tensor& hidden_BTD = {});
 
@@ -60,42 +60,42 @@ class Decoder {
   const model::ModelConfig& config() const { return config_; }
   const layout::StageRange& range() const { return range_; }
 
-  // Sets what layers keep until backward (layout/saved_activations.h). Checkpoints the last of
-  // every `every` layers; the others keep everything that autograd saves.
+  // Sets the activations that layers keep until backward (layout/saved_activations.h). Checkpoints
+  // the last of every `every` layers; the others keep everything that autograd saves.
   void set_checkpointing(config::ActivationCheckpointing checkpointing, int64_t every = 1) {
     checkpointing_ = checkpointing;
     checkpointing_every_ = every;
   }
   // Sets the autocast dtype of the forward pass; empty: no autocast.
   void set_autocast(std::optional<at::ScalarType> dtype) { autocast_ = dtype; }
-  // Makes attention span all sequences packed into one, whatever their positions (transformers'
-  // attention under AutoModel's patch_is_packed_sequence).
+  // Makes attention ignore document borders: a packed sequence is attended to as a whole, whatever
+  // its positions (transformers' attention under AutoModel's patch_is_packed_sequence).
   void ignore_packing() { ignores_packing_ = true; }
 
   // Modules that a strategy may modify: every Linear by module name, the embedding, the head and
-  // the layers. embedding() has a weight where the stage looks up in it or uses it as the weight of
-  // its head.
+  // the layers. embedding() has a weight if the stage embeds ids, or if its head is tied to the
+  // embedding.
   const std::map<std::string, Linear*, std::less<>>& linears() { return linears_; }
   Embedding& embedding() { return embed_tokens_; }
   Linear& head() { return lm_head_; }
   std::vector<DecoderLayer>& layers() { return layers_; }
-  // Sets the positions of each sequence that this rank computes. If it is a part, attention needs a
-  // core that sees the other positions (Attention::core).
+  // Sets the positions of each sequence that this rank computes. If they are not the whole
+  // sequence, each layer needs an Attention::core that reads the other positions' keys.
   void set_sequence_part(const SequencePart& part) { part_ = part; }
   const SequencePart& sequence_part() const { return part_; }
-  // Whether RoPE gives a position the same angles at both sequence lengths. False for some kinds of
-  // dynamic scaling.
+  // Whether RoPE's angles at each position are the same for both sequence lengths; false for some
+  // kinds of dynamic scaling.
   bool turns_alike(int64_t length, int64_t other) const;
-  // The embedding's output is sharded further over the sequence: `own` selects this rank's slice of
-  // the positions, on their last dim.
+  // Sets the slicing of positions under sequence parallelism, which shards the embedding's output
+  // over the sequence: `own` selects this rank's slice of the positions, on their last dim.
   void set_own_positions(TransformPtr own) { piece_of_positions_ = std::move(own); }
   // Returns the tokens routed to each expert, layer by layer, summed over all forward passes since
   // the last call. Empty if the model has no experts.
   std::vector<int64_t> take_expert_counts();
-  // Returns those of one layer with experts, by its index in the whole model.
+  // Overload for one layer with experts, by its index in the whole model.
   std::vector<int64_t> take_expert_counts(int64_t layer);
   // Sets ExpertFeedForward::balance_factor in all layers with experts. take_balance() returns the
-  // sum of their auxiliary losses since the last call; undefined if there were none.
+  // sum of these layers' auxiliary losses since the last call; undefined if there were none.
   void set_balance_factor(double factor);
   at::Tensor take_balance();
   // Routes tokens to experts round-robin, whatever their scores (Router::in_turn).
@@ -115,18 +115,18 @@ class Decoder {
 
  private:
   void bind(const model::Inventory& inventory);
-  // Embeds this rank's positions. positions_BT: see own_positions.
+  // Returns the embeddings of this rank's positions. positions_BT: the result of own_positions.
   at::Tensor embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const;
-  // Returns the positions of this rank's tokens: [B, t], or [t] if all sequences have the same;
-  // undefined: 0, 1, and so on in every sequence. positions_BT covers whole sequences of `length`
-  // tokens.
+  // Returns the positions of this rank's tokens: [B, t], or [t] if they are equal in all sequences;
+  // undefined if each sequence's are 0, 1, and so on. positions_BT covers whole sequences of
+  // `length` tokens.
   at::Tensor own_positions(int64_t length, const at::Tensor& positions_BT,
                            const at::Tensor& ids_BT) const;
   void bind_head(const model::Inventory& inventory);
   // Activations that layers()[i] keeps until backward.
   layout::SavedSet kept_by(size_t i) const;
   void bind_units(const std::vector<model::Unit>& units, bool tied);
-  // Call the hooks before, and after, the given unit use.
+  // Call the hook before (enter) and after (leave) the given unit use.
   at::Tensor enter(size_t use, at::Tensor x) const;
   at::Tensor leave(size_t use, at::Tensor x) const;
   // Sets the document index of each token. positions_BT covers whole sequences; undefined: each
@@ -161,7 +161,7 @@ class Decoder {
   std::vector<UnitUse> unit_uses_;
   struct Rope {
     model::RopeSpec spec;
-    int64_t rotated = 0;   // rotated elements of a head; 0: no layer uses this one
+    int64_t rotated = 0;   // rotated elements of a head; 0: unused by all layers
     Rotation table = {};   // for positions from 0
     Rotation placed = {};  // for the current batch
   };

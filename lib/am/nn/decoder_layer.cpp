@@ -31,7 +31,8 @@ bool trains(const Norm& norm) {
          (norm.bias && norm.bias->value.requires_grad());
 }
 
-// Behind frozen layers the input needs no gradient, but the parameters may.
+// Whether the layer has trainable parameters. After frozen layers the layer's input needs no
+// gradient, but its parameters may.
 bool trains(const DecoderLayer& layer) {
   const auto linears = layer.linears();
   const auto norms = layer.norms();
@@ -60,8 +61,8 @@ Tensors with(Tensors first, Tensors&& more) {
   return first;
 }
 
-// One forward pass of a layer, cut into parts. A part whose tensors are not kept runs as a segment,
-// unless the whole layer is one.
+// One forward pass of a layer, cut into parts. A part whose tensors are not kept runs as a
+// checkpointed segment, unless the whole layer is one segment.
 class LayerPass {
  public:
   LayerPass(const DecoderLayer& layer, const Rotation& rotation, layout::SavedSet kept)
@@ -75,7 +76,7 @@ class LayerPass {
   }
 
  private:
-  // Whether a part runs as a segment, because none of its tensors are kept.
+  // Whether the part that computes `saved` runs as its own segment, because `saved` is not kept.
   bool repeats(Saved saved) const { return !whole_ && !kept_.has(saved); }
 
   // Runs a part as a recomputed segment if `again`; otherwise directly, as the tail of the
@@ -83,8 +84,8 @@ class LayerPass {
   Tensors part(bool again, const Segment& run, const Tensors& in, RecomputeTape& outer) const {
     return again ? checkpoint(run, in, trains(layer_)) : run(in, outer);
   }
-  // Overload for a part with its own `trained` flag: behind frozen layers it may need no gradient,
-  // and then keeps nothing.
+  // Overload for a part whose own parameters decide, by `trained`, whether it needs a gradient
+  // after frozen layers; without a gradient it keeps nothing.
   Tensors part(bool again, const Segment& run, const Tensors& in, bool trained) const {
     RecomputeTape none;
     return again ? checkpoint(run, in, trained) : run(in, none);
@@ -114,7 +115,7 @@ class LayerPass {
     return stream;
   }
 
-  // A rotation saves nothing of its input; a norm before it does.
+  // Runs as a segment only with a norm: a norm saves its input, a rotation does not.
   at::Tensor placed(const at::Tensor& x_BTX, const Norm& norm) const {
     const Attention& attention = layer_.self_attn;
     if (!norm.weight || !repeats(Saved::kHeadNorms))
@@ -146,23 +147,23 @@ class LayerPass {
     const Segment run = [&layer = layer_](const Tensors& in, RecomputeTape&) -> Tensors {
       return {in[0] + layer.post_attention_norm(layer.self_attn.o_proj(in[1]))};
     };
-    // A norm behind a projection saves the projection's output.
+    // A norm after o_proj would save o_proj's output.
     const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
     const bool trained = trains(layer_.self_attn.o_proj) || trains(layer_.post_attention_norm);
     stream.attended_BTD = part(again, run, {stream.x_BTD, mixed_BTX}, trained)[0];
     return stream;
   }
 
-  // Returns {the residual stream after attention, down_proj's product BTD}, the outputs of the
-  // enclosing segment `outer`; or the layer's output alone if the norm behind that product is
-  // inside a segment.
+  // Returns {the residual stream after attention, down_proj's product BTD}; or the layer's output
+  // alone if the norm after down_proj is recomputed in the same segment. `outer` is the tape of the
+  // enclosing segment.
   Tensors feed_forward(const Stream& stream, RecomputeTape& outer) const {
     if (layer_.residual == model::Residual::kParallelOneNorm) {
       return with({stream.attended_BTD},
                   inside(repeats(Saved::kUp), stream.normed_BTD, /*leaves=*/true, outer));
     }
     const bool parallel = layer_.residual == model::Residual::kParallelTwoNorms;
-    // Without a norm before it, gate and up read the residual stream itself.
+    // Without a norm before the feed-forward, gate and up read the residual stream itself.
     const bool from_sum = repeats(Saved::kOtherNorms) ||
                           (repeats(Saved::kUp) && !layer_.pre_feed_forward_norm.weight);
     const bool from_norm = !from_sum && repeats(Saved::kUp);
@@ -256,7 +257,8 @@ Tensors Attention::finish(const Tensors& products) const {
   const at::Tensor& fused = outputs[0];
   const at::Tensor groups_BTGRK =
       fused.view({fused.size(0), fused.size(1), -1, by_key_head + 2, head_dim});
-  // Copies: a view that is saved until backward would keep the others alive.
+  // Each output is a copy: a view that is saved until backward would keep the whole fused tensor
+  // alive.
   Tensors heads;
   for (const at::Tensor& part : groups_BTGRK.split_with_sizes({by_key_head, 1, 1}, 3)) {
     heads.push_back(part.contiguous().view({fused.size(0), fused.size(1), -1}));
@@ -269,8 +271,8 @@ at::Tensor Attention::norm_and_rope(const at::Tensor& x_BTX, const Norm& norm,
   if (!norm.weight || norms_span_heads) {
     return rotate(split_heads(norm(x_BTX), head_dim), rotation);
   }
-  // Normalised before heads and positions are transposed: attention lays its output out like its
-  // queries, and o_proj would copy an output that is not [B, T, H, K] in memory.
+  // The norm runs before heads and positions are transposed, so that queries are [B, T, H, K] in
+  // memory. Attention lays its output out like its queries, and o_proj would copy any other layout.
   const at::Tensor x_BTHK = x_BTX.view({x_BTX.size(0), x_BTX.size(1), -1, head_dim});
   return rotate(norm(x_BTHK).transpose(1, 2), rotation);
 }
@@ -309,7 +311,8 @@ at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool l
     return made.multiply(down_proj, active_BTF, kept);
   };
   if (!products.in_segment() && down_proj.adapter) {
-    // A's gradient reads the activation, which is recomputed instead of kept.
+    // The gradient of the adapter's A reads the activation's output, which is recomputed instead of
+    // kept.
     const Segment run = [down](const Tensors& in, RecomputeTape& made) -> Tensors {
       return {down(in, Recompute::kOutputOnly, made)};
     };

@@ -1,5 +1,5 @@
-// One decoder layer: attention and feed-forward, with norms before, after, or both; or the two in
-// parallel, behind one shared norm or one each.
+// One decoder layer: attention, then feed-forward, each with a norm before it, after it, or both;
+// or attention and feed-forward in parallel, after one shared norm or one norm each.
 //
 // Activation checkpointing is part of the forward pass: the layer is cut into parts, and a part
 // whose tensors are not in the set to keep (layout/saved_activations.h) runs as a segment that is
@@ -30,27 +30,28 @@
 namespace am::nn {
 
 struct Attention {
-  // Queries, keys and values; under latent attention the low-rank vectors and the rotated key.
+  // Projections to queries, keys and values; under latent attention, to the low-rank vectors and
+  // the rotated key.
   Projections inputs;
   std::optional<LatentHeads> latent;
   Linear o_proj;
   Norm q_norm, k_norm;
-  bool norms_span_heads = false;  // normalises all heads together, not each
-  // For a fused matrix with query heads grouped by key head: query heads before each key head and
-  // its values. 0: all queries, then keys, then values.
+  bool norms_span_heads = false;  // normalises all heads together, not each by itself
+  // For a fused matrix whose rows are ordered by key head: number of query heads that precede each
+  // key head and its values. 0: the rows are all queries, then all keys, then all values.
   int64_t by_key_head = 0;
   int64_t head_dim = 0;
   double scale = 1.0;                  // factor of the scores
   std::optional<double> softcap = {};  // c: scores become c * tanh(score / c)
-  int64_t window = 0;                  // positions visible to a query, itself included; 0: all
+  int64_t window = 0;                  // positions visible to a query, its own included; 0: all
   int rope = 0;                // index into model::DecoderSpec::ropes; -1: heads are not rotated
   ParameterPtr sinks = {};     // [H]; null: none (attention/block_kernel.h)
-  AttentionCorePtr core = {};  // null: this rank has whole sequences
+  AttentionCorePtr core = {};  // null: whole sequences are local
 
   // Output of inputs.products -> {q_BTX, k_BTX, v_BTX}, or the inputs of latent->make.
   Tensors finish(const Tensors& products) const;
-  // Normalises (norm.weight may be null) and rotates one of q_BTX and k_BTX -> BHTK. The head count
-  // follows from the projection's size, so a tensor-parallel slice computes its own heads.
+  // Normalises (unless norm.weight is null) and rotates q_BTX or k_BTX -> BHTK. The head count
+  // follows from X, so a tensor-parallel slice computes its own heads.
   at::Tensor norm_and_rope(const at::Tensor& x_BTX, const Norm& norm,
                            const Rotation& rotation) const;
   // Attention of rotated queries and keys, and v_BGTV -> BT(H*V), the input of o_proj.
@@ -64,8 +65,8 @@ struct FeedForward {
   bool gated = true;
   model::Activation activation = model::Activation::kSilu;
 
-  // x_BTD -> BTD, before down_proj.finish. The activation is not kept outside a segment either.
-  // `leaves`: the result is the recomputed segment's output.
+  // x_BTD -> BTD, the input of down_proj.finish. The activation function's output is recomputed in
+  // backward, even outside a segment. `leaves`: the result is the recomputed segment's output.
   at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                      RecomputeTape& products) const;
 };
@@ -93,8 +94,8 @@ struct DecoderLayer {
 //   h = x + post_attention_norm(o_proj(attend(norm_and_rope(qkv(input_norm(x))))))
 //   y = h + post_feed_forward_norm(feed_forward(pre_feed_forward_norm(h)))
 //
-// or, where attention and feed-forward are parallel (model::Residual), both terms of x. Tests
-// compare DecoderLayer, which may recompute parts of it, with this function.
+// or, if attention and feed-forward are parallel (model::Residual), with x as the input of each.
+// Tests compare DecoderLayer, which may recompute parts of the layer, with this function.
 at::Tensor plain_layer(const DecoderLayer& layer, const at::Tensor& x_BTD,
                        const Rotation& rotation);
 

@@ -8,8 +8,8 @@
 
 namespace am::nn {
 
-// One use of a unit in the forward pass. The unit of a tied head has two: the embedding look-up at
-// the start, and the head's product at the end.
+// One use of a unit in the forward pass. The unit of a tied head has two uses: the embedding
+// look-up at the start, and the head's product at the end.
 struct UnitUse {
   int unit = 0;
   bool backward_reads_parameters = true;  // false for a look-up, whose gradient needs no parameters

@@ -5,8 +5,8 @@
 //   cache.keep(prompt_BT.size(1));
 //   logits = decoder(at::cat({prompt_BT, next_B1}, 1));  // [B, 1, V]: of the last one
 //
-// Uses the seam of context parallelism: the decoder receives whole sequences and computes a part of
-// their positions (SequencePart); attention's core holds the keys of the others.
+// Works like context parallelism: the decoder receives whole sequences and computes a part of their
+// positions (SequencePart); Attention::core holds the keys and values of the earlier positions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,18 +22,18 @@ namespace am::nn {
 
 class KeyValueCache {
  public:
-  // For sequences of at most `capacity` positions. The decoder must hold whole sequences (no
-  // context parallelism, no sequence shards), outlive this object, and run without a graph
-  // meanwhile.
+  // Caches up to `capacity` positions per sequence. The decoder must compute whole sequences (no
+  // context parallelism, no sequence shards), outlive this object, and run without an autograd
+  // graph meanwhile.
   KeyValueCache(Decoder& decoder, int64_t capacity);
-  // Restores the decoder.
+  // Restores the decoder's sequence part and attention cores.
   ~KeyValueCache();
   KeyValueCache(const KeyValueCache&) = delete;
   KeyValueCache& operator=(const KeyValueCache&) = delete;
 
-  // Declares that the next sequences begin with the first `length` positions computed so far:
-  // forward passes compute only what follows. 0: compute everything. RoPE must give the same angles
-  // at both sequence lengths (Decoder::turns_alike).
+  // Declares that the next sequences begin with the first `length` cached positions: forward passes
+  // compute only the positions after them. 0: all positions. RoPE's angles must be equal at the old
+  // and the new sequence length (Decoder::turns_alike).
   void keep(int64_t length);
 
  private:

@@ -1,9 +1,9 @@
 // The layers of a decoder, written for one device.
 //
-// A layer reads its `Parameter`s at each call; a strategy decides what their values are at that
-// moment (a full tensor, a tensor-parallel slice, one that was just gathered). Layers only provide
-// the places where a strategy can act: a transform of the input and one of the output. Legend: B
-// batch, T sequence, D hidden, H heads, K head_dim, V vocabulary, F feed-forward.
+// A layer reads its `Parameter`s at each call; a parallel strategy sets their values before (a full
+// tensor, a tensor-parallel slice, a tensor that was just gathered). A strategy may also set a
+// transform of the layer's input and one of its output. Legend: B batch, T sequence, D hidden, H
+// heads, K head_dim, V vocabulary, F feed-forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -48,10 +48,10 @@ struct Linear {
   ParameterPtr weight;  // [out, in], or [in, out]
   ParameterPtr bias;    // [out], or null
   bool in_out = false;  // the weight is stored as [in, out]
-  // For a fused matrix: lengths along out, one output each. Empty: one output.
+  // Lengths along `out` of a fused matrix's outputs. Empty: one output.
   std::vector<int64_t> slices = {};
   TransformPtr input;
-  TransformPtr output;  // before the bias when bias_after_output
+  TransformPtr output;  // runs before the bias is added if bias_after_output
   bool bias_after_output = false;
   std::optional<Adapter> adapter = {};  // included in the product, before the output transform
 
@@ -64,14 +64,14 @@ struct Linear {
   at::Tensor product(const at::Tensor& x) const;
   at::Tensor finish(const at::Tensor& y) const;
 
-  // Number of outputs of `products`. With an output transform the product stays whole.
+  // Number of outputs of products(). With an output transform the product is not split.
   size_t outputs() const { return slices.empty() || output ? 1 : slices.size(); }
   // product() split into its outputs. `known`: empty, or per output a known value that is not
   // computed again, or undefined. Backward is the same either way.
   std::vector<at::Tensor> products(const at::Tensor& x,
                                    const std::vector<at::Tensor>& known = {}) const;
 
-  // Bias that the product adds; none if it is added after the output transform.
+  // Returns the bias that product() adds; none if finish() adds the bias.
   std::optional<at::Tensor> added() const;
 };
 
@@ -79,7 +79,7 @@ struct Embedding {
   std::string name;
   ParameterPtr weight;                  // [V, D]
   std::optional<int64_t> padding = {};  // token id whose row receives no gradient
-  // Replaces the plain look-up: with a vocabulary slice it looks up only the rank's own ids.
+  // Replaces the plain look-up; with a sharded vocabulary, looks up only ids in the rank's slice.
   std::function<at::Tensor(const at::Tensor& ids, const at::Tensor& weight)> lookup;
 
   at::Tensor operator()(const at::Tensor& ids) const;

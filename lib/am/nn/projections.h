@@ -1,5 +1,5 @@
-// Linear layers with a common input: queries, keys and values; gate and up. Separate matrices, or
-// one fused matrix.
+// Linear layers with a common input, such as queries, keys and values, or gate and up, as separate
+// matrices or one fused matrix.
 //
 //   Tensors qkv = attention.inputs.products(x_BTD, {Recompute::kOutputOnly}, products);
 //   qkv = attention.inputs.finish(qkv);   // {q_BTX, k_BTX, v_BTX}
@@ -17,8 +17,9 @@ namespace am::nn {
 struct Projections {
   std::vector<Linear> linears;
 
-  // x_..I -> the products before `finish`. Layers that share an input transform apply it once.
-  // `again`: a recomputation mode per output, or a single mode for all outputs.
+  // Returns the layers' products of x_..I, before `finish`. An input transform that several layers
+  // share is applied once. `again`: a recomputation mode per output, or a single mode for all
+  // outputs.
   Tensors products(const at::Tensor& x, const std::vector<Recompute>& again,
                    RecomputeTape& products) const;
   // Returns one output per layer, and per slice of a fused one.

@@ -13,7 +13,7 @@ namespace am::nn {
 
 namespace {
 
-// One frequency under Llama 3.1's scaling; in float32, so that the bits equal the reference's.
+// Returns a frequency under Llama 3.1's scaling, in float32, so that the bits equal Hugging Face's.
 float llama3_frequency(const model::RopeConfig& rope, float frequency) {
   const auto original = static_cast<float>(rope.original_max_position_embeddings);
   const auto factor = static_cast<float>(rope.factor);
@@ -26,8 +26,8 @@ float llama3_frequency(const model::RopeConfig& rope, float frequency) {
   return (1.0F - smooth) * frequency / factor + smooth * frequency;
 }
 
-// In float32 like the reference. The pair that turns `turns` times within the original length has
-// index d ln(length / (2 pi turns)) / (2 ln theta).
+// Returns YaRN's frequencies, in float32 like Hugging Face's. The pair that turns `turns` times
+// within the original length has index d ln(length / (2 pi turns)) / (2 ln theta).
 at::Tensor yarn_frequencies(const model::RopeConfig& rope, const at::Tensor& powers,
                             int64_t rotated) {
   const auto length = static_cast<double>(rope.original_max_position_embeddings);

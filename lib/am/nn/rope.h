@@ -1,6 +1,7 @@
 // Rotary position embedding: frequencies by the config's rope type, and the rotation.
 //
-// Half-split pairing as in Hugging Face's Llama: dimension i is rotated with i + K/2.
+// Half-split pairing as in Hugging Face's Llama: of a head's R rotated elements, i is rotated with
+// i + R/2.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,32 +15,34 @@
 namespace am::nn {
 
 // Returns [R/2] angles per position for the `rotated` elements of a head: float32, on the host, so
-// that all devices get the same bits. "linear" divides all by `factor`; "llama3" divides those
-// whose wavelength exceeds original_max_position_embeddings / low_freq_factor, keeps those below /
-// high_freq_factor, and blends between (Llama 3.1's long-context scaling); "yarn" blends between
-// those that turn beta_fast and beta_slow times within the original length; "longrope" divides each
-// by its own factor, chosen by whether `seq_len` exceeds the original length.
+// that all devices get the same bits. "linear" divides all angles by `factor`. "llama3" divides
+// angles whose wavelength exceeds original_max_position_embeddings / low_freq_factor, keeps angles
+// whose wavelength is below original_max_position_embeddings / high_freq_factor, and blends in
+// between (Llama 3.1's long-context scaling). "yarn" blends between the angles that turn beta_fast
+// and beta_slow times within the original length. "longrope" divides each angle by its own factor,
+// from one of two lists, chosen by whether `seq_len` exceeds the original length.
 at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t rotated,
                                     int64_t seq_len = 0);
 
-// Tables for the positions of one sequence [T, R], or of each sequence of a batch [B, T, R]. The
-// first R elements of a head are rotated. Undefined for a layer without rotation.
+// Cosine and sine tables for positions: [T, R] if they are equal in all sequences of the batch,
+// otherwise [B, T, R]. The first R elements of a head are rotated. Undefined for a layer without
+// rotation.
 struct Rotation {
   at::Tensor cos_TK;
   at::Tensor sin_TK;
-  // Document index of each token (int64) in packed sequences; covers the whole sequence even if
-  // this rank has a part of it. Undefined: one document.
+  // Document index of each token (int64) in packed sequences; covers whole sequences even if this
+  // rank computes a part of each. Undefined: one document.
   at::Tensor document_BT = {};
   // See AttentionParams::document_starts.
   std::shared_ptr<const std::vector<int64_t>> document_starts = {};
 };
 
-// For positions first .. first + count - 1, on the device of the frequencies. `factor` multiplies
-// cosine and sine (model::attention_factor).
+// Returns the tables for positions first .. first + count - 1, on the device of the frequencies.
+// `factor` multiplies cosine and sine (model::attention_factor).
 Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int64_t count,
                        at::ScalarType dtype, double factor = 1.0);
 
-// For given positions (int64) [B, T] or [T], each below `table`'s length.
+// Returns the tables for `positions` (int64, [B, T] or [T]), each below `table`'s length.
 Rotation gather_rotation(const Rotation& table, const at::Tensor& positions);
 
 // Returns the document index of each token, int64: each position 0 begins a document.

@@ -1,6 +1,6 @@
 // The positions of each sequence that a rank computes: all, or a part under context parallelism or
-// behind a key/value cache. Arithmetic only: layers before and after attention see a shorter
-// sequence.
+// after a key/value cache. Holds only index arithmetic; layers outside of attention run on the part
+// as on a shorter sequence.
 //
 //   const SequencePart part = {.ranks = 2, .index = 1};
 //   part.of(ids_BT, 0);        // of 8 positions: 2, 3, 4, 5
@@ -17,8 +17,8 @@ namespace am::nn {
 struct SequencePart {
   int64_t ranks = 1, index = 0;
   mesh::SequenceOrder order = mesh::SequenceOrder::kHeadTail;
-  int64_t pieces = 1;  // number of pieces that the part is cut into again
-  int64_t first = 0;   // on one rank: positions before it were computed earlier (key_value_cache.h)
+  int64_t pieces = 1;  // number of pieces that the part is cut into (sequence shards)
+  int64_t first = 0;   // with one rank: earlier positions are cached (key_value_cache.h)
   // Experts process one of `dealt_pieces` pieces of the part, cut as by torch.chunk.
   int64_t dealt_pieces = 1, dealt_piece = 0;
 

@@ -1,5 +1,5 @@
-// Splits backward into two passes: first the gradients of inputs, which the previous pipeline stage
-// waits for, and later those of weights (zero bubble: Qi et al., 2023).
+// Splits backward into two passes: first the gradients of inputs, for which the previous pipeline
+// stage waits, and later the gradients of weights (zero bubble: Qi et al., 2023).
 //
 //   auto pass = c10::make_intrusive<WeightPass>();
 //   {
@@ -14,13 +14,13 @@
 //
 // Every autograd node of automesh that computes a matrix's gradient uses the pass that was active
 // in its forward: fused::linear and its variants, look-ups, products of experts. While the pass
-// postpones, a node returns the gradient of its input only and records how to compute the weight's.
-// The operands, the input and the output's gradient, are kept until then. A checkpointed segment
-// activates the pass again when it is recomputed. Gradients of vectors and of adapters, whose
-// products are narrow, are not postponed.
+// postpones, a node returns the gradient of its input only and records how to compute the weight's
+// gradient; the operands (the input and the output's gradient) are kept until settle(). A
+// checkpointed segment activates the pass again when it is recomputed. Gradients of vectors and of
+// adapters, whose products are narrow, are not postponed.
 //
-// Postponed gradients follow the path that autograd would have sent them: through casts to the
-// leaf, into its gradient and through its hooks. Gradients are bitwise the same.
+// Postponed gradients take autograd's path: through casts to the leaf, into its .grad, and through
+// its hooks. Gradients are bitwise equal to those of a single backward pass.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -58,7 +58,8 @@ class WeightPass : public torch::CustomClassHolder {
   void owe(const at::Tensor& weight, Product product);
   // Number of postponed products.
   size_t deferred() const { return deferred_.size(); }
-  // Computes them in the order in which they were recorded, and frees their operands.
+  // Computes the postponed products in the order in which they were recorded, and frees their
+  // operands.
   void settle();
 
  private:
@@ -88,9 +89,9 @@ class WeightPassScope {
   WeightPassPtr before_;
 };
 
-// In a node's forward: stores the active pass in the context.
+// Stores the active pass in the context; called in a node's forward.
 void keep_weight_pass(torch::autograd::AutogradContext& context);
-// In a node's backward: returns the stored pass if it postpones now, otherwise null.
+// Returns the stored pass if it postpones now, otherwise null; called in a node's backward.
 WeightPass* postponing_pass(torch::autograd::AutogradContext& context);
 
 }  // namespace am::nn

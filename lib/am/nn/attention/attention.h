@@ -1,5 +1,5 @@
-// Causal attention of whole sequences, and the seam for attention of sequences that lie on several
-// ranks.
+// Causal attention of whole sequences, and the callback type for attention of sequences that are
+// sharded over several ranks.
 //
 //   const at::Tensor out_BHTV = attention({q_BHTK, k_BGTK, v_BGTV}, {.scale = 0.125});
 #pragma once
@@ -19,13 +19,13 @@ namespace am::nn {
 at::Tensor attention(const Qkv& heads, const AttentionParams& params,
                      const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
-// Attention of this rank's part of the positions. AttentionParams::window and document_BT refer to
-// the whole sequence, padding included.
+// Computes attention for the queries of this rank's positions. AttentionParams::window and
+// document_BT refer to the whole sequence, padding included.
 using AttentionCore = std::function<at::Tensor(const Qkv& heads, const AttentionParams& params,
                                                const std::optional<at::Tensor>& sinks_H)>;
 using AttentionCorePtr = std::shared_ptr<const AttentionCore>;
 
-// Casts to the autocast dtype if autocast is on.
+// Returns `heads` in the autocast dtype if autocast is on, otherwise unchanged.
 Qkv narrowed(const Qkv& heads);
 
 }  // namespace am::nn

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kRowsOfABlock = 128;
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
-// Used instead of -inf, because -inf - -inf is NaN.
+// Stand-in for -inf in differences, because -inf - -inf is NaN.
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
 // Queries [row, row + rows) and the range of keys that they may see; keys is 0 if there are none.
@@ -23,14 +23,14 @@ struct Block {
   int64_t first, keys;
 };
 
-// Groups the query heads of one key head: x_BHtK -> [B * G, H / G * t, K], in the dtype of the
-// sums.
+// Concatenates the queries of all heads that share a key head: x_BHtK -> [B * G, H / G * t, K], in
+// `dtype`.
 at::Tensor grouped(const at::Tensor& x_BHtK, int64_t key_heads, at::ScalarType dtype) {
   const int64_t batch = x_BHtK.size(0), width = x_BHtK.size(3);
   return x_BHtK.to(dtype).reshape({batch * key_heads, -1, width});
 }
 
-// x [B * G, H / G * rows, V] -> BHtV of those rows.
+// Inverse of grouped, for a block: x [B * G, H / G * rows, V] -> [B, H, rows, V].
 at::Tensor ungrouped(const at::Tensor& x, int64_t batch, int64_t rows) {
   return x.view({batch, -1, rows, x.size(2)});
 }
@@ -46,7 +46,7 @@ class Scores {
   at::ScalarType dtype() const { return dtype_; }
   int64_t batch() const { return heads_.q_BHtK.size(0); }
   int64_t groups() const { return heads_.k_BGsK.size(1); }
-  // The block's rows of a per-query tensor.
+  // Returns the block's rows of a per-query tensor, grouped.
   at::Tensor rows_of(const at::Tensor& x_BHtX, const Block& block) const {
     return grouped(x_BHtX.narrow(2, block.row, block.rows), groups(), dtype_);
   }
@@ -54,7 +54,7 @@ class Scores {
   at::Tensor keys(const Block& block) const { return seen(heads_.k_BGsK, block); }
   at::Tensor values(const Block& block) const { return seen(heads_.v_BGsV, block); }
 
-  // Sink score of each row's head: [B * G, H / G * rows, 1].
+  // Returns the sink score of each row's head: [B * G, H / G * rows, 1].
   at::Tensor sinks(const at::Tensor& sinks_H, const Block& block) const {
     const at::Tensor sinks_BHt1 =
         sinks_H.view({1, -1, 1, 1}).expand({batch(), heads_.q_BHtK.size(1), block.rows, 1});
@@ -93,7 +93,7 @@ class Scores {
   }
 
  private:
-  // Keys or values that the block may see.
+  // Returns the keys or values that the block may see, grouped.
   at::Tensor seen(const at::Tensor& x_BGsX, const Block& block) const {
     return grouped(x_BGsX.narrow(2, block.first, block.keys), groups(), dtype_);
   }
@@ -107,7 +107,7 @@ class Scores {
            (params_.window == 0 || furthest < params_.window);
   }
 
-  // [rows, keys] or [B, 1, 1, rows, keys], true where a query does not see a key.
+  // Returns a mask [rows, keys] or [B, 1, 1, rows, keys], true where a query does not see a key.
   at::Tensor hidden(const Block& block) const {
     const auto integers = at::TensorOptions(at::kLong).device(heads_.q_BHtK.device());
     const auto positions = [&](int64_t first, int64_t count) {

@@ -1,13 +1,13 @@
-// Causal attention of some positions' queries to some positions' keys, one block of queries at a
-// time. The basis of attention over whole sequences (blocked.h) and over sequences on several
-// ranks. Builds no graph.
+// Causal attention of a range of queries to a range of keys, one block of queries at a time.
+// Attention over whole sequences (blocked.h) and over sequences on several ranks is built on it.
+// Builds no autograd graph.
 //
 //   attend({q_BHtK, k_BGsK, v_BGsV}, params, {.query = 64, .key = 0}, {out_BtHV, lse_BHt});
 //
 // A block of queries reads only the keys within its window. Scores and sums are float32 (float64
-// for float64). On GPUs flash attention computes what it supports (flash.h). Legend: B batch, H
-// query heads, G key heads, T positions of the sequence, t local queries, s local keys, K and V
-// widths of keys and values.
+// for float64). On GPUs flash attention runs instead where it supports the call (flash.h). Legend:
+// B batch, H query heads, G key heads, T positions of the sequence, t local queries, s local keys,
+// K and V widths of keys and values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,19 +22,20 @@ namespace am::nn {
 struct AttentionParams {
   double scale = 1.0;                     // factor of the scores
   std::optional<double> softcap = {};     // c: scores become c * tanh(score / c)
-  int64_t window = 0;                     // positions visible to a query, itself included; 0: all
+  int64_t window = 0;                     // positions visible to a query, its own included; 0: all
   at::Tensor document_BT = at::Tensor();  // int64 per position; queries see their document only
   // Rows of [B * T] at which documents begin, each sequence's first row included; on the host.
   // Null: unknown.
   std::shared_ptr<const std::vector<int64_t>> document_starts = nullptr;
 };
 
-// G divides H: query head h reads key head h / (H / G).
+// Grouped-query attention: G divides H, and query head h reads key head h / (H / G).
 struct Qkv {
   at::Tensor q_BHtK, k_BGsK, v_BGsV;
 };
 
-// Positions in the sequence of the first local query and key; the others are consecutive.
+// Sequence positions of the first local query and the first local key; local queries, and local
+// keys, are consecutive.
 struct Firsts {
   int64_t query = 0, key = 0;
 };
@@ -56,14 +57,14 @@ struct AttendedGradient {
   at::Tensor of_out_BHtV;
   at::Tensor lse_BHt;  // over all keys that the queries see, on all ranks
   // dO . O of each query, in the dtype of the scores. Undefined: all keys that the queries see are
-  // local, and it is computed from them, so that a query with a single key has a gradient of
-  // exactly 0.
+  // local, and attend_backward computes the product from their probabilities, so that a query with
+  // a single key has a gradient of exactly 0.
   at::Tensor along_BHt = at::Tensor();
   at::Tensor out_BtHV = at::Tensor();  // output over all keys; read by flash attention
 };
 
-// Accumulators of the gradients; those of keys, values and sinks are in the dtype of the scores.
-// Sinks undefined: there are none, or another rank computes theirs.
+// Tensors to which attend_backward adds the gradients; for keys, values and sinks in the dtype of
+// the scores. sinks_H is undefined if there are no sinks or another rank computes their gradient.
 struct HeadGradients {
   at::Tensor q_BHtK, k_BGsK, v_BGsV, sinks_H = at::Tensor();
 };
@@ -73,11 +74,12 @@ void attend_backward(const Qkv& heads, const AttentionParams& params, const Firs
 
 // Adds each head's sink as one more key to the output over all other keys.
 void join_sinks(const Attended& attended, const at::Tensor& sinks_H);
-// -> H, in the dtype of the scores. `lse_BHt` includes the sinks; `along_BHt` as in
-// AttendedGradient.
+// Returns the sinks' gradient [H], in the dtype of the scores. `lse_BHt` includes the sinks;
+// `along_BHt` as in AttendedGradient.
 at::Tensor gradient_of_sinks(const at::Tensor& sinks_H, const at::Tensor& lse_BHt,
                              const at::Tensor& along_BHt);
-// e^(from - to) of [B, H, t], as factors of [B, t, H, V]; 0 where `from` is -inf.
+// Returns e^(from - to) as [B, t, H, 1], to be multiplied with [B, t, H, V]; 0 where `from` is
+// -inf.
 at::Tensor exponential_factor(const at::Tensor& from_BHt, const at::Tensor& to_BHt);
 
 }  // namespace am::nn

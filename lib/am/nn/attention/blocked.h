@@ -1,14 +1,14 @@
 // Causal attention one block of queries at a time: for windows, packed documents, soft-capped
-// scores, sinks, and values narrower or wider than keys. ATen's flash kernel needs a [T, T] mask
-// for some of these and does not support the others.
+// scores, sinks, and values narrower or wider than keys. ATen's flash kernel would need a [T, T]
+// mask for windows and documents, and does not support the rest.
 //
 //   const at::Tensor out_BHTV = blocked_attention(q_BHTK, k_BGTK, v_BGTV, {.scale = 0.125, .window = 4096});
 //
-// Keeps its inputs and one logarithm per query and head until backward, like flash attention (Dao
-// et al., 2022), but not the output, since each block holds all keys that its queries see. Backward
-// recomputes the scores. With flash kernels (flash.h) the output is kept too; the next projection
-// reads it anyway. Legend: B batch, H query heads, G key heads, T sequence, K and V widths of keys
-// and values.
+// Like flash attention (Dao et al., 2022), keeps its inputs and one logarithm per query and head
+// until backward, which recomputes the scores. The output is not kept, since each block holds all
+// keys that its queries see. With flash kernels (flash.h) the output is kept too; a trained output
+// projection keeps that tensor anyway. Legend: B batch, H query heads, G key heads, T sequence, K
+// and V widths of keys and values.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -27,17 +27,18 @@ using flash::Sizes;
 
 constexpr double kUnseen = -std::numeric_limits<double>::infinity();
 
-// Queries and keys of one sequence, as positions in the sequence. Every query sees at least one
-// key.
+// One call of the kernels: ranges of queries and keys as positions in the sequence. Every query
+// sees at least one key.
 struct Span {
   mesh::Extent queries, keys;
   Reach reach;
 };
 
-// Note [Spans]: if queries end later than keys, the diagonal lies behind the keys, and windows
-// reach back from there. The kernels clamp a window to the number of keys, which is too short if
-// there are more queries than keys. Therefore queries whose window contains all keys form a
-// separate span; then the others are at most as many as the keys.
+// Note [Spans]: queries at later positions than all keys need no causal mask, and their window is
+// shifted: it reaches back from the query, and the keys end earlier. The kernels clamp a window to
+// the number of keys, which is too short if there are more queries than keys. Therefore queries
+// whose window contains all keys form a separate span without a window; the queries after it are
+// then at most as many as the keys.
 std::vector<Span> spans_of(const mesh::Extent& queries, const mesh::Extent& keys, int64_t window) {
   std::vector<Span> spans;
   const auto first_key = [&](int64_t query) {
@@ -61,7 +62,8 @@ std::vector<Span> spans_of(const mesh::Extent& queries, const mesh::Extent& keys
   return spans;
 }
 
-// Rows of [N, ..], contiguous or at arbitrary indices.
+// Selects runs of indices of a tensor's dim, by a view if the runs are adjacent, otherwise by an
+// index tensor.
 class Rows {
  public:
   Rows(const std::vector<mesh::Extent>& runs, const at::Device& device) {
@@ -80,7 +82,7 @@ class Rows {
     index_ = fused::uploaded(index, device);
   }
 
-  // Whether these are all rows of [count, ..], in order.
+  // Whether the selection is all of `count` indices, in order.
   bool are_all(int64_t count) const { return !index_.defined() && first_ == 0 && count_ == count; }
 
   at::Tensor of(const at::Tensor& x, int64_t dim = 0) const {
@@ -204,12 +206,13 @@ class Flash {
 
   // ---- with a window that divides the length
   //
-  // Note [Folded windows]: cuDNN's kernels, the fastest on Hopper, have no windows. Cut into runs
-  // of the window's length, a query sees the keys of its own run up to itself, which is a causal
-  // square, and the keys of the run before that are later in that run than the query is in its own.
-  // With queries and keys reversed, these are a causal square too, of window - 1 positions: the
-  // last query sees no key of the run before, and its first key is seen by no query. Both squares
-  // go over all runs in one call, and their results are merged by their log-sum-exps.
+  // Note [Folded windows]: cuDNN's kernels, the fastest on Hopper, have no windows. The sequence is
+  // cut into runs of the window's length. Query i of a run sees keys 0 to i of its own run, which
+  // is a causal square, and keys i + 1 to window - 1 of the run before. With queries and keys
+  // reversed, the second part is a causal square too, of window - 1 positions: a run's last query
+  // sees no key of the run before, and the first key of the run before is seen by no query. Each
+  // square is computed for all runs in one call, and the two results are merged by their
+  // log-sum-exps.
 
   bool folds() const {
     constexpr int64_t kShortest = 1024;  // shorter runs do not fill cuDNN's blocks
@@ -221,8 +224,8 @@ class Flash {
   static constexpr Reach kCausal = {-1, 0};
   static Sizes square(int64_t length) { return {.longest_q = length, .longest_k = length}; }
 
-  // [B, T, H, X] -> [B, n, window, H, X], and of it the queries that see keys of the run before,
-  // and these keys.
+  // in_runs: [B, T, H, X] -> [B, n, window, H, X]. later and earlier select the queries that see
+  // keys of the run before, and these keys.
   at::Tensor in_runs(const at::Tensor& x_BTHX) const {
     return x_BTHX.unflatten(1, {-1, params_.window});
   }

@@ -1,18 +1,19 @@
 // `attend` and its gradients (block_kernel.h) by ATen's flash kernels on GPUs (Dao, 2023).
 //
-// Allocates nothing of size [t, s]. The kernels receive only local queries and keys that see each
-// other. The kernels' mask is aligned at the last query and the last key: fully visible keys need
-// no mask; others use windows shifted by the distance between the last query and the last key.
-// Packed documents are passed as sequences of different lengths. Values narrower than keys are
-// padded with zeros and the padding is cut from the output.
+// Allocates nothing of size [t, s]. The kernels receive only queries that see a local key, and the
+// keys that they see. The kernels align the causal diagonal at the last query and the last key.
+// Where the last query is at another position than the last key, the window is shifted by the
+// distance; queries that see all keys run without a mask. Packed documents are passed as sequences
+// of different lengths. Values narrower than keys are padded with zeros and the padding is cut from
+// the output.
 #pragma once
 
 #include "am/nn/attention/block_kernel.h"
 
 namespace am::nn {
 
-// Whether the kernels support it: narrow_on_gpu (fused/device.h), no soft-cap, K a multiple of 8 up
-// to 256, V at most K, and document borders known on the host.
+// Whether the kernels support the call: narrow_on_gpu (fused/device.h), no soft-cap, K a multiple
+// of 8 up to 256, V at most K, and document starts known on the host.
 bool flash_takes(const Qkv& heads, const AttentionParams& params);
 
 // Forward and backward, without sinks. Backward reads `gradient.out_BtHV` but not `along_BHt`.

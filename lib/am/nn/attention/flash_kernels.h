@@ -1,5 +1,5 @@
-// ATen's fused attention kernels on GPUs, of cuDNN and of flash attention, behind one pair of
-// functions.
+// ATen's fused attention kernels on GPUs, cuDNN's and flash attention's, behind one forward and one
+// backward function.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,14 +9,14 @@
 
 namespace am::nn::flash {
 
-// Attention window of the kernels, relative to the diagonal that ends at the last query and the
-// last key: keys back and ahead. -1: unlimited.
+// Attention window of the kernels: number of keys back from, and ahead of, the diagonal that ends
+// at the last query and the last key. -1: unlimited.
 struct Reach {
   int64_t back = -1, ahead = -1;
   auto operator<=>(const Reach&) const = default;
 };
 
-// q_BTHK, or q_NHK for sequences of different lengths; lse_BHT, or lse_HN.
+// Shapes: q_BTHK, or q_NHK for sequences of different lengths, concatenated; lse_BHT, or lse_HN.
 struct Inputs {
   at::Tensor q, k, v;
 };

@@ -22,7 +22,7 @@ struct LatentHeads {
   Linear key_value_up;             // L -> H * (N + V)
   int64_t rotated = 0;             // R
   int64_t value_width = 0;         // V
-  bool interleaved = true;         // rotates neighbouring pairs, not halves
+  bool interleaved = true;         // RoPE pairs element 2i with 2i + 1, not i with i + R/2
   TransformPtr key_input = {};     // transform of the rotated key part, which all heads read
 
   struct Qkv {

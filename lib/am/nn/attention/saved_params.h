@@ -1,5 +1,5 @@
-// Stores a AttentionParams in an autograd context until backward. The document tensor is a saved
-// variable.
+// Stores AttentionParams in an autograd context until backward. The caller saves the document
+// tensor as a saved variable.
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>

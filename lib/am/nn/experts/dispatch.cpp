@@ -20,7 +20,7 @@ using fused::Vector;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// y = sum of `count` rows in order, rounded once.
+// Sets y to the sum of `count` rows, added in order and rounded once.
 template <typename Scalar>
 struct AddRows {
   template <int kBytes>
@@ -33,7 +33,7 @@ struct AddRows {
   }
 };
 
-// Address of each row of several concatenated tensors.
+// Returns the address of each row of several tensors, in order.
 template <typename Scalar>
 std::vector<const Scalar*> starts_of(at::TensorList tensors, int64_t rows) {
   std::vector<const Scalar*> starts;

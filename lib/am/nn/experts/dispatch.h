@@ -20,29 +20,29 @@
 namespace am::nn {
 
 struct Placement {
-  at::Tensor slot_Nk;           // int64: row of a token's j-th expert
-  at::Tensor token_R;           // int64: token of a row
+  at::Tensor slot_Nk;           // int64: row that holds the token's copy for its j-th expert
+  at::Tensor token_R;           // int64: token that each row is a copy of
   std::vector<int64_t> counts;  // rows of each expert
-  // If experts lie on several ranks (token_dispatcher.h): int64 on the host, rows that each rank
-  // holds for each of this rank's experts. Undefined: all experts are local.
+  // If experts are sharded over P ranks (token_dispatcher.h): number of rows that each rank sends
+  // to each of this rank's e experts, int64 on the host. Undefined: all experts are local.
   at::Tensor received_Pe = {};
 };
 
 // Rows are sorted by expert, and within an expert by token. On the meta device, where ids have no
 // values, rows are split evenly over the experts.
 Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts);
-// Splits `rows` evenly over `experts`; the first ones receive one more each if it does not divide.
+// Splits `rows` evenly over `experts`; the remainder goes to the first experts, one row each.
 std::vector<int64_t> split_evenly(int64_t rows, int64_t experts);
 
 std::vector<at::Tensor> dispatch(const at::Tensor& x_ND, const Placement& placed);
 std::vector<at::Tensor> deal(const at::Tensor& weights_Nk, const Placement& placed);
-// Adds `added_ND` if defined. `unread`: the value is not read, by backward or anyone else, so the
-// result has only a shape and dtype.
+// Returns each token's k rows added up, plus `added_ND` if defined. `unread`: nothing reads the
+// value, backward included, so the result has only a shape and dtype.
 at::Tensor combine(const std::vector<at::Tensor>& rows, const Placement& placed,
                    const at::Tensor& added_ND = {}, bool unread = false);
 
-// Building blocks of the above, without a graph. Tensors [.., D] with R rows in total, and slot_Nk
-// -> ND: the sum of each token's rows, and of `added_ND` if defined.
+// Building blocks of combine and deal, without a graph. sum_of_slots returns [N, D]: the sum of
+// each token's rows, plus `added_ND` if defined; `rows` are tensors [.., D] with R rows in total.
 at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
                         const at::Tensor& added_ND = {});
 // weights_Nk -> [R], ordered by slot.

@@ -14,7 +14,7 @@ namespace am::nn {
 
 namespace {
 
-// Runs rows_RD through one expert, each row times its weight.
+// Returns the output of one expert for rows_RD, each row multiplied by its weight.
 at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Tensor& weight_R,
                   model::Activation activation, bool keeps_gate, bool unread,
                   RecomputeTape& products) {
@@ -29,7 +29,7 @@ at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Ten
   return weighed_down(gate_RF, up_RF, weight_R, expert.down_proj.weight->value, activation, unread);
 }
 
-// Casts rows once for all products that read them.
+// Casts to the autocast dtype, once for all products that read the rows.
 at::Tensor narrowed(const at::Tensor& x_ND) {
   const auto dtype = current_autocast(x_ND.device().type()).dtype;
   return dtype ? x_ND.to(*dtype) : x_ND;
@@ -103,7 +103,7 @@ Tensors ExpertFeedForward::routed(const Dispatched& dispatched, int64_t even, bo
       parts[c].weights.push_back(weights[c]);
     }
   }
-  // The first part runs all experts, so that each has a gradient.
+  // The first part runs all experts, even without rows, so that each has a gradient.
   std::vector<Tensors> made = {computed(parts.front(), keeps_gate, unread, products)};
   for (size_t c = 1; c < parts.size(); ++c) made.push_back(surplus(parts[c], unread));
   Tensors out;

@@ -29,25 +29,25 @@ struct Expert {
   Linear gate_proj, up_proj, down_proj;
 };
 
-// Shards tokens over ranks that would otherwise all route the same ones.
+// Shards tokens over ranks that would otherwise all route the same tokens.
 struct SequenceSharder {
   Transform own;  // x_BTD -> this rank's BtD
-  // All ranks' BtD -> BTD, with T = `length`.
+  // Gathers all ranks' BtD -> BTD, with T = `length`.
   std::function<at::Tensor(const at::Tensor& x_BtD, int64_t length)> all;
 };
 
 struct ExpertFeedForward {
   Router router;
-  std::vector<Expert> experts;            // routed experts, other ranks' included,
-  std::optional<StackedExperts> stacked;  // ... or all of them stacked in one
+  std::vector<Expert> experts;            // all routed experts, other ranks' included,
+  std::optional<StackedExperts> stacked;  // ... or this rank's, stacked
   std::optional<Expert> shared;
-  std::optional<Linear> shared_weigher;  // its sigmoid weights the shared expert
+  std::optional<Linear> shared_weigher;  // the sigmoid of its output weights the shared expert
   model::Activation activation = model::Activation::kSilu;
   // Tokens routed to each expert since the caller last cleared it. Recomputation does not add to
   // it.
   mutable std::vector<int64_t> counts = {};
-  // Coefficient of the auxiliary loss of each sequence (router.h), and the sum of these losses, [1]
-  // in float64, since the caller last cleared it; undefined if there were none.
+  // balance_factor: coefficient of each sequence's auxiliary loss (router.h). balance: sum of these
+  // losses since the caller last cleared it, [1] in float64; undefined if there were none.
   double balance_factor = 0.0;
   mutable at::Tensor balance = {};
   SumOverRanks sum_of_sequences = {};  // see SequenceBalance
@@ -58,13 +58,14 @@ struct ExpertFeedForward {
   int64_t count() const { return router.spec.experts; }
   // Null: this rank routes all of x.
   std::shared_ptr<const SequenceSharder> sharder = {};
-  // Assignment of experts to ranks: `experts` lists all, `stacked` holds this rank's. Never null.
+  // Sends tokens to the ranks of their experts. Never null.
   TokenDispatcherPtr dispatcher = std::make_shared<const LocalDispatcher>();
 
   // x_BTD -> the input of `finish`. `leaves`: the result is the recomputed segment's output.
   Tensors product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                   RecomputeTape& products) const;
-  // -> BTD, with T = `length`. Gathers the ranks' partial outputs.
+  // Returns the layer's output [B, T, D], with T = `length`: gathers tokens that are sharded over
+  // ranks, and adds a shared expert that is not yet included.
   at::Tensor finish(const Tensors& made, int64_t length) const;
 
   // All linears of the layer.
@@ -83,8 +84,8 @@ struct ExpertFeedForward {
   // balance.
   Tensors routed(const Dispatched& dispatched, int64_t even, bool keeps_gate, bool unread,
                  RecomputeTape& products) const;
-  // Runs a part of the rows (row_chunks.h). The result is undefined for an expert without rows;
-  // such experts are left out unless experts are stacked.
+  // Runs a part of the rows, after the first part, as a checkpointed segment (row_chunks.h). The
+  // result of an expert without rows is undefined unless experts are stacked.
   Tensors surplus(const Dispatched& part, bool unread) const;
   // Whether any routed expert is trainable.
   bool trains() const;
@@ -93,10 +94,10 @@ struct ExpertFeedForward {
   // Whether the shared expert's product is a partial sum over ranks, or covers other tokens than
   // the routed experts'.
   bool shares_apart() const { return sharder || (shared && shared->down_proj.output); }
-  // Weighted, to be added to the routed experts' output.
+  // Returns the shared expert's weighted product, to be added to the routed experts' output.
   at::Tensor shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,
                             RecomputeTape& products) const;
-  // The shared expert's product separately, and its weight unless that is 1.
+  // Returns the shared expert's product without its weight, and the weight unless it is 1.
   Tensors apart(const at::Tensor& x_BTD, bool keeps_gate, bool unread,
                 RecomputeTape& products) const;
 };

@@ -67,12 +67,12 @@ at::Tensor of_taken(const at::Tensor& gradient_Nk, const at::Tensor& taken_Nk,
   }
   if (!spec.normalise) return of_Nk;
   const at::Tensor sum_N1 = taken_Nk.sum(-1, /*keepdim=*/true) + spec.normalise_eps;
-  // Projected on the weights, which are exactly 1 for k = 1: then the gradient is exactly 0.
+  // Uses taken / sum, which is exactly 1 for k = 1, so that the gradient is then exactly 0.
   const at::Tensor along_N1 = (of_Nk * (taken_Nk / sum_N1)).sum(-1, /*keepdim=*/true);
   return (of_Nk - along_N1) / sum_N1;
 }
 
-// Masks the scores of experts outside of a token's best groups, so that none is chosen.
+// Masks the scores of experts outside of a token's best groups, so that no such expert is chosen.
 at::Tensor within_groups(const at::Tensor& scores_NE, const RouterSpec& spec) {
   const int64_t of_group = scores_NE.size(-1) / spec.groups;
   const at::Tensor scores_NGe = scores_NE.view({-1, spec.groups, of_group});
@@ -102,7 +102,8 @@ at::Tensor chosen_ids(const at::Tensor& scores_NE, const at::Tensor& correction_
   return std::get<1>(scores.topk(spec.top_k, -1));
 }
 
-// Inputs of the choice besides the scores; `made` is filled unless it was known.
+// Inputs of the choice of experts besides the scores, and its result `made`, which is filled unless
+// the choice was known.
 struct Choice {
   at::Tensor correction_E;
   bool in_turn;
@@ -127,7 +128,8 @@ void choose(const at::Tensor& scores_NE, const RouterSpec& spec, Choice& choice)
   made.balance = sequence_loss(scores_NE, made.sequence_weights_BE, spec.score, balanced.padding);
 }
 
-// Saves x in its own dtype, the scores and the choice; not the wide copies of x and the weight.
+// Autograd node of the router. Saves x in its own dtype, the scores and the choice; not the float32
+// copies of x and the weight.
 struct Route : torch::autograd::Function<Route> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x_ND,
                             const at::Tensor& weight_ED, const std::optional<at::Tensor>& bias_E,

@@ -15,18 +15,19 @@ namespace am::nn {
 struct Routing {
   at::Tensor ids_Nk;               // int64, best score first
   at::Tensor weights_Nk;           // float32 or float64
-  at::Tensor balance;              // [1], float64: auxiliary loss, if enabled,
-  at::Tensor sequence_weights_BE;  // ... and its weights (sequence_balance.h)
+  at::Tensor balance;              // [1], float64: auxiliary loss, if enabled
+  at::Tensor sequence_weights_BE;  // its weights per expert (sequence_balance.h)
 };
 
-// Auxiliary loss of sequences (sequence_balance.h): the router's backward adds `factor` times its
-// gradient to that of the scores. It is added there instead of to the loss, so that divisions and
-// scales of the loss do not affect it.
+// Auxiliary loss of sequences (sequence_balance.h). The router's backward adds `factor` times the
+// auxiliary loss's gradient to the gradient of the scores; the model's loss does not include the
+// auxiliary loss, so that divisions and scales of the loss do not affect it.
 struct SequenceBalance {
   double factor = 0.0;    // 0: disabled
   int64_t sequences = 1;  // number of sequences that the tokens belong to
   int64_t padding = 0;    // padding tokens at the end of each sequence
-  SumOverRanks sum = {};  // over ranks that share the sequences; empty: none do
+  SumOverRanks sum =
+      {};  // over the ranks that share the sequences; empty: this rank has whole sequences
 };
 
 struct Router {
@@ -35,14 +36,15 @@ struct Router {
   // [E], added to the scores for the choice but not for the weights; not trainable (DeepSeek-V3,
   // 2024). Null: nothing is added.
   ParameterPtr correction = {};
-  // Routes tokens round-robin, whatever their scores, for time and memory measurements that must
-  // not depend on the routing (Megatron-LM's --moe-router-force-load-balancing). The meta device
-  // splits rows evenly too (dispatch.h).
+  // Whether tokens are routed round-robin, whatever their scores, for measurements of time and
+  // memory that must not depend on the routing (Megatron-LM's --moe-router-force-load-balancing).
+  // The meta device splits rows evenly too (dispatch.h).
   bool in_turn = false;
 
-  // Chooses experts unless `known` is given. With `known`, the result of an earlier call, reuses
-  // its ids (and sequence_weights, if the auxiliary loss is on) and computes their weights:
-  // recomputation of a checkpointed layer must not choose again.
+  // Chooses experts and computes their weights. With `known`, the result of an earlier call, only
+  // computes the weights of the experts in `known` (and reuses its sequence_weights_BE if the
+  // auxiliary loss is on): the recomputation of a checkpointed layer must use the experts of its
+  // forward.
   Routing operator()(const at::Tensor& x_ND, const SequenceBalance& balance = {},
                      const Routing& known = {}) const;
 };

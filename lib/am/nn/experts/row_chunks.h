@@ -1,6 +1,6 @@
-// Splits expert rows into parts, so that a rank with an overload of routed tokens needs little more
-// memory than the others. Rows beyond twice the balanced number run as checkpointed segments of the
-// balanced number of rows: of the surplus only the rows themselves are kept, and backward
+// Splits expert rows into parts, so that a rank that receives more than its share of routed tokens
+// needs little more memory than other ranks. Rows beyond twice the balanced number run in parts of
+// the balanced number, each a checkpointed segment that keeps only its input rows: backward
 // recomputes gate and up one part at a time.
 #pragma once
 

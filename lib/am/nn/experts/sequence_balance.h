@@ -4,11 +4,11 @@
 //   f_bi = E / (k T) * number of the sequence's T tokens routed to expert i     (no gradient)
 //   P_bi = mean over those tokens of expert i's share in the token's scores
 //
-// Each sequence has its own loss, so that layout, gradient accumulation and micro-batch size do not
-// change the sum. Ranks that share a sequence each compute a part of its loss and exchange only the
-// counts. The last `padding` tokens of each local sequence are padding and are excluded everywhere.
-// Legend: B sequences, N local tokens, the same number per sequence, E experts, k experts per
-// token.
+// Each sequence has its own loss, so that the sum over the global batch does not depend on layout,
+// gradient accumulation or micro-batch size. Ranks that share a sequence each compute a part of its
+// loss and exchange only the counts. The last `padding` tokens of each local sequence are padding
+// and are excluded everywhere. Legend: B sequences, N local tokens, the same number per sequence, E
+// experts, k experts per token.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,8 +17,9 @@
 
 namespace am::nn {
 
-// Returns sigmoid(logits) divided by its sum over a token's experts, or softmax(logits). `scores`
-// is in the router's form: logits if the softmax runs over the chosen experts only.
+// Returns each expert's share in its token's scores: sigmoid(logits) divided by its sum over all
+// experts, or softmax(logits). `scores_NE`: as the router computes them; the logits if its softmax
+// runs over the chosen experts only.
 at::Tensor shares_of_scores(const at::Tensor& scores_NE, model::RouterSpec::Score score);
 
 // Local tokens of each sequence routed to each expert: [B, E], in the dtype of the scores.
@@ -31,7 +32,7 @@ at::Tensor sequence_weights(const at::Tensor& counts_BE, int64_t top_k);
 // Loss of the local tokens: [1], float64.
 at::Tensor sequence_loss(const at::Tensor& scores_NE, const at::Tensor& weights_BE,
                          model::RouterSpec::Score score, int64_t padding = 0);
-// Its gradient with respect to the scores.
+// Returns the gradient of sequence_loss with respect to the scores.
 at::Tensor sequence_loss_gradient(const at::Tensor& scores_NE, const at::Tensor& weights_BE,
                                   model::RouterSpec::Score score, int64_t padding = 0);
 

@@ -36,7 +36,7 @@ class StackGradients {
     if (of_bias) of_bias_EO = at::empty({shape_EIO[0], shape_EIO[2]}, options);
   }
 
-  // Sets x_RI^T of_y_RO, and the sum of of_y's rows.
+  // Sets expert e's gradients: x_RI^T of_y_RO for the matrix, the sum of of_y's rows for the bias.
   void set(int64_t e, const at::Tensor& x_RI, const at::Tensor& of_y_RO) {
     if (of_weight_EIO.defined()) {
       const at::Tensor of_IO = of_weight_EIO.select(0, e);
@@ -171,7 +171,7 @@ struct StackDown : torch::autograd::Function<StackDown> {
         all[i] = fused::clamped_gradient(of_active_RF, pairs[i], clamp);
       }
       of_active_RF.reset();
-      // The weight's gradient needs weighted rows on one side, the bias's on the other.
+      // The gradients of matrix and bias both read the output's gradient times the routing weight.
       if (!of_down && !of.of_bias_EO.defined()) continue;
       const at::Tensor of_row = gradients[i] * weight_R1.to(gradients[i].scalar_type());
       of.set(e, active_RF, of_row);

@@ -1,8 +1,8 @@
 // Experts whose matrices are stacked in one tensor per projection, stored [E, in, out], with
 // biases; elements of gate and up are interleaved (gpt-oss).
 //
-// An expert multiplies with a view of its part of the tensor, forward and backward: nothing is
-// copied, and its gradient is written in place into the tensor's gradient, zeros if no token was
+// Forward and backward read an expert's matrix as a view of the stacked tensor, without a copy.
+// Backward writes the expert's gradient in place into the stacked gradient: zeros if no token was
 // routed to the expert.
 #pragma once
 

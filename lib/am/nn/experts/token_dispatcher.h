@@ -1,5 +1,5 @@
-// The seam between tokens and the ranks that hold their experts: all local, or on several ranks,
-// between which parallel/ep/ sends rows.
+// Interface that moves tokens to the ranks that hold their experts and back. Here for local
+// experts; parallel/ep/ implements it for experts on several ranks.
 //
 //   Placement placed = dispatcher.place(ids_Nk, experts);           // once; checkpointing keeps it
 //   const Dispatched rows = dispatcher.dispatch(x_ND, weights_Nk, placed);
@@ -31,7 +31,8 @@ class TokenDispatcher {
 
   // Range of `experts` that this rank computes.
   virtual mesh::Extent own(int64_t experts) const = 0;
-  // Computes where the rows of a choice go. Collective over the group's ranks.
+  // Computes the destinations of all rows from the chosen experts. Collective over the ranks that
+  // share the experts.
   virtual Placement place(const at::Tensor& ids_Nk, int64_t experts) const = 0;
   virtual Dispatched dispatch(const at::Tensor& x_ND, const at::Tensor& weights_Nk,
                               const Placement& placed) const = 0;

@@ -1,4 +1,5 @@
-// The down projection of a gated feed-forward, each row multiplied by its weight.
+// The down projection of a gated feed-forward, with each output row multiplied by its routing
+// weight.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,13 +8,13 @@
 
 namespace am::nn {
 
-// weight_R * linear(gated(gate_RF, up_RF), down_DF) -> RD. weight_R, in float32 or wider or in the
-// rows' dtype, may be undefined: 1 for each row.
+// Returns weight_R * linear(gated(gate_RF, up_RF), down_DF), [R, D]. weight_R has the rows' dtype,
+// or float32 or wider; undefined: 1 for each row.
 //
-// Keeps gate, up and weight_R, not the product: the weights' gradient <dout, down a> equals <down^T
-// dout, a>, and backward computes both factors anyway. Combining experts with weights thus keeps no
-// more than adding them up would. `unread`: the value is not read; the result has only a shape and
-// dtype.
+// Keeps gate, up and weight_R, not the product: with a = gated(gate, up), the weights' gradient
+// <dout, down a> equals <down^T dout, a>, and backward computes down^T dout and a anyway. Weighted
+// sums of experts thus keep no more than unweighted sums. `unread`: nothing reads the value, so the
+// result has only a shape and dtype.
 at::Tensor weighed_down(const at::Tensor& gate_RF, const at::Tensor& up_RF,
                         const at::Tensor& weight_R, const at::Tensor& down_DF,
                         model::Activation activation, bool unread = false);

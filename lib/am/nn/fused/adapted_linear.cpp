@@ -13,12 +13,13 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Gradients of B and, as `of_low`, of A x (scaled), from which those of A and x follow.
+// Gradients of B and of A x (`of_low`, including the scale); the gradients of A and x are computed
+// from `of_low`.
 struct LowRankGradients {
   at::Tensor of_low_NR, of_b_OR;
 };
 
-// Computes them from the outputs' gradients, some of which may be undefined.
+// Computes LowRankGradients from the outputs' gradients, some of which may be undefined.
 LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Tensor& low_NR,
                                     const at::Tensor& b_OR, double scale, const Slices& slices) {
   LowRankGradients of;
@@ -32,7 +33,7 @@ LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Te
     } else {
       of.of_low_NR = product(gradient_NO, rows_OR);
     }
-    // The product may copy one operand; this order makes it the narrow one.
+    // The product may copy its left operand; in this order that is the narrow low_NR.
     if (!low_NR.defined()) return;
     of.of_b_OR.narrow(0, first, length).copy_(product(low_NR.t(), gradient_NO).t()).mul_(scale);
   });
@@ -67,7 +68,7 @@ std::optional<Dropout> kept_dropout(AutogradContext& context) {
   return Dropout{p, static_cast<uint64_t>(of[0]), std::move(rows), of[5]};
 }
 
-// x_..I as read by A, after dropout.
+// Returns A's input: x_..I as rows, after dropout.
 at::Tensor read_by_a(const at::Tensor& x, const std::optional<Dropout>& dropout) {
   return dropout ? dropped(rows_of(x), *dropout) : rows_of(x);
 }

@@ -1,9 +1,10 @@
 // A linear layer with a low-rank adapter, y = W x + b + scale * B (A x), in one autograd node. If W
-// is frozen it has no gradient, and x is kept for A's gradient only. With dropout, A reads dropped
-// x.
+// is frozen it has no gradient, and x is kept for A's gradient only. With dropout, A reads x after
+// dropout.
 //
 // Kept until backward: x before dropout, A x, and the matrices; the dropout mask is recomputed. The
-// adapter's part is added in place, so that outputs take no more memory than without it.
+// adapter's term is added to the outputs in place, so that they take no more memory than without an
+// adapter.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -39,8 +39,8 @@ AM_INLINE std::pair<Lanes, Lanes> together(const Lanes& even, const Lanes& odd,
 template <typename Lanes>
 using LaneNumbers = std::make_index_sequence<kCountOf<Lanes>>;
 
-// Number of elements in the first (second_of: second) of the two vectors that hold 2 * part.count
-// elements.
+// Parts of the first (first_of) and the second (second_of) of the two vectors that hold 2 *
+// part.count elements.
 template <typename Scalar, int kBytes>
 AM_INLINE First<kBytes> first_of(First<kBytes> part) {
   return {std::min<int64_t>(2 * part.count, kLanes<Scalar, kBytes>)};

@@ -15,11 +15,12 @@ struct Clamp {
   double limit = 0.0;
 };
 
-// pairs_R2F, each gate element followed by its up element -> RF; no graph.
+// Returns y [R, F] of pairs_R2F, in which each gate element is followed by its up element; no
+// graph.
 at::Tensor clamped(const at::Tensor& pairs_R2F, const Clamp& clamp);
 
-// Gradient_RF of the output -> R2F; no graph. Elements cut off by a limit get no gradient, as with
-// ATen's clamp.
+// Returns the gradient of pairs_R2F from that of the output, gradient_RF; no graph. Elements cut
+// off by a limit get no gradient, as with ATen's clamp.
 at::Tensor clamped_gradient(const at::Tensor& gradient_RF, const at::Tensor& pairs_R2F,
                             const Clamp& clamp);
 

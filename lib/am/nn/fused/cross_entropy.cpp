@@ -14,12 +14,12 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Note [Logits that are the loss's alone]: the head's layer keeps its input and its weight, not the
-// logits. Once the caller has released them, the storage's only user is the alias without a graph
-// that forward saved here; then their gradient, of the same size and dtype, is written into that
-// storage. Users are counted when backward runs, so a caller that still holds the logits (to
-// inspect them, or for another loss) finds them unchanged. The alias shares the logits' version
-// counter: in-place changes are detected.
+// Note [Logits that are the loss's alone]: the head keeps its input and its weight for backward,
+// not the logits. Once the caller has released the logits, their storage has one user left: the
+// detached alias that forward saved here. Backward then writes the logits' gradient, of equal size
+// and dtype, into that storage. Users are counted when backward runs, so a caller that still holds
+// the logits (to inspect them, or for another loss) finds them unchanged. The alias shares the
+// logits' version counter, so in-place changes are detected.
 bool is_alone(const at::Tensor& alias) { return alias.storage().use_count() == 1; }
 
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {

@@ -4,7 +4,7 @@
 // float32 copy, no log-softmax. Backward overwrites the logits with their gradient if nothing else
 // refers to them (Note [Logits that are the loss's alone] in the source).
 //
-// Legend: N tokens, V vocabulary, v this rank's slice of it.
+// Legend: N tokens, V vocabulary, v this rank's slice of the vocabulary.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,13 +25,14 @@ struct LabelRange {
   int64_t ignored = -100;
 };
 
-// Turns sums over this slice into sums over the whole vocabulary, in place.
+// Combines the sums of all ranks' slices into sums over the whole vocabulary, in place.
 using CombineSums = std::function<void(LogitSums& sums)>;
 
-// Sum of cross-entropies over the tokens whose label is not range.ignored; logits_..v, labels ..
-// (int64, of the whole vocabulary). The result has no dims and the sums' dtype. Without `combine`,
-// v is the whole vocabulary, and a label outside it throws Error(kUsage) (tensor/token_check.h);
-// callers with a sharded vocabulary must check labels themselves.
+// Returns the sum of cross-entropies over the tokens whose label is not range.ignored, of
+// logits_..v and labels (int64 ids of the whole vocabulary, one per row). The result has no dims
+// and the sums' dtype. Without `combine`, v is the whole vocabulary, and a label outside it throws
+// Error(kUsage) (tensor/token_check.h); callers with a sharded vocabulary must check labels
+// themselves.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const LabelRange& range, const CombineSums& combine = {});
 

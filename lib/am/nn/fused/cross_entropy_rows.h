@@ -1,5 +1,5 @@
-// Cross-entropy of rows of logits: sums and gradient. Uses kernels, or ATen's operators on a few
-// rows at a time; see tensors.h.
+// Sums and gradient of cross-entropy, per row of logits. Computed by kernels where tensors.h has
+// them, otherwise by ATen's operators on a few rows at a time.
 #pragma once
 
 #include "am/nn/fused/cross_entropy.h"
@@ -10,8 +10,9 @@ namespace am::nn::fused {
 LogitSums logit_sums(const at::Tensor& logits_Nv, const at::Tensor& labels_N,
                      const LabelRange& range);
 
-// out_Nv = (softmax - 1 at the label) * scale, 0 in rows whose label is ignored. `out` may be the
-// logits. sums_N: logarithm of the sum of exponentials; scale: no dims.
+// Sets out_Nv to (softmax - one_hot(label)) * scale, and to 0 in rows whose label is ignored.
+// `out_Nv` may be the logits. sums_N: logarithm of each row's sum of exponentials; scale: a tensor
+// without dims.
 void cross_entropy_gradient(at::Tensor& out_Nv, const at::Tensor& logits_Nv,
                             const at::Tensor& sums_N, const at::Tensor& labels_N,
                             const LabelRange& range, const at::Tensor& scale);

@@ -1,5 +1,5 @@
-// Selects the operations for which ATen has kernels on GPUs only: RMSNorm, attention with windows
-// and documents, grouped matrix products.
+// Decides where ATen's GPU kernels run, for operations without an ATen kernel on the host: RMSNorm,
+// attention with windows and documents, grouped matrix products.
 //
 // The kernels are called by their ATen names. Tests without a GPU cover the code around them: they
 // register host kernels under these names (TORCH_LIBRARY_IMPL) and make host tensors pass for GPU
@@ -12,11 +12,12 @@ namespace am::nn::fused {
 
 // Whether x is on a GPU, or passes for a GPU tensor.
 bool on_gpu(const at::Tensor& x);
-// Whether x is on a GPU in bfloat16 or float16, the dtypes of its attention kernels; host tensors
-// that pass for GPU tensors count in any dtype.
+// Whether x is on a GPU in bfloat16 or float16, the dtypes of ATen's attention kernels there; for
+// host tensors that pass for GPU tensors, true in any dtype.
 bool narrow_on_gpu(const at::Tensor& x);
 
-// Returns x on `device`, x itself if it is there. Copies from the host to a GPU do not synchronise.
+// Returns x on `device`; x itself if it already is. Copies from the host to a GPU do not
+// synchronise.
 at::Tensor uploaded(const at::Tensor& x, const at::Device& device);
 
 // For tests: while an instance exists, floating-point host tensors pass for GPU tensors, on all

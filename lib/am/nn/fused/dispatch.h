@@ -7,9 +7,9 @@
 //
 //   run_kernel<Double>(out, in, count);
 //
-// Levels are those of ATen's kernels: AVX-512, AVX2 with fused multiply-add, or the baseline. The
-// environment variable ATEN_CPU_CAPABILITY (default, avx2, avx512) lowers the level of ATen and of
-// these kernels.
+// The levels equal those of ATen's kernels: AVX-512, AVX2 with fused multiply-add, or the baseline.
+// The environment variable ATEN_CPU_CAPABILITY (default, avx2, avx512) lowers the level of ATen and
+// of these kernels.
 #pragma once
 
 #include "am/nn/fused/lanes.h"
@@ -18,7 +18,7 @@ namespace am::nn::fused {
 
 enum class VectorLevel { kBase, kAvx2, kAvx512 };
 
-// Level of this process.
+// Returns the level that this process uses.
 VectorLevel vector_level();
 
 #if defined(__x86_64__)

@@ -13,7 +13,7 @@ namespace am::nn::fused {
 
 namespace {
 
-constexpr int64_t kOfBlock = 8;  // draws of 16 bits per block of the generator
+constexpr int64_t kOfBlock = 8;  // random numbers of 16 bits per Philox block
 
 // Maps the rows of a tensor to rows of the global batch.
 class GlobalRows {
@@ -41,7 +41,7 @@ class GlobalRows {
 
   const DropoutRows& rows_;
   int64_t here_;        // local tokens per sequence
-  int64_t before_ = 0;  // tokens of the rank before these
+  int64_t before_ = 0;  // tokens of the rank's sequence part that precede this shard
 };
 
 template <typename Scalar>

@@ -11,13 +11,14 @@
 
 namespace am::nn::fused {
 
-// Position of rows [sequences * t, I] in sequences of `length` tokens: whole sequences, a
-// context-parallel rank's runs of them, or a shard of t tokens of either.
+// Positions in the global batch of the rows of a tensor [sequences * t, I]. Each sequence of
+// `length` tokens contributes t rows: all its tokens, a context-parallel rank's runs, or a shard of
+// these.
 struct DropoutRows {
   int64_t first_sequence = 0;  // its index in the global batch
   int64_t sequences = 1;
   int64_t length = 0;
-  int64_t part = 0;  // shard index, if there are fewer tokens than the rank has
+  int64_t part = 0;  // index of the shard of t tokens
   // Runs under context parallelism (mesh::SequenceCut::parts). Empty: whole sequences.
   std::vector<mesh::Extent> runs = {};
 };
@@ -26,7 +27,7 @@ struct Dropout {
   double p = 0.0;  // dropout probability, in steps of 1 / 65536; kept elements are divided by 1 - p
   uint64_t key = 0;  // hash of the seed, the step and the module
   DropoutRows rows = {};
-  int64_t first_column = 0;  // if x holds a slice of the columns: where it begins
+  int64_t first_column = 0;  // first column of x's slice; 0 if x has all columns
 };
 
 uint64_t dropout_key(uint64_t seed, uint64_t step, uint64_t module);

@@ -22,18 +22,19 @@ at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation
 at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias, model::Activation activation);
 
-// Variant without a gate: fused::linear of activation(wide). `in_out`: the weight is stored [F, D].
+// Variant of gated_linear without a gate: fused::linear of activation(wide). `in_out`: the weight
+// is stored [F, D].
 at::Tensor activated_linear(const at::Tensor& wide, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, model::Activation activation,
                             bool in_out);
-// activation(wide), by ATen's operator.
+// Returns activation(wide), computed by ATen's operator.
 at::Tensor activated(const at::Tensor& wide, model::Activation activation);
 
 struct GatedGradients {
   at::Tensor of_gate, of_up;
 };
-// Computes them from the gradient of gated's output; no graph. Bitwise equal to gated's own
-// backward.
+// Computes the gradients of gate and up from the gradient of gated's output; no graph. Bitwise
+// equal to gated's own backward.
 GatedGradients gated_gradients(const at::Tensor& gradient, const at::Tensor& gate,
                                const at::Tensor& up, model::Activation activation);
 

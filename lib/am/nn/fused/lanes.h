@@ -2,9 +2,10 @@
 // use.
 //
 // They are compiler vector types, so one source serves every processor: run_kernel (dispatch.h)
-// compiles a kernel for several instruction sets, each with its register width, kBytes. The
-// compiler keeps wider vectors in memory and compares them element by element. Every function here
-// must be inlined into a kernel; otherwise it would be compiled for the baseline instruction set.
+// compiles a kernel for several instruction sets, each with its register width, kBytes. Vectors
+// must not be wider than that: the compiler would keep them in memory and compare them element by
+// element. Every function here must be inlined into a kernel; otherwise it would be compiled for
+// the baseline instruction set.
 //
 //   template <int kBytes>
 //   AM_INLINE static void run(float* out, const float* in, int64_t count) {
@@ -57,7 +58,7 @@ using IntegersOf = typename VectorOf<int32_t, kCountOf<Lanes>>::Type;
 template <typename Lanes>
 using HalvesOf = typename VectorOf<uint16_t, kCountOf<Lanes>>::Type;
 
-// Lanes of one step: all, or the first `count`.
+// Lanes that one step of for_lanes uses: all, or the first `count`.
 template <int kBytes>
 struct All {};
 template <int kBytes>
@@ -91,7 +92,7 @@ AM_INLINE To converted(const From& x, std::integer_sequence<int, kLane...> /*lan
 
 // ---- memory
 
-// Lanes beyond the part are 0.
+// Loads the part's lanes; lanes beyond the part are 0.
 template <typename Scalar, template <int> typename Part, int kBytes>
 AM_INLINE Vector<Scalar, kBytes> load(const Scalar* from, Part<kBytes> part) {
   using Lanes = Vector<Scalar, kBytes>;
@@ -107,7 +108,7 @@ AM_INLINE Vector<Scalar, kBytes> load(const Scalar* from, Part<kBytes> part) {
   }
 }
 
-// To bfloat16 and back to float32: nearest, ties to even; NaN stays NaN.
+// Returns the bits of x rounded to bfloat16, to nearest and ties to even; NaN stays NaN.
 template <typename Lanes>
 AM_INLINE IntegersOf<Lanes> bfloat16_bits(const Lanes& x) {
   const auto bits = reinterpret_cast<IntegersOf<Lanes>>(x);
@@ -137,7 +138,7 @@ AM_INLINE Lanes rounded(const Lanes& lanes) {
   }
 }
 
-// Lanes beyond the part become `value`.
+// Returns `lanes` with `value` in the lanes beyond the part.
 template <typename Lanes, int kBytes>
 AM_INLINE Lanes outside_set(const Lanes& lanes, All<kBytes> /*part*/, ElementOf<Lanes> /*value*/) {
   return lanes;
@@ -156,7 +157,7 @@ AM_INLINE Lanes larger(const Lanes& a, const Lanes& b) {
   return a > b ? a : b;
 }
 
-// In double, so that long rows lose no precision.
+// Returns the sum of all lanes, in double, so that long rows lose no precision.
 template <typename Lanes>
 AM_INLINE double sum_of(const Lanes& lanes) {
   double sum = 0.0;

@@ -97,7 +97,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& bias, bool in_out) {
   if (is_ours(x, weight)) return Product::apply(x, weight, bias, in_out);
   if (!current_weight_pass()) return at::linear(x, out_in(weight, in_out), bias);
-  // Uses our node for every dtype and device, behind the casts that autocast would make.
+  // Product runs for every dtype and device, after the casts that autocast would make.
   const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
   std::optional<at::Tensor> added;
   if (bias) added = bias->to(dtype);

@@ -18,12 +18,13 @@ namespace am::nn::fused {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& bias, bool in_out = false);
 
-// A fused matrix with one output per slice of O, e.g. queries, keys and values. The weight and x
-// have one gradient each.
+// Slices of a fused matrix's output dim O, one output each, e.g. queries, keys and values. The
+// weight and x still have one gradient each.
 struct Slices {
   std::vector<int64_t> lengths = {};  // must add up to O
   bool in_out = false;
-  // Parallel to the lengths: outputs that are already known and not computed; undefined: computed.
+  // One tensor per length: an output that is known and need not be computed, or undefined. May be
+  // empty.
   std::vector<at::Tensor> known = {};
 };
 std::vector<at::Tensor> sliced_linear(const at::Tensor& x, const at::Tensor& weight,
@@ -35,8 +36,8 @@ struct LinearGradients {
 struct LinearNeeds {
   bool x = false, weight = false, bias = false;
 };
-// Computes them from the gradient ..O of linear's output; no graph. Bitwise equal to linear's own
-// backward. `x` may be undefined if the weight's gradient is not requested.
+// Computes the requested gradients from that of linear's output, ..O; no graph. Bitwise equal to
+// linear's own backward. `x` may be undefined if the weight's gradient is not requested.
 LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x,
                                  const at::Tensor& weight, const LinearNeeds& needs,
                                  bool in_out = false);
@@ -44,7 +45,8 @@ LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x
 // Building blocks of sliced_linear. Computed outputs are separate tensors; no graph.
 std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& weight,
                                       const std::optional<at::Tensor>& bias, const Slices& slices);
-// From the outputs' gradients; undefined for an output that was not used.
+// Computes the requested gradients from those of the outputs; `gradients` are undefined for outputs
+// that were not used.
 LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& x,
                                 const at::Tensor& weight, const Slices& slices,
                                 const LinearNeeds& needs);
@@ -52,9 +54,9 @@ LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const 
 std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& gradients,
                                                  const at::Tensor& x, const at::Tensor& weight,
                                                  const Slices& slices);
-// For a node's backward: returns the gradients that it must compute now. If the node's pass
-// postpones, the gradient of `weight` is recorded in the pass, to be computed by the function that
-// `how` returns.
+// Returns the gradients that a node's backward must compute now. If the node's weight pass
+// postpones (weight_pass.h), records in the pass that the function returned by `how` will compute
+// the gradient of `weight`.
 template <typename How>
 LinearNeeds needs_now(torch::autograd::AutogradContext& context, LinearNeeds needs,
                       const at::Tensor& weight, const How& how) {
@@ -67,7 +69,7 @@ LinearNeeds needs_now(torch::autograd::AutogradContext& context, LinearNeeds nee
 }
 // x_..I -> NI
 inline at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
-// Visits each slice of a matrix [O, I] or [I, O], or of a bias: index, offset, length.
+// Calls visit(index, offset, length) for each slice of a fused matrix's output dim.
 template <typename Visit>
 void for_slices(const std::vector<int64_t>& lengths, const Visit& visit) {
   int64_t first = 0;

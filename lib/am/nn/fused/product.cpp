@@ -16,12 +16,14 @@ namespace am::nn::fused {
 
 namespace {
 
-// x_MK, weight_NK, bias, attribute, scalars, algorithm -> x weight^T
+// Signature of oneDNN's operator: x_MK, weight_NK, bias, attribute, scalars, algorithm -> x
+// weight^T.
 using Multiply = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                             std::string_view, c10::List<std::optional<at::Scalar>>,
                             std::optional<std::string_view>);
 
-// Empty if libtorch was built without oneDNN, or its operator has another signature.
+// Returns oneDNN's operator; empty if libtorch was built without oneDNN, or if the operator has
+// another signature.
 std::optional<c10::TypedOperatorHandle<Multiply>> find_multiply() {
   const auto found = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
   if (!found || !found->hasKernelForDispatchKey(c10::DispatchKey::CPU)) return std::nullopt;
@@ -42,8 +44,8 @@ bool fits(const at::Tensor& a, const at::Tensor& b) {
          b.scalar_type() == at::kFloat && a.numel() > 0 && b.numel() > 0;
 }
 
-// The operator needs a dense left side. A transposed one is copied, at most this many elements at a
-// time.
+// The operator needs a dense left side. A transposed left side is copied, at most this many
+// elements at a time.
 constexpr int64_t kMostCopied = model::kMostTransposed;
 
 // On the meta device the copy is allocated, and at::mm gives the shape.

@@ -1,7 +1,7 @@
 // Matrix product by the fastest implementation for the processor.
 //
 // ATen multiplies float32 matrices with MKL, which uses AVX-512 only on Intel processors: elsewhere
-// it reaches half of a core's peak. oneDNN's kernels select by instruction set, whatever the
+// it reaches half of a core's peak. oneDNN chooses its kernels by instruction set, whatever the
 // vendor, and ATen exposes them as an operator. On non-Intel processors float32 products use that
 // operator; everything else uses at::mm. Large float32 products on an Intel processor with a matrix
 // unit use split_product.h.
@@ -23,8 +23,8 @@ at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN);
 bool multiplies_with_onednn();
 
 // Whether float32 host matrices [rows, depth] and [depth, columns] are multiplied on the matrix
-// unit. The answer is the same for any permutation of the sizes, so for all three products of a
-// layer.
+// unit. The answer is equal for any permutation of the sizes, and thus for all three products of a
+// linear layer.
 bool multiplies_split(int64_t rows, int64_t columns, int64_t depth);
 
 }  // namespace am::nn::fused

@@ -25,11 +25,13 @@ using torch::autograd::variable_list;
 // it does not depend on the number of threads.
 constexpr int64_t kRowsOfASum = 64;
 
-// Kinds that round once multiply by a weight in the sums' dtype, whatever dtype it is stored in.
+// Dtype of the weight in kernels: kRms, which rounds twice, reads a weight in x's dtype; kinds that
+// round once read it in the dtype of the sums.
 template <NormKind kKind, typename Scalar>
 using Weight = std::conditional_t<kKind == NormKind::kRms, Scalar, Wide<Scalar>>;
 
-// Factor of the normalised values, and the rounding of these before the multiplication.
+// scale_of returns the factor of the normalised values; the next function rounds these before the
+// multiplication.
 template <NormKind kKind, typename Stored, typename Part>
 AM_INLINE auto scale_of(const Stored* weight, Part part) {
   auto scale = load(weight, part);
@@ -42,7 +44,7 @@ AM_INLINE Lanes before_scale(const Lanes& normal) {
   return normal;
 }
 
-// Rows of `width` elements; inverse: 1 / root mean square.
+// Normalises one row of `width` elements; inverse: 1 / root mean square.
 template <NormKind kKind, typename Scalar>
 struct Normalize {
   template <int kBytes>
@@ -161,9 +163,9 @@ variable_list backward_of_aten(const at::Tensor& gradient, const at::Tensor& x,
 
 // ---- by ATen's kernels for GPUs
 
-// The kernels take x and weight in one dtype and round once. The factor of n may not be
-// representable in x's dtype: 1 + weight, or a weight of another dtype. Then they compute in the
-// dtype of the sums.
+// Returns the dtype in which the GPU kernels, which require x and weight in one dtype and round
+// once, compute: x's, or the dtype of the sums if the factor of n may not be representable in x's
+// dtype (1 + weight, or a weight of another dtype).
 at::ScalarType gpu_dtype(const at::Tensor& x, const at::Tensor& weight, NormKind kind) {
   const bool fits = x.scalar_type() == weight.scalar_type() && kind != NormKind::kRmsPlusOne;
   return fits ? x.scalar_type() : wide_dtype(x.scalar_type());

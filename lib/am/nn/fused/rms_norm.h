@@ -4,7 +4,7 @@
 //
 // Keeps x and one number per row until backward. The statistics are computed in float32 (float64
 // for float64). In a narrower dtype model::NormKind defines the rounding: kRms rounds n and then
-// the product (Hugging Face's LlamaRMSNorm); kRmsWide and kRmsPlusOne round only the product
+// weight * n (Hugging Face's LlamaRMSNorm); kRmsWide and kRmsPlusOne round only the result y
 // (Olmo2RMSNorm, GemmaRMSNorm). ATen's kernels for GPUs (device.h) round once for all kinds, so
 // kRms on a GPU differs from Hugging Face by the rounding of n.
 #pragma once

@@ -1,8 +1,8 @@
-// RMSNorm of rows that are sharded over ranks: of all query heads together, when tensor parallelism
-// shards the heads.
+// RMSNorm of rows that are sharded over ranks, such as the norm over all query heads when tensor
+// parallelism shards the heads.
 //
-// Each rank has its part of x, of the weight and of y. One number per row is summed over the ranks:
-// the sum of squares in forward, and in backward <n, dn>, with n = x / sqrt(mean(x^2) + eps):
+// Each rank holds its columns of x, weight and y. One number per row is summed over the ranks: the
+// sum of squares in forward, and <n, dn> in backward, with n = x / sqrt(mean(x^2) + eps):
 //
 //   dx = (dn - n sum(<n, dn>) / width) / sqrt(mean(x^2) + eps)
 #pragma once
@@ -19,7 +19,7 @@ namespace am::nn::fused {
 struct SharedNorm {
   double eps = 1e-6;
   model::NormKind kind = model::NormKind::kRms;  // defines the rounding (rms_norm.h)
-  int64_t width = 0;                             // of a whole row, over all ranks
+  int64_t width = 0;                             // elements of a whole row, over all ranks
   // Sums over the ranks, in place; must outlive backward.
   const std::function<void(const at::Tensor& numbers)>* sum = nullptr;
 };

@@ -8,7 +8,8 @@
 
 namespace am::nn::fused {
 
-// Overwrites `x`: pass a product's output that has no other reader.
+// Returns the capped logits as a new tensor, and overwrites `x`, which must have no other reader,
+// such as a product's output.
 at::Tensor soft_cap(const at::Tensor& x, double cap);
 
 }  // namespace am::nn::fused

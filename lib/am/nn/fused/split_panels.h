@@ -1,7 +1,8 @@
 // Converts one side of a product to panels of bfloat16 parts, in the order in which the processor's
 // matrix unit reads them: the first half of split_product.cpp.
 //
-// A float32 is the sum of three bfloat16: its highest 8 bits, the next 8, and the rest.
+// A float32 is the sum of three bfloat16 parts: the highest 8 bits of its significand, the next 8,
+// and the rest.
 #pragma once
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -23,8 +24,9 @@
 
 namespace am::nn::fused::tiles {
 
-// A tile register holds 16 rows of 16 pairs of bfloat16, or 16 rows of 16 sums. One step of the
-// unit is 32 deep: element i of a step is paired with element i + 16, on both sides.
+// A tile register holds 16 rows of 16 pairs of bfloat16, or 16 rows of 16 sums. One step multiplies
+// 32 elements of the inner dim (depth): element i of a step is paired with element i + 16, on both
+// sides.
 constexpr int64_t kTileLines = 16;
 constexpr int64_t kTilePairs = 256;
 constexpr int64_t kTileStride = 64;  // bytes of a row
@@ -35,8 +37,9 @@ constexpr int64_t kSplitParts = 3;
 // middle, middle, low, low. The last panel may hold a single tile.
 constexpr int64_t kPanelLines = 2 * kTileLines;
 
-// Depth of one sum. The right side's parts for kHeldColumns columns stay in the L2 cache while the
-// left side's rows stream through; its rows are split one panel ahead, or a few panels at a time.
+// kSumDepth: depth that is summed in tiles at a time. The right side's parts for kHeldColumns
+// columns stay in the L2 cache while the left side's rows stream through; the left rows are split
+// one panel ahead, or kPassingRows at a time.
 constexpr int64_t kSumDepth = 256;
 constexpr int64_t kHeldColumns = 704;
 constexpr int64_t kPassingRows = 64;
@@ -51,7 +54,8 @@ using Unsigned = VectorOf<uint32_t, kTileLines>::Type;
 constexpr int kBlock = kCountOf<Floats>;
 constexpr All<kTileBytes> kAll;
 
-// The left side by its rows, or the right side by its columns; one of the strides must be 1.
+// One operand of a product: the left one by its rows, or the right one by its columns. One of the
+// strides must be 1.
 struct SplitSide {
   const float* data = nullptr;
   int64_t lines = 0;
@@ -70,8 +74,9 @@ AM_INLINE uint32_t largest_lane(const LargestBits& largest) {
   return bits;
 }
 
-// Stores pairs row by row, each part `tiles` tiles behind the previous one. Halves round away from
-// zero: each step leaves a remainder with 8 bits fewer, and the last part is exact.
+// Splits two vectors and stores their parts as pairs, each part `tiles` tiles behind the previous
+// one. Rounding is to nearest, halves away from zero: each part leaves a remainder with 8 bits
+// fewer, and the last part is exact.
 AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
                            const Floats& of_upper, LargestBits& largest) {
   constexpr uint32_t kUpperHalf = 0xffff0000;
@@ -96,9 +101,9 @@ AM_INLINE Floats load_some(const float* from, int64_t count) {
 
 enum class SideKind { kLeft, kRight };
 
-// Splits one tile of one step; `lines` and `depth` are its extents, 16 and 32 at most. Memory whose
-// rows are the tile's rows is read directly: the left side with dense rows, the right side with
-// adjacent columns. Otherwise blocks are transposed.
+// Splits one tile of one step; `lines` and `depth` are its extents, 16 and 32 at most. A side whose
+// memory rows are the tile's rows is read directly: the left side if its rows are dense, the right
+// side if its columns are adjacent. Any other side is transposed block by block.
 template <SideKind kSide>
 AM_INLINE void split_tile(int32_t* to, int64_t tiles, const SplitSide& side, int64_t lines,
                           int64_t depth, LargestBits& largest) {

@@ -43,8 +43,8 @@ struct FreeScratch {
   void operator()(int32_t* memory) const { ::operator delete (memory, std::align_val_t{4096}); }
 };
 
-// A megabyte per multiplying thread, kept: allocating it each time would cost a tenth of a product.
-// Not a tensor, because it must not count as memory of a step.
+// Returns this thread's scratch memory of a megabyte. It stays allocated: allocation would cost a
+// tenth of a product. It is not a tensor, because it must not count as memory of a step.
 int32_t* scratch() {
   thread_local const std::unique_ptr<int32_t, FreeScratch> memory(static_cast<int32_t*>(
       ::operator new (kScratchPanels* kPanelPairs * sizeof(int32_t), std::align_val_t{4096})));
@@ -55,7 +55,8 @@ struct LargestOfSides {
   LargestBits a, b;
 };
 
-// Multiplies held columns [0, b.lines) with all rows, at the depth of one sum.
+// Multiplies all rows of a with all columns of b, which are held in the cache, over the depth of
+// one sum.
 void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const SplitSide& b,
                    int64_t depth, LargestOfSides& largest) {
   int32_t* const passing = held + kHeldColumns / kPanelLines * kPanelPairs;
@@ -96,7 +97,8 @@ void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const
   }
 }
 
-// A number with all exponent bits set, or that would have them after rounding.
+// Bits of the smallest number whose exponent bits are all set after rounding to bfloat16: infinite
+// or NaN.
 constexpr uint32_t kTooLarge = 0x7f7f8000;
 
 AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, const SplitSide& b,
@@ -107,7 +109,7 @@ AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, c
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } const configuration;
   static_assert(sizeof(configuration) == 64);
-  int32_t* const memory = scratch();  // may throw; nothing does between loadconfig and release
+  int32_t* const memory = scratch();  // may throw, so it precedes loadconfig
   _tile_loadconfig(&configuration);
   // Blocks of equal width.
   const int64_t held_blocks = (b.lines + kHeldColumns - 1) / kHeldColumns;
@@ -125,8 +127,8 @@ AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, c
   _tile_release();
 }
 
-// Whether sums of products of numbers up to these stay finite, and the loss of subnormal parts is
-// negligible beside them.
+// Whether sums of `depth` products stay finite, and the loss of subnormal parts is negligible, for
+// sides whose largest absolute values have these bits.
 bool stays_in_range(uint32_t largest_a, uint32_t largest_b, int64_t depth) {
   if (largest_a >= kTooLarge || largest_b >= kTooLarge) return false;
   if (largest_a == 0 || largest_b == 0) return true;
@@ -143,8 +145,8 @@ bool lends_tiles() {
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
   constexpr unsigned kBfloat16 = 1U << 22, kTiles = 1U << 24;
   if ((edx & kBfloat16) == 0 || (edx & kTiles) == 0) return false;
-  // The kernel keeps 8 KB more for each thread that uses tiles and requires a permission request,
-  // once per process.
+  // Linux saves 8 KB more for each thread that uses tiles, and requires a permission request once
+  // per process.
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
@@ -174,7 +176,7 @@ bool is_worth_splitting(int64_t rows, int64_t columns, int64_t depth) {
   constexpr int64_t kLeast = 96, kLeastProducts = int64_t{1} << 24, kLeastOfThread = 128;
   std::array<int64_t, 3> sizes = {rows, columns, depth};
   std::sort(sizes.begin(), sizes.end());
-  // Every thread splits the whole shorter side, so its part of the longer one must be large enough
+  // Every thread splits the whole shorter side, so its part of the longer side must be large enough
   // to pay off.
   return sizes[0] >= kLeast && sizes[1] >= kLeastOfThread * at::get_num_threads() &&
          sizes[0] * sizes[1] * sizes[2] >= kLeastProducts;

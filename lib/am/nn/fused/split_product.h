@@ -1,9 +1,9 @@
 // float32 matrix products on the matrix unit (AMX) of Intel processors, which multiplies bfloat16.
 //
-// A float32 is the sum of three bfloat16, high + middle + low, which together hold its 24 bits. Of
-// the nine products of two such sums, six are computed and added in float32; the other three are at
-// most a quarter of a product's last place. The result has float32's precision at a sixth of the
-// unit's speed, more than twice that of the vector units.
+// A float32 is the sum of three bfloat16, high + middle + low, which together hold its 24 bits. A
+// product of two such sums has nine terms: six are computed and added in float32; the other three
+// together are at most a quarter of the product's last place. The result has float32's precision at
+// a sixth of the unit's speed, which is more than twice the speed of the vector units.
 //
 // Sums of 256 products each are added in order: a row of the result does not depend on the number
 // of other rows or of threads.

@@ -1,4 +1,4 @@
-// Shared by the operators of this folder: which tensors have kernels, and helpers to run them.
+// Helpers of the operators of this folder: which tensors have kernels, and how these run.
 //
 // Each operator has two forms: kernels on the host for float32, float64 and bfloat16; ATen's
 // operators for other devices and dtypes. Both keep the same tensors until backward, so a device's

@@ -10,8 +10,8 @@
 
 namespace am::nn::fused::tiles {
 
-// The next panel of dense rows. A few of its rows are split during each block of sums, between the
-// tile instructions, which leave the vector units idle.
+// The next panel of dense rows, and the rows of it that are split during one block of sums: between
+// the tile instructions, while the vector units are idle.
 struct NextPanel {
   const float* from = nullptr;
   int64_t row_stride = 0;
@@ -21,12 +21,12 @@ struct NextPanel {
   LargestBits* largest = nullptr;
 };
 
-// A tile store costs 1000 cycles if none happened for some 2000 cycles; therefore an unneeded one
-// is issued every few steps.
+// Steps between tile stores whose result is not needed: a tile store costs 1000 cycles if none was
+// issued for some 2000 cycles.
 constexpr int64_t kStepsAwake = 4;
 
-// Sums are in tiles 0 to 3, the left side in 4 and 5, the right side in 6 and 7. Between two
-// products of parts one side changes: 14 loads for 24 products.
+// Sums are in tiles 0 to 3, the left side in 4 and 5, the right side in 6 and 7. From one product
+// of parts to the next, only one side is loaded anew: 14 loads for 24 products.
 template <int kRows, int kColumns>
 AM_TILES_INLINE void load_left(const int32_t* a, int64_t part) {
   _tile_loadd(4, a + part * kRows * kTilePairs, kTileStride);
@@ -90,7 +90,7 @@ AM_INLINE void split_ahead(const NextPanel& next, int64_t step, LargestBits& lar
 struct Target {
   float* c = nullptr;
   int64_t stride = 0;
-  int64_t rows = 0, columns = 0;  // from here to the end of the matrix
+  int64_t rows = 0, columns = 0;  // from `c` to the end of the matrix
   bool is_first = false;          // first block of the depth: overwrites instead of adding
 };
 

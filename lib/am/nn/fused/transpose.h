@@ -7,7 +7,7 @@
 
 namespace am::nn::fused {
 
-// The upper and the lower of two rows, kSide apart, after the exchange below.
+// Returns the upper, or the lower, of two rows kSide apart after exchange_blocks.
 template <int kSide, typename Lanes, int... kLane>
 AM_INLINE Lanes upper_row(const Lanes& above, const Lanes& below,
                           std::integer_sequence<int, kLane...> /*lanes*/) {
