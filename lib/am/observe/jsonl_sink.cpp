@@ -56,7 +56,7 @@ JsonlSink::JsonlSink(const std::filesystem::path& path, int64_t resumed_step) : 
   if (std::filesystem::exists(path)) {
     const std::string text = read_file(path, kAnySize);
     if (resumed_step > 0) kept = kept_lines(text, resumed_step);
-    // Replaced by a rename, so a reader has either the old file or the new one.
+    // The file is replaced by a rename, so that a reader has either the old or the new content.
     if (kept != text) write_own_file(path, kept);
   }
   fd_ = open_own_file(path, O_WRONLY | O_APPEND | O_CREAT);

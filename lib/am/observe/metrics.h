@@ -16,15 +16,15 @@
 
 namespace am::observe {
 
-// Tokens routed to the busiest and to the idlest expert of any layer, relative to the mean of its
-// layer. Both are 1 under perfect balance.
+// Tokens routed to the busiest and to the idlest expert of all layers, each relative to the mean
+// over the experts of its layer; 1 under perfect balance.
 struct ExpertLoad {
   double busiest = 1.0;
   double idlest = 1.0;
 
   bool operator==(const ExpertLoad&) const = default;
 };
-// Computes the load from the number of tokens routed to each expert, with `experts` counts per
+// Returns the load. `counts`: tokens routed to each expert, layer after layer, `experts` counts per
 // layer.
 ExpertLoad expert_load(std::span<const double> counts, size_t experts);
 
@@ -48,8 +48,8 @@ struct StepMetrics {
   std::optional<ExpertLoad> expert_load;  // over the global batch; models with experts only
   std::optional<double> aux_loss;         // load-balancing loss of experts, not included in `loss`
   std::optional<double> mfu;              // 0 to 1; absent if the device's peak is unknown
-  // Share of kept steps in the time of all attempts so far, of a job that has failed and resumed
-  // (run_folder/job_time.h).
+  // Fraction of the time of all attempts so far that was spent on steps that were kept; only for a
+  // job that has failed and resumed (run_folder/job_time.h).
   std::optional<double> goodput;
 
   bool operator==(const StepMetrics&) const = default;
@@ -63,7 +63,7 @@ class MetricSink {
   virtual ~MetricSink() = default;
   // Throws Error(kIo) if writing fails.
   virtual void write(const StepMetrics& metrics) = 0;
-  // Makes written metrics durable. Also called before a checkpoint gets its final name.
+  // Makes written metrics durable on disk. Also called before a checkpoint gets its final name.
   virtual void flush() {}
 };
 

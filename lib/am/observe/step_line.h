@@ -21,7 +21,7 @@ namespace am::observe {
 class TimeLeft {
  public:
   void add(double step_seconds);
-  // Both return nothing before the second step.
+  // Return the mean step time and the remaining seconds; nothing before the second step.
   std::optional<double> step_seconds() const;
   std::optional<double> seconds(int64_t steps_left) const;
 
@@ -34,7 +34,8 @@ class TimeLeft {
 class StepLine {
  public:
   explicit StepLine(int64_t max_steps);
-  // Also adds the step's time to the estimate, so it must be called for every step, printed or not.
+  // Returns the line, and adds the step's time to the estimate: call it for every step, even if the
+  // line is not printed.
   std::string format(const StepMetrics& metrics);
 
  private:

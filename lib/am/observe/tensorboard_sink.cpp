@@ -64,7 +64,7 @@ void append_scalar(std::string& summary, std::string_view tag, double value) {
   append_bytes(summary, kSummaryValue, scalar);
 }
 
-// Returns the first fields of an event.
+// Returns the fields with which every event begins: wall time and step.
 std::string event_at(int64_t step) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   std::string event;
@@ -152,7 +152,7 @@ void TensorBoardSink::flush() {
   if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, std::strerror(errno));
 }
 
-// Writes with one call, so that readers see whole records.
+// Writes the record with one system call, so that readers see whole records only.
 void TensorBoardSink::write_record(std::string_view event) {
   std::string record;
   append_little_endian(record, uint64_t{event.size()});

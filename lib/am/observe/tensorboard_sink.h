@@ -3,12 +3,13 @@
 //   TensorBoardSink sink(run.root() / "tensorboard", resumed_step);
 //   sink.write(metrics);
 //
-// The tags are torchtitan's, so that runs of both appear in one chart:
+// The tags are torchtitan's, so that runs of automesh and torchtitan appear in one chart:
 // loss_metrics/global_avg_loss, grad_norm, lr, throughput(tps) (per rank), mfu(%),
 // time_metrics/end_to_end(s), memory/max_active(GiB).
 //
-// Format: records of [u64 length][u32 masked CRC-32C of it][bytes][u32 masked CRC-32C of them],
-// each a protobuf `Event`. Only five kinds of fields are used, so no protobuf library is needed.
+// Format: records of [u64 length][u32 masked CRC-32C of the length][bytes][u32 masked CRC-32C of
+// the bytes], each a protobuf `Event`. Only five kinds of fields are used, so no protobuf library
+// is needed.
 #pragma once
 
 #include <filesystem>

@@ -10,7 +10,7 @@
 
 namespace am::optim {
 
-// This rank's shard of a gradient. `counted` is set on only one rank per set of replicas.
+// This rank's shard of a gradient. `counted` is true on one rank of every set of replicas.
 struct GradientShard {
   at::Tensor gradient;
   bool counted = true;
@@ -24,9 +24,9 @@ at::Tensor squared_norm(const std::vector<GradientShard>& shards);
 // float64, so that sharding affects only the last bits of the result.
 double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world);
 
-// Returns the factor of every gradient, as in torch.nn.utils.clip_grad_norm_: min(1, max_norm /
-// (norm + 1e-6)); 1 for max_norm = 0. NaN for a NaN norm, so that a broken gradient shows
-// immediately.
+// Returns the factor for all gradients, as in torch.nn.utils.clip_grad_norm_: min(1, max_norm /
+// (norm + 1e-6)); 1 for max_norm = 0 (no clipping). NaN for a NaN norm, so that a broken gradient
+// shows immediately.
 double clip_factor(double norm, double max_norm);
 
 }  // namespace am::optim

@@ -61,7 +61,7 @@ void Elementwise::update(const std::vector<at::Tensor>& gradients, double lr, in
 void Elementwise::run_kernel(const Lists& lists, double weight_decay, double lr, int64_t number,
                              double factor) const {
   const auto on_device = at::TensorOptions(at::kFloat).device(lists.parameters.front().device());
-  // The kernels divide by it, and write the quotients to the gradients.
+  // The kernels divide the gradients by grad_scale, in place.
   std::optional<at::Tensor> grad_scale;
   if (factor != 1.0) grad_scale = at::full({}, 1.0 / factor, on_device);
   if (options_.formula == Formula::kSgd) {

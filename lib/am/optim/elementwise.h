@@ -35,7 +35,7 @@ struct ElementwiseOptions {
 
 class Elementwise : public Optimizer {
  public:
-  // Updates the runs of the flat tensors; elements outside of them are not updated.
+  // Creates an optimizer of the given runs of the flat tensors; other elements are not updated.
   Elementwise(const std::vector<at::Tensor>& flats, const std::vector<ParameterRun>& runs,
               const ElementwiseOptions& options);
   Elementwise(const std::vector<at::Tensor>& flats, const ElementwiseOptions& options)
@@ -43,8 +43,8 @@ class Elementwise : public Optimizer {
 
   void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
               double factor) override;
-  // True if the parameters are on a GPU. On the host, scaling in a separate pass gives the same
-  // bits.
+  // True if the parameters are on a GPU. On the host, step() multiplies by `factor` in a separate
+  // pass, with bitwise equal results.
   bool scales() const override;
   std::vector<StateTensor> state_of(const FlatRange& range) const override;
 

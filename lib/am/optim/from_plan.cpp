@@ -15,7 +15,7 @@ namespace {
 
 using parallel::ParallelModel;
 
-// Parameter groups of the optimizer: runs and matrices of the trainable parameters, group by group.
+// The trainable parameters, split into runs (updated elementwise) and matrices (updated by Muon).
 class ParamGroups {
  public:
   explicit ParamGroups(const ParallelModel& model) {
@@ -43,8 +43,8 @@ class ParamGroups {
       units.back().matrices.push_back({&layout, range});
       return;
     }
-    // Adjacent parameters with equal options form one run: by default a whole group, updated by one
-    // kernel.
+    // Adjacent parameters with equal options form one run, which one kernel updates; by default
+    // that is a whole parameter group.
     if (!runs.empty()) {
       ParameterRun& last = runs.back();
       if (last.decays == layout.decays && last.range.flat == range.flat &&

@@ -12,11 +12,12 @@
 
 namespace am::optim {
 
-// Options of the elementwise updates: of all parameters, or under muon of those that Muon does not
-// orthogonalise. `offloaded`: parameters are in host memory while a GPU computes.
+// Returns the options of elementwise updates: for all parameters, or with name = "muon" for
+// parameters that Muon does not update. `offloaded`: parameters are in host memory while a GPU
+// computes.
 ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer, bool offloaded);
 
-// Returns the optimizer of every trainable parameter; `model` must outlive it.
+// Returns the optimizer of all trainable parameters; `model` must outlive it.
 std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan,
                                           const parallel::ParallelModel& model);
 

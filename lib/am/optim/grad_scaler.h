@@ -35,20 +35,21 @@ struct LossScale {
 class GradScaler {
  public:
   enum class Verdict {
-    kStep,      // the gradients are finite
-    kBackOff,   // they are not finite, and a smaller scale may help: skip the step
-    kExhausted  // they are not finite, and the scale cannot be lowered: it would fall below 1, or
-                // is fixed
+    kStep,      // gradients are finite
+    kBackOff,   // gradients are not finite; skip the step, a smaller scale may help
+    kExhausted  // gradients are not finite, and the scale cannot be lowered: it would fall below 1,
+                // or is fixed
   };
 
   explicit GradScaler(const GradScalerOptions& options = {});
 
   double scale() const { return state_.scale; }
-  // Call once per step, after backward; `found_inf` must be equal on every rank.
+  // Adjusts the scale and returns the verdict on the step. Call once per step, after backward;
+  // `found_inf` must be equal on every rank.
   Verdict update(bool found_inf);
 
   const LossScale& state() const { return state_; }
-  // Restores the state of a resumed run. A fixed scale is kept.
+  // Restores the state of a resumed run; a fixed scale (dynamic = false) is not changed.
   void restore(const LossScale& state);
 
  private:

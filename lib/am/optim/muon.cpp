@@ -25,7 +25,7 @@ double scale_of(const Shape& shape, bool match_rms_adamw) {
   return std::sqrt(std::max(1.0, rows / columns));
 }
 
-// Cost of the iteration's products.
+// Returns the relative cost of the matrix products of one iteration.
 double work_of(const Shape& shape) {
   const auto rows = static_cast<double>(shape[0]);
   const auto columns = static_cast<double>(shape[1]);
@@ -82,7 +82,8 @@ at::Tensor Muon::direction(const Matrix& matrix, const at::Tensor& gradient) con
   return options_.nesterov ? gradient.lerp(matrix.momentum, options_.momentum) : matrix.momentum;
 }
 
-// of_tp: this tp rank's part, bfloat16, overwritten. Returns the same part of the factor.
+// Returns the orthogonal factor's part of this tp rank. of_tp: the rank's part of the matrix, in
+// bfloat16; overwritten.
 at::Tensor Muon::factor(const layout::ParameterLayout& layout, at::Tensor of_tp) const {
   if (!layout.tp_dim) return orthogonal_factor(std::move(of_tp));
   at::Tensor whole = parallel::tp::gather_parameter(of_tp, layout, mesh_);
@@ -91,7 +92,7 @@ at::Tensor Muon::factor(const layout::ParameterLayout& layout, at::Tensor of_tp)
   return parallel::tp::own_pieces(whole, layout, mesh_);
 }
 
-// `factor` is flat like the parameter.
+// Updates the parameter by its orthogonal factor, which is flat like the parameter.
 void Muon::move(const Matrix& matrix, const at::Tensor& factor, double lr) const {
   const double decay = matrix.what.layout->decays ? options_.rest.weight_decay : 0.0;
   matrix.parameter.mul_(1.0 - lr * decay);

@@ -5,14 +5,14 @@
 //   p <- p * (1 - lr weight_decay) - lr s orthogonal_factor(u)
 //   s = sqrt(max(1, A / B)), or 0.2 sqrt(max(A, B)) to match AdamW's step
 //
-// Note [Whole matrices]: the orthogonal factor requires the whole matrix, but a rank holds pieces.
-// The ranks' pieces of u for one unit, rounded to bfloat16 as the iteration rounds them anyway, are
-// all-gathered in one message. Each rank of the shard group computes the factors of some of the
-// matrices. A reduce-scatter, to which the other ranks contribute zeros, then returns to every rank
-// its pieces of the result, exactly. Thus at most one unit is whole at a time, the work is divided,
-// and the traffic is that of one more gather and reduction of the unit. Over tp, the ranks that
-// hold the same pieces of a unit gather each matrix and all compute its factor. Replicas compute
-// equal results from equal inputs.
+// Note [Whole matrices]: the orthogonal factor requires the whole matrix, but a rank holds shards.
+// One all-gather collects the shards of u of one unit's matrices, rounded to bfloat16, in which the
+// iteration computes anyway. Each rank of the shard group computes the factors of some of the
+// matrices. A reduce-scatter then returns to every rank its shards of the factors: exactly, because
+// all ranks but a matrix's owner contribute zeros. Thus at most one unit is whole at a time, the
+// work is divided, and the traffic is that of one more gather and reduction of the unit. Over tp,
+// each matrix is gathered too, and all tp ranks compute its factor. Replicas compute equal results
+// from equal inputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,10 +32,10 @@ struct MuonOptions {
   double momentum = 0.95;
   bool nesterov = true;
   bool match_rms_adamw = false;
-  ElementwiseOptions rest;  // includes the matrices' weight_decay
+  ElementwiseOptions rest;  // for AdamW; its weight_decay also holds for the matrices
 };
 
-// A matrix in a flat tensor.
+// This rank's shard of a matrix, as a range of a flat tensor.
 struct MatrixPiece {
   const layout::ParameterLayout* layout = nullptr;
   FlatRange range;
@@ -70,7 +70,7 @@ class Muon : public Optimizer {
   struct Unit {
     std::vector<Matrix> matrices;
     const runtime::Group* shard;
-    parallel::FlatLayout pieces;  // of the matrices only, concatenated
+    parallel::FlatLayout pieces;  // shards of the matrices only, concatenated
   };
 
   at::Tensor direction(const Matrix& matrix, const at::Tensor& gradient) const;

@@ -5,10 +5,10 @@
 
 namespace am::optim {
 
-// torch.optim.Muon's five Newton-Schulz iterations in bfloat16, with Keller Jordan's coefficients.
-// For matrix = U S V^T returns about U V^T, with singular values between 0.7 and 1.2, which is
-// sufficient for Muon. [A, B], floating-point -> [A, B] bfloat16. A bfloat16 matrix is overwritten;
-// if moved in, it is freed after the first iteration.
+// Returns about U V^T for matrix = U S V^T, by torch.optim.Muon's five Newton-Schulz iterations in
+// bfloat16 with Keller Jordan's coefficients: singular values are between 0.7 and 1.2, which is
+// sufficient for Muon. The matrix has any floating-point dtype, the result bfloat16. A bfloat16
+// matrix is overwritten; if moved in, it is freed after the first iteration.
 at::Tensor orthogonal_factor(at::Tensor matrix);
 
 }  // namespace am::optim

@@ -1,8 +1,8 @@
-// The optimizer interface: the seam between training and PyTorch's update rules.
+// Interface of optimizers, which apply PyTorch's update rules to this rank's shards.
 //
 // Parameters are the flat tensors that this rank stores, one per parameter group, and are updated
-// in place. The optimizer's state consists of tensors laid out like the parameters, under PyTorch's
-// names; these and the number of steps suffice to save and resume it.
+// in place. An optimizer's state is its number of steps, and tensors laid out like the parameters,
+// under PyTorch's names.
 //
 //   auto optimizer = make_optimizer(plan, model);    // from_plan.h
 //   optimizer->step(gradients, learning_rate);
@@ -46,9 +46,9 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // `gradients` is parallel to the flat tensors; an undefined one leaves its parameters and their
-  // state unchanged. Gradients are first multiplied by `factor`, in place. Collective if the update
-  // rule needs more than this rank's shards.
+  // Performs a step. `gradients`: one per flat tensor; where undefined, the parameters and their
+  // state stay unchanged. Gradients are first multiplied by `factor`, in place. Collective if the
+  // update rule needs more than this rank's shards.
   void step(const std::vector<at::Tensor>& gradients, double lr, double factor = 1.0);
   // Number of completed steps; set when a checkpoint is loaded.
   int64_t steps() const { return steps_; }
@@ -57,9 +57,9 @@ class Optimizer {
   // Performs step `number`, counted from 1. `factor` is 1 unless scales() returns true.
   virtual void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
                       double factor) = 0;
-  // Whether update() applies `factor` within its own pass.
+  // Whether update() multiplies the gradients by `factor` itself.
   virtual bool scales() const { return false; }
-  // Returns the state of a range of one parameter, in the order of the names.
+  // Returns the state tensors of a range of one parameter, in the optimizer's order of names.
   virtual std::vector<StateTensor> state_of(const FlatRange& range) const = 0;
 
  private:

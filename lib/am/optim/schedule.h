@@ -8,7 +8,7 @@
 namespace am::optim {
 
 // Returns the rate for step `step` (from 0) of `max_steps`. Warm-up is linear: lr * (step + 1) /
-// warmup_steps. After it, t runs from 0 at its end to 1 at decay_steps (0: max_steps):
+// warmup_steps. After warm-up, t runs from 0 to 1 at step decay_steps (0: max_steps):
 //   constant   lr
 //   cosine     min_lr + (lr - min_lr) * (1 + cos(pi t)) / 2
 //   linear     lr + (min_lr - lr) * t

@@ -129,7 +129,8 @@ void DataParallel::reduce(std::span<ParamGroup* const> groups) {
   send(std::move(reduction));
 }
 
-// While a unit computes, one unit's reduce-scatter and one earlier unit's all-reduce are in flight.
+// Starts a unit's reduction. While the next unit computes, this unit's reduce-scatter and the
+// previous unit's all-reduce are in flight.
 void DataParallel::send(Reduction reduction) {
   std::erase_if(reduction, [](GradientReducer* each) { return !each->begin_reduce(); });
   if (reduction.empty()) return;

@@ -1,9 +1,8 @@
-// Data parallelism over groups of parameters: when each is gathered, freed and reduced.
+// Data parallelism over parameter groups: decides when each group is gathered, freed and reduced.
 //
-// FSDP2, HSDP, Megatron-FSDP and DDP differ in their mesh, in these options, and in their groups:
-// units that are gathered and freed (sharded_units.h), or buckets that stay whole
-// (gradient_buckets.h). See fsdp2/fsdp2.h, megatron_fsdp/megatron_fsdp.h and ddp/ddp.h for how each
-// is set up.
+// FSDP2, HSDP, Megatron-FSDP and DDP differ in their mesh, in DataParallelOptions, and in their
+// groups: units that are gathered and freed (sharded_units.h), or buckets that stay whole
+// (gradient_buckets.h). fsdp2/fsdp2.h, megatron_fsdp/megatron_fsdp.h and ddp/ddp.h set the options.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,16 +32,16 @@ struct DataParallelOptions {
   bool cast_forward_inputs = true;
   // Per unit: free the full parameters after forward and gather them again in backward.
   std::vector<bool> reshard_after_forward;
-  // Parameters of each bucket (indices into the layout's), which travel in one message; empty: one
-  // message per unit. Buckets are whole from the first unit's forward until backward is over, and
-  // reduced when all their gradients have arrived.
+  // Parameters of each bucket, as indices into the layout's parameters; empty: no buckets, but
+  // sharded units. The gradients of a bucket are reduced in one message, as soon as all of them are
+  // computed. Buckets are whole from the first unit's forward until backward is over.
   std::vector<std::vector<int>> buckets;
-  // After forward, resharded units are cut over groups of this many ranks instead of the whole
-  // shard group (PyTorch: reshard_after_forward = N). 0: every rank keeps only its shard.
+  // Number of ranks over which units are resharded after forward, instead of the whole shard group
+  // (PyTorch: reshard_after_forward = N). 0: the whole shard group.
   int64_t post_forward_size = 0;
   layout::PrefetchDepths prefetch;
   bool overlap_reduction = true;  // false: all units are reduced when backward is over
-  bool reuse_buffers = false;     // pool the memory of full tensors and of messages
+  bool reuse_buffers = false;     // whether memory of full tensors and of messages is pooled
   bool check_for_nan = false;     // see finish_backward
   bool report_nan = false;        // see ParamGroupOptions
 };
@@ -59,8 +58,8 @@ class UnshardHandle {
 
 class DataParallel : public nn::UnitHooks {
  public:
-  // Makes GradientBuckets if the options have buckets, otherwise ShardedUnits, and installs the
-  // result as the decoder's hooks; it must outlive their use.
+  // Returns GradientBuckets if the options have buckets, otherwise ShardedUnits, installed as the
+  // decoder's hooks; the result must outlive the decoder's passes.
   static std::unique_ptr<DataParallel> make(nn::Decoder& decoder, const layout::Layout& layout,
                                             const runtime::DeviceMesh& mesh,
                                             DataParallelOptions options);
@@ -70,25 +69,26 @@ class DataParallel : public nn::UnitHooks {
   // Whether the sharded parameters are stored in host memory while a GPU computes.
   bool offloaded() const { return options_.offload.has_value(); }
 
-  // False: the next backward passes accumulate their gradients on this rank (PyTorch's name).
+  // False: the next backward passes accumulate unreduced gradients on this rank (as in PyTorch).
   void set_requires_gradient_sync(bool sync) { sync_ = sync; }
   bool requires_gradient_sync() const { return sync_; }
   // False: finish_backward leaves the last reductions in flight, to overlap with another backward
-  // pass (PyTorch's name). flat_grad() is complete after a backward pass with true.
+  // pass (as in PyTorch). flat_grad() is complete after a backward pass with true.
   void set_is_last_backward(bool last) { last_backward_ = last; }
   // False: units stay whole after their backward, for the next micro-batch's forward, until
-  // reshard() (PyTorch's name). Until then an optimizer's updates do not reach the full parameters.
+  // reshard() (as in PyTorch). An optimizer's updates reach the full parameters only after
+  // reshard().
   void set_reshard_after_backward(bool reshard) { reshard_after_backward_ = reshard; }
   // Reduces the gradients that backward passes without sync have accumulated, last unit first,
   // regardless of set_requires_gradient_sync; collective. flat_grad() is complete after it.
   void reduce_gradients();
-  // Divides the gradients, which are sums over the ranks, by `factor`. PyTorch's name; the default
-  // there is the number of data-parallel ranks, here 1: the loss is divided by the labels of the
-  // whole batch instead.
+  // Sets the divisor of the gradients, which are sums over the ranks. The default is 1, because the
+  // loss is divided by the number of labels of the global batch; in PyTorch's function of this
+  // name, the default is the number of data-parallel ranks.
   void set_gradient_divide_factor(double factor);
-  // To call after loss.backward(): reduces the gradients that the hooks have not, waits for all
-  // reductions, frees the full parameters. With check_for_nan it throws Error(kNumeric), which
-  // names parameter and rank, if a reduced gradient is not finite.
+  // Call it after loss.backward(): reduces the gradients that the hooks have not reduced, waits for
+  // all reductions, and frees the full parameters. With check_for_nan, throws Error(kNumeric),
+  // which names parameter and rank, if a reduced gradient is not finite.
   void finish_backward();
   void zero_grad();
   // The unit whose work was last enqueued on the device; empty outside of forward and backward.
@@ -105,16 +105,18 @@ class DataParallel : public nn::UnitHooks {
   DataParallel(const nn::Decoder& decoder, const layout::Layout& layout,
                const runtime::DeviceMesh& mesh, DataParallelOptions options);
 
-  // Record the unit that is running: enter() in forward, note_backward() when backward reaches
-  // `outputs`. The hooks of both subclasses begin with them.
+  // Record the unit that is running, for place(): enter() in forward; note_backward() registers
+  // hooks for the moment when backward reaches `outputs`. Subclasses call them first in their unit
+  // hooks.
   void enter(size_t use) { place_.forward(use); }
   void note_backward(size_t use, std::span<const at::Tensor> outputs);
   const DataParallelOptions& options() const { return options_; }
-  // Options that all groups have in common.
+  // Returns the options that all groups have in common.
   ParamGroupOptions group_options();
   tensor::SideStream& gathers() { return gathers_; }
-  // Groups that parameters are sharded and reduced over. Dense parameters: shards over dp_shard_cp,
-  // replicas over dp_replicate. Experts under ep: over ep_shard, which includes replicas and tp.
+  // Groups over which parameters are sharded and gradients reduced. Dense parameters: sharded over
+  // dp_shard_cp, replicated over dp_replicate. Experts under ep: over ep_shard, which includes
+  // replicas and tp.
   struct Ranks {
     ReductionGroups dense;
     ReductionGroups experts;
@@ -134,7 +136,7 @@ class DataParallel : public nn::UnitHooks {
     ParamGroup* const one = &group;
     reduce({&one, 1});
   }
-  // To call after the group's backward.
+  // Call it after the group's backward.
   void reshard_after_backward(ParamGroup& group) const {
     if (reshard_after_backward_) group.reshard();
   }
@@ -143,11 +145,11 @@ class DataParallel : public nn::UnitHooks {
   // Reduces a group's remaining gradients when the loss's backward is over; called in the groups'
   // order.
   virtual void finish(ParamGroup& group) = 0;
-  // Resets the state of a pass; called after finish() of all groups.
+  // Resets the state of a forward and backward pass; called after finish() of all groups.
   virtual void forget_pass() {}
 
   std::vector<ParamGroup*> groups_of(std::string_view module) const;
-  // Gradients that are reduced together: one unit's.
+  // Gradients that are reduced together: those of one unit or bucket.
   using Reduction = std::vector<GradientReducer*>;
   void send(Reduction reduction);
   void finish_reductions();

@@ -13,11 +13,12 @@ GradientBuckets::GradientBuckets(const nn::Decoder& decoder, const layout::Layou
   for (const auto& bucket : options().buckets) {
     const layout::Layout::ByRanks own = layout.by_ranks(bucket, mesh.rank());
     const bool of_experts = !own.experts.empty();
-    if (own.dense.empty() && !of_experts) continue;  // other ranks' experts
+    if (own.dense.empty() && !of_experts) continue;  // all its parameters are other ranks' experts
     ParamGroup& added = add_group(decoder, layout, cat("bucket ", groups().size()),
                                   of_experts ? own.experts : own.dense, mesh,
                                   of_experts ? ranks.experts : ranks.dense, group_options());
-    // An expert's gradient may come in parts (nn/experts/expert_feed_forward.h).
+    // An expert's gradient may be computed in parts (nn/experts/expert_feed_forward.h), so it is
+    // reduced after backward.
     if (!options().overlap_reduction || of_experts) continue;
     added.gradients().on_complete([this, &added] {
       if (requires_gradient_sync()) reduce(added);

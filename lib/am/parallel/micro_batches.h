@@ -7,7 +7,7 @@
 
 namespace am::parallel {
 
-// Tensors of int64 on the model's device.
+// This rank's sequences of one micro-batch: int64 tensors on the model's device.
 struct MicroBatch {
   at::Tensor ids_BT;
   at::Tensor labels_BT;

@@ -111,7 +111,7 @@ at::Tensor ParallelModel::forward_only(MicroBatches& batches) {
   return sum;
 }
 
-// Forward and backward of one micro-batch; the sum of its label cross-entropies.
+// Runs forward and backward of one micro-batch; returns the sum of its label cross-entropies.
 at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool last) {
   const auto over = [&](const char* phase) {
     if (last && options.phase_over) options.phase_over(phase);
@@ -120,7 +120,7 @@ at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool
       get_sync_ctx(data_parallel(), strategy_, /*is_optim_step=*/last && options.reduce,
                    config::defers_gradient_sync(strategy_));
   begin_dropout(options.seed, options.step, batch.first_sequence);
-  // Logits and batch are moved into the loss: held here they would outlive their use.
+  // Logits and batch are moved into the loss, so that they are freed after their last use.
   const auto take = [](at::Tensor& tensor) { return std::exchange(tensor, {}); };
   const at::Tensor loss = loss_sum(forward(take(batch.ids_BT), take(batch.positions_BT)),
                                    whole().own_labels(take(batch.labels_BT)));
@@ -229,7 +229,8 @@ at::Tensor ParallelModel::gather_from(
   const auto stored = at::TensorOptions(groups_.front()->flat().scalar_type());
   at::Tensor full =
       found ? found->contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
-  // First from the expert's ep rank within the stage, then from the stage to the others.
+  // An expert's owner first sends its values to the ep ranks of its stage; then the stage sends
+  // them to all other stages.
   if (layout->ep_owner && stage != stages_.end()) {
     mesh_.group("ep").broadcast(full, *layout->ep_owner);
   }

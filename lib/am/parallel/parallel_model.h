@@ -47,7 +47,8 @@ class ParallelModel {
   // this rank's label cross-entropies: [1], float64, on the model's device, equal on all tp ranks,
   // and zero on ranks without the pipeline's last stage. A device error names the unit.
   at::Tensor forward_backward(MicroBatches& batches, const PassOptions& options);
-  // Returns the same sum, without a graph. Leaves the last units gathered.
+  // Returns the sum that forward_backward() returns, without a graph or gradients. Leaves the last
+  // units gathered.
   at::Tensor forward_only(MicroBatches& batches);
 
   // Logits and functions of them: see StageModel. With a pipeline, forward() requires gradients to
@@ -58,7 +59,8 @@ class ParallelModel {
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   at::Tensor full_logits(const at::Tensor& logits_BTv) const;
 
-  // The following five require a model without pipeline parallelism.
+  // Functions that require a model without pipeline parallelism: vocabulary_slice() to
+  // end_dropout().
   const mesh::Extent& vocabulary_slice() const { return whole().vocabulary_slice(); }
   DataParallel& data_parallel() { return whole().data_parallel(); }
   const DataParallel& data_parallel() const { return whole().data_parallel(); }
@@ -73,7 +75,7 @@ class ParallelModel {
   Pipeline* pipeline() const { return pipeline_.get(); }
   // Parameter groups of all this rank's stages.
   const std::vector<ParamGroup*>& groups() const { return groups_; }
-  // Whether the sharded parameters are stored in host memory while a GPU computes.
+  // Whether parameters are stored in host memory while a GPU computes (offloading).
   bool offloaded() const { return stages_.begin()->second->data_parallel().offloaded(); }
   void zero_grad();
   // Frees the full parameters of all units.
@@ -83,7 +85,7 @@ class ParallelModel {
   // the whole model, layer after layer; zeros for other ranks' layers. Empty for a model without
   // experts.
   std::vector<int64_t> take_expert_counts();
-  // Apply to this rank's layers: see nn::Decoder.
+  // As in nn::Decoder, for the layers of this rank's stages.
   void set_balance_factor(double factor);
   at::Tensor take_balance();
 
@@ -93,14 +95,16 @@ class ParallelModel {
 
   // Calls `visit` for every parameter box that this rank stores, unit after unit.
   void for_each_owned(const std::function<void(ParamGroup&, size_t, const LocalParameter&)>& visit);
-  // Returns a parameter gathered from all ranks that hold a part of it, in the storage dtype, on
-  // every rank; collective.
+  // Returns a full parameter on every rank, in the storage dtype, gathered from all ranks that hold
+  // a part; collective.
   at::Tensor full_parameter(const std::string& name) const;
-  // Returns the gradient of a trainable parameter, after a backward pass; collective.
+  // Returns the full gradient of a trainable parameter on every rank, after a backward pass;
+  // collective.
   at::Tensor full_gradient(const std::string& name) const;
 
  private:
-  // Gathers the parameter's part of the flat tensor that `flat_of` returns for its group.
+  // Returns the full tensor of parameter `name`, gathered from the flat tensors that `flat_of`
+  // returns for the parameter's group.
   at::Tensor gather_from(const std::string& name,
                          const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
   friend class UnshardScope;

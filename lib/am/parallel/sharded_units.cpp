@@ -70,7 +70,7 @@ void ShardedUnits::unshard(size_t use) {
 
 void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {
   enter(use);
-  if (use == 0) gathers().wait_for_current();  // the last update is in there
+  if (use == 0) gathers().wait_for_current();  // gathers must read the updated parameters
   for (ParamGroup* group : ignored_) group->unshard();
   unshard(use);
   prefetch(use, +1, options().prefetch.forward);
@@ -79,14 +79,15 @@ void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {
   const auto carries = [](const at::Tensor& input) { return input.requires_grad(); };
   const auto differentiable = std::count_if(inputs.begin(), inputs.end(), carries);
   if (differentiable == 0) {
-    // No gradient flows back through these inputs, so no hook runs when the unit's backward is
+    // No gradient flows back through the inputs, so no hook would run when the unit's backward is
     // over.
     reduce_at_end_[unit_of(use)] = true;
     return;
   }
-  // A view's own gradient is complete when every use of it inside the unit has been through
-  // backward; autograd runs the accumulation of leaves before any other ready node, so the
-  // parameters' gradients are there too. The last of the inputs ends the unit.
+  // Hooks on views of the inputs run when the unit's backward is over. A view's gradient is
+  // complete when backward has passed every use of the view inside the unit; and autograd
+  // accumulates the gradients of leaves before it runs any other ready node, so the parameters'
+  // gradients are complete too. The hook of the last input ends the unit's backward.
   const auto missing = std::make_shared<int64_t>(differentiable);
   for (at::Tensor& input : inputs) {
     if (!carries(input)) continue;

@@ -1,9 +1,9 @@
-// Units whose full parameters exist only while they are needed: FSDP2, HSDP, Megatron-FSDP's
-// sharded levels, and the parameters that FSDP ignores.
+// Units whose full parameters exist only while they are needed: FSDP2, HSDP and Megatron-FSDP's
+// sharded levels. Also holds the parameters that FSDP ignores, which stay unsharded.
 //
 // A unit is gathered before its forward, freed after it or kept until backward, gathered again
 // before its backward, and reduced after it; the next units are prefetched meanwhile. A unit is one
-// parameter group, plus a second one if expert parallelism places experts of it.
+// parameter group, plus a second group for its experts under expert parallelism.
 #pragma once
 
 #include <list>
@@ -26,8 +26,9 @@ class ShardedUnits final : public DataParallel {
  private:
   void finish(ParamGroup& group) override;
   void forget_pass() override;
-  // Returns this rank's block of the group, over which gathered parameters are cut between forward
-  // and backward (reshard_after_forward = N); null if they return to their shards.
+  // Returns this rank's block of N ranks of the group, over which parameters are sharded between
+  // forward and backward (reshard_after_forward = N); null if parameters return to the shards of
+  // the whole group.
   const runtime::Group* post_forward(const runtime::DeviceMesh& mesh, std::string_view group);
   void add_ignored(const nn::Decoder& decoder, const layout::Layout& layout,
                    const runtime::DeviceMesh& mesh, Ranks ranks, ParamGroupOptions options);

@@ -1,5 +1,5 @@
-// The part of a model that one process computes, all of it or a pipeline stage, under the plan's
-// data and tensor parallelism. parallel_model.h defines the model that consists of these.
+// The part of a model that one process computes, a pipeline stage or the whole model, under the
+// plan's data and tensor parallelism. A ParallelModel (parallel_model.h) consists of StageModels.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,30 +27,30 @@ inline constexpr int64_t kIgnoreIndex = -100;
 
 class StageModel {
  public:
-  // Collective over the ranks of the stage. `layout`: that of the stage (stage_layout) or, without
-  // pipeline, of the whole model; it is copied. `mesh` must outlive this object. `strategy`: name
-  // of a registered strategy or a plugin (strategy.h). Parameters start as zeros.
+  // Collective over the ranks of the stage. `layout`: the stage's layout (stage_layout) or, without
+  // pipeline, the whole model's; it is copied. `mesh` must outlive this object. `strategy`: name of
+  // a registered strategy or a plugin (strategy.h). Parameters start as zeros.
   StageModel(const config::Plan& plan, const model::ModelConfig& config,
              const layout::Layout& layout, const layout::StageRange& range,
              const runtime::DeviceMesh& mesh, const std::string& strategy);
   StageModel(const StageModel&) = delete;
   StageModel& operator=(const StageModel&) = delete;
 
-  // ids_BT (int64, the same on every tp rank) -> logits_BTv, where v is vocabulary_slice().
+  // ids_BT (int64, equal on all tp ranks) -> logits_BTv, where v is vocabulary_slice().
   // positions_BT, and a stage's hidden_BTD: see nn::Decoder.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
                      const at::Tensor& hidden_BTD = {});
-  // Sum of the cross-entropies of this rank's labels but kIgnoreIndex, float32; the same on every
-  // tp rank.
+  // Returns the sum of cross-entropies over this rank's labels other than kIgnoreIndex, in float32;
+  // equal on all tp ranks.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   // Under context parallelism a rank computes logits of its part of each sequence. own_labels
-  // returns that part of labels_BT, which covers whole sequences; own_length its padded length.
-  // whole_sequences gathers logits (or another tensor with these first two dims) of whole sequences
-  // on every cp rank, without gradient.
+  // returns the part's labels, from labels_BT of whole sequences; own_length returns the part's
+  // padded length. whole_sequences gathers logits (or another tensor with the first two dims B and
+  // t) of whole sequences on every cp rank, without gradient.
   at::Tensor own_labels(const at::Tensor& labels_BT) const;
   int64_t own_length(int64_t length) const { return decoder_.sequence_part().own_length(length); }
   at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;
-  // Gathers the logits of the whole vocabulary on every tp rank, without gradient.
+  // Returns the logits of the whole vocabulary on every tp rank, without gradient.
   at::Tensor full_logits(const at::Tensor& logits_BTv) const;
 
   nn::Decoder& decoder() { return decoder_; }
@@ -62,9 +62,9 @@ class StageModel {
   // Layout of the stage's parameters.
   const layout::Layout& layout() const { return layout_; }
 
-  // Gathers a parameter's values in the flat tensor that `flat_of` returns for its group, from all
-  // ranks of the stage that hold a part. Collective over them. Absent if this rank holds no part:
-  // the parameter is of another stage, or of another rank's expert.
+  // Returns the full tensor of parameter `name`, gathered from the flat tensors that `flat_of`
+  // returns for its group. Collective over the ranks of the stage that hold a part. Absent if this
+  // rank holds no part: the parameter belongs to another stage, or to another rank's expert.
   std::optional<at::Tensor> gather(
       const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
 

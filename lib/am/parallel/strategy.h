@@ -1,5 +1,6 @@
 // A strategy turns a decoder written for one device into this rank's part of a decoder on a mesh.
-// The three strategies of a plan are built in; programs register others by name.
+// The three strategies that plans can name are built in; programs register further strategies by
+// name.
 //
 //   Parallelized never_freed(const StrategyInput& input) {
 //     Parallelized made;
@@ -13,9 +14,9 @@
 //   register_parallel_strategy("never_freed", never_freed);
 //   auto model = ParallelModel::build(plan, config, layout, mesh, "never_freed");
 //
-// NeMo AutoModel's decorator of this name (register_parallel_strategy) keys strategies by the
-// model's class, so that a model has only one; here the caller names the strategy. A plan file
-// cannot name a registered one: am-plan must predict what runs, and cannot predict a library.
+// NeMo AutoModel's decorator register_parallel_strategy keys strategies by the model's class, so
+// that a model has only one strategy; here the caller names the strategy. A plan file cannot name a
+// registered strategy: am-plan must predict what runs, and cannot predict a library.
 #pragma once
 
 #include <functional>
@@ -33,7 +34,7 @@
 
 namespace am::parallel {
 
-// All but the plan must outlive the result of the strategy.
+// Input of a strategy. The decoder, the layout and the mesh must outlive the strategy's result.
 struct StrategyInput {
   nn::Decoder& decoder;  // its parameters have no values yet
   const config::Plan& plan;
@@ -51,7 +52,8 @@ struct Parallelized {
 using ParallelStrategy = std::function<Parallelized(const StrategyInput& input)>;
 
 // Registers a strategy for the whole process. Thread-safe. Throws Error(kUsage) if the name or the
-// function is empty, or the name is that of a plugin or already registered or built in.
+// function is empty, or if the name has the form of a plugin's, is registered already, or is built
+// in.
 void register_parallel_strategy(const std::string& name, ParallelStrategy strategy);
 // Returns "fsdp2", "megatron_fsdp", "ddp", then the registered names.
 std::vector<std::string> parallel_strategy_names();
@@ -61,7 +63,7 @@ std::vector<std::string> parallel_strategy_names();
 // another version of automesh.
 ParallelStrategy find_parallel_strategy(const std::string& name);
 
-// Export of a library with a strategy. The library links libautomesh:
+// Object that a plugin, a library with a strategy, exports. The library links libautomesh:
 //
 //   extern "C" const am::parallel::StrategyPlugin* mine() {
 //     static constexpr am::parallel::StrategyPlugin plugin = {AM_VERSION, my_strategy};
@@ -72,19 +74,19 @@ struct StrategyPlugin {
   Parallelized (*parallelize)(const StrategyInput& input);
 };
 
-// First part of every strategy, in AutoModel's order: applies the tensor, context and expert
-// parallelism of the layout and the plan, then the plan's activation checkpointing. Returns this
+// Applies the tensor, context and expert parallelism of the layout and the plan, then the plan's
+// activation checkpointing: the first part of every strategy, in AutoModel's order. Returns this
 // rank's slice of the vocabulary.
 mesh::Extent prepare_decoder(const StrategyInput& input);
 
-// Makes a unit of every decoder layer, of the embedding and of the head; the rest, the final norm,
-// is the root unit (model::shard_units decides; the layout holds the result). If
-// options.reshard_after_forward is empty it follows PyTorch: the last layer, the head and the root
-// keep their full parameters after forward, because backward needs them first.
+// Returns data parallelism over the layout's units: one per decoder layer, one for the embedding,
+// one for the head, and the root unit with the rest, the final norm (model::shard_units decides).
+// If options.reshard_after_forward is empty it follows PyTorch: the last layer, the head and the
+// root keep their full parameters after forward, because backward needs them first.
 //
-// AutoModel's function of this name walks a module's children and makes a unit of each element of a
-// ModuleList, the last of which keeps its parameters; embedding and head stay in the root, whose
-// single reduction then needs a buffer for both tables. Here each has a separate unit.
+// AutoModel's function of this name makes a unit of each element of a ModuleList, the last of which
+// keeps its parameters after forward; embedding and head stay in the root unit, whose single
+// reduction needs a buffer for both tables. Here embedding and head have a unit each.
 std::unique_ptr<DataParallel> apply_fsdp_sharding_recursively(const StrategyInput& input,
                                                               DataParallelOptions options);
 

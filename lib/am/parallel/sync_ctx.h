@@ -21,7 +21,7 @@ namespace am::parallel {
 
 class [[nodiscard]] SyncContext {
  public:
-  // A scope without effect.
+  // Creates a scope without effect.
   SyncContext() = default;
   SyncContext(SyncContext&& other) noexcept;
   SyncContext& operator=(SyncContext&&) = delete;
@@ -30,10 +30,11 @@ class [[nodiscard]] SyncContext {
  private:
   friend SyncContext get_sync_ctx(DataParallel&, const config::DistributedConfig&, bool, bool);
 
-  DataParallel* restore_ = nullptr;  // reduces again after the scope
+  DataParallel* restore_ = nullptr;  // model that reduces again after the scope; null: none
 };
 
-// `is_optim_step`: whether the backward pass inside is the last one before the optimizer's step.
+// Returns the scope. `is_optim_step`: whether the backward pass inside is the last before the
+// optimizer's step.
 SyncContext get_sync_ctx(DataParallel& model, const config::DistributedConfig& strategy,
                          bool is_optim_step, bool defer_fsdp_grad_sync = true);
 

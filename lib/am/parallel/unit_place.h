@@ -1,4 +1,4 @@
-// The unit of the model whose work was last enqueued on a device; named in the device's errors.
+// The unit of the model whose work was last enqueued on a device, which device errors name.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace am::parallel {
 
-// Written by the threads that run forward and backward, one at a time; read by any.
+// Written by the threads that run forward and backward, one at a time; any thread may read.
 class UnitPlace {
  public:
   // `names`: the unit's name for each use.
@@ -21,7 +21,8 @@ class UnitPlace {
 
   // "the forward of model.layers.3"; empty outside of any unit.
   std::string text() const;
-  // Sequence number, increasing within the process: the larger of two is the later one.
+  // Sequence number of the last change, increasing within the process: the place with the larger
+  // number was set later.
   uint64_t since() const { return since_; }
 
  private:

@@ -5,9 +5,9 @@
 //     // every unit is gathered; parameters stay cut over tp
 //   }  // and freed again, also when something throws
 //
-// Units are gathered in the model's order, so that all ranks run the same collectives. Scopes may
-// be nested: the outermost one frees. AutoModel's frees when the innermost ends, and an outer scope
-// then has no full parameters.
+// Units are gathered in the model's order, so that all ranks run equal collectives. Scopes may be
+// nested: parameters are freed when the outermost scope ends. In AutoModel they are freed when the
+// innermost scope ends, and an outer scope then has no full parameters.
 //
 // A forward or backward pass inside frees units by the strategy's rules, as in PyTorch; a nested
 // scope, or unshard() of DataParallel's groups, gathers them again. Changes to gathered values are

@@ -34,8 +34,8 @@ enum class Kind : uint8_t {
 const char* to_string(Kind kind);
 
 constexpr bool is_compute(Kind kind) { return kind <= Kind::kBackward; }
-// Whether the action (B or I) computes the gradient of the stage's input, which the previous stage
-// waits for.
+// Whether the action (B or I) computes the gradient of the stage's input, for which the previous
+// stage waits.
 constexpr bool makes_input_gradient(Kind kind) {
   return kind == Kind::kBackward || kind == Kind::kBackwardInput;
 }

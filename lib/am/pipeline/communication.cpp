@@ -9,7 +9,7 @@
 namespace am::pipeline {
 namespace {
 
-// Records the computed passes by stage and micro-batch.
+// Records which passes have been computed, by stage and micro-batch.
 class Progress {
  public:
   Progress(const std::vector<int64_t>& owners, int64_t microbatches)
@@ -41,7 +41,7 @@ class Progress {
   int64_t stages_;
   int64_t microbatches_;
   std::vector<bool> forwards_;
-  std::vector<bool> backwards_;  // gradient of the input
+  std::vector<bool> backwards_;  // whether the input's gradient has been computed
 };
 
 [[noreturn]] void throw_stuck(const ExecutionLists& lists, const std::vector<size_t>& next) {
@@ -60,8 +60,7 @@ class Progress {
               "order the passes so that each comes after the pass that computes its input");
 }
 
-// The two ends of the message that carries an action's result. Nothing if the result stays on the
-// rank.
+// The two ends of the message that carries an action's result to another rank.
 struct Message {
   Action send;
   Action recv;
@@ -80,7 +79,7 @@ std::optional<Message> message_of(const Action& action, const std::vector<int64_
   return Message{{send, action.stage, action.micro_batch}, {recv, to, action.micro_batch}};
 }
 
-// Returns, for every slot, the first `count` stages that the list uses from there on, soonest
+// Returns, for every slot, the next `count` stages that the list uses from this slot on, soonest
 // first.
 std::vector<std::vector<int32_t>> upcoming_stages(const std::vector<Slot>& list, size_t count) {
   std::vector<std::vector<int32_t>> upcoming(list.size());
@@ -143,8 +142,8 @@ std::vector<Slot> add_reduce_grad(const std::vector<Slot>& list, int64_t microba
   return out;
 }
 
-// Ranks take turns of one slot each; a rank whose next slot lacks an input is skipped. The messages
-// of any two ranks are therefore in the same order on both.
+// Simulates the ranks, which take turns of one slot each; a rank whose next slot lacks an input is
+// skipped. Messages between two ranks are thus in the same order in both lists.
 ExecutionLists add_send_recv(const ExecutionLists& lists, const std::vector<int64_t>& owners,
                              int64_t microbatches) {
   Progress progress(owners, microbatches);

@@ -8,7 +8,7 @@
 namespace am::pipeline {
 namespace {
 
-// Reports errors up to kMostReported, then the number of the others.
+// Reports errors up to kMostReported, then the number of further errors.
 class Report {
  public:
   explicit Report(Diagnostics& found) : found_(found) {}
@@ -58,7 +58,7 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
   const std::string_view line = csv.lines[rank];
   auto& slots = csv.schedule.ranks.emplace_back();
   auto& columns = csv.columns.emplace_back();
-  // Slots and messages; spans are known only at the end of the line.
+  // Errors as slot and message; spans are known only at the end of the line.
   std::vector<std::pair<size_t, std::string>> wrong;
   int column = 1;
   for (size_t begin = 0; begin <= line.size();) {
@@ -83,8 +83,9 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
 // error.
 bool count_sizes(CsvSchedule& csv, Report& report) {
   Schedule& schedule = csv.schedule;
-  // A complete schedule uses every stage and micro-batch, so it has at least that many slots. Large
-  // stray numbers are rejected here, before tables of that size are allocated.
+  // A complete schedule uses every stage and every micro-batch, so neither number exceeds the
+  // number of passes, at most two per slot. Larger numbers are rejected here, before tables of
+  // their size are allocated.
   int64_t passes = 0;
   for (const auto& list : schedule.ranks) passes += 2 * static_cast<int64_t>(list.size());
   bool sane = true;
@@ -107,7 +108,8 @@ bool count_sizes(CsvSchedule& csv, Report& report) {
       }
     }
   }
-  // Allows twice the number, because missing passes are reported by the next check.
+  // Rejects only sizes far beyond the passes found; a few missing passes are reported by
+  // validate().
   if (sane && schedule.stages() > 4 * passes / std::max<int64_t>(1, schedule.microbatches)) {
     report.error("schedule.passes", Span{.file = csv.file},
                  cat("the file names ", schedule.stages(), " stages and ", schedule.microbatches,
@@ -120,7 +122,7 @@ bool count_sizes(CsvSchedule& csv, Report& report) {
 }  // namespace
 
 Span CsvSchedule::span(size_t rank, std::optional<size_t> slot) const {
-  constexpr size_t kLongestSource = 1 << 16;  // the caret shows a part of the line
+  constexpr size_t kLongestSource = 1 << 16;  // longer lines are not quoted in the report
   Span span{.file = file, .line = static_cast<int>(rank) + 1, .column = 1};
   if (lines[rank].size() <= kLongestSource) span.source = lines[rank];
   if (!slot.has_value()) return span;

@@ -1,6 +1,6 @@
 // Schedules as CSV files in PyTorch's format: one line per rank, one cell per slot, an empty cell
-// for a bubble. There is no header, and cells contain no commas. (cluster/csv.h reads tables
-// of measured runs, which have both.)
+// for a bubble. There is no header, and cells contain no commas. (cluster/csv.h reads tables of
+// measured runs, which have headers and commas in cells.)
 //
 //   0F0,0F1,,,0B0,,0B1
 //   ,1F0,1B0,1F1,1B1
@@ -16,7 +16,7 @@
 
 namespace am::pipeline {
 
-// A schedule and the position of each slot in the file.
+// A schedule, and the position of each slot in the file.
 struct CsvSchedule {
   Schedule schedule;
   std::string file;
@@ -27,7 +27,7 @@ struct CsvSchedule {
   Span span(size_t rank, std::optional<size_t> slot = std::nullopt) const;
 };
 
-// Number of errors that are reported individually; a note counts the others.
+// Number of errors that are reported individually; a note counts the rest.
 inline constexpr int kMostReported = 20;
 
 // Parses and validates (validate.h) a schedule. The numbers of stages and micro-batches are taken

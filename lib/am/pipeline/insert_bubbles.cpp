@@ -68,7 +68,7 @@ class Aligner {
   const PipelineShape& shape_;
   bool backwards_wait_;
   std::vector<int64_t> forward_at_;   // column, by stage and micro-batch
-  std::vector<int64_t> backward_at_;  // of the input's gradient
+  std::vector<int64_t> backward_at_;  // column of the pass that computes the input's gradient
 };
 
 }  // namespace

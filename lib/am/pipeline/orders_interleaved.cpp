@@ -1,9 +1,10 @@
 // interleaved_1f1b (Narayanan et al., 2021) and interleaved_zero_bubble (ZB1P of Qi et al., 2023).
 //
-// Micro-batches run in rounds of about pp. Within a round a rank runs its first stage on all of
-// them, then its second, and so on; backwards run in the reverse order of stages. The k-th forward
-// of a rank is therefore known without the other ranks. The schedules differ only in the number of
-// forwards before the first backward and in the position of the weights' gradients.
+// Micro-batches run in rounds of about pp. Within a round a rank runs its first stage on all of the
+// round's micro-batches, then its second stage, and so on; backwards run in the reverse order of
+// stages. The k-th forward of a rank thus does not depend on other ranks. The two schedules differ
+// only in the number of forwards before the first backward and in the position of the weights'
+// gradients.
 #include <algorithm>
 
 #include "am/pipeline/orders.h"
@@ -58,21 +59,21 @@ SlotList interleaved_1f1b_order(const PipelineShape& shape, int64_t rank) {
   const Interleaved passes(shape, rank, 2);
   SlotList order = passes.start();
   if (passes.ahead() > 0) {
-    // The first gradient arrives at this rank in this slot.
+    // Slot in which the first gradient arrives at this rank.
     const int64_t arrives = shape.stages() + 2 * (shape.pp - 1 - rank);
     add_bubbles(order, arrives - static_cast<int64_t>(order.size()));
   }
   for (int64_t k = 0; k < passes.count(); ++k) {
     const int64_t forward = passes.ahead() + k;
-    // When no forwards are left, their slots stay empty: later ranks still have some.
+    // When no forwards are left, their slots stay empty, because later ranks still run forwards.
     order.push_back(forward < passes.count() ? passes.pass(Kind::kForward, forward) : Slot());
     order.push_back(passes.pass(Kind::kBackward, k));
   }
   return order;
 }
 
-// The weights' gradients follow their backward after `rank` passes, which fills the bubbles that
-// grow with the distance from the first rank.
+// Weight gradients are deferred by `rank` backwards: they fill the bubbles, which grow with the
+// distance from the first rank.
 SlotList interleaved_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
   const Interleaved passes(shape, rank, 1);
   SlotList order = passes.start();

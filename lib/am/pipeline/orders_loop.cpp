@@ -20,8 +20,8 @@ SlotList gpipe_order(const PipelineShape& shape, int64_t rank) {
   return order;
 }
 
-// The number of stages from here to the end is the number of forwards that fill the pipeline. After
-// that, each backward is followed by one forward.
+// A rank first runs as many forwards as there are stages from its own to the last. Then backwards
+// and forwards alternate.
 SlotList one_forward_one_backward_order(const PipelineShape& shape, int64_t rank) {
   const int64_t filling = std::min(shape.microbatches, shape.pp - rank);
   SlotList order;

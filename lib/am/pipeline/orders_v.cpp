@@ -13,7 +13,7 @@ namespace {
 
 enum Arm { kDown, kUp };
 
-// A deferred weight gradient.
+// A weight gradient that is deferred.
 struct Owed {
   size_t since = 0;  // length of the list when it was deferred
   int32_t micro_batch = 0;
@@ -22,7 +22,7 @@ struct Owed {
 // Builds one rank's list, and counts each arm's passes.
 class Builder {
  public:
-  // Passes on micro-batches that do not exist become bubbles.
+  // Passes beyond the last micro-batch become bubbles.
   Builder(const PipelineShape& shape, int64_t rank)
       : stage_{static_cast<int32_t>(rank), static_cast<int32_t>(2 * shape.pp - 1 - rank)},
         microbatches_(shape.microbatches) {}
@@ -38,8 +38,8 @@ class Builder {
     add({Kind::kBackwardInput, stage_[arm], micro_batch});
   }
 
-  // Adds the oldest deferred weight gradient of one arm, or of both arms. Does nothing if there is
-  // none.
+  // Adds the oldest deferred weight gradient: of one arm or, without argument, of the whole rank.
+  // Does nothing if none is deferred.
   void backward_weight(Arm arm) {
     if (owed_[arm].empty()) return;
     add({Kind::kBackwardWeight, stage_[arm], owed_[arm].front().micro_batch});
@@ -77,11 +77,11 @@ class Builder {
 
 }  // namespace
 
-// Built for at least 2 * pp - 1 micro-batches, which fill the V; with fewer, the missing ones are
-// bubbles.
+// The order is built for at least 2 * pp - 1 micro-batches, which fill the V; passes on
+// micro-batches that do not exist are bubbles.
 SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
   const int64_t count = std::max(2 * shape.pp - 1, shape.microbatches);
-  // Hops to the turning point of the V, including this rank.
+  // Ranks from this one to the turning point of the V, both included.
   const int64_t to_turn = shape.pp - rank;
   Builder build(shape, rank);
   const auto whole_backward = [&build](Arm arm) {
@@ -132,8 +132,8 @@ SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank) {
     build.backward_weight();
     build.forward(kUp);
   }
-  // Steady state: every forward overlaps with a backward of the other arm. At the turning point the
-  // first two do not, so that the backward can start earlier.
+  // Steady state: every forward overlaps with a backward of the other arm. Only on the turning
+  // point's rank, the first forward and backward do not overlap, so that the backward ends earlier.
   const int64_t steady = shape.microbatches - 2 * shape.pp + rank + 1;
   for (int64_t i = 0; i < steady; ++i) {
     if (i == 0 && behind == 0) {

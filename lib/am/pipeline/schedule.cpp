@@ -9,7 +9,7 @@
 namespace am::pipeline {
 namespace {
 
-// Source of the bubbles: the order itself, or insert_bubbles(), which looks at all ranks.
+// Source of a schedule's bubbles: the order of each rank (kOwn), or insert_bubbles().
 enum class Bubbles { kOwn, kForwardsWait, kAllWait };
 
 struct Entry {
@@ -78,7 +78,7 @@ std::vector<int64_t> in_flight_by_stage(const std::vector<Slot>& list, int64_t s
   std::vector<int64_t> peak(static_cast<size_t>(stages), 0);
   for (size_t i = 0; i < when; ++i) {
     for (const Action& action : list[i].actions()) {
-      // A pair's backward ends after its forward has started.
+      // At the peak, a pair's forward has started and its backward has not ended.
       if (i + 1 == when && action.kind != Kind::kForward) continue;
       peak[static_cast<size_t>(action.stage)] += change(action);
     }

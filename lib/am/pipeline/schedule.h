@@ -27,18 +27,19 @@ struct Schedule {
   int64_t stages() const { return static_cast<int64_t>(owners.size()); }
 };
 
-// Returns the lists that PyTorch 2.11 makes, including bubbles; where PyTorch has none (gpipe,
-// 1f1b), bubbles are inserted where ranks wait. A custom (CSV) schedule is returned unchanged.
-// Throws Error(kPlan) if violated_constraint() returns a constraint.
+// Returns the lists that PyTorch 2.11 makes, including their bubbles; in gpipe and 1f1b, whose
+// lists have no bubbles in PyTorch, bubbles are inserted where ranks wait. A custom (CSV) schedule
+// is returned unchanged. Throws Error(kPlan) if violated_constraint() returns a constraint.
 Schedule make_schedule(const PipelineShape& shape);
 
-// Returns only one rank's list, without the bubbles that depend on other ranks. Throws as
+// Returns one rank's list, without the bubbles that depend on other ranks. Throws as
 // make_schedule().
 std::vector<Slot> make_rank_order(const PipelineShape& shape, int64_t rank);
 
 // Returns, per stage, the number of this rank's micro-batches in flight (forward has run, the
-// weights' gradient has not been computed) at the moment when the sum over the rank's stages is
-// largest. Their activations are live together. `stages` is the number of stages of the pipeline.
+// weights' gradient has not been computed) at the moment when their sum over the rank's stages is
+// largest. All their activations are live at that moment. `stages` is the number of stages of the
+// pipeline.
 std::vector<int64_t> in_flight_by_stage(const std::vector<Slot>& list, int64_t stages);
 
 }  // namespace am::pipeline

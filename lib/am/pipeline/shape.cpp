@@ -15,8 +15,8 @@ bool runs_in_rounds(std::string_view schedule) {
   return schedule == "interleaved_1f1b" || schedule == "interleaved_zero_bubble";
 }
 
-// Whether micro-batches divide into rounds of equal size, each of at least pp if there are that
-// many.
+// Whether micro-batches divide into rounds of equal size: of at least pp micro-batches each, or a
+// single round if there are fewer.
 bool fills_rounds(int64_t microbatches, int64_t pp) {
   return microbatches % std::max<int64_t>(1, microbatches / pp) == 0;
 }
@@ -79,8 +79,8 @@ std::optional<SizeConstraint> microbatches_constraint(const PipelineShape& shape
       shape.schedule == "1f1b" ? "gpipe" : "zbv_zero_bubble"};
 }
 
-// Returns the largest number of micro-batches that kLargestSchedule allows; below 1 if there is
-// none.
+// Returns the largest number of micro-batches that kLargestSchedule allows; below 1 if even one is
+// too many.
 int64_t most_microbatches(const PipelineShape& shape) {
   if (shape.pp > kLargestSchedule / shape.virtual_stages) return 0;
   return kLargestSchedule / shape.stages() - shape.pp;
@@ -104,7 +104,7 @@ std::optional<SizeConstraint> size_constraint(const PipelineShape& shape) {
 
 std::string ranks_text(int64_t count) { return cat(count, count == 1 ? " rank" : " ranks"); }
 
-// Demands of a custom schedule, whose file fixes the sizes.
+// Returns the violated constraint of a custom schedule, whose file fixes the sizes.
 std::optional<SizeConstraint> own_constraint(const PipelineShape& shape) {
   const Schedule& own = *shape.own;
   if (own.pp() != shape.pp) {

@@ -36,15 +36,15 @@ std::span<const std::string_view> schedule_names();
 // stage.
 bool is_v_shaped(std::string_view schedule);
 
-// Returns the pp index of every stage. Looped schedules assign stages round-robin; V-shaped ones
-// assign them down and back up the ranks.
+// Returns the pp index of every stage's rank. Looped schedules assign stages round-robin, V-shaped
+// schedules from the first rank to the last and back.
 std::vector<int64_t> stage_owners(std::string_view schedule, int64_t pp, int64_t virtual_stages);
-// As above for named schedules; for a custom schedule the owners in its file, or round-robin if the
+// Overload that also knows custom schedules: returns the owners in the file, or round-robin if the
 // file has other sizes.
 std::vector<int64_t> stage_owners(const PipelineShape& shape);
 
-// Schedules are lists of about stages * (microbatches + pp) slots. A larger one is assumed to be a
-// mistake in a plan and is refused.
+// Largest number of slots, about stages * (microbatches + pp), of a schedule. A larger schedule is
+// assumed to be a mistake in a plan and is refused.
 inline constexpr int64_t kLargestSchedule = int64_t{1} << 21;
 
 // A violated constraint of a schedule on the sizes.
@@ -55,7 +55,7 @@ struct SizeConstraint {
   std::string instead;           // another schedule that is legal with these sizes; may be empty
 };
 
-// Returns the first constraint of the schedule that the sizes violate. Cheap for any sizes.
+// Returns the first constraint of the schedule that the sizes violate, without making the schedule.
 std::optional<SizeConstraint> violated_constraint(const PipelineShape& shape);
 
 }  // namespace am::pipeline

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kNotYet = -1.0;
 
-// Result of a run: all passes, or only the time when the last one ends.
+// Result of a simulation: all passes, or only the time at which the last pass ends.
 enum class Keep { kPasses, kEnd };
 
 // Running totals of a rank.
@@ -22,8 +22,8 @@ struct Sums {
   int64_t peak = 0;
 };
 
-// Runs each rank as far as possible. An action that produces another rank's missing input puts that
-// rank into the queue, so every slot is examined once, plus once per input that it had to wait for.
+// Runs each rank until an input is missing. The action that produces this input puts the rank back
+// into the queue, so every slot is examined once, plus once per input that was missing.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, const Durations& durations, Keep keep)
@@ -152,7 +152,7 @@ class Simulation {
     if (ends_micro_batch(action.kind)) --sums.in_flight;
   }
 
-  // Whether the next slot of a rank reads the result that `made` sends to stage `to`.
+  // Whether the next slot of a rank has the action of stage `to` that reads the result of `made`.
   bool waits_for(size_t rank, const Action& made, int64_t to) const {
     const std::vector<Slot>& list = schedule_.ranks[rank];
     if (next_[rank] == list.size()) return false;

@@ -14,14 +14,14 @@
 
 namespace am::pipeline {
 
-// In any unit of time; not negative.
+// Durations of a stage's passes in any unit of time; not negative.
 struct StageDurations {
   double forward = 1.0;
   double backward_input = 1.0;
   double backward_weight = 1.0;  // a whole backward takes both
 };
 
-// Duration of an action of the stage; 0 for actions that compute nothing.
+// Returns the duration of an action of the stage; 0 for actions that compute nothing.
 double pass_length(Kind kind, const StageDurations& stage);
 
 struct Durations {
@@ -33,8 +33,8 @@ struct Durations {
   // sequence, 1 hides the shorter one.
   double pair_overlap = 0.0;
 
-  // Equal stages. The forward of one rank's share of the layers takes one unit, so that of one
-  // stage takes ranks / stages.
+  // Returns durations of equal stages: the forward of a rank's layers takes one unit of time, the
+  // forward of one stage ranks / stages.
   static Durations even(int64_t stages, int64_t ranks);
 };
 
@@ -56,10 +56,11 @@ struct Timeline {
 // `schedule` must contain compute actions only. Throws Error(kPlan) if ranks deadlock. Takes
 // O(actions).
 Timeline simulate(const Schedule& schedule, const Durations& durations);
-// Returns only the makespan. Used by searches, which need thousands.
+// Returns only the makespan, for searches, which simulate thousands of schedules.
 double simulated_seconds(const Schedule& schedule, const Durations& durations);
 
-// Ranks that wait forever, each with the index of its next slot. Empty if all lists complete.
+// A rank that waits forever, and the index of the slot that it cannot run. find_deadlock returns
+// all such ranks; none if all lists complete.
 struct Stuck {
   int64_t rank = 0;
   size_t slot = 0;

@@ -10,7 +10,7 @@
 
 namespace am::pipeline {
 
-// A violation at a slot of a rank, or, without a slot, about the rank's whole list.
+// A violation at a slot of a rank or, if `slot` is empty, of the rank's whole list.
 struct Violation {
   std::string rule;
   size_t rank = 0;
@@ -26,7 +26,7 @@ struct Violation {
 //                       rank without actions
 //   schedule.order      a backward before its forward, W before I
 //   schedule.deadlock   ranks that wait for each other forever; checked if there are no others
-// `owners` and `microbatches` must be those of the schedule, and all actions within them.
+// The schedule's `owners` and `microbatches` must cover all its actions.
 std::vector<Violation> validate(const Schedule& schedule);
 
 }  // namespace am::pipeline

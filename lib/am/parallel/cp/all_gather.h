@@ -1,7 +1,6 @@
 // Context-parallel attention that all-gathers the keys and values of all ranks, in forward and
-// again in backward; their gradients are summed over the ranks in float32 by a reduce-scatter. It
-// sends one message instead of the ring's many, and needs memory for the keys and values of whole
-// sequences.
+// again in backward; a reduce-scatter sums their gradients over the ranks in float32. It needs one
+// message instead of a ring's many, and memory for the keys and values of whole sequences.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +12,7 @@
 
 namespace am::parallel::cp {
 
-// An nn::AttentionCore over the ranks of `ranks`. Collective.
+// The nn::AttentionCore of this method over the group `ranks`. Collective.
 at::Tensor all_gather_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                                 const std::optional<at::Tensor>& sinks_H,
                                 const SequenceGroup& ranks);

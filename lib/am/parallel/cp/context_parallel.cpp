@@ -23,8 +23,8 @@ Method method_of(const config::Plan& plan) {
   return plan.context.method == "all_gather" ? &all_gather_attention : &ring_attention;
 }
 
-// Sums over the ranks of `inner`, if any, and of `group`: a sequence's tokens are distributed over
-// both.
+// Returns a sum over `group` after the sum `inner`, if there is one (over tp): a sequence's tokens
+// are distributed over both groups.
 nn::SumOverRanks also_over(const nn::SumOverRanks& inner, const runtime::Group& group) {
   return [inner, cp = &group](const at::Tensor& numbers) {
     if (inner) inner(numbers);

@@ -9,13 +9,13 @@
 
 namespace am::parallel::cp {
 
-// Call it after apply_tensor_parallel. The mesh must outlive the decoder.
+// Prepares the decoder for context parallelism; call it after apply_tensor_parallel. The mesh must
+// outlive the decoder.
 void apply_context_parallel(nn::Decoder& decoder, const config::Plan& plan,
                             const layout::Layout& layout, const runtime::DeviceMesh& mesh);
 
-// Gathers x_BtX, this rank's part of each sequence, from all ranks of the group: the whole
-// sequences, in order and with their padding at the end, on every rank; without gradient.
-// Collective.
+// Returns whole sequences on every rank, gathered from x_BtX, this rank's part of each sequence: in
+// order, with padding at the end, without gradient. Collective.
 at::Tensor whole_sequences(const at::Tensor& x_BtX, const nn::SequencePart& part,
                            const runtime::Group& group);
 

@@ -39,15 +39,15 @@ class Round {
         window_(window),
         steps_(mesh::ring_steps(cut_, window)) {}
 
-  // Number of ranks by which the buffer moves on after a step: to the next rank that needs it, or,
-  // after the last step, back to its owner.
+  // Number of ranks by which a buffer moves after a step: to the rank that needs it at the next
+  // step or, after the last step, back to its owner.
   int64_t shift(size_t step) const {
     return (step + 1 < steps_.size() ? steps_[step + 1] : ranks_.size()) - steps_[step];
   }
   bool is_last(size_t step) const { return step + 1 == steps_.size(); }
 
-  // Calls visit(step, owner, packed keys and values of the owner), receiving the next buffer
-  // meanwhile.
+  // Calls visit(step, owner, packed keys and values of the owner) for each step, while the next
+  // step's buffer is received.
   template <typename Visit>
   void run(const at::Tensor& own, const Visit& visit) const {
     at::Tensor here = own;

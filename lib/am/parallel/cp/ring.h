@@ -1,10 +1,10 @@
 // Ring attention (Liu et al., 2023): the keys and values of all ranks pass through each rank, and
 // the attention outputs are merged by their log-sum-exp.
 //
-// At step i, rank r attends to the keys of rank r - i, their owner, while it receives the next
-// ones. Backward passes keys and values around once more and, one step behind, their gradients,
-// which end at the owners. Steps at which a window hides all keys from all ranks' queries are
-// skipped.
+// At step i, rank r attends to the keys of rank r - i (their owner) while it receives the keys of
+// the next step. Backward passes keys and values around once more, followed one step later by their
+// gradients, which end at the owners. Steps at which the window hides all keys from the queries of
+// all ranks are skipped.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ namespace am::parallel::cp {
 // Merges attention over two disjoint sets of keys, in place: `sum` becomes the attention over both.
 void merge(const nn::Attended& sum, const nn::Attended& with);
 
-// An nn::AttentionCore over the ranks of `ranks`. Collective.
+// The nn::AttentionCore of this method over the group `ranks`. Collective.
 at::Tensor ring_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                           const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks);
 

@@ -1,4 +1,4 @@
-// Sequences distributed over the ranks of a group, and helpers of the context-parallel attention
+// The group over which sequences are sharded, and helpers of the context-parallel attention
 // methods.
 #pragma once
 
@@ -15,7 +15,8 @@ namespace am::parallel::cp {
 
 inline constexpr int64_t kPositionDim = 2;  // of [B, H, T, X]
 
-// Must outlive the autograd graphs built with it: backward keeps its address.
+// The ranks that share sequences, and the order of their parts. Must outlive the autograd graphs
+// built with it: backward keeps its address.
 struct SequenceGroup {
   const runtime::Group* group;
   mesh::SequenceOrder order = mesh::SequenceOrder::kHeadTail;
@@ -32,7 +33,7 @@ class KeysAndValues {
   explicit KeysAndValues(const nn::Qkv& like);
 
   int64_t numel() const { return keys_.numel + values_.numel; }
-  // Returns a copy of both, [numel()].
+  // Returns keys and values copied into one buffer, [numel()].
   at::Tensor packed(const at::Tensor& k_BGsK, const at::Tensor& v_BGsV) const;
   // Returns a buffer of zeros, [numel()].
   at::Tensor zeros(at::ScalarType dtype) const;

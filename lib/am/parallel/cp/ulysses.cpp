@@ -16,8 +16,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Exchanges all tensors in one all-to-all. `split(tensor)` returns the part for each rank, [P, ..];
-// `join(received, tensor)` puts together the parts that arrive for it, [P, elements].
+// Exchanges all tensors in one all-to-all. `split(tensor)` returns the tensor's part for each rank,
+// [P, ..]; `join(received, tensor)` assembles the result for `tensor` from the received parts, [P,
+// elements].
 template <typename Split, typename Join>
 variable_list exchanged(const variable_list& tensors, const runtime::Group& group,
                         const Split& split, const Join& join) {
@@ -73,7 +74,8 @@ variable_list to_positions(const variable_list& tensors, const runtime::Group& g
   return exchanged(tensors, group, split, join);
 }
 
-// to_heads or, without `heads`, to_positions; each is the backward of the other.
+// Autograd node of to_heads if `heads`, otherwise of to_positions; each function is the backward of
+// the other.
 struct Exchange : torch::autograd::Function<Exchange> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const std::optional<at::Tensor>& y,
@@ -98,7 +100,7 @@ struct Exchange : torch::autograd::Function<Exchange> {
   }
 };
 
-// Repeats key heads so that each rank receives the ones that its query heads read.
+// Repeats key heads, so that each rank receives the key heads that its query heads read.
 at::Tensor for_all_ranks(const at::Tensor& x_BGtX, int64_t ranks) {
   const int64_t copies = layout::key_head_copies(ranks, x_BGtX.size(1));
   return copies == 1 ? x_BGtX : x_BGtX.repeat_interleave(copies, 1);

@@ -1,7 +1,7 @@
-// DeepSpeed-Ulysses attention (Jacobs et al., 2023): an all-to-all turns all heads of a part of
-// each sequence into some heads of whole sequences; after attention a second one reverses it. If
-// the number of ranks does not divide the key heads, each is sent to several ranks and its
-// gradients are summed.
+// DeepSpeed-Ulysses attention (Jacobs et al., 2023): before attention, an all-to-all turns all
+// heads of a part of each sequence into some heads of whole sequences; after attention, a second
+// all-to-all reverses the exchange. If the number of ranks does not divide the key heads, each key
+// head is sent to several ranks and its gradients are summed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,8 @@
 
 namespace am::parallel::cp {
 
-// An nn::AttentionCore over the ranks of `ranks`. Collective. The group's size must divide H, and
-// each rank must hold consecutive positions, in the order of the ranks.
+// The nn::AttentionCore of this method over the group `ranks`. Collective. The group's size must
+// divide H, and each rank must hold consecutive positions, in the order of the ranks.
 at::Tensor ulysses_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                              const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks);
 

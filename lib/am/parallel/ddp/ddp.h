@@ -8,8 +8,8 @@
 
 namespace am::parallel {
 
-// Requires a mesh with dp_shard = 1 (layout/layout.h), so that groups neither gather nor free
-// parameters.
+// Returns the options of DDP. Requires a mesh with dp_shard = 1 (layout/layout.h): groups then
+// neither gather nor free parameters.
 DataParallelOptions ddp_options(const config::Plan& plan, const layout::Layout& layout);
 
 // The strategy "ddp".

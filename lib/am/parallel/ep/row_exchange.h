@@ -2,9 +2,9 @@
 // experts.
 //
 // A rank sorts its rows by expert, so that the rows for one rank are contiguous. Rows arrive sorted
-// by source rank and are regrouped by expert, each expert's rows in the order of the ranks. The way
-// back swaps the counts sent and received. Legend: P ranks, D hidden, e experts of a rank, R rows
-// of this rank's tokens, one per token and expert.
+// by source rank and are regrouped by expert, each expert's rows in the order of the source ranks.
+// On the way back, sent and received counts are swapped. Legend: P ranks, D hidden, e experts of a
+// rank, R rows of this rank's tokens, one per token and expert.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,10 +18,10 @@
 
 namespace am::parallel::ep {
 
-// Number of rows that each rank sends to each of this rank's experts: int64 [P, e] on the host.
-// `counts`: this rank's rows for each of all P e experts. Collective. On the meta device, where
-// received counts have no values, returns as many rows as this rank sends, evenly distributed over
-// ranks and experts.
+// Returns the number of rows that each rank sends to each of this rank's experts: int64 [P, e] on
+// the host. `counts`: number of this rank's rows for each of all P * e experts. Collective. On the
+// meta device, where received counts have no values, returns as many rows as this rank sends,
+// evenly distributed over ranks and experts.
 at::Tensor exchange_counts(const std::vector<int64_t>& counts, bool on_meta,
                            const runtime::Group& group);
 

@@ -40,7 +40,8 @@ Parallelized parallelize_fsdp2(const StrategyInput& input) {
   }
   DataParallelOptions options =
       fsdp2_options(config, input.layout, tensor::parse_dtype(input.plan.model.dtype));
-  // A plan without a backend may run on the host, where prefetching a unit overlaps nothing.
+  // On the host, prefetching overlaps nothing. The device decides, because a plan may name no
+  // backend.
   if (input.mesh.device().is_cpu() && !config.enable_fsdp2_prefetch) options.prefetch = {};
   made.data_parallel = apply_fsdp_sharding_recursively(input, options);
   return made;

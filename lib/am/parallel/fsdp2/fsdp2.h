@@ -9,9 +9,9 @@
 
 namespace am::parallel {
 
-// Options for the strategy. Units free their parameters after forward by PyTorch's rule: all but
-// the last layer, the head and the root, which backward needs first. An explicit
-// reshard_after_forward decides for every unit but the root.
+// Returns the options of FSDP2. By default, units free their parameters after forward by PyTorch's
+// rule: all but the last layer, the head and the root, which backward needs first. An explicit
+// reshard_after_forward holds for every unit but the root.
 DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const layout::Layout& layout,
                                   at::ScalarType storage_dtype);
 

@@ -33,7 +33,8 @@ Parallelized parallelize_megatron_fsdp(const StrategyInput& input) {
   DataParallelOptions options =
       megatron_fsdp_options(config, input.layout, layout::resolve_precision(input.plan));
   options.buckets = layout::gradient_buckets(input.plan, input.layout);
-  // As in Megatron: with a loss scale, overflowing gradients are expected; they adjust the scale.
+  // With a loss scale, overflowing gradients are expected and adjust the scale, so they are not
+  // checked, as in Megatron.
   if (layout::scales_loss(input.plan)) options.check_for_nan = options.report_nan = false;
   made.data_parallel = apply_fsdp_sharding_recursively(input, std::move(options));
   return made;

@@ -9,9 +9,9 @@
 // At level 3 a unit is freed after forward and gathered again for backward.
 //
 // A unit is one flat buffer that one collective gathers or reduces, as in
-// param_group/param_group.h. A rank stores the part that its optimizer updates; at levels 1 and 2
-// the full parameters are gathered for forward and freed after backward, so that no rank holds them
-// between steps.
+// param_group/param_group.h. A rank stores the part of the parameters that its optimizer updates.
+// At levels 1 and 2 the full parameters are gathered for forward and freed after backward, so that
+// no rank holds full parameters between steps.
 #pragma once
 
 #include "am/config/strategy_config.h"

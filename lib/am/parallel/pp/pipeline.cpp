@@ -36,7 +36,7 @@ bool has_gradients(Kind kind) {
          kind == Kind::kSendBackward || kind == Kind::kRecvBackward || kind == Kind::kReduceGrad;
 }
 
-// While it exists, units neither reduce nor free themselves: the action list decides both.
+// Scope in which units neither reduce nor free themselves; the actions of the list do.
 class ListDecides {
  public:
   explicit ListDecides(std::map<int, Stage>& stages) : stages_(stages) { set(false); }
@@ -84,7 +84,8 @@ at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
   options_ = options;
   loss_ = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
   const bool reduces = at::GradMode::is_enabled() && options.reduce;
-  // Both copies hold the sum of earlier reductions. Zeroing one makes the next sum count it once.
+  // After earlier passes, both copies hold the sum of both gradients. One copy is set to zero, so
+  // that the next sum counts the earlier gradient once.
   if (const at::Tensor copy = tied_gradient(last_stage()); reduces && copy.defined()) copy.zero_();
   const ListDecides decides(stages_);
   for (first_ = 0; first_ < batches.count(); first_ += schedule_.microbatches) {
@@ -119,8 +120,9 @@ at::Tensor Pipeline::tied_gradient(int stage) const {
   return {};
 }
 
-// Ranks with the same position in their stages hold the same part of both copies. A sum of two
-// numbers is bitwise the same in either order, so that the copies stay equal.
+// Sets both copies of the tied parameter's gradient to their sum. Ranks at equal positions in the
+// two stages hold equal shards of the copies. A sum of two numbers is bitwise equal in either
+// order, so the copies stay equal.
 void Pipeline::sum_tied_gradients() {
   if (fault::is_planted(fault::Fault::kPpTiedSum)) return;
   const at::Tensor first = tied_gradient(0), copy = tied_gradient(last_stage());
@@ -150,7 +152,8 @@ void Pipeline::run_round() {
       try {
         perform(action);
       } catch (const Error& error) {
-        if (error.kind() == ErrorKind::kPeer) throw;  // the rank that caused it names its action
+        if (error.kind() == ErrorKind::kPeer)
+          throw;  // the rank that caused the error names its own action
         throw Error(error.kind(), cat("in ", to_string(action), ": ", error.what()), error.hint());
       }
       if (on_action) on_action(action);
@@ -255,7 +258,7 @@ void Pipeline::send(Way way, const Action& action) {
   auto made = leaving_[way].extract({action.stage, action.micro_batch});
   AM_ASSERT(!made.empty(), "what is sent was made before");
   const at::Tensor tensor = made.mapped().contiguous();
-  // The receiver has posted a receive of this size: another size would end its process.
+  // The receiver has posted a receive of this size; any other size would abort its process.
   AM_ASSERT(
       tensor.dim() == 3 && tensor.size(2) == hidden_.width && tensor.scalar_type() == hidden_.dtype,
       cat("stages hand on [.., .., ", hidden_.width, "] in the mesh's dtype"));

@@ -3,17 +3,17 @@
 //   Pipeline pipeline(pipeline::make_schedule(shape), stages, mesh, hidden);
 //   at::Tensor loss_sum = pipeline.run(batches, {.divisor = labels_in_global_batch});
 //
-// Stages compute (F, B, I, W). Hidden states go down and their gradients up in messages between two
-// ranks (SEND, RECV), or directly if one rank holds both stages. Actions of the list gather and
-// free a stage's parameters and reduce its gradients (UNSHARD, RESHARD, REDUCE_GRAD); the stage's
-// units do none of this themselves.
+// F, B, I and W compute on a stage. SEND and RECV pass hidden states down the pipeline and
+// gradients up, between two ranks; between two stages of one rank, tensors are passed directly.
+// UNSHARD, RESHARD and REDUCE_GRAD gather and free a stage's parameters and reduce its gradients;
+// the stage's units do so only in these actions.
 //
 // Note [A pipeline progresses]: the lists of all ranks come from one simulated run
 // (am/pipeline/communication.h), in which a message is sent and received at the same moment, and
 // both ends of a channel see its messages in the same order. Posting never waits. A rank waits only
 // for a message that it needs now or, with kMostUnderWay sends pending on a channel, for the oldest
-// of these. Either message passed at an earlier moment of the run, and nothing before that moment
-// waits for anything after it.
+// of these sends. In the simulated run, this message passed at an earlier moment, and no action
+// before that moment depends on a later one; so the wait ends.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,7 +36,7 @@
 namespace am::parallel {
 
 // Shape and dtype of the hidden states between stages: contiguous [B, t / sequence_parts, D], where
-// t is the number of positions of a sequence that the rank computes.
+// t is the number of positions of each sequence that the rank computes.
 struct HiddenForm {
   int64_t width = 0;           // D
   int64_t sequence_parts = 1;  // shards of a sequence under sequence parallelism
@@ -57,7 +57,7 @@ class Pipeline {
   // on ranks without the last stage. Throws Error(kPlan) if the micro-batches do not fill whole
   // rounds. An error inside an action names the action.
   at::Tensor run(MicroBatches& batches, const PassOptions& options);
-  // Runs forward only and returns the same sum.
+  // Runs forward only and returns the sum of the label cross-entropies.
   at::Tensor run_forward(MicroBatches& batches);
 
   const std::map<int, Stage>& stages() const { return stages_; }
@@ -73,29 +73,29 @@ class Pipeline {
   std::function<void(const pipeline::Action&)> on_action;
 
  private:
-  // Stage, and micro-batch of the round.
+  // A stage, and a micro-batch of the round.
   using Place = std::pair<int, int64_t>;
   struct Message {
     runtime::Pending pending;  // inactive: passed between two stages of this rank
     at::Tensor tensor;
   };
-  enum Way : size_t { kDown, kUp };  // of hidden states; of their gradients
+  enum Way : size_t { kDown, kUp };  // direction of hidden states; of gradients
 
   void run_round();
   void perform(const pipeline::Action& action);
   void forward(Stage& stage, const pipeline::Action& action);
   void sync_now(DataParallel& data_parallel) const;
-  // Passes an action's result to the next stage (kDown) or the previous one (kUp), if any: directly
-  // if this rank holds it, otherwise by storing it for send().
+  // Passes an action's result to the next stage (kDown) or the previous stage (kUp), if any:
+  // directly if this rank holds that stage, otherwise by storing the result for send().
   void hand_on(Way way, const pipeline::Action& action, const at::Tensor& made);
   const MicroBatch& batch(int64_t m);
   void say(const char* phase) const;
-  // Returns this rank's part of the tied parameter's gradient in a stage. Undefined if the rank
-  // holds none, if the parameter does not train, or if it has no gradient yet.
+  // Returns this rank's shard of the tied parameter's gradient in a stage. Undefined if the rank
+  // holds no shard, if the parameter is frozen, or if it has no gradient yet.
   at::Tensor tied_gradient(int stage) const;
   void sum_tied_gradients();
-  // Waits for the action's input and returns it. Undefined for the first stage's forward and the
-  // last stage's backward.
+  // Returns the action's input, after waiting for its arrival; undefined for the first stage's
+  // forward and the last stage's backward.
   at::Tensor take(Way way, const pipeline::Action& action);
   void send(Way way, const pipeline::Action& action);
   void receive(Way way, const pipeline::Action& action);

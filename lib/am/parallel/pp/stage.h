@@ -34,10 +34,10 @@ class Stage {
   // cross-entropies. `hidden_BTD`: output of the previous stage, undefined on the first. Backward
   // differentiates the sum divided by `divisor`. Without grad mode nothing is kept.
   at::Tensor forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_BTD, double divisor);
-  // backward computes all gradients of a micro-batch; backward_input only those of its input and of
-  // vectors, and backward_weight later those of matrices. `of_output`: gradient of forward's
-  // result, undefined on the last stage. Return the gradient of hidden_BTD, undefined on the first
-  // stage.
+  // backward computes all gradients of a micro-batch. backward_input computes only the gradients of
+  // the stage's input and of vectors (such as norm weights); backward_weight computes those of
+  // matrices later. `of_output`: gradient of forward's result, undefined on the last stage.
+  // backward and backward_input return the gradient of hidden_BTD, undefined on the first stage.
   at::Tensor backward(int64_t m, const at::Tensor& of_output);
   at::Tensor backward_input(int64_t m, const at::Tensor& of_output);
   void backward_weight(int64_t m);

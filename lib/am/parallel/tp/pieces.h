@@ -9,11 +9,12 @@
 
 namespace am::parallel::tp {
 
-// `local` [parameter.tp_shape] of each tp rank -> [parameter.shape]. Collective over tp if the
-// parameter is cut. Of a part that several ranks hold, the last rank's values are used.
+// Returns the whole parameter [parameter.shape] from each tp rank's `local` [parameter.tp_shape].
+// Collective over tp if the parameter is sharded. If several ranks hold a part, the last rank's
+// values are used.
 at::Tensor gather_parameter(const at::Tensor& local, const layout::ParameterLayout& parameter,
                             const runtime::DeviceMesh& mesh);
-// [parameter.shape] -> this rank's [parameter.tp_shape].
+// Returns this rank's part [parameter.tp_shape] of `whole` [parameter.shape].
 at::Tensor own_pieces(const at::Tensor& whole, const layout::ParameterLayout& parameter,
                       const runtime::DeviceMesh& mesh);
 

@@ -23,7 +23,7 @@ using model::TpStyle;
 
 constexpr int64_t kSequenceDim = 1;  // of [B, T, D]
 
-// One object per kind of transform, so that layers with the same transform share its result.
+// One object per kind of transform, so that layers with a common input transform it once.
 struct Transforms {
   nn::TransformPtr enter_colwise;  // replicated (or sequence shards) -> column-wise layers
   nn::TransformPtr leave_rowwise;  // partial sums -> replicated (or sequence shards)
@@ -114,19 +114,19 @@ void apply_to_linear(nn::Linear& linear, const Cut& cut, const Transforms& trans
   }
 }
 
-// Sets the first of this rank's columns of A for the adapter's dropout.
+// Sets, for the adapter's dropout, the first column of A that this rank holds.
 void place_dropout(nn::Linear& linear, const Cuts& cuts, const runtime::DeviceMesh& mesh) {
   if (!linear.adapter || !linear.adapter->dropout) return;
   const layout::ParameterLayout& a = *cuts.of(*linear.adapter->a).placed;
   linear.adapter->dropout->first_column = a.tp_boxes(mesh.layout(), mesh.rank()).front().offset[1];
 }
 
-// Makes a norm over all heads sum over the ranks if its weight is cut.
+// Makes a norm over all heads sum over the tp ranks if its weight is sharded.
 void apply_to_norm(nn::Norm& norm, const Cuts& cuts, const runtime::Group& group) {
   if (!norm.weight) return;
   const Cut& cut = cuts.of(*norm.weight);
   if (!cut.placed->tp_dim) return;
-  // Every rank that holds a shared head adds it to the sum.
+  // A head that several ranks hold is counted once per rank in the sum, and thus in the width.
   const int64_t copies = cut.placed->tp_slices.empty() ? 1 : cut.placed->tp_slices.front().copies;
   norm.width = cut.placed->shape.front() * copies;
   norm.sum = sum_over(group);
@@ -142,8 +142,8 @@ void apply_to_attention(nn::Attention& attention, const Cuts& cuts, const Transf
   }
 }
 
-// Distributes the tokens of the experts over the tp ranks, except under sequence parallelism, where
-// each rank already has a part.
+// Distributes the experts' tokens over the tp ranks, except under sequence parallelism, where each
+// rank already has its own tokens.
 void deal_tokens(nn::ExpertFeedForward& experts, const layout::Layout& layout,
                  const runtime::Group& group) {
   if (layout.tp_plan.rules.empty()) return;
@@ -185,7 +185,7 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& l
   if (layout.tp_plan.sequence_parallel) decoder.set_own_positions(own_tokens(group));
   for (const auto& [name, linear] : decoder.linears()) {
     if (linear->weight == embedding.weight) {
-      // A tied head uses the embedding's slice, which cuts the head column-wise.
+      // A tied head uses the embedding's slice of the vocabulary, and so is column-wise.
       if (cut_embedding) linear->input = transforms.enter_colwise;
       continue;
     }

@@ -1,4 +1,5 @@
-// Applies a resolved TP plan to a decoder: gives each layer the transforms of its style.
+// Applies a resolved TP plan to a decoder: sets each layer's input and output transforms according
+// to its style.
 #pragma once
 
 #include "am/layout/layout.h"
@@ -7,8 +8,8 @@
 
 namespace am::parallel::tp {
 
-// `layout` and `mesh` must outlive the decoder. Returns this rank's slice of the vocabulary if the
-// head's output stays cut over it, otherwise the whole vocabulary.
+// Returns this rank's slice of the vocabulary if the head's output stays sharded over the
+// vocabulary, otherwise the whole vocabulary. `layout` and `mesh` must outlive the decoder.
 mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& layout,
                                    const runtime::DeviceMesh& mesh);
 

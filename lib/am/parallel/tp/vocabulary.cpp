@@ -11,7 +11,7 @@ namespace am::parallel::tp {
 
 namespace {
 
-// Indices of global ids within the slice (0 for those outside), and whether they are inside.
+// Global ids as indices within the slice (0 for ids outside), and whether each id is inside.
 struct Local {
   at::Tensor index;
   at::Tensor inside;
@@ -41,7 +41,7 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const m
   if (slice.size == 0) {
     std::vector<int64_t> shape = ids.sizes().vec();
     shape.push_back(weight.size(-1));
-    // Depends on the weight so that its (empty) gradient exists, as on the other ranks.
+    // The sum of the empty weight makes its (empty) gradient exist, as on all other ranks.
     return at::zeros(shape, weight.options()) + weight.sum();
   }
   const Local local = localize(ids, slice);
