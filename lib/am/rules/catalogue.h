@@ -27,12 +27,12 @@ std::span<const Rule> lora_rules();       // lora.*
 std::span<const Rule> cluster_rules();    // cluster.*, csv.*
 std::span<const Rule> runtime_rules();    // runtime.*, launch.*: reported by am-run
 
-// Returns "tp_size = 2, 4 or 8": the sizes nearest to the plan's that divide `length` and that no
-// other rule rejects. Empty if there are none.
+// Returns the sizes of tp nearest to the plan's that divide `length` and that no other rule
+// rejects, as "tp_size = 2, 4 or 8". Empty if there are none.
 std::string tp_sizes_help(const RuleContext& context, int64_t length);
 
-// Returns the first layer whose attention heads the TP plan distributes over tp, each head on one
-// rank. Null if the plan does not cut attention; then any tp is legal.
+// Returns the first layer whose attention heads are sharded over tp, each query head on one rank.
+// Null if the TP plan does not shard attention; then its heads permit any tp.
 const model::LayerSpec* layer_of_cut_heads(const RuleContext& context);
 
 }  // namespace am::rules

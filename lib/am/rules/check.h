@@ -17,24 +17,25 @@
 
 namespace am::rules {
 
-// Inputs of a rule. A pointer is null if that input could not be made. A rule should use the
-// weakest input it needs (`axes` rather than `mesh`), so that sizes that do not form a world do not
-// hide other errors.
+// Inputs of a rule. A pointer is null if its input could not be computed. A rule should use the
+// input with the fewest requirements (`axes` rather than `mesh`), so that mesh sizes that do not
+// form a world do not hide other errors.
 struct RuleContext {
   const config::Plan& plan;
   const model::ModelConfig* model = nullptr;
-  const mesh::MeshSizes* axes = nullptr;  // pp, cp and tp as written; other sizes are meaningless
-  std::optional<int64_t> dp;              // number of data-parallel ranks
+  const mesh::MeshSizes* axes =
+      nullptr;                // pp, cp and tp as in the plan; its other sizes must not be read
+  std::optional<int64_t> dp;  // number of data-parallel ranks
   const mesh::MeshSizes* mesh = nullptr;  // all sizes; they form a world
   // Layout of the plan on `mesh`; without a mesh, on the smallest world with these axes.
   const layout::Layout* layout = nullptr;
 };
 
-// Input that a rule's check reads. A search runs kMesh rules for each candidate.
+// Inputs that a rule's check reads. A search runs kMesh rules for each candidate layout.
 enum class Needs {
   kMesh,    // the plan, the model's sizes, the mesh
   kLayout,  // also the layout, but not the number of its layers
-  kFiles,   // files: data, weights, clusters, the config's own text
+  kFiles,   // also files: data, weights, clusters, the text of config.json
 };
 
 struct Rule {
@@ -42,15 +43,16 @@ struct Rule {
   std::string_view summary;  // one line
   std::string_view explain;  // why the rule exists and how to satisfy it; a few paragraphs
   Needs needs = Needs::kMesh;
-  // Adds violations. Null for rules that a loader reports ("plan.key", "json.syntax", ...).
+  // Adds violations to `found`. Null for rules that a loader reports ("plan.key", "json.syntax",
+  // ...).
   void (*check)(const RuleContext& context, Diagnostics& found);
 };
 
 std::span<const Rule* const> all_rules();  // without other frameworks' rules
 const Rule* find_rule(std::string_view id);
 
-// Checks a loaded plan: model config, mesh, TP plan and all rules. `world_size`: the launcher's, or
-// 0.
+// Checks a loaded plan: model config, mesh, TP plan and all rules. `world_size`: the launcher's; 0:
+// unknown.
 struct CheckedPlan {
   std::optional<model::ModelConfig> model;
   std::optional<mesh::MeshSizes> mesh;
@@ -73,7 +75,7 @@ CheckedFile check_file(const std::filesystem::path& file,
                        const std::vector<config::Override>& overrides, int64_t world_size,
                        Diagnostics& found, config::Plugins plugins = config::Plugins::kRefused);
 
-// As check_file, with `judge` instead of the rules; for the rules of other frameworks.
+// As check_file, but calls `judge` instead of the rules; for the rules of other frameworks.
 using Judge = std::function<CheckedPlan(config::Plan& plan, Diagnostics& found)>;
 CheckedFile check_file_by(const Judge& judge, const std::filesystem::path& file,
                           const std::vector<config::Override>& overrides, Diagnostics& found);

@@ -1,4 +1,4 @@
-// Rules on the mesh's sizes. All but the last are reported by resolve_mesh.
+// Rules on the mesh's sizes. resolve_mesh reports all but the last.
 #include <array>
 
 #include "am/base/text.h"
@@ -8,7 +8,7 @@
 namespace am::rules {
 namespace {
 
-// Whether the GPU's links connect more GPUs than a node has, and at least tp.
+// Whether the GPU's links join more GPUs than one node has, and at least tp.
 bool is_joined(const config::Plan& plan, int64_t tp) {
   if (plan.cluster.gpu.empty()) return false;
   Diagnostics ignored;  // reported by rule "cluster.gpu"

@@ -13,7 +13,8 @@
 namespace am::rules {
 namespace {
 
-// Reports weights that "auto" cannot read, instead of starting from random weights next to them.
+// Reports weight files that "auto" cannot read; otherwise training would start from random weights
+// although weights exist.
 void check_pickled(const RuleContext& context, Diagnostics& found) {
   const auto folder = folder_of(context.plan.resolve(context.plan.model.path));
   const auto files = formats::weight_files(folder);

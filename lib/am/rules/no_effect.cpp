@@ -13,7 +13,8 @@ class Notes {
  public:
   Notes(const RuleContext& context, Diagnostics& found) : context_(context), found_(found) {}
 
-  // Adds a note if the plan sets the key and `differs`: the value is not the actual behaviour.
+  // Adds a note if the plan sets the key and `differs`: the value asks for other behaviour than
+  // automesh's.
   void add(const char* key, bool differs, const char* why) {
     if (!differs || !context_.plan.given(key)) return;
     const std::string_view name = key;

@@ -13,7 +13,7 @@ namespace {
 bool has_moments(std::string_view name) { return name != "sgd"; }
 bool has_momentum(std::string_view name) { return name == "sgd" || name == "muon"; }
 
-// Optimizers that read a key; others ignore it.
+// A key of [optimizer] and the optimizers that read it.
 struct KeyOf {
   const char* key;
   bool (*reads)(std::string_view name);
@@ -28,7 +28,8 @@ constexpr std::array<KeyOf, 5> kKeys = {{
     {"adjust_lr", [](std::string_view name) { return name == "muon"; }, "muon"},
 }};
 
-// The plan.toml of a run folder has all keys, most of them with defaults.
+// Whether the key has its default value. The plan.toml of a run folder has all keys, most of them
+// with defaults.
 bool is_default(const config::Plan& plan, std::string_view key) {
   const config::FieldSpec* field = config::find_field("optimizer", key, {});
   return field == nullptr || field->get(plan) == field->get(config::Plan());

@@ -33,7 +33,7 @@ void check_section(const RuleContext& context, Diagnostics& found) {
   }
 }
 
-// Reports the schedule's constraint on its sizes if it is about `key`.
+// Reports the schedule's violated constraint on its sizes if it concerns `key`.
 void report_constraint(const RuleContext& context, const char* rule, const std::string& key,
                        Diagnostics& found) {
   if (!has_pipeline(context)) return;
@@ -92,8 +92,8 @@ void check_split_points(const RuleContext& context, Diagnostics& found) {
               "leave split_points out for an even split");
 }
 
-// Returns divisors of a step's micro-batches that are legal for the schedule, and batch sizes that
-// are whole rounds of the given number.
+// Returns legal values as help: of microbatches (divisors of a step's micro-batches that the
+// schedule allows), and of the batch size (whole rounds of the given microbatches).
 std::string legal_rounds(const config::BatchShape& batch, const pipeline::PipelineShape& given) {
   std::vector<int64_t> fitting;
   pipeline::PipelineShape shape = given;
@@ -119,7 +119,7 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
   const config::BatchShape batch = config::batch_shape(plan, *context.dp);
   const pipeline::PipelineShape shape = layout::pipeline_shape(plan.pipeline, context.axes->pp);
   if (plan.pipeline.microbatches == 0) {
-    // One per stage, and the number of stages may be wrong.
+    // microbatches = 0 means one per stage; a wrong number of stages is reported elsewhere.
     const auto constraint = pipeline::violated_constraint(shape);
     if (constraint.has_value() && constraint->key == "virtual_stages") return;
   }
@@ -131,7 +131,8 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
               legal_rounds(batch, shape));
 }
 
-// Adds a note: the plan is legal, but every rank waits for the one with most layers.
+// Adds a note if stages have different numbers of layers: legal, but every rank waits for the rank
+// with most layers.
 void check_even(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || context.model == nullptr) return;
   const int64_t layers = context.model->num_hidden_layers;

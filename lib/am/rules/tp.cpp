@@ -12,8 +12,8 @@
 namespace am::rules {
 namespace {
 
-// Whether tp distributes whole key heads. If there are more ranks than key heads, neighbours share
-// one, unless query and key heads are fused by key head.
+// Whether every tp rank gets whole key heads. With more ranks than key heads, neighbouring ranks
+// share a key head, unless query and key heads are fused by key head.
 bool hands_out_key_heads(const model::AttentionSpec& attention, int64_t tp) {
   const bool shared =
       attention.fused != model::AttentionSpec::Fused::kByKeyHead && tp % attention.key_heads == 0;
@@ -24,7 +24,8 @@ bool hands_out_heads(const model::AttentionSpec& attention, int64_t tp) {
   return attention.heads % tp == 0 && hands_out_key_heads(attention, tp);
 }
 
-// Whether other rules accept the size too: it must distribute whole heads, and divide the world.
+// Whether the other rules accept the size: every rank must get whole heads, and the world size must
+// be divisible.
 bool is_legal_tp(const RuleContext& context, int64_t tp) {
   if (context.mesh != nullptr) {
     const int64_t replica = tp * context.axes->cp * context.axes->pp;
@@ -59,7 +60,7 @@ void check_kv_heads(const RuleContext& context, Diagnostics& found) {
               tp_sizes_help(context, attention.heads));
 }
 
-// Whether any parameter is cut over tp along a dim of this length.
+// Whether any parameter is sharded over tp along a dim of this length.
 bool cuts(const RuleContext& context, int64_t length) {
   if (context.layout == nullptr) return false;
   const auto& parameters = context.layout->parameters;
@@ -70,8 +71,9 @@ bool cuts(const RuleContext& context, int64_t length) {
                      });
 }
 
-// Uneven pieces are legal: the last ranks have less, and collectives pad them. Heads have a
-// separate rule, because attention cannot compute a part of a head.
+// Warns if tp does not divide a dim. Uneven pieces are legal: the last ranks have less, and
+// collectives pad them. Heads have a separate rule, because attention cannot compute a part of a
+// head.
 void warn_uneven(const RuleContext& context, const char* rule, const char* key, int64_t length,
                  Diagnostics& found) {
   const int64_t tp = context.axes->tp;
@@ -113,7 +115,7 @@ void check_hidden(const RuleContext& context, Diagnostics& found) {
   if (context.axes == nullptr || context.model == nullptr) return;
   const int64_t heads = context.model->num_attention_heads * context.model->head_dim;
   const int64_t hidden = context.model->hidden_size;
-  // In most models o_proj's input has the length of the hidden state, but is cut by heads.
+  // In most models o_proj's input is as long as the hidden state, but it is sharded by heads.
   if (!cuts(context, hidden)) return;
   if (hidden == heads && layer_of_cut_heads(context) != nullptr) return;
   warn_uneven(context, "tp.hidden", "hidden_size", hidden, found);

@@ -27,7 +27,7 @@ bool glob_finds(const std::string& pattern) {
   return any;
 }
 
-// `given`: the paths of [SECTION], key "path".
+// Reports a missing path. `given`: the value of key "path" in [SECTION].
 void require_path(const RuleContext& context, const std::string& section,
                   const std::vector<std::string>& given, const Span& where, Diagnostics& found) {
   const std::string& kind = context.plan.data.kind;
@@ -186,7 +186,7 @@ void check_on_nonfinite(const RuleContext& context, Diagnostics& found) {
   if (wanted == "stop" || megatron == nullptr) return;
   const bool reports = megatron->report_nan_in_param_grad;
   if (!reports && !megatron->check_for_nan_in_grad) return;
-  if (layout::scales_loss(context.plan)) return;  // disables that check
+  if (layout::scales_loss(context.plan)) return;  // a loss scale disables the check
   found.warning("train.on_nonfinite", context.plan.span("train.on_nonfinite"),
                 cat("on_nonfinite = \"", wanted, "\" has no effect: ",
                     reports ? "report_nan_in_param_grad" : "check_for_nan_in_grad",

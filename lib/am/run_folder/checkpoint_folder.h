@@ -1,4 +1,4 @@
-// The location of the step folders of a plan's run.
+// The folder of a run's checkpoints.
 #pragma once
 
 #include <filesystem>

@@ -4,7 +4,7 @@
 //   info.samples;                // 1600 sequences were read
 //   info.lineage.back().job;     // the job that wrote it
 //
-// Fields after the model type may be absent; their values are unknown then.
+// Files may lack all fields after the model type; their values are then unknown.
 #pragma once
 
 #include <cstdint>
@@ -41,21 +41,21 @@ struct CheckpointInfo {
   std::vector<JobStep> lineage;
   // Number of sequences that training has read: the position in the data order. Nothing: unknown.
   std::optional<int64_t> samples;
-  int64_t skipped_steps = 0;  // of `step`: steps without an update
+  int64_t skipped_steps = 0;  // number of the `step` steps that had no update
   // The state of optim::GradScaler in float16 training.
   struct LossScale {
     double scale = 0.0;
     int64_t growth_tracker = 0;
   };
   std::optional<LossScale> loss_scale;
-  // The plan's values that identify the model and the data, by key: train/run_facts.h. Null:
+  // The plan's values that identify the model and the data, by key (train/run_facts.h). Null:
   // unknown.
   Json facts;
 };
 
 std::string to_json_text(const CheckpointInfo& info);
-// `file` is only used in messages. Throws Error(kFormat) that names it if the text is not a
-// checkpoint.json of a known version.
+// Throws Error(kFormat), which names `file`, if the text is not a checkpoint.json of a known
+// version. `file` is only used in messages.
 CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string& file);
 
 bool is_checkpoint(const std::filesystem::path& folder);
@@ -66,8 +66,8 @@ struct Refusal {
   std::string message;
   std::string help;
 };
-// Returns why a job cannot resume from `path`, judged by the names of its files; nothing for a
-// checkpoint of am-run.
+// Returns why a job cannot resume from `path`, judged only by the names of its files; nothing if
+// `path` has the files of a checkpoint of am-run.
 std::optional<Refusal> why_no_checkpoint(const std::filesystem::path& path);
 
 }  // namespace am::run_folder

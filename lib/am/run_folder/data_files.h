@@ -17,12 +17,12 @@
 
 namespace am::run_folder {
 
-// Reads the index without looking at the data files. Throws if it belongs to another save.
+// Reads the index without accessing the data files. Throws if the index belongs to another save.
 ShardIndex read_index(const std::filesystem::path& folder, const CheckpointInfo& info,
                       const IndexVisit& visit = {});
 
-// Throws Error(kFormat) unless the file of this number, which begins with `beginning`, is whole and
-// of the same save as `info`.
+// Throws Error(kFormat) unless file `number`, which begins with `beginning` and has `file_bytes`
+// bytes, is whole and of the same save as `info`.
 void require_data_file(const std::filesystem::path& folder, const CheckpointInfo& info,
                        const ShardIndex& index, size_t number, std::string_view beginning,
                        uint64_t file_bytes);

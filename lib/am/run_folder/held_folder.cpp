@@ -15,11 +15,11 @@
 #include "am/base/text.h"
 #include "am/run_folder/run_lock.h"
 
-// Note [The same folder]
-// Inode numbers are reused as soon as a folder is deleted, so they are compared while the old
-// folder is held open. Some user-space file systems assign a new number at every lookup. A file
-// with another number therefore gets new time stamps through the held descriptor, and counts as the
-// same if the path then shows these times, which a copy does not.
+// Note [The same folder] Inode numbers are reused as soon as a folder is deleted, so they are
+// compared while the old folder is held open. Some user-space file systems assign a new inode
+// number at every lookup. If the numbers differ, the held file's time stamps are therefore changed
+// through its descriptor: if the file at the path then shows these times, it is the held file, and
+// not a copy.
 
 namespace am::run_folder {
 
@@ -33,8 +33,8 @@ bool is_same(const struct stat& a, const struct stat& b) {
 
 enum class Found { kSame, kOther, kNothing };
 
-// Compares the folder or file at the path now with the held one. kSame if that cannot be
-// determined.
+// Compares the folder or file that is now at the path with the held folder or file. Returns kSame
+// if the comparison is impossible.
 Found find(const fs::path& path, const Descriptor& held) {
   struct stat ours {};
   struct stat there {};
@@ -46,7 +46,8 @@ Found find(const fs::path& path, const Descriptor& held) {
   return is_same(ours, there) ? Found::kSame : Found::kOther;
 }
 
-// Retries, because attributes may be cached for a second.
+// Whether the file at the path shows the held file's time stamps. Retries, because a file system
+// may cache attributes for a second.
 bool shows(const fs::path& path, const Descriptor& held) {
   constexpr int kTries = 4;
   for (int i = 0; i < kTries; ++i) {
@@ -62,8 +63,8 @@ bool shows(const fs::path& path, const Descriptor& held) {
   return false;
 }
 
-// See Note [The same folder]. A file created at this moment may show one of the two times, but not
-// both.
+// Whether the path shows two different times that are set on the held file; see Note [The same
+// folder]. A file created at this moment may show one of the two times, but not both.
 bool shows_our_touches(const fs::path& path, const Descriptor& held) {
   constexpr std::time_t kEarlier = 3;
   timespec now{};

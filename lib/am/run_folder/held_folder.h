@@ -1,5 +1,5 @@
-// A folder that a job writes to, with a check that its path still leads to the folder that the job
-// opened. People remove, move and replace folders under running jobs; writes by path would then go
+// A folder that a job writes to, and a check that its path still leads to the folder that the job
+// opened. If a user removes, moves or replaces the folder of a running job, writes by path could go
 // to another job's folder.
 //
 //   const HeldFolder held(run.root());
@@ -20,9 +20,9 @@ class HeldFolder {
   // checked.
   explicit HeldFolder(std::filesystem::path path);
 
-  // Throws Error(kIo) with one sentence that says how the folder or its lock was lost. Makes two
-  // calls to the file system; an inconclusive result (a server that does not respond) counts as
-  // held.
+  // Throws Error(kIo) with a sentence about how the folder or its lock was lost. Makes two calls to
+  // the file system; if the result is inconclusive (a server does not respond), the folder counts
+  // as held.
   void require() const;
   // Returns the folder's path or, if that leads elsewhere, a path in this process's /proc that
   // reaches the moved folder.

@@ -59,9 +59,9 @@ void write_record(const RunFolder& run, const JobRecord& record) {
 }
 
 void write_record_in_place(const RunFolder& run, const JobRecord& record) {
-  // Overwrites the file's existing blocks, because a full disk has none for another file. A shorter
-  // text is padded with blanks, so that a single write leaves a valid file even if the process ends
-  // right after it.
+  // Overwrites the file's existing blocks, because a full disk has no blocks for a new file. A
+  // shorter text is padded with blanks, so that a single write leaves a valid file even if the
+  // process ends right after it.
   std::string text = to_text(record);
   const Descriptor file(open_own_file(run.result_file(), O_WRONLY));
   struct stat info {};

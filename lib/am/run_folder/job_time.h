@@ -1,5 +1,5 @@
-// Time of a job over all its attempts, by phase, and goodput: the share of steps that were not
-// undone by a failure.
+// Time of a job over all its attempts, by phase, and goodput: the share of the time that was spent
+// on steps that no failure undid.
 //
 //   JobClock clock;                          // starts the clock of this attempt
 //   clock.enter(Phase::kLoading);
@@ -23,9 +23,9 @@ enum class Phase {
   kStarting,    // processes, rendezvous, the model; after a failure also the time to detect it
   kLoading,     // of a checkpoint, or of the initial values
   kSteps,       // kept steps, with validation and metrics
-  kStepsAgain,  // steps that a failure undid, so that they are trained again
-  kSaving,      // checkpoints and the export, as far as training waited for them
-  kVisits,      // of am-repl, between steps
+  kStepsAgain,  // steps that a failure undid and that are trained again
+  kSaving,      // time for which training waited for checkpoints and the export
+  kVisits,      // commands of am-repl between steps
   kStopping,    // from the last step's save to the end of the job
 };
 inline constexpr std::array<std::string_view, 7> kPhaseNames = {
@@ -36,8 +36,8 @@ struct JobTime {
   int64_t failures = 0;                                 // failures that ended an attempt
   int64_t steps_again = 0;                              // steps that failures undid
   double until = 0.0;  // Unix time in seconds up to which `seconds` counts; 0: nothing was counted
-  // For the last checkpoints: the finished steps at the time, and the value of kSteps if training
-  // resumes from there.
+  // The last checkpoints: the steps finished at a checkpoint, and the time of kSteps that counts if
+  // training resumes from it.
   struct Saved {
     int64_t step = 0;
     double seconds = 0.0;
@@ -47,10 +47,10 @@ struct JobTime {
   double& operator[](Phase phase) { return seconds[static_cast<size_t>(phase)]; }
   double operator[](Phase phase) const { return seconds[static_cast<size_t>(phase)]; }
   double total() const;
-  // Kept steps' share of total(); 0 if total() is 0.
+  // Returns the share of kSteps in total(); 0 if total() is 0.
   double goodput() const;
-  // Counts a failure after `done` finished steps, from which training resumes at `step`; the job
-  // began at step `first`.
+  // Counts a failure after `done` finished steps; training resumes from `step`, and the job began
+  // at step `first`.
   void fail_back(int64_t step, int64_t done, int64_t first);
   // Remembers a checkpoint.
   void save(int64_t step);
@@ -60,13 +60,13 @@ struct JobTime {
 
 // {"goodput": 0.93, "failures": 4, "steps_again": 61, "seconds": {"starting": .., ..}}
 Json to_json(const JobTime& time);
-// As to_json(), with the fields that job_time_from() needs: "until" and "saved". job_time_from()
-// throws Json::exception.
+// to_record() returns to_json() with the fields that job_time_from() needs, "until" and "saved".
+// job_time_from() throws Json::exception.
 Json to_record(const JobTime& time);
 JobTime job_time_from(const Json& record);
 
-// "93.1 %: 4 failures, 61 steps again, 22 min starting, 3 min saving": lists losses of more than 1
-// % of the time.
+// Returns "93.1 %: 4 failures, 61 steps again, 22 min starting, 3 min saving", with losses of more
+// than 1 % of the time.
 std::string goodput_text(const JobTime& time);
 
 // Returns the Unix time in seconds.
@@ -76,12 +76,12 @@ class JobClock {
  public:
   // Adds the elapsed time to the current phase and begins `phase`.
   void enter(Phase phase);
-  // Adds the time of the job's earlier attempts. Without any (`before` is empty), the job began at
-  // Unix time `began` in seconds (0: with this clock). The gap until this clock began counts as
-  // kStarting.
+  // Adds the time of the job's earlier attempts. If there are none (`before` is empty), the job
+  // began at Unix time `began` in seconds (0: when this clock began). The time until this clock
+  // began counts as kStarting.
   void follow(const JobTime& before, double began);
   void save(int64_t step) { time_.save(step); }
-  // Returns the times until now.
+  // Returns all times, up to now.
   const JobTime& time();
 
  private:

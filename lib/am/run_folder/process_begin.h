@@ -1,4 +1,4 @@
-// Start time of a process. Together with its id it identifies the process, because ids are reused.
+// Start time of a process. Process ids are reused; id and start time together identify a process.
 #pragma once
 
 #include <cstdint>

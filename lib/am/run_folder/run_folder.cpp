@@ -28,7 +28,8 @@ void make_folder(const std::filesystem::path& folder) {
   }
 }
 
-// Writes a file, because permissions do not suffice: a disk may be full or mounted read-only.
+// Throws if no file can be written. Permissions alone do not show it: a disk may be full or mounted
+// read-only.
 void prove_writable(const std::filesystem::path& folder) {
   const std::filesystem::path probe = folder / ".write-test";
   try {

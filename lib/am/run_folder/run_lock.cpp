@@ -26,16 +26,17 @@
 #include "am/base/text.h"
 #include "am/run_folder/process_begin.h"
 
-// Note [Who holds a run folder]
-// If the kernel can lock the file (flock), the lock decides which job is first; the kernel releases
-// it when the holder dies for any reason. Child processes inherit it, so that a job whose launcher
-// was killed holds the folder until its last rank has ended. Processes of one boot share a kernel:
-// if this process has the lock, a holder of this boot named in the file has ended. On a network
-// file system the lock may work on one machine only, or not at all (ENOLCK). A holder therefore
-// also touches the file every `beat`. A process that finds a holder on another machine watches the
-// file for `silence`: a changing time is a sign of life. Times are only compared with earlier times
-// of the same file, because clocks differ. After a machine was switched off, the next job waits for
-// `silence`. Not detected: a job on another machine that was stopped (SIGSTOP) for longer.
+// Note [Who holds a run folder] If the kernel can lock the file (flock), the kernel's lock decides
+// which job is first; the kernel releases the lock when its holder ends for any reason. Child
+// processes inherit the lock, so that a job whose launcher was killed holds the folder until its
+// last rank has ended. On one machine and boot, all processes share a kernel: if this process gets
+// the lock, a holder of the same boot that the file names has ended. On a network file system the
+// kernel's lock may exclude only processes of one machine, or not work at all (ENOLCK). A holder
+// therefore also touches the file every `beat`. A process that finds a holder on another machine
+// watches the file for `silence`: a new modification time is a sign of life. Times are only
+// compared with earlier times of the same file, because clocks differ. After a holder's machine was
+// switched off, the next job waits for `silence`. A holder on another machine that is stopped
+// (SIGSTOP) for longer than `silence` wrongly counts as gone.
 
 namespace am::run_folder {
 
@@ -72,8 +73,8 @@ std::string to_text(const LockHolder& holder) {
   return dump_json(json, -1) + "\n";
 }
 
-// Returns nothing for an empty file. Text that am-run did not write, or only in part, gives an
-// unknown holder.
+// Returns the holder that the file names; nothing for an empty file. If am-run did not write the
+// text, or only part of it, the holder is unknown.
 std::optional<LockHolder> holder_in(const fs::path& file) {
   const std::string text = read_file(file);
   if (trim(text).empty()) return std::nullopt;
@@ -146,7 +147,7 @@ bool is_of_this_boot(const LockHolder& holder) {
   return !holder.boot.empty() && holder.boot == boot_id();
 }
 
-// For a holder of this boot.
+// Whether the holder's process exists; only for a holder of this machine and boot.
 bool process_is_there(const LockHolder& holder) {
   return holder.begun != 0 && process_begin(holder.pid) == holder.begun;
 }
@@ -188,7 +189,7 @@ struct RunLock::Held {
     changed.notify_all();
     thread.join();
     if (::ftruncate(fd, 0) != 0) {
-      // The file still names this process; the next job finds that it has ended.
+      // The file still names this process; the next job will see that the process has ended.
     }
     ::close(fd);
   }
@@ -208,7 +209,7 @@ struct RunLock::Held {
 namespace {
 
 void write_holder(const Descriptor& file, const fs::path& path, const std::string& text) {
-  // In place: the kernel's lock belongs to this file, not to its name.
+  // The file is written in place: the kernel's lock belongs to the file, not to its name.
   const bool written =
       ::ftruncate(file.get(), 0) == 0 &&
       ::pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&

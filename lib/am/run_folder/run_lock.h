@@ -1,10 +1,10 @@
-// Allows one job at a time in a folder: two would remove each other's checkpoints and mix their
-// metrics.
+// Lock that allows one job at a time in a run folder: two jobs would remove each other's
+// checkpoints and mix their metrics.
 //
 //   const RunLock lock = RunLock::take(run.root(), {.job = job});   // held until destroyed
 //
-// The file `lock` in the folder describes its holder as JSON; it is empty if there is none. See
-// Note [Who holds a run folder] in run_lock.cpp.
+// The file `lock` in the folder describes the lock's holder as JSON; the file is empty if there is
+// no holder. See Note [Who holds a run folder] in run_lock.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -20,14 +20,14 @@ namespace am::run_folder {
 inline constexpr const char* kLockName = "lock";
 
 struct LockOptions {
-  std::string job;  // shown to a process that finds the lock
+  std::string job;  // id of the job, shown to a process that finds the folder locked
   // Grace period for a holder that has just been asked to exit.
   std::chrono::milliseconds patience = std::chrono::seconds(2);
-  // How long the ranks of a killed holder may take to die.
+  // Time that the ranks of a killed holder may take to end.
   std::chrono::milliseconds aftermath = std::chrono::seconds(30);
   // Interval of a holder's signs of life.
   std::chrono::milliseconds beat = std::chrono::seconds(5);
-  // A holder on another machine counts as gone after this long without a sign of life.
+  // Time without a sign of life after which a holder on another machine counts as gone.
   std::chrono::milliseconds silence = std::chrono::seconds(16);
   // False: behaves as on a file system without locks (for tests).
   bool kernel_lock = true;

@@ -1,6 +1,7 @@
-// index.json: for every box of every tensor of a checkpoint its file, its bytes there, and their
-// checksums. Readers read only this file before the data, for any number of ranks that wrote it. Of
-// the millions of boxes that thousands of ranks write, a reader keeps those that it needs.
+// index.json: for every box of every tensor of a checkpoint, its data file, the position of its
+// bytes, and their checksums. Readers read only index.json before the data, however many ranks
+// wrote the checkpoint. Thousands of ranks write millions of boxes; a reader keeps only the boxes
+// that it needs.
 //
 //   const ShardIndex index = read_shard_index("step-100/index.json");
 //   index.tensors[0].boxes[3].file;          // in index.files: "__3_0.distcp"
@@ -8,9 +9,9 @@
 //   {"format": "automesh-index", "version": 1, "save": "..", "files": [["__0_0.distcp", 8192], ..],
 //    "tensors": {"model.norm.weight": {"dtype": "float32", "shape": [512], "boxes": [[..], ..]}, ..}}
 //
-// A box is an array of integers: file, position of its values in it, offset and length of the
-// slice around them (an archive of torch.save, formats/torch_slice.h), offset in the tensor, shape,
-// and the CRC-32C of each 16 MiB of its values.
+// A box is an array of integers: number of its file, position of its values in the file, offset and
+// length of the slice around the values (an archive of torch.save, formats/torch_slice.h), offset
+// in the tensor, shape, and the CRC-32C of each 16 MiB of the values.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ inline constexpr uint64_t kChecksumPiece = uint64_t{16} << 20;
 
 struct IndexedBox {
   uint32_t file = 0;
-  uint64_t position = 0;  // of the values in the file, dense and row-major
+  uint64_t position = 0;  // position in the file of the values, dense and row-major
   uint64_t slice_offset = 0;
   uint64_t slice_length = 0;
   mesh::Box box;
@@ -64,7 +65,7 @@ struct ShardIndex {
 
 // "__3_0.distcp"
 std::string data_file_name(int64_t rank);
-// Returns the label at the beginning of a data file, before its first slice; it identifies the
+// Returns the label at the beginning of a data file, before its first slice, which identifies the
 // save.
 std::string data_file_label(const std::string& save_id, int64_t rank);
 // Maximum length of a label.
@@ -73,24 +74,24 @@ inline constexpr size_t kLongestLabel = 256;
 std::string_view label_of(std::string_view beginning);
 
 // Filters an index while it is read, tensor by tensor, so that memory holds only the kept boxes and
-// those of one tensor. Empty functions keep everything.
+// the boxes of one tensor. Empty functions keep everything.
 struct IndexVisit {
   // Whether the tensor's boxes are read; otherwise they are skipped, unchecked.
   std::function<bool(const std::string& name)> wants;
-  // Called with each tensor once it is read and checked; may modify it, e.g. remove boxes.
+  // Called with each tensor after it is read and checked; may modify the tensor, e.g. remove boxes.
   std::function<void(IndexedTensor& tensor)> see;
 };
 
 std::string to_json_text(const ShardIndex& index);
-// Throws Error(kFormat), which names `file`, for an invalid index, e.g. a box outside its tensor or
-// file, a wrong number of checksums, or a file outside the folder. Does not check whether the boxes
-// cover their tensors.
+// Parses an index. Throws Error(kFormat), which names `file`, for an invalid index, e.g. a box
+// outside its tensor or file, a wrong number of checksums, or a file outside the folder. Does not
+// check whether the boxes cover their tensors.
 ShardIndex parse_shard_index(std::string_view text, const std::string& file,
                              const IndexVisit& visit = {});
 ShardIndex read_shard_index(const std::filesystem::path& path, const IndexVisit& visit = {});
 
-// Merges several ranks' indices, in natural order of the tensors' names. Throws Error(kFormat)
-// if two disagree on a tensor's dtype or shape.
+// Merges several ranks' indices; tensors are in natural order of their names. Throws Error(kFormat)
+// if two indices disagree on a tensor's dtype or shape.
 ShardIndex merge(std::vector<ShardIndex> parts);
 
 }  // namespace am::run_folder

@@ -22,7 +22,7 @@ class IndexReader {
 
   ShardIndex read() {
     bool known = false;
-    std::optional<JsonCursor> passed_over;  // the tensors, if they precede the files
+    std::optional<JsonCursor> passed_over;  // the position of "tensors", if it precedes "files"
     std::string key;
     for (json_.begin_object(); json_.next_key(key);) {
       if (key == "format") {
@@ -134,7 +134,7 @@ class IndexReader {
     return box;
   }
 
-  // Requires that the files have been read.
+  // Throws if the tensor's boxes are invalid. Requires that "files" has been read.
   void check(const IndexedTensor& tensor) const {
     const auto lies = [&](const std::string& what) { json_.fail(cat(tensor.name, ": ", what)); };
     const int64_t element = tensor.element_bytes();
@@ -172,8 +172,8 @@ class IndexReader {
 
   JsonCursor json_;
   const IndexVisit& visit_;
-  // Numbers of one tensor's boxes, and the end of each row: they are split once the rank of the
-  // tensor is known.
+  // Integers of one tensor's boxes, and the end of each box: they are split once the tensor's
+  // number of dims is known.
   std::vector<int64_t> numbers_;
   std::vector<size_t> rows_;
   ShardIndex index_;

@@ -52,7 +52,8 @@ bool exchange(const fs::path& a, const fs::path& b) {
                              std::error_code(code, std::generic_category()));
 }
 
-// Returns the steps of which there is an entry with this suffix: "step-9" for "step-9.tmp".
+// Returns the paths, without the suffix, of entries with this suffix: checkpoints/step-9 for
+// "step-9.tmp".
 std::vector<fs::path> steps_with_suffix(const fs::path& checkpoints, const std::string& suffix) {
   std::vector<fs::path> found;
   std::error_code ignored;
@@ -78,7 +79,7 @@ void remove_left_over(const fs::path& checkpoints, const std::string& suffix,
   }
 }
 
-// Restores the old folders of jobs that were killed between the two renames of a replaced step.
+// Restores the old folder of a step if a job was killed between the two renames that replace it.
 void restore_old(const fs::path& checkpoints, std::vector<std::string>& done) {
   for (const fs::path& step : steps_with_suffix(checkpoints, kOldSuffix)) {
     const fs::path old = with_suffix(step, kOldSuffix);
@@ -186,7 +187,7 @@ void drop_old(const fs::path& checkpoints, int64_t keep, const std::vector<JobSt
     try {
       if (is_ancestor(read_checkpoint_info(each.path), lineage)) own.push_back(each.path);
     } catch (const Error&) {
-      // Unreadable, so it may not be this job's: kept.
+      // An unreadable checkpoint may be another job's, so it is kept.
     }
   }
   for (size_t i = 0; i + static_cast<size_t>(keep) < own.size(); ++i) {

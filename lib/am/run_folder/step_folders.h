@@ -1,5 +1,5 @@
-// The step folders of a run: which of them are complete, and how they are written, replaced and
-// deleted, so that a kill at any moment loses no complete one.
+// The step folders (checkpoints) of a run: which are complete, and how they are written, replaced
+// and deleted, so that a kill at any moment loses no complete checkpoint.
 //
 //   step-200              complete, once it has this name
 //   step-300.tmp          being written
@@ -44,15 +44,15 @@ std::optional<int64_t> newest_of_job(const std::filesystem::path& checkpoints,
 void publish(const std::filesystem::path& partial, const std::filesystem::path& folder);
 
 // Completes the operations of a killed job: deletes unfinished and half-deleted folders, and
-// restores the name of a folder whose replacement is missing. Returns a description of each, for
-// the log.
+// restores the name of a folder whose replacement is missing. Returns a description of each
+// operation, for the log.
 std::vector<std::string> clean_up(const std::filesystem::path& checkpoints);
 
 // Renames checkpoints after `step` to step-N.superseded (.superseded.2, ...) and returns the new
 // names. Throws filesystem_error.
 std::vector<std::string> set_aside(const std::filesystem::path& checkpoints, int64_t step);
 
-// Returns whether the checkpoint belongs to the history that `lineage` describes.
+// Whether the checkpoint is part of the training history `lineage`.
 bool is_ancestor(const CheckpointInfo& info, const std::vector<JobStep>& lineage);
 // Deletes all but the `keep` newest checkpoints of the history `lineage`; deletes nothing if `keep`
 // is 0. Checkpoints of other jobs remain. A folder that cannot be deleted is not an error.

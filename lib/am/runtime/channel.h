@@ -1,15 +1,16 @@
 // Messages from one rank to another, as between pipeline stages.
 //
-// A channel has one direction and separate connections. Both ends return immediately; the tensors
-// must not be used before wait(). Messages arrive in the order in which they were sent, and both
-// ends number them identically, so that the watchdog can name the rank that a message waits for.
+// A channel has one direction and its own connections. send() and receive() return immediately; the
+// tensors must not be used before wait(). Messages arrive in the order in which they were sent, and
+// both ends number them equally, so that the watchdog can name the rank for which a message waits.
 //
 //   const Channels channels = mesh.channels("pp", {{0, 1}, {1, 0}});
 //   Pending sent = channels.at({0, 1}).send(x);                  // on index 0
 //   Pending arrived = channels.at({0, 1}).receive(x);            // on index 1
 //
-// Note [One direction]: with one connection for both directions, a posted receive would precede a
-// send in its queue, and two ranks that do this would deadlock.
+// Note [One direction]: if one connection served both directions, a send would wait in its queue
+// behind a receive that was posted before, and two ranks that both post a receive first would
+// deadlock.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,8 +29,8 @@ struct Hop {
   int64_t from = 0;
   int64_t to = 0;
 
-  // An order that is the same on all ranks: first by the lower index, then by the higher, then by
-  // the direction.
+  // Order of hops, equal on all ranks: by the lower index, then by the higher index, then by the
+  // direction.
   friend bool operator<(const Hop& a, const Hop& b) {
     const auto key = [](const Hop& hop) {
       return std::make_tuple(std::min(hop.from, hop.to), std::max(hop.from, hop.to), hop.from);
@@ -46,12 +47,13 @@ class Channel {
   bool sends() const { return pair_.index() == 0; }
   int64_t peer() const { return pair_.ranks()[sends() ? 1 : 0]; }
 
-  // Send or receive a contiguous tensor; both ends must agree on size and dtype. The result must be
-  // waited for: destroying it cancels the message.
+  // Send or receive a contiguous tensor; both ends must agree on size and dtype. Call wait() on the
+  // result: destroying it cancels the message.
   [[nodiscard]] Pending send(const at::Tensor& tensor) const;
   [[nodiscard]] Pending receive(const at::Tensor& tensor) const;
 
-  // Ends messages in progress: waiting ranks get an error. The channel cannot be used afterwards.
+  // Ends messages in progress: ranks that wait for them get an error. The channel cannot be used
+  // afterwards.
   void abort() const { pair_.abort(); }
 
  private:

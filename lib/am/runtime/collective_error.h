@@ -1,4 +1,4 @@
-// Error of a failed collective: names the collective and the ranks that it waited for.
+// Error of a failed collective: names the collective and the ranks for which it waited.
 //
 //   try {
 //     group.all_reduce(loss_sum);

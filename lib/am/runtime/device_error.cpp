@@ -17,8 +17,8 @@ std::string device_name(c10::Device device) {
   return device.is_cuda() ? cat("GPU ", static_cast<int>(device.index())) : device.str();
 }
 
-// Whether an error reports one of CUDA's libraries, which only its text shows: NCCL's by c10d, or
-// cuBLAS's and cuDNN's, which fail on a GPU that has failed before.
+// Whether an error comes from a CUDA library, which only its text shows: from NCCL through c10d, or
+// from cuBLAS or cuDNN, which fail once the GPU has failed.
 bool speaks_of_cuda(const std::exception& error) {
   const std::string_view text = error.what();
   if (dynamic_cast<const c10::DistError*>(&error) != nullptr) {
@@ -29,7 +29,8 @@ bool speaks_of_cuda(const std::exception& error) {
          (text.starts_with("CUDA error: ") || text.starts_with("cuDNN"));
 }
 
-// Returns the error that a GPU keeps once a kernel has failed; empty if the GPU works.
+// Returns the error that the CUDA runtime reports at every call once a kernel has failed; empty if
+// the GPU works.
 std::string kept_error(c10::Device device) {
   if (!c10::impl::hasDeviceGuardImpl(device.type())) return {};
   try {
@@ -42,8 +43,8 @@ std::string kept_error(c10::Device device) {
 
 }  // namespace
 
-// An allocation fails in the place that requests it; other errors may have occurred earlier than
-// the host sees them.
+// A failed allocation belongs to the place that requests it ("in"); any other error may have
+// occurred earlier than the host sees it ("seen in").
 DeviceError DeviceError::in(const std::string& place) const {
   if (placed_ || place.empty()) return *this;
   DeviceError placed(cat(what(), out_of_memory_ ? "; in " : "; seen in ", place), out_of_memory_,

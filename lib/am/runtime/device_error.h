@@ -1,8 +1,8 @@
 // Errors of a rank's own GPU.
 //
 // A GPU runs asynchronously: an illegal address, a failed device-side assert or a failed allocation
-// often surfaces in a collective, or in the wait for one. It is this rank's error nevertheless, not
-// a lost peer.
+// often surfaces in a collective, or in the wait for a collective. It is nevertheless this rank's
+// error, and not a sign of a lost peer.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -23,8 +23,8 @@ class DeviceError : public Error {
       : Error(ErrorKind::kRuntime, message, std::move(hint)), out_of_memory_(out_of_memory) {}
 
   bool out_of_memory() const { return out_of_memory_; }
-  // Returns the error with a place added, "the backward of model.layers.3"; unchanged if it already
-  // has a place.
+  // Returns the error with `place` added ("the backward of model.layers.3"); unchanged if it
+  // already has a place.
   DeviceError in(const std::string& place) const;
 
  private:
@@ -32,11 +32,12 @@ class DeviceError : public Error {
   bool placed_ = false;
 };
 
-// Returns the error to throw instead of an exception of the CUDA runtime or of the GPU's allocator;
-// a DeviceError is returned unchanged. Nothing for any other exception.
+// Returns the DeviceError to throw instead of an exception of the CUDA runtime or of the GPU's
+// allocator; returns a DeviceError unchanged, and nothing for any other exception.
 std::optional<DeviceError> device_error(const std::exception& error, c10::Device device);
 
-// Returns work()'s result. If it throws a device error, adds place() to it, evaluated then.
+// Returns work()'s result. If work() throws a device error, adds place(), which is called only
+// then.
 template <typename Place, typename Work>
 auto with_place(c10::Device device, const Place& place, const Work& work) {
   try {

@@ -48,8 +48,8 @@ Group DeviceMesh::split(std::string_view name, int64_t size) const {
   return world_.make_group(cat(unique, "/", ranks.front()), ranks).renamed(cat(name, "/", size));
 }
 
-// Connecting blocks until the other end connects. Every rank processes its hops in the same global
-// order, so both ends of the first unconnected hop are always ready to connect it.
+// Connecting a hop blocks until its other end connects. All ranks connect their hops in one global
+// order, so both ends of the first unconnected hop are always ready.
 Channels DeviceMesh::channels(std::string_view name, const std::set<Hop>& hops) const {
   const Group& whole = group(name);
   Channels made;

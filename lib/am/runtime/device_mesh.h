@@ -1,7 +1,7 @@
-// The device mesh: a layout, this process's place in it, and a communication group per axis.
+// The device mesh: a layout, this process's rank in it, and a communication group per axis.
 //
-// It is passed as a value; one process may have several. Groups with the same ranks share one
-// communicator; groups of one rank have none.
+// A mesh is passed as a value; one process may have several meshes. Groups with the same ranks
+// share one communicator; groups of one rank have none.
 #pragma once
 
 #include <map>
@@ -32,11 +32,11 @@ class DeviceMesh {
   const mesh::MeshLayout& layout() const { return layout_; }
   // Returns a group by its name in mesh::kGroupNames.
   const Group& group(std::string_view name) const;
-  // Collective: returns the block of `size` consecutive ranks of a group that contains this rank.
-  // Throws Error(kPlan) if `size` does not divide the group's size.
+  // Collective: cuts a group into blocks of `size` consecutive ranks and returns the block that
+  // contains this rank. Throws Error(kPlan) if `size` does not divide the group's size.
   Group split(std::string_view name, int64_t size) const;
-  // Collective in a group: creates one-way connections between the given indices and returns those
-  // of which this rank is an end. All ranks must request the same set, in any order.
+  // Collective in a group: creates a one-way channel for each hop and returns the channels of which
+  // this rank is an end. All ranks must request equal sets, in any order.
   Channels channels(std::string_view name, const std::set<Hop>& hops) const;
 
  private:

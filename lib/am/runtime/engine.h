@@ -42,16 +42,16 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual std::string name() const = 0;
-  // The device of this rank's tensors: the host, or the GPU of its local rank.
+  // Returns the device of this rank's tensors: the host, or the GPU of its local rank.
   virtual c10::Device device() const = 0;
-  // Collective among the ranks of `group`, in which this rank has index `index`. They meet in
-  // `store`, which no other group uses, and are connected on return. Throws std::exception.
+  // Connects the ranks of `group`, in which this rank has index `index`; collective. The ranks meet
+  // in `store`, which no other group uses. Throws std::exception.
   virtual c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store,
                                                     const CommunicatorId& group, int64_t index,
                                                     const GroupOptions& options) = 0;
-  // For engines whose collectives do not block the host: returns a handle whose isCompleted()
-  // another thread may poll, and which does not keep the collective's tensors alive. Null: `work`
-  // itself can be waited for.
+  // Returns a handle for collectives that do not block the host (NCCL's): another thread may poll
+  // its isCompleted(), and it does not keep the collective's tensors alive. Null for engines whose
+  // wait() blocks the host.
   virtual c10::intrusive_ptr<c10d::Work> observer(
       const c10::intrusive_ptr<c10d::Work>& /*work*/) const {
     return {};
@@ -61,15 +61,16 @@ class Engine {
 using config::BackendSpec;
 using config::parse_backend;
 
-// The engines for a backend string, initialised for this rank; null for a device without one.
+// The engines for a backend string, initialised for this rank; null for a kind of device without an
+// engine.
 struct Engines {
   std::shared_ptr<Engine> cpu;
   std::shared_ptr<Engine> accelerator;
 };
 
-// Loads the CUDA plugin if the backend needs it and makes this rank's GPU the calling thread's
-// current device. Throws Error(kUsage) as parse_backend, and Error(kRuntime) that says why GPUs
-// cannot be used and what to write instead.
+// Returns the engines of `backend`. Loads the CUDA plugin if the backend needs it, and makes this
+// rank's GPU the calling thread's current device. Throws Error(kUsage) as parse_backend, and
+// Error(kRuntime) with the reason why GPUs cannot be used and with what to write instead.
 Engines make_engines(const std::string& backend, const launch::RankEnvironment& here);
 
 }  // namespace am::runtime

@@ -16,7 +16,7 @@ namespace {
 
 using launch::kUseGloo;
 
-// Why this build has no plugin; empty if it has one.
+// Reason why this build has no plugin; empty if it has a plugin.
 constexpr std::string_view kNotBuilt = AM_CUDA_MISSING;
 
 // Returns the plugin beside the library or program that contains this code; empty if there is none.

@@ -1,4 +1,4 @@
-// The engine of World::fake: its collectives complete immediately.
+// The engine of World::fake, whose collectives complete immediately and leave tensors unchanged.
 #pragma once
 
 #include <memory>

@@ -29,8 +29,8 @@ bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || starts_with(host, "127.");
 }
 
-// Returns this machine's address on the route to `host`, from the kernel's route of a datagram that
-// is never sent. Returns nothing if the host cannot be resolved.
+// Returns this machine's address on the route to `host`, by connecting a datagram socket, which
+// sends nothing. Returns nothing if the host cannot be resolved.
 std::optional<std::string> address_towards(const std::string& host) {
   addrinfo wanted = {};
   wanted.ai_socktype = SOCK_DGRAM;

@@ -2,10 +2,10 @@
 // collectives and messages through shared memory instead (shared_memory/shared_memory_group.h,
 // message_group.h), unless one of the ranks has AM_SHARED_MEMORY=0 in its environment.
 //
-// The network device is, in this order: the interfaces of GLOO_SOCKET_IFNAME; loopback if the ranks
-// meet on a loopback address; the interface that reaches MASTER_ADDR. (c10d's default resolves the
-// machine's host name. On Debian that gives 127.0.1.1, and peers on different machines then wait
-// for each other until the timeout.)
+// The network interface is the first of these that applies: the interfaces of GLOO_SOCKET_IFNAME;
+// loopback if the ranks meet on a loopback address; the interface that reaches MASTER_ADDR. (c10d's
+// default resolves the machine's host name. On Debian that gives 127.0.1.1, and peers on different
+// machines then wait for each other until the timeout.)
 #pragma once
 
 #include <memory>
@@ -14,7 +14,8 @@
 
 namespace am::runtime {
 
-// Throws Error(kRuntime) that names the interface or address if there is no such device.
+// Returns the engine. Throws Error(kRuntime), which names the interface or address, if there is no
+// such interface.
 std::shared_ptr<Engine> make_gloo_engine(const launch::RankEnvironment& here);
 
 }  // namespace am::runtime

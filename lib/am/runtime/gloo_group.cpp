@@ -43,8 +43,8 @@ class SumOfParts final : public c10d::Work {
   at::Tensor parts_, in_, out_;
 };
 
-// The memory of a tensor that a Gloo thread uses. That thread may keep its tensor for some time
-// after the work has completed; let_go() frees the memory regardless.
+// The memory of a tensor that is passed to a Gloo thread. That thread may keep a reference for some
+// time after the work has completed; let_go() frees the memory nevertheless.
 class Lent {
  public:
   explicit Lent(const at::Tensor& tensor)
@@ -54,7 +54,7 @@ class Lent {
             tensor.options())) {}
 
   at::Tensor& tensor() { return lent_; }
-  // Frees the memory; no thread uses it any more.
+  // Frees the memory, which no thread may use any more.
   void let_go() {
     lent_.reset();
     owner_->reset();
@@ -83,7 +83,8 @@ class AllToAll final : public c10d::Work {
   Lent out_, in_;
 };
 
-// A message in progress. If it was aborted, wait() throws; c10d's returns false.
+// A message in progress. If the message was aborted, wait() throws, while c10d's wait() returns
+// false.
 class Message final : public c10d::Work {
  public:
   explicit Message(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}

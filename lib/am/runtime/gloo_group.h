@@ -1,9 +1,9 @@
 // c10d's Gloo group with a different reduce-scatter, and with messages that abort() ends.
 //
-// Note [Reduce-scatter on Gloo]: c10d's Gloo group has reduce-scatter, but an all-to-all of the
-// parts and a local sum moves the same bytes, is 1.4 to 4 times faster over loopback, and fixes the
-// order of the sum. It costs a buffer of the input's size. The thread that waits for the work
-// computes the sum.
+// Note [Reduce-scatter on Gloo]: instead of c10d's reduce-scatter, the parts are exchanged by an
+// all-to-all and summed locally. This moves equally many bytes, is 1.4 to 4 times faster over
+// loopback, and fixes the order of the sum; it costs a buffer of the input's size. The thread that
+// waits for the work computes the sum.
 #pragma once
 
 #include <mutex>
@@ -20,7 +20,7 @@ class GlooGroup : public c10d::ProcessGroupGloo {
   c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(
       at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) override;
 
-  // The thread that waits releases both tensors, not the worker thread.
+  // Both tensors are released by the thread that waits, not by Gloo's worker thread.
   c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& out, at::Tensor& in,
                                                std::vector<int64_t>& out_rows,
                                                std::vector<int64_t>& in_rows,

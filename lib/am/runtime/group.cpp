@@ -38,11 +38,11 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
-// The meta device has no memory: its collectives are World::fake's.
+// False for the meta device: its collectives run on the host engine, that of World::fake.
 bool on_accelerator(const at::Tensor& tensor) { return !tensor.is_cpu() && !tensor.is_meta(); }
 
-// Returns whether a collective issued at `start`, when an engine's clock starts, failed by its
-// timeout. Gloo distinguishes a timeout from a lost connection only in its error text.
+// Whether a failed collective, issued at `start`, ran into its timeout, which the engine counts
+// from `start`. Gloo distinguishes a timeout from a lost connection only in its error text.
 bool ran_out_of_time(const Communicator& communicator, Progress::Clock::time_point start) {
   const auto limit = communicator.id->timeout * 9 / 10;
   if (limit.count() > 0 && Progress::Clock::now() - start >= limit) return true;
@@ -71,9 +71,9 @@ auto guarded(const Communicator& communicator, const Collective& collective,
   }
 }
 
-// Runs a part of a collective in which c10d checks its arguments, which Gloo does when the work
-// runs: an argument error (an unsupported dtype) is the caller's mistake, not a peer's. Errors of a
-// GPU, including out of memory, are neither and pass unchanged.
+// Runs a part of a collective in which c10d checks arguments (Gloo does so when the work runs). An
+// argument error, such as an unsupported dtype, is the caller's mistake and not a lost peer's.
+// Errors of a GPU, including out of memory, pass unchanged.
 template <typename Call>
 auto checked(const Collective& collective, Call&& call) {
   try {
@@ -111,7 +111,7 @@ void Pending::wait() {
   progress.wait_begins(collective_);
   guarded(*communicator_, collective_, issued_,
           [&] { checked(collective_, [&] { work->wait(); }); });
-  progress.wait_ends();  // not after a failure: the rank still counts as waiting for it
+  progress.wait_ends();  // not reached after a failure: the rank then still counts as waiting
 }
 
 Group::Group() : Group("self") {}
@@ -260,7 +260,7 @@ Pending Group::all_to_all_async(at::Tensor out, at::Tensor in, const std::vector
   return begin_all_to_all(std::move(out), std::move(in), out_rows, in_rows, Waits::kLater);
 }
 
-// A rank without rows to send or receive participates too: it cannot know whether others have any.
+// A rank without rows to send or receive participates too, because other ranks may have rows.
 Pending Group::begin_all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                                 const std::vector<int64_t>& in_rows, Waits waits) const {
   const auto fits = [&](const at::Tensor& tensor, const std::vector<int64_t>& rows) {

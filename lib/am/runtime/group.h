@@ -1,4 +1,4 @@
-// A process group as a value: its ranks, this process's index among them, and their collectives.
+// A process group as a value: its ranks, this process's index in it, and its collectives.
 //
 // Collectives run on c10d: for host tensors Gloo (through shared memory if all ranks are on one
 // host), for an accelerator's tensors NCCL or Gloo; the tensor's device decides. A group of one
@@ -34,10 +34,11 @@ enum class ReduceOp { kSum, kAvg, kProduct, kMin, kMax, kBand, kBor, kBxor };
 // State shared by the groups of one world: the progress record and callbacks.
 struct GroupContext {
   Progress progress;
-  // Returns why a collective does not end. Set by the watchdog. `timed_out` as in CollectiveError.
+  // Returns the reason why a collective does not end; set by the watchdog. `timed_out`: as in
+  // CollectiveError.
   std::function<Stall(const Collective& collective, bool timed_out)> explain;
   // If set, called for every collective that a group issues. `bytes` is the size of the whole
-  // message: the tensor that is reduced or sent, all parts of a gather or a scatter.
+  // message: the tensor that is reduced or sent, or all parts of a gather or a scatter.
   std::function<void(const Collective& collective, int64_t bytes)> on_collective;
 };
 
@@ -47,7 +48,7 @@ struct Communicator {
   int64_t index = 0;                              // of this rank in id->ranks
   c10::intrusive_ptr<c10d::Backend> cpu;          // null: no host tensors
   c10::intrusive_ptr<c10d::Backend> accelerator;  // null: no tensors of an accelerator
-  std::shared_ptr<Engine> accelerator_engine;     // created `accelerator`
+  std::shared_ptr<Engine> accelerator_engine;     // engine that created `accelerator`
   c10::Device device = c10::Device(c10::kCPU);    // for the group's own messages
   bool user_buffers = false;                      // see GroupOptions
   std::shared_ptr<GroupContext> context;
@@ -80,25 +81,26 @@ class Group {
   Group(std::string name, std::shared_ptr<Communicator> communicator);
 
   const std::string& name() const { return name_; }
-  // Name of the communicator: unique in the world, and the same for all groups that share its
-  // connections.
+  // Name of the communicator: unique in the world; groups that share connections have one
+  // communicator name.
   const std::string& communicator_name() const;
   const std::vector<int64_t>& ranks() const;
   int64_t size() const { return static_cast<int64_t>(ranks().size()); }
   int64_t index() const;
-  // Returns a group with the same connections and another name.
+  // Returns this group, connections included, under another name.
   Group renamed(std::string name) const;
   // Null for a group of one rank.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
-  // Device for tensors that any collective of the group accepts: the host if the group supports it.
+  // Returns a device whose tensors the group's collectives accept: the host if the group supports
+  // it.
   c10::Device device() const;
 
   // In place on a contiguous tensor.
   void all_reduce(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
   Pending all_reduce_async(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
 
-  // `out` holds size() times `in`'s elements, in index order; both contiguous, of the same dtype.
-  // `in` may be this rank's own part of `out`.
+  // `out` holds size() times the elements of `in`, in index order; both are contiguous, of one
+  // dtype. `in` may be this rank's part of `out`.
   void all_gather(at::Tensor out, at::Tensor in) const;
   Pending all_gather_async(at::Tensor out, at::Tensor in) const;
 
@@ -107,16 +109,16 @@ class Group {
   void reduce_scatter(at::Tensor out, at::Tensor in) const;
   Pending reduce_scatter_async(at::Tensor out, at::Tensor in) const;
 
-  // Sends rows of `in` (dim 0) to the ranks in index order: in_rows[i] of them to index i.
-  // out_rows[i] rows of `out` come from index i and must equal that rank's in_rows entry for this
-  // rank. Both tensors must be contiguous, with the same dtype and row size; counts may be zero.
+  // Sends rows of `in` (dim 0) to the ranks in index order, in_rows[i] rows to index i; out_rows[i]
+  // rows of `out` come from index i. out_rows[i] must equal that rank's in_rows entry for this
+  // rank. Both tensors must be contiguous, of one dtype and row size; counts may be zero.
   void all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                   const std::vector<int64_t>& in_rows) const;
   Pending all_to_all_async(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                            const std::vector<int64_t>& in_rows) const;
 
-  // Ring shift: sends `in` to index() + shift and receives `out` from index() - shift. Both
-  // contiguous, of the same size on all ranks.
+  // Ring shift: sends `in` to index() + shift and receives `out` from index() - shift. Both are
+  // contiguous, and equally large on all ranks.
   void rotate(at::Tensor out, at::Tensor in, int64_t shift = 1) const;
   Pending rotate_async(at::Tensor out, at::Tensor in, int64_t shift = 1) const;
 
@@ -130,11 +132,12 @@ class Group {
   // A barrier in which index 0 reports the missing ranks. Host engines only.
   void monitored_barrier(std::chrono::milliseconds timeout) const;
 
-  // Returns `numel` elements on the group's device (or that of `options`). In a group created with
-  // GroupOptions::user_buffers, GPU memory is registered with the communicator if NCCL and the GPU
-  // support it.
+  // Returns a tensor of `numel` elements on the group's device, unless `options` names another. In
+  // a group created with GroupOptions::user_buffers, GPU memory is registered with the communicator
+  // if NCCL and the GPU support registration.
   at::Tensor allocate(int64_t numel, const at::TensorOptions& options) const;
-  // Ends collectives in progress: waiting ranks get an error. The group cannot be used afterwards.
+  // Ends collectives in progress: ranks that wait for them get an error. The group cannot be used
+  // afterwards.
   void abort() const;
 
  private:
@@ -142,8 +145,8 @@ class Group {
 
   // Whether the caller waits for the collective immediately.
   enum class Waits : uint8_t { kNow, kLater };
-  // Returns the value for c10d's asyncOp. Host engines may run a synchronous collective on the
-  // waiting thread; engines of accelerators use their own streams or threads.
+  // Returns the value for c10d's asyncOp: false if the caller waits immediately for a collective of
+  // host tensors, which the host engine may then run on the calling thread.
   static bool is_asynchronous(const at::Tensor& tensor, Waits waits) {
     return waits == Waits::kLater || !tensor.is_cpu();
   }

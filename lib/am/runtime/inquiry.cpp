@@ -16,10 +16,10 @@ using std::chrono::milliseconds;
 
 // Number of ranks that watch a late collective.
 constexpr int64_t kWatchers = 2;
-// Longest list of ranks, in runs, that a state itself contains.
+// Largest number of runs of consecutive ranks in a list that a state itself contains.
 constexpr size_t kMostRuns = 8;
-// Delay before the states are read after a lost connection: the others lose theirs too, and publish
-// their states.
+// Delay before the states are read after a lost connection, in which the other ranks lose their
+// connections too and publish their states.
 constexpr milliseconds kAfterLoss{50};
 constexpr size_t kMostText = 16 << 10;
 
@@ -88,7 +88,8 @@ void Inquiry::listen(const Collective& waiting) {
   publish_silence(waiting);
 }
 
-// Reads the states of the ranks that find_stall needs; each iteration reaches one more group.
+// Reads the states of the ranks that find_stall needs; each iteration adds the groups in which the
+// ranks found so far wait.
 void Inquiry::read_states(const Collective& waiting) {
   std::vector<int64_t> known;
   for (;;) {
@@ -121,8 +122,8 @@ void Inquiry::hear(RankState state) {
   }
 }
 
-// Publishes {"rank": [beat, seconds]} of silent ranks. A rank whose state has another beat when
-// this is read is running.
+// Publishes {"RANK": [beat, seconds]} for silent ranks. If a rank's state has another beat when a
+// reader sees this list, the rank is running.
 void Inquiry::publish_silence(const Collective& waiting) {
   Json silence = Json::object();
   for (const auto& [peer, entry] : heard_) {
@@ -135,7 +136,7 @@ void Inquiry::publish_silence(const Collective& waiting) {
   silence_ = std::move(text);
 }
 
-// Returns the peers' states as heard, and this rank's, waiting in `waiting`.
+// Returns the peers' states that were read, and this rank's state, in which it waits for `waiting`.
 std::map<int64_t, PeerView> Inquiry::views(const Collective& waiting) {
   RankState own = context_.progress.state(rank_);
   set_waiting(own, waiting, own.waiting_seconds);
@@ -168,7 +169,7 @@ Stall Inquiry::look(const Collective& collective, bool timed_out) {
   read_states(collective);
   auto all = views(collective);
   if (timed_out) add_silence(collective, all);
-  // A broken connection is noticed immediately, before silence could be.
+  // A broken connection is noticed immediately, before a rank counts as silent.
   return find_stall(collective, rank_, all, timed_out ? silent_limit() : 0.0);
 }
 
@@ -180,7 +181,8 @@ Stall Inquiry::explain(const Collective& collective, bool timed_out, int64_t pla
   std::optional<Stall> verdict;
   if (place > 1) verdict = await_verdict(collective, place == 2 ? patience_ : 2 * patience_);
   if (place == 1 && !timed_out) std::this_thread::sleep_for(kAfterLoss);
-  // A verdict that blames the rank that reads it was made before this rank's state was published.
+  // A verdict that blames this rank, which waits too, was made before this rank published its
+  // state.
   if (verdict && !(timed_out && is_member(verdict->missing, rank_))) {
     std::erase(verdict->missing, rank_);
     return *std::move(verdict);
@@ -208,13 +210,15 @@ std::optional<Stall> Inquiry::await_verdict(const Collective& collective, millis
   for (;; pause += pause / 2) {
     if (auto verdict = read_verdict(collective)) return verdict;
     if (Clock::now() >= end || stopping_()) return std::nullopt;
-    if (Clock::now() - published_ >= interval_) publish();  // a waiting rank must not seem silent
+    if (Clock::now() - published_ >= interval_)
+      publish();  // so that this rank does not seem silent
     std::this_thread::sleep_for(pause);
   }
 }
 
 void Inquiry::publish_verdict(const Collective& collective, Stall stall) {
-  if (stall.circle) stall.missing.push_back(rank_);  // for other readers this rank is one of them
+  if (stall.circle)
+    stall.missing.push_back(rank_);  // for other ranks, this rank is part of the cycle
   std::sort(stall.missing.begin(), stall.missing.end());
   if (stall.text.size() > kMostText) stall.text.resize(kMostText);
   store_set(store_, key("verdict", collective),

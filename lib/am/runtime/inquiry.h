@@ -1,4 +1,4 @@
-// Finds out why a collective does not end; the ranks of its group do so together, through the job's
+// Finds out why a collective does not end. The ranks of its group do so together, through the job's
 // store.
 //
 //   Inquiry inquiry(store, rank, world_size, context, interval, stopping);
@@ -6,13 +6,13 @@
 //   const int64_t place = inquiry.take_place(collective);
 //   const Stall stall = inquiry.explain(collective, timed_out, place);
 //
-// Note [One rank asks for its group]: if each rank of a group read the state of each other one, a
-// hang of N ranks would cost N^2 requests of a store that is served by one thread. Therefore the
-// first two ranks that find the collective late watch the others' states, all in one request, and
-// publish which ranks are silent. The first rank that has to explain the hang reads the states once
-// more and publishes its verdict for all; the others read it. If the verdict does not come, the
-// second rank replaces the first after its patience, and after twice that time each rank asks for
-// itself.
+// Note [One rank asks for its group]: if each rank of a group read the state of every other rank, a
+// hang of N ranks would cost N^2 requests to the store, which one thread serves. Therefore only the
+// first two ranks that find the collective late watch the states of the group's ranks, with one
+// request for all states, and publish which ranks are silent. The first rank that has to explain
+// the hang reads the states once more and publishes a verdict, which all other ranks read. If there
+// is no verdict after store_patience(), the second rank reads the states itself; after twice that
+// time, each rank does.
 #pragma once
 
 #include <chrono>
@@ -30,11 +30,12 @@
 
 namespace am::runtime {
 
-// Returns how long a rank waits for an answer of the store, or of another rank through it: 1.5 s
-// plus 1 s per thousand ranks, because they ask at the same moment.
+// Returns how long a rank waits for an answer of the store, or of another rank through the store:
+// 1.5 s plus 1 s per thousand ranks, because all ranks ask at one moment.
 std::chrono::milliseconds store_patience(int64_t world_size);
 
-// Used by one thread of each rank. All functions throw the store's exceptions.
+// One rank's part in such inquiries; used by one thread. All functions throw the store's
+// exceptions.
 class Inquiry {
  public:
   using Clock = Progress::Clock;
@@ -43,14 +44,15 @@ class Inquiry {
   Inquiry(c10d::Store& store, int64_t rank, int64_t world_size, GroupContext& context,
           std::chrono::milliseconds interval, std::function<bool()> stopping);
 
-  // Publishes this rank's state, at most 1 KB for a group of any size; an irregular list of ranks
-  // is published once under a separate key.
+  // Publishes this rank's state, at most 1 KB for a group of any size: a long list of a group's
+  // ranks is published once, under a separate key.
   void publish();
-  // To call while this rank's collective `waiting` is late: the first ranks watch the others.
+  // Call it repeatedly while this rank's collective `waiting` is late. The first ranks to do so
+  // watch the states of the group's ranks.
   void listen(const Collective& waiting);
-  // To call while no collective is late: forgets the other ranks' states.
+  // Forgets the states of other ranks; call it while no collective is late.
   void rest();
-  // Returns this rank's place, from 1, among those that have to explain the collective.
+  // Returns this rank's place, from 1, among the ranks that have to explain the collective.
   int64_t take_place(const Collective& collective);
   // Returns the group's verdict on a collective that failed or timed out.
   Stall explain(const Collective& collective, bool timed_out, int64_t place);
@@ -82,11 +84,12 @@ class Inquiry {
   const std::chrono::milliseconds interval_;
   const std::function<bool()> stopping_;
   std::map<int64_t, Heard> heard_;
-  std::map<std::string, std::vector<int64_t>> members_;  // by communicator, of lists with a key
+  std::map<std::string, std::vector<int64_t>>
+      members_;  // by communicator: ranks whose list has a separate key
   std::map<std::string, bool> published_members_;
   std::string late_;     // the collective that is late
-  int64_t place_ = 0;    // among the ranks that found it late
-  std::string silence_;  // as last published
+  int64_t place_ = 0;    // this rank's place among the ranks that found `late_` late
+  std::string silence_;  // list of silent ranks as last published
   Clock::time_point published_ = {};
 };
 

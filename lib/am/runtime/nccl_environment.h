@@ -1,5 +1,5 @@
 // Defaults of environment variables for c10d's NCCL group and the GPU's allocator. Variables that
-// the user has set remain.
+// the user has set are not changed.
 //
 //   TORCH_NCCL_ASYNC_ERROR_HANDLING=2  A collective that fails or times out ends all communicators
 //     of the rank. Work that waits on the GPU continues, and the rank's next collective throws an
@@ -27,12 +27,12 @@
 
 namespace am::runtime {
 
-// Called for every world with NCCL, before its groups are made and before other threads read the
-// environment. `dump_folder` empty: c10d's default.
+// Sets the defaults. Called for every world with NCCL, before its groups are created and before
+// other threads read the environment. `dump_folder`: FOLDER above; empty: c10d's default.
 void set_nccl_defaults(const std::filesystem::path& dump_folder = {});
 
-// Throws Error(kRuntime) if ranks share GPUs and NCCL `nccl_version` (ncclGetVersion's number) does
-// not support it.
+// Throws Error(kRuntime) if ranks share GPUs and this version of NCCL (ncclGetVersion's number)
+// does not support sharing.
 void require_shared_gpus(int nccl_version);
 
 }  // namespace am::runtime

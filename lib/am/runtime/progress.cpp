@@ -21,8 +21,8 @@ double seconds_since(Progress::Clock::time_point start) {
   return std::chrono::duration<double>(Progress::Clock::now() - start).count();
 }
 
-// Called from any thread. Without the guard, a thread without a current GPU would create a context
-// on GPU 0.
+// Whether a collective has completed; for any thread. Without the guard, a thread that has no
+// current GPU would create a context on GPU 0.
 bool completed(c10d::Work& observer, c10::Device device) {
   try {
     const c10::DeviceGuard guard(device);
@@ -96,8 +96,8 @@ void Progress::track(const Collective& collective, c10::intrusive_ptr<c10d::Work
   forget_at_ = std::max<size_t>(64, 2 * tracked_.size());
 }
 
-// Queries observers without holding the lock: the driver of a failed GPU may block, and the rank
-// must still be able to report its state.
+// Observers are queried without holding the lock: the driver of a failed GPU may block, and the
+// rank must still be able to report its state.
 void Progress::forget_completed() {
   std::vector<Tracked> tracked;
   {

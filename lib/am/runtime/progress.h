@@ -1,8 +1,8 @@
-// The rank's current state, for diagnosis of a job that hangs: its step, the collective it waits
-// in, and the number of collectives it has issued in each communicator.
+// The rank's current state, for diagnosis of a job that hangs: its step, the collective for which
+// it waits, and the number of collectives that it has issued in each communicator.
 //
-// Groups update it, at well under a microsecond per collective; the watchdog (watchdog.h) publishes
-// it, and errors of this rank quote it.
+// Groups update the state, at well under a microsecond per collective; the watchdog (watchdog.h)
+// publishes it, and this rank's errors quote it.
 //
 //   world.progress().set_step(12);
 //   world.progress().last_collective();       // "all_gather dp_shard_cp #1042"
@@ -25,7 +25,8 @@
 
 namespace am::runtime {
 
-// Identifies a communicator, for people and for comparing what ranks have issued.
+// Identity of a communicator, by which messages name it and by which the collectives of different
+// ranks are compared.
 struct CommunicatorId {
   std::string name;  // unique in the world and the same on all its ranks: "mesh/1/tp/4"
   std::vector<int64_t> ranks;
@@ -47,7 +48,7 @@ struct Collective {
 
 using launch::RankState;
 
-// Records that `state` waits in `collective`, which it therefore has issued.
+// Records in `state` that the rank waits in `collective`, and thus has issued it.
 void set_waiting(RankState& state, const Collective& collective, double seconds);
 
 class Progress {
@@ -61,10 +62,10 @@ class Progress {
 
   void set_step(int64_t step);
   std::optional<int64_t> step() const;
-  // Records the failure, for ranks that ask why this one ended.
+  // Records the failure, for other ranks that ask why this rank ended.
   void set_failed(const std::string& message);
 
-  // Records that a group issued a collective, i.e. that this rank arrived there.
+  // Records that this rank issued a collective, i.e. arrived at it.
   void issued(const Collective& collective);
   // Record the start and the end of the wait for a collective.
   void wait_begins(const Collective& collective);
@@ -74,10 +75,10 @@ class Progress {
   void track(const Collective& collective, c10::intrusive_ptr<c10d::Work> observer,
              c10::Device device);
 
-  // Returns the collective with the longest wait.
+  // Returns the collective for which this rank has waited longest; nothing if it does not wait.
   std::optional<Waiting> waiting();
-  // Returns the name of the collective that is waited for, otherwise of the last one issued; empty
-  // if there was none.
+  // Returns the name of the collective for which this rank waits, otherwise of the last collective
+  // that it issued; empty if there was none.
   std::string last_collective() const;
   RankState state(int64_t rank);
 
@@ -95,7 +96,7 @@ class Progress {
   std::string failed_;
   std::optional<Waiting> waiting_;
   std::vector<Tracked> tracked_;
-  size_t forget_at_ = 64;  // number of tracked collectives
+  size_t forget_at_ = 64;  // number of tracked collectives at which completed ones are forgotten
   std::map<std::string, uint64_t> issued_;
   std::optional<Collective> last_;
   uint64_t beat_ = 0;

@@ -17,7 +17,7 @@ namespace {
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using Tensors = std::vector<at::Tensor>;
 
-// Copies like c10d's engines write: unseen by autograd and version counters.
+// Copies without autograd and version counters, as c10d's engines write.
 void copy_raw(const at::Tensor& to, const at::Tensor& from) {
   const at::AutoDispatchBelowADInplaceOrView raw;
   to.copy_(from, /*non_blocking=*/true);
@@ -64,7 +64,7 @@ class StagedWork final : public c10d::Work {
 
  private:
   at::Tensor out_, arrived_;
-  WorkPtr host_;  // destroyed first: it may still write
+  WorkPtr host_;  // destroyed first, because it may still write to the tensors
 };
 
 class StagedGroup final : public c10d::Backend {
@@ -118,7 +118,7 @@ class StagedGroup final : public c10d::Backend {
     return ended_in({}, sent[0], std::move(work));
   }
 
-  // Does not wait for the stream: the sender may have to receive first.
+  // recv does not wait for the stream: the peer may have to receive before it sends.
   WorkPtr recv(Tensors& tensors, int from, int tag) override {
     check(tensors);
     Tensors arriving = {staging_for(tensors[0])};
@@ -130,7 +130,7 @@ class StagedGroup final : public c10d::Backend {
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override {
     host_->monitoredBarrier(options, wait_all_ranks);
   }
-  // A host group throws errors to the thread that waits and stores none.
+  // A host group throws errors in the thread that waits, and stores no error.
   c10d::ErrorType getError() override { return c10d::ErrorType::SUCCESS; }
   void abort() override { host_->abort(); }
 
@@ -163,7 +163,7 @@ class StagedEngine final : public Engine {
   StagedEngine(std::shared_ptr<Engine> host, c10::Device device)
       : host_(std::move(host)), device_(device) {}
 
-  // Differs from the host engine's name, because that engine may connect the same ranks too.
+  // The name differs from the host engine's, because both engines may connect the same ranks.
   std::string name() const override {
     return cat(c10::DeviceTypeName(device_.type(), /*lower_case=*/true), ":", host_->name());
   }

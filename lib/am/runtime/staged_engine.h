@@ -1,12 +1,11 @@
-// The engine of an accelerator's tensors that runs a host engine's collectives: PyTorch's
-// "cuda:gloo". It needs no NCCL, supports several ranks on one GPU, and sums in the host engine's
-// order.
+// The engine that runs an accelerator's collectives through a host engine: PyTorch's "cuda:gloo".
+// It needs no NCCL, supports several ranks on one GPU, and sums in the host engine's order.
 //
-// Note [Staging]: a collective waits for the current stream, copies its input into host memory and
-// starts the host's collective; wait() completes it and queues the copy of the output on the
-// current stream. On CUDA, that memory is ATen's pinned memory, which is cached and reused only
-// after the copies queued from it have finished. Since ranks are processes, waiting for a stream
-// blocks the issuing thread, which in a backward pass is the device's only one.
+// Note [Staging]: a collective copies its input into host memory, waits for the current stream, and
+// starts the host engine's collective; wait() waits for the result and queues the copy of the
+// output on the current stream. On CUDA, the host memory is ATen's pinned memory, which is reused
+// only after the copies queued from it have finished. Waiting for a stream blocks the issuing
+// thread; in a backward pass, this is the device's only autograd thread.
 #pragma once
 
 #include <memory>

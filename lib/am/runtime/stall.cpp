@@ -12,7 +12,7 @@ namespace am::runtime {
 
 namespace {
 
-// A collective that a rank waits in: the fields that comparison needs.
+// The fields of a collective that comparisons need.
 struct Wanted {
   std::string communicator;
   uint64_t sequence = 0;
@@ -51,7 +51,7 @@ class Walk {
     return found;
   }
 
-  // Walks from `collective` to the ranks that do not wait for others.
+  // Walks from `collective` to the ranks that wait for no other rank.
   void follow(const Wanted& collective, int64_t waiter) {
     for (const int64_t rank : blockers(collective, waiter)) {
       if (!seen_.insert(rank).second) continue;
@@ -74,8 +74,8 @@ class Walk {
   }
   const std::set<int64_t>& seen() const { return seen_; }
 
-  // Returns the failed or silent ranks if there are any, because the others' state follows from
-  // theirs; otherwise all ranks at which the walk ended.
+  // Returns the failed or silent ranks if there are any, because the other ranks hang as a
+  // consequence; otherwise all ranks at which the walk ended.
   std::vector<int64_t> culprits() const {
     std::vector<int64_t> worst;
     for (const int64_t rank : ends_) {
@@ -89,7 +89,7 @@ class Walk {
   const std::map<int64_t, PeerView>& peers_;
   double silent_limit_;
   std::set<int64_t> seen_;  // followed
-  std::set<int64_t> ends_;  // ranks that do not wait for others
+  std::set<int64_t> ends_;  // ranks that wait for no other rank
 };
 
 std::string sentence(int64_t rank, const PeerView& peer, bool silent) {

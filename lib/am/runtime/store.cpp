@@ -38,9 +38,9 @@ void expect_little_of_name_service() {
   _res.retry = 1;
 }
 
-// Returns make()'s connection. c10d waits indefinitely for the server's greeting, although another
-// program may listen there, or a launcher without a free descriptor. Therefore it runs in a thread
-// that is abandoned after the timeout.
+// Returns make()'s connection. c10d waits indefinitely for the server's greeting, which never comes
+// if another program listens at the address, or if the launcher has no free descriptor. make()
+// therefore runs in a thread that is abandoned after the timeout.
 c10::intrusive_ptr<c10d::Store> connect_in_time(
     std::function<c10::intrusive_ptr<c10d::Store>()> make, std::chrono::milliseconds timeout) {
   using Result = c10::intrusive_ptr<c10d::Store>;

@@ -17,15 +17,16 @@
 
 namespace am::runtime {
 
-// Returns this rank's connection to the store at MASTER_ADDR:MASTER_PORT; rank 0 serves it unless
-// the launcher does (RankEnvironment::agent_store). Each restart of the job uses a separate key
-// prefix. `waiting` is called with the reason if connecting takes long. Throws Error(kPeer) that
-// names the address if it is not served in time, its name is unknown, or the port is taken.
+// Returns this rank's connection to the store at MASTER_ADDR:MASTER_PORT. Rank 0 serves the store
+// unless the launcher does (RankEnvironment::agent_store). Each restart of the job uses a separate
+// key prefix. `waiting` is called with the reason if connecting takes long. Throws Error(kPeer),
+// which names the address, if no store answers there in time, if the host name is unknown, or if
+// the port is in use.
 c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& here,
                                               std::chrono::milliseconds timeout,
                                               const launch::Waiting& waiting = nullptr);
 
-// Returns the message of a rank whose connection takes long, for `waiting`'s reason.
+// Returns the message of a rank whose connection takes long; `reason`: the argument of `waiting`.
 std::string waiting_text(const launch::RankEnvironment& here, const std::string& reason);
 
 // Returns another connection to the same store, for another thread, made like connect_store's.
@@ -40,9 +41,9 @@ std::vector<std::optional<std::string>> store_get_all(c10d::Store& store,
                                                       const std::vector<std::string>& keys);
 void store_set(c10d::Store& store, const std::string& key, const std::string& value);
 
-// Collective barrier: waits until all `ranks` have called it with the same `name`. After `timeout`,
-// throws Error(kPeer) that names the missing ranks. Each rank waits for a single key, so that it
-// scales to thousands of ranks.
+// Barrier: waits until all `ranks` have called it with the same `name`. After `timeout`, throws
+// Error(kPeer), which names the missing ranks. Each rank waits for a single key, so that the
+// barrier scales to thousands of ranks.
 void meet(c10d::Store& store, const std::string& name, int64_t rank,
           const std::vector<int64_t>& ranks, std::chrono::milliseconds timeout);
 

@@ -11,12 +11,14 @@ namespace {
 
 using AbiVersion = uint64_t();
 
-// The symbol has C linkage, so that the lookup is safe with any version.
+// Returns libtorch's version function; null in older versions. The symbol has C linkage, so that
+// the lookup is safe with any version.
 AbiVersion* abi_version() {
   return reinterpret_cast<AbiVersion*>(::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version"));
 }
 
-// Returns the file of the library that has it, or that has a symbol present in all versions.
+// Returns the file of the library that contains this symbol or, in older versions, a symbol that
+// all versions have.
 std::string loaded_file() {
   void* symbol = ::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version");
   if (symbol == nullptr) symbol = ::dlsym(RTLD_DEFAULT, "MKL_Get_Version_String");

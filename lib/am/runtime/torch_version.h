@@ -1,5 +1,5 @@
-// The version of the loaded libtorch, which may differ from the one at compile time: a library path
-// or a virtual environment may load another, with a different class layout.
+// The version of the loaded libtorch, which may differ from the version at compile time: a library
+// path or a virtual environment may lead to another libtorch, with other class layouts.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace am::runtime {
 
 // Returns AM_TORCH_VERSION, "2.11.0".
 std::string compiled_torch_version();
-// Returns nothing if the library is too old to report a version. Does not query ATen: see Note
-// [Load CUDA first] in engine_plugin.h.
+// Returns the loaded libtorch's version; nothing if the library is too old to report a version.
+// Does not query ATen: see Note [Load CUDA first] in engine_plugin.h.
 std::optional<std::string> loaded_torch_version();
 
 // Throws Error(kRuntime) with both versions and the loaded file if they differ. Must be called

@@ -17,13 +17,13 @@ namespace {
 using Clock = Progress::Clock;
 using std::chrono::milliseconds;
 
-// Time that ~Watchdog waits for the thread that talks to the store.
+// Longest time for which ~Watchdog waits for the thread that talks to the store.
 constexpr milliseconds kFarewell{1500};
 
 }  // namespace
 
-// State of the threads. talk() may outlive the Watchdog, blocked in a store that does not answer,
-// so this is shared ownership.
+// State of the threads, in shared ownership: talk() may outlive the Watchdog, blocked by a store
+// that does not answer.
 struct Watchdog::Shared {
   Shared(const World& made_in, WatchdogOptions given)
       : store_of_rank_0(!made_in.environment().agent_store),
@@ -38,9 +38,9 @@ struct Watchdog::Shared {
                     [this] { return stopping.load(); });
   }
 
-  // A question of a thread of the rank, and the answer.
+  // A question that a thread of the rank asks the thread that talks to the store, and its answer.
   struct Question {
-    std::optional<Collective> collective;  // nothing: whether the store answers
+    std::optional<Collective> collective;  // nothing: the question is whether the store answers
     bool timed_out = false;
     int64_t place = 0;
     bool store_answered = false;
@@ -96,7 +96,7 @@ struct Watchdog::Shared {
     }
   }
 
-  // Makes the thread publish once more and answer the question.
+  // Makes talk() publish the state once more and answer a question; returns the question.
   std::shared_ptr<Question> ask(std::optional<Collective> collective, bool timed_out) {
     const std::lock_guard one(asking);
     std::unique_lock lock(mutex);
@@ -111,7 +111,7 @@ struct Watchdog::Shared {
     return asked;
   }
 
-  // Returns false if the store does not answer.
+  // Publishes the state and fills in the answer. Returns false if the store does not answer.
   bool publish_and_ask(Question& asked) {
     try {
       inquiry->publish();
@@ -139,7 +139,7 @@ struct Watchdog::Shared {
         inquiry->rest();
       }
     } catch (const std::exception&) {
-      // The next question reports the failure.
+      // A failure is reported by the next question.
     }
   }
 
@@ -184,12 +184,12 @@ struct Watchdog::Shared {
   const std::shared_ptr<GroupContext> context;
   WatchdogOptions options;
   const c10::intrusive_ptr<c10d::Store> store;
-  std::optional<Inquiry> inquiry;  // of the thread that talks
+  std::optional<Inquiry> inquiry;  // used by talk() only
 
   std::mutex asking;  // one question at a time
   std::mutex mutex;   // guards the following members
   std::condition_variable wake, changed;
-  std::shared_ptr<Question> question;  // to be answered by the thread
+  std::shared_ptr<Question> question;  // to be answered by talk()
   std::atomic<bool> stopping = false;
   bool finished = false;
 };

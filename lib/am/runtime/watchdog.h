@@ -1,5 +1,5 @@
-// Threads in each rank that publish the rank's state and, when a collective does not end, find out
-// which rank has not joined it.
+// Threads in each rank that publish the rank's state and, if a collective does not end, find out
+// which ranks have not arrived at it.
 //
 //   Watchdog watchdog(world, {.on_stall = [](const CollectiveError& error) {
 //     std::cerr << error.what() << std::endl;
@@ -7,7 +7,7 @@
 //   }});
 //
 // The rank's state goes to the job's store, over a separate connection. While a collective is late,
-// one rank of its group reads the states of the others, and publishes the verdict for all
+// one rank of its group reads the states of the other ranks and publishes a verdict for all
 // (inquiry.h). The error of a collective that fails or times out then names the missing ranks
 // (CollectiveError::missing). Gloo ends a late collective by itself; if nothing does (a GPU kernel
 // that spins, a lost wake-up), a thread of the watchdog calls on_stall, once, `grace` after the
@@ -42,8 +42,8 @@ class Watchdog {
   explicit Watchdog(const World& world, WatchdogOptions options = {});
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
-  // Publishes the last state, without waiting for a store that does not answer. on_stall is not
-  // running afterwards and is not called again.
+  // Publishes the last state, without waiting long for a store that does not answer. When the
+  // destructor returns, on_stall is not running and will not be called again.
   ~Watchdog();
 
   // Publishes the state now; for a failed rank that is about to exit.

@@ -147,8 +147,8 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
                     "): ", first_line(error)),
                 "a peer rank went away or did not arrive in time; look at its log");
   }
-  // Gloo connects pair by pair: a peer with all its connections could use and close the group while
-  // another peer still connects and would then fail.
+  // Gloo connects pair by pair: a peer that has all its connections could use and close the group
+  // while another peer is still connecting, which would then fail.
   if (!state_->fake) {
     meet(*state_->store, cat(name, " (connected)"), rank(), members, options.timeout);
   }
@@ -171,12 +171,13 @@ void World::abort() const {
 }
 
 // Note [Flight recorder]: c10d has one flight recorder per process, and part of its recording for
-// Gloo is not locked. One rank per process is safe; ranks in threads crash. It reads its size (0:
-// off) at its first use.
+// Gloo is not locked: safe with one rank per process, but ranks in threads crash. The recorder is
+// therefore switched off, by a size of 0, which it reads at its first use.
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   std::mutex mutex;
-  std::exception_ptr first, heard_of;  // heard_of: caused by a peer's failure
+  std::exception_ptr first,
+      heard_of;  // heard_of: errors of kind kPeer, caused by another rank's failure
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {

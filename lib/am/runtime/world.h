@@ -23,22 +23,22 @@
 namespace am::runtime {
 
 struct WorldOptions {
-  // For joining, and for every collective of groups without their own timeout.
+  // Timeout for joining the job, and for collectives of groups without their own timeout.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   std::string backend = "gloo";  // see parse_backend
-  launch::Waiting waiting;       // reports why joining takes long
+  launch::Waiting waiting;       // called with the reason if joining takes long
 };
 
 class World {
  public:
   // A world of one rank, without a store.
   static World single();
-  // A simulated rank of a job whose other ranks do not exist: every collective completes
-  // immediately and leaves its tensors unchanged. For one rank's part of a step on the meta device,
-  // where there is no data.
+  // A world of `size` ranks of which only this one exists: every collective completes immediately
+  // and leaves its tensors unchanged. For one rank's part of a step on the meta device, where
+  // tensors have no values.
   static World fake(int64_t rank, int64_t size);
-  // Collective: joins the job that the launcher's environment describes. Throws Error(kPeer) that
-  // names the address, or the ranks that did not arrive in time; otherwise as make_engines.
+  // Collective: joins the job that the launcher's environment describes. Throws Error(kPeer), which
+  // names the address, or the ranks that did not arrive in time; otherwise throws as make_engines.
   static World connect(const launch::RankEnvironment& here, const WorldOptions& options);
   // Collective: as connect, but the ranks meet in `store`: within one process, or over an existing
   // connection.
@@ -63,19 +63,19 @@ class World {
   // Null for World::single().
   const c10::intrusive_ptr<c10d::Store>& store() const;
 
-  // Collective among `ranks`, which must include this rank. A group of one rank has no connections;
-  // a group of all ranks in order shares the world's. `name` must be the same on all of them and
-  // unique in the world. Throws Error(kPeer).
+  // Creates a group; collective among `ranks`, which must include this rank. A group of one rank
+  // has no connections; a group of all ranks in order shares the world's connections. `name` must
+  // be equal on all `ranks` and unique in the world. Throws Error(kPeer).
   Group make_group(const std::string& name, std::vector<int64_t> ranks) const;
-  // As make_group, with separate connections; if `backend` is empty, the world's is used.
+  // As make_group, with separate connections; if `backend` is empty, uses the world's backend.
   Group new_group(const std::string& name, std::vector<int64_t> ranks, const GroupOptions& options,
                   const std::string& backend = {}) const;
-  // Returns "NAME/1", "NAME/2", ...: unique if all ranks of the world, or of the only group that
-  // uses NAME, call it in the same order.
+  // Returns "NAME/1", "NAME/2", ... in the order of calls. All ranks of the world, or of the only
+  // group that uses NAME, must call it in the same order, so that equal calls get equal names.
   std::string unique_name(const std::string& name) const;
 
-  // Aborts every group's communicator, so that no rank waits for this one. The other ranks'
-  // collectives fail too.
+  // Aborts every group's communicator, so that no rank waits for this rank: other ranks'
+  // collectives fail.
   void abort() const;
 
  private:
@@ -83,9 +83,9 @@ class World {
   std::shared_ptr<State> state_;
 };
 
-// Runs `body(rank)` in `size` threads of this process and rethrows the first failure; a kPeer error
-// (a consequence of another rank's failure) only if there is no other error. Sets up c10d for ranks
-// in threads; see Note [Flight recorder].
+// Runs `body(rank)` in `size` threads of this process and rethrows the first failure; a kPeer
+// error, which is a consequence of another rank's failure, only if there is no other error. Sets up
+// c10d for ranks in threads; see Note [Flight recorder].
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body);
 
 // Runs `body` as `size` ranks in threads, connected by Gloo. For tests, and for tools that hold a

@@ -44,7 +44,7 @@ bool AllToAll::has_more() const {
   return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.left > 0; });
 }
 
-// Each part first gets an equal share, then in order what is left of the slot.
+// Each part first gets an equal share of the slot; then the parts, in order, get the rest.
 void AllToAll::write(std::byte* slot) {
   std::vector<Header> headers(parts_.size());
   const auto table = whole_lines(static_cast<int64_t>(headers.size() * sizeof(Header)));
@@ -74,7 +74,7 @@ void AllToAll::write(std::byte* slot) {
   copy_bytes(slot, headers.data(), static_cast<int64_t>(headers.size() * sizeof(Header)));
 }
 
-// Returns whether the peer has more.
+// Returns whether the peer has more bytes, for any rank.
 bool AllToAll::read(int64_t peer, const std::byte* slot) {
   Part& part = parts_[static_cast<size_t>(peer)];
   Header header = {};

@@ -1,9 +1,9 @@
-// One all-to-all of a channel, with parts of any sizes; each rank knows only the sizes of its own
-// parts.
+// One all-to-all of a channel, with parts of any sizes; each rank knows only the sizes of the parts
+// that it sends and receives.
 //
-// In each round, a rank's slot begins with a table: the bytes in it for each rank, and whether more
-// follow. All ranks therefore run the same number of rounds, until none has more. Parts share a
-// slot equally; a finished part leaves its share to the others.
+// In each round, a rank's slot begins with a table: the bytes in the slot for each rank, and
+// whether more bytes follow in later rounds. All ranks thus run equally many rounds, until no rank
+// has more. Parts share a slot equally; a finished part leaves its share to the other parts.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class AllToAll {
 
   const Channel& channel_;
   Rounds& rounds_;
-  std::vector<Part> parts_;  // by rank; nothing left to send to this one
+  std::vector<Part> parts_;  // by rank; this rank's own part has nothing to send
 };
 
 }  // namespace am::runtime::shared_memory

@@ -22,8 +22,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Interval at which a sleeping thread checks for a peer that ended without notice, for the
-// deadline, and for an abort whose wake-up it missed.
+// Interval at which a sleeping thread checks the deadline, whether the peer ended without notice,
+// and whether an abort happened whose wake-up it missed.
 constexpr milliseconds kNap{50};
 constexpr int kSpins = 400;  // a few microseconds
 constexpr size_t kCounts = 3;
@@ -56,7 +56,7 @@ int open_process(int32_t process) {
   return static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
 }
 
-// Requires Linux 5.3 and no sandbox that forbids it.
+// Whether pidfd_open works: it requires Linux 5.3, and a sandbox may forbid it.
 bool can_watch_processes() {
   const int fd = open_process(::getpid());
   if (fd >= 0) ::close(fd);
@@ -65,7 +65,7 @@ bool can_watch_processes() {
 
 }  // namespace
 
-// Written by one rank only, on separate cache lines.
+// State of a rank that only this rank writes, on its own cache lines.
 struct alignas(128) Channel::Line {
   struct Counter {
     Word value{0};
@@ -108,7 +108,7 @@ std::byte* Channel::slot(int64_t rank, uint32_t number) const {
   return segment_.data() + (static_cast<size_t>(rank) * kSlots + number) * kSlotBytes;
 }
 
-// The memory is written by the peer: the modulo keeps any value inside the slots.
+// The peer writes this memory; the modulo keeps any value inside the slots.
 Channel::Entry Channel::entry(int64_t rank, uint32_t round) const {
   const Line::Round& said = line(rank).rounds[round % kSlots];
   return {said.label.load(std::memory_order_relaxed),
@@ -148,9 +148,9 @@ std::unique_ptr<Channel> Channel::meet(c10d::Store& store, int64_t index, int64_
   return channel;
 }
 
-// Note [A peer that dies]: a broken connection notifies its other end, but shared memory does not.
-// Each rank therefore holds a pidfd of each peer's process, which becomes readable when the process
-// has ended, even before its parent reaps it.
+// Note [A peer that dies]: if a process dies, its connections notify their other ends, but shared
+// memory does not. Each rank therefore holds a pidfd of each peer's process, which becomes readable
+// when the process has ended, even before its parent reaps it.
 void Channel::watch_peers() {
   processes_.assign(static_cast<size_t>(size_), -1);
   for (int64_t i = 0; i < size_; ++i) {
@@ -182,8 +182,8 @@ std::string Channel::why_gone(int64_t peer, bool ask_system) const {
 
 std::string Channel::why_gone(int64_t peer) const { return why_gone(peer, true); }
 
-// Returns why the peer's count will not be reached; the caller checks the count again. Empty: keep
-// waiting.
+// Returns why waiting for the peer is hopeless; empty: keep waiting. The caller then checks the
+// count once more.
 std::string Channel::hopeless(int64_t peer, Clock::time_point deadline, bool ask_system) const {
   if (has_left()) return "the group was aborted";
   if (std::string reason = why_gone(peer, ask_system); !reason.empty()) return reason;

@@ -1,5 +1,5 @@
-// Shared memory in which the ranks of a group on one host meet: per rank, counters of its progress
-// and slots with the data that it shows to the others.
+// Shared memory of the ranks of a group on one host: per rank, counters of its progress, and slots
+// with the data that it shows to the other ranks.
 //
 //   auto channel = Channel::meet(store, index, size, {.ranks = ranks});   // null: no common memory
 //   std::memcpy(channel->slot(index, 0), data, bytes);
@@ -7,8 +7,8 @@
 //   channel->wait_for(peer, Count::kShown, 1, deadline);
 //   ...                                   // data that the peer wrote before may be read now
 //
-// The channel's user defines when counts grow (rounds.h). They are compared by their difference, so
-// that they may wrap around.
+// The channel's user defines when counts grow (rounds.h). Counts are compared by their difference,
+// so they may wrap around.
 #pragma once
 
 #include <atomic>
@@ -24,15 +24,15 @@
 
 namespace am::runtime::shared_memory {
 
-// Number of rounds for which a rank has completed a phase.
+// Phases of a round; a count is the number of rounds in which a rank has completed the phase.
 enum class Count : uint8_t {
   kShown,    // the rank's slot is written
-  kReduced,  // and its part of the sum
-  kDone,     // the rank has read the slots of the others
+  kReduced,  // the rank's part of a sum is written
+  kDone,     // the rank has read the other ranks' slots
 };
 
 struct ChannelOptions {
-  bool wanted = true;  // if any rank does not want a channel, none gets one
+  bool wanted = true;  // if any rank has false here, no rank gets a channel
   // Spin briefly before sleeping; only useful if every rank of the host has its own core.
   bool spin = false;
   std::vector<int64_t> ranks;  // the peers' numbers in errors; empty: their index in the group
@@ -42,12 +42,13 @@ class Channel {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Size of a slot: two slots fit into a core's cache.
+  // Size of a slot, so that two slots fit into a core's cache.
   static constexpr size_t kSlotBytes = 512 << 10;
   static constexpr uint32_t kSlots = 4;
 
-  // Collective among `size` ranks, of which this one has index `index`, in a store that no other
-  // group uses. Returns null on all ranks if one of them cannot open the memory of index 0.
+  // Creates the channel; collective among `size` ranks, of which this rank has index `index`, in a
+  // store that no other group uses. Returns null on all ranks if any rank cannot open the memory of
+  // index 0.
   static std::unique_ptr<Channel> meet(c10d::Store& store, int64_t index, int64_t size,
                                        const ChannelOptions& options);
   ~Channel();
@@ -58,8 +59,8 @@ class Channel {
   int64_t size() const { return size_; }
 
   std::byte* slot(int64_t rank, uint32_t number) const;
-  // A rank's record of a round: the slot of its data and the label of its collective. Overwritten
-  // kSlots rounds later.
+  // A rank's record of a round: the slot of its data, and the label of its collective. It is
+  // overwritten kSlots rounds later.
   struct Entry {
     uint64_t label = 0;
     uint32_t slot = 0;
@@ -71,14 +72,14 @@ class Channel {
   void reach(Count count, uint32_t value) const;
   // Returns a rank's progress.
   uint32_t value(int64_t rank, Count count) const;
-  // Waits until the peer's count reaches `value`. Throws std::runtime_error if the peer left or its
-  // process ended before, if this rank has left, or at the deadline.
+  // Waits until the peer's count reaches `value`. Throws std::runtime_error if the peer leaves or
+  // its process ends before, if this rank has left, or at the deadline.
   void wait_for(int64_t peer, Count count, uint32_t value, Clock::time_point deadline) const;
   // Ends this rank's participation: peers that wait for it, and threads of this rank that wait
   // here, get an error. Thread-safe.
   void leave() const;
   bool has_left() const;
-  // Returns why the peer no longer participates; empty if it does, as far as is known.
+  // Returns why the peer no longer participates; empty as long as it is not known to have left.
   std::string why_gone(int64_t peer) const;
   // "rank 3"
   std::string name(int64_t peer) const;

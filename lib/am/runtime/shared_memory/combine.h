@@ -14,7 +14,7 @@ namespace am::runtime::shared_memory {
 
 enum class Operation : uint8_t {
   kSum,          // row 0 + row 1 + ...
-  kSumFromZero,  // 0 + row 0 + ..., as ATen sums: differs from kSum in the sign of a sum of -0's
+  kSumFromZero,  // 0 + row 0 + ..., like ATen: a sum of -0's is 0, with kSum -0
   kMin,
   kMax,
 };
@@ -22,7 +22,8 @@ enum class Operation : uint8_t {
 // Supports float32, float64, bfloat16, float16, int32 and int64; kSumFromZero only floats.
 bool can_combine(c10::ScalarType dtype, Operation operation);
 
-// Each row holds `count` elements of `dtype`; `out` may be one of the rows.
+// Writes the combination of the rows to `out`. Each row holds `count` elements of `dtype`; `out`
+// may be one of the rows.
 void combine(c10::ScalarType dtype, Operation operation, void* out,
              const std::vector<const void*>& rows, int64_t count);
 

@@ -11,7 +11,8 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// Below this size, every rank sums everything itself: a second wait would take longer.
+// Bytes up to which every rank sums all elements itself: the wait for other ranks' sums would take
+// longer.
 constexpr int64_t kSmall = 16 << 10;
 
 constexpr auto kSlot = static_cast<int64_t>(Channel::kSlotBytes);
@@ -44,7 +45,8 @@ void Exchange::guarded(uint64_t label, Deadline deadline, const std::function<vo
   }
 }
 
-// See Note [Rounds]: writes ahead of the others only while their data is missing.
+// Writes later rounds ahead only while other ranks' data of the current round is missing; see Note
+// [Rounds].
 void Exchange::run(int64_t count, const std::function<void(int64_t, std::byte*)>& write,
                    const std::function<void(int64_t)>& read) {
   int64_t written = 0;
@@ -135,12 +137,12 @@ void Exchange::all_reduce(void* data, int64_t count, c10::ScalarType dtype, Oper
   });
 }
 
-// Returns the first of the elements that `rank` sums; `count` is the total.
+// Returns the first of the elements that `rank` sums, of `count` elements.
 int64_t Exchange::part_begin(int64_t count, int64_t rank) const {
   return count * rank / channel_.size();
 }
 
-// Every rank has shown all its elements and sums all of them.
+// Sums all elements, which every rank has shown.
 void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
                        Operation operation) const {
   std::vector<const void*> rows(static_cast<size_t>(channel_.size()));
@@ -150,7 +152,8 @@ void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
   combine(dtype, operation, data, rows, count);
 }
 
-// Every rank has shown all its elements, sums its part, and shows the sum in its slot.
+// Sums this rank's part of the elements, which every rank has shown, shows the sum in its slot, and
+// reads the other ranks' sums.
 void Exchange::sum_parts(std::byte* data, int64_t count, c10::ScalarType dtype,
                          Operation operation) const {
   const auto width = static_cast<int64_t>(c10::elementSize(dtype));

@@ -1,12 +1,12 @@
-// The collectives of a Channel. Data moves through its slots, one slot's size at a time, so that a
-// tensor of any size needs no memory beyond the slots.
+// The collectives of a Channel. Data moves through the channel's slots, one slot's size at a time,
+// so that a tensor of any size needs no memory beyond the slots.
 //
 //   Exchange exchange(*channel);
 //   exchange.all_gather(out, in, bytes, deadline);
 //
-// Every rank must call the same functions in the same order, with the same sizes, one at a time.
-// Failures throw std::runtime_error: a failed wait for a peer (Channel::wait_for), or a peer that
-// is in another collective. The rank has then left the channel, and all later calls fail.
+// Every rank must call the same functions in the same order, with equal sizes, one at a time. A
+// failed wait for a peer (Channel::wait_for), or a peer that is in another collective, throws
+// std::runtime_error. The rank has then left the channel, and all later calls fail.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -48,7 +48,7 @@ class Exchange {
   // Runs `body`; leaves the channel if it throws.
   void guarded(uint64_t label, Deadline deadline, const std::function<void()>& body);
   // Runs `count` rounds: `write(i, slot)` fills this rank's slot of round i, `read(i)` reads the
-  // others'.
+  // other ranks' slots.
   void run(int64_t count, const std::function<void(int64_t, std::byte*)>& write,
            const std::function<void(int64_t)>& read);
   const std::byte* shown(int64_t peer) const { return rounds_.shown(peer, label_, deadline_); }
@@ -58,7 +58,7 @@ class Exchange {
 
   const Channel& channel_;
   Rounds rounds_;
-  uint64_t label_ = 0;  // of the current collective; peers must have the same
+  uint64_t label_ = 0;  // of the current collective; peers must have an equal label
   Deadline deadline_;   // of the current collective
   std::string broken_;  // why no further collective can run
 };

@@ -20,7 +20,7 @@ enum class Kind : uint8_t {
   kMessage,
 };
 
-// `amount`: number of bytes, or of elements for sums.
+// `amount`: number of bytes; for sums, of elements.
 uint64_t label_of(Kind kind, uint64_t detail, int64_t amount);
 uint64_t detail_of(c10::ScalarType dtype, Operation operation);
 // "all_reduce of 12 of Float"

@@ -58,7 +58,8 @@ c10::intrusive_ptr<c10d::Work> Mailbox::post(const at::Tensor& tensor) {
       work;  // declared before the lock, to be destroyed after it is released
   std::unique_lock lock(mutex_);
   if (channel_->has_left()) fail("the group was aborted");
-  // A receiver that has left reads nothing; a sender that has left may have left data to receive.
+  // Only a sender fails here if the other end has left: a sender that has left may have left data
+  // to receive.
   if (sends()) {
     if (const std::string reason = channel_->why_gone(kReceiver); !reason.empty()) fail(reason);
   }

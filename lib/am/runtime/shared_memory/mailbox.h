@@ -4,13 +4,13 @@
 //   auto work = mailbox->post(tensor);     // at both ends; index 0 sends
 //   work->wait();
 //
-// Note [Messages]: both ends keep a list of the posted messages. The first one moves, a slot's size
-// at a time, whenever a slot is free (sender) or full (receiver): in post() itself, in a thread
-// that waits, and in a thread of the mailbox, which starts when a message is not complete after its
-// post. A sender can therefore run ahead of an absent receiver by all the slots, two ranks that
-// send to each other progress without waiting, and a message that is already in the slots costs no
-// thread switch. Timeouts apply to waits: a message may stay pending as long as no thread waits for
-// it.
+// Note [Messages]: both ends keep a list of posted messages. The first message of the list moves, a
+// slot's size at a time, whenever a slot is free (sender) or full (receiver): in post() itself, in
+// a thread that waits, or in a thread of the mailbox, which is started when a message is not
+// complete after its post. A sender can thus fill all slots before the receiver is there, two ranks
+// that send to each other progress without waiting, and a message that is already in the slots
+// costs no thread switch. Timeouts apply to waits: a message may stay pending as long as no thread
+// waits for it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,8 +37,9 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // Posts a contiguous tensor. Destroying the work before its message has begun cancels it.
-  // Destroying it later leaves the mailbox, because the other end would have a partial message.
+  // Posts a contiguous tensor. Destroying the returned work before its message has begun to move
+  // cancels the message. Destroying the work later leaves the mailbox, because the other end would
+  // have a partial message.
   c10::intrusive_ptr<c10d::Work> post(const at::Tensor& tensor);
   // Ends this side's participation: threads that wait here or at the other end get an error.
   void leave();
@@ -57,7 +58,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void wait(uint64_t number);
   void take_back(uint64_t number);
 
-  // These require the lock.
+  // Functions that require the lock: move_some(), move_part() and fail().
   bool move_some();
   void move_part(Posted& message);
   void fail(const std::string& reason);
@@ -73,7 +74,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   Rounds rounds_;
   std::deque<Posted> posted_;  // incomplete messages, in order
   uint64_t next_ = 0;
-  std::string broken_;  // why nothing can move any more
+  std::string broken_;  // reason why no message can move any more
   bool closing_ = false;
   std::thread thread_;
 };

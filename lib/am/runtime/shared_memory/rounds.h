@@ -6,13 +6,13 @@
 //   ...
 //   rounds.done();
 //
-// Note [Rounds]: all ranks count the same rounds. In a round, a rank writes one of its slots and
-// publishes that (shown), reads the slots of the others and publishes that (done). A slot is free
-// when all others are done with its contents. A rank uses its first free slot: if no rank lags,
-// these are one or two, which stay in the cores' caches. If a peer is not scheduled because other
-// programs occupy the cores, a rank shows data for later rounds, up to its number of slots, and the
-// peer finds all of it when it is scheduled. Otherwise each round would wait until both are
-// scheduled simultaneously.
+// Note [Rounds]: all ranks count rounds equally. In a round, a rank writes one of its slots and
+// publishes the count kShown, then reads the other ranks' slots and publishes the count kDone. A
+// slot is free when all other ranks are done with its contents. A rank uses its first free slot: if
+// no rank lags, only one or two slots are used, which stay in the cores' caches. If a peer is not
+// scheduled because other programs occupy the cores, a rank shows data of later rounds in its other
+// slots, and the peer finds all of the data when it is scheduled. Otherwise each round would wait
+// until all ranks are scheduled at one moment.
 #pragma once
 
 #include <array>
@@ -35,20 +35,20 @@ class Rounds {
 
   explicit Rounds(const Channel& channel);
 
-  // The next round to show.
+  // Functions of the next round to show: write() returns this rank's slot, show() publishes it.
   bool can_write() const;
   std::byte* write(Deadline deadline);  // waits until can_write()
   void show(uint64_t label);
   uint32_t count_shown() const { return static_cast<uint32_t>(shown_); }
 
-  // The next round to read. Throws std::runtime_error as Channel::wait_for, and if the peer's label
-  // differs.
+  // Functions of the next round to read: shown() returns the peer's slot, done() ends the round.
+  // shown() throws std::runtime_error as Channel::wait_for, and if the peer's label differs.
   bool all_shown() const;
   const std::byte* shown(int64_t peer, uint64_t label, Deadline deadline) const;
-  std::byte* own() const;  // this rank's slot of that round
+  std::byte* own() const;  // this rank's slot of the round to read
   void done();
   uint32_t count_done() const { return static_cast<uint32_t>(done_); }
-  // The rank's part of a sum; see Count.
+  // Publish this rank's part of a sum, and wait for a peer's; see Count::kReduced.
   void reduced() const;
   void wait_until_reduced(int64_t peer, Deadline deadline) const;
 
@@ -57,11 +57,12 @@ class Rounds {
   const uint64_t* free_slot() const;
 
   const Channel& channel_;
-  uint64_t shown_ = 0;  // the channel's counts are the last 32 bits of these
+  uint64_t shown_ = 0;  // the channel's counts are the last 32 bits of shown_ and done_
   uint64_t done_ = 0;
-  // By slot: the number of rounds that all others must be done with before it is written again.
+  // By slot: number of rounds that all other ranks must be done with before the slot is written
+  // again.
   std::array<uint64_t, Channel::kSlots> free_at_ = {};
-  uint32_t writing_ = 0;  // slot
+  uint32_t writing_ = 0;  // number of the slot that is being written
 };
 
 }  // namespace am::runtime::shared_memory

@@ -19,9 +19,9 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// Returns the boot id and the namespaces. Within one pid namespace, a process id is unique;
-// processes in different network namespaces appear as different hosts. Empty if /proc has no such
-// entries.
+// Returns the boot id and the namespaces of process ids and networks; empty if /proc has no such
+// entries. A process id is unique only within one pid namespace; processes in different network
+// namespaces count as different hosts.
 std::string host_identity() {
   std::string text = boot_id();
   for (const char* space : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
@@ -37,7 +37,8 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.front() != '-' && parse_integer(text).has_value();
 }
 
-// Accepts only "PID/fd/FD", so that text in the store cannot make this process open another file.
+// Whether the text has the form "PID/fd/FD", so that text in the store cannot make this process
+// open any other file.
 bool names_descriptor(const std::string& file) {
   const std::vector<std::string> parts = split(file, '/');
   return parts.size() == 3 && is_number(parts[0]) && parts[1] == "fd" && is_number(parts[2]);

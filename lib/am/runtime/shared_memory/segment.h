@@ -1,14 +1,14 @@
-// Memory shared by processes of one host, without a name: nothing remains in /dev/shm if they are
-// killed, and a container's small /dev/shm does not limit it.
+// Memory shared by processes of one host, without a file name: nothing remains in /dev/shm if the
+// processes are killed, and a container's small /dev/shm does not limit the size.
 //
 //   auto mine = Segment::create(bytes);             // pages are allocated at the first write
 //   store.set("segment", mine->address());
 //   auto same = Segment::open(store.get_to_str("segment"), bytes);   // in another process
 //
-// It is a memfd that others open as /proc/PID/fd/FD. open() verifies that both processes are on one
-// host: same boot, same namespaces of process ids and networks, and the segment opens. Its size is
-// sealed, so that no process can truncate memory that another uses; and only memory of sealed size
-// is opened, whatever an address names.
+// A segment is a memfd that other processes open as /proc/PID/fd/FD. open() verifies that both
+// processes are on one host: equal boot, equal namespaces of process ids and networks, and the file
+// opens. The size is sealed, so that no process can truncate memory that another process uses; and
+// open() accepts only memory of sealed size, whatever an address names.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ namespace am::runtime::shared_memory {
 
 class Segment {
  public:
-  // The memory is zeroed. Returns nothing if the system does not support it.
+  // Creates a segment of zeroed memory. Returns nothing if the system does not support memfd.
   static std::optional<Segment> create(size_t bytes);
-  // Opens the segment at that address. Returns nothing if it cannot be reached: another host,
-  // container or user, a closed segment, another size.
+  // Opens the segment at an address. Returns nothing if the segment cannot be opened: another host,
+  // container or user, a closed address, or another size.
   static std::optional<Segment> open(const std::string& address, size_t bytes);
 
   Segment(Segment&& other) noexcept;

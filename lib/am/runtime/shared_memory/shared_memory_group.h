@@ -4,7 +4,7 @@
 // Shared memory serves all-reduce (sum, minimum, maximum), all-gather into a tensor,
 // reduce-scatter, broadcast and all-to-all of contiguous tensors, for reductions with the dtypes of
 // combine.h; Gloo serves the rest. Sums run in index order. Collectives are asynchronous and run
-// one at a time in the order of their calls; Gloo's run in a separate queue.
+// one at a time, in the order of their calls; those that Gloo serves run in a separate queue.
 #pragma once
 
 #include <chrono>
@@ -22,11 +22,11 @@ class SharedMemoryGroup final : public GlooGroup {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
 
-  // As GlooGroup; `channel` connects the same ranks.
+  // As GlooGroup's constructor; `channel` connects the group's ranks.
   SharedMemoryGroup(std::unique_ptr<Channel> channel, const c10::intrusive_ptr<c10d::Store>& store,
                     int rank, int size, const c10::intrusive_ptr<Options>& options);
-  // Finishes collectives in progress. After an error it leaves the channel instead, and peers get
-  // an error.
+  // Finishes collectives in progress; after an error, leaves the channel instead, and peers get an
+  // error.
   ~SharedMemoryGroup() override;
 
   Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;

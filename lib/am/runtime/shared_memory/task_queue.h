@@ -5,8 +5,8 @@
 //   ...                     // the queue's thread may run it
 //   work->wait();           // if it has not begun, the waiting thread runs it: no thread switch
 //
-// Waking the queue's thread for a task that is waited for immediately often costs more than the
-// task: When::kWaitedFor leaves it to the waiting thread.
+// If a thread waits for a task immediately, waking the queue's thread often costs more than the
+// task itself: When::kWaitedFor leaves the task to the waiting thread.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@
 namespace am::runtime::shared_memory {
 
 enum class When : uint8_t {
-  kSoon,       // in the queue's thread, or in a thread that waits for it
-  kWaitedFor,  // in a thread that waits for it or for a later task; in the queue's thread if it is
-               // awake
+  kSoon,       // in the queue's thread, or in a thread that waits for the task
+  kWaitedFor,  // in a thread that waits for the task or a later task; in the queue's thread if that
+               // is awake
 };
 
 class TaskQueue {
@@ -32,7 +32,8 @@ class TaskQueue {
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  // `task` and its captures are freed when it has run. wait() rethrows its exception.
+  // Adds a task. The function and its captures are freed when it has run. wait() rethrows its
+  // exception.
   c10::intrusive_ptr<c10d::Work> add(std::function<void()> task) {
     return add(When::kSoon, std::move(task));
   }
