@@ -55,13 +55,13 @@ class Decoder {
   at::Tensor operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
                         const at::Tensor& hidden_BTD = {});
 
-  // In the inventory's order.
+  // Returns the parameters in the inventory's order.
   const std::vector<ParameterPtr>& parameters() const { return parameters_; }
   const model::ModelConfig& config() const { return config_; }
   const layout::StageRange& range() const { return range_; }
 
-  // Sets the activations that layers keep until backward (layout/saved_activations.h). Checkpoints
-  // the last of every `every` layers; the others keep everything that autograd saves.
+  // Sets the activations that layers keep until backward (layout/saved_activations.h). The last of
+  // every `every` layers is checkpointed; all other layers keep everything that autograd saves.
   void set_checkpointing(config::ActivationCheckpointing checkpointing, int64_t every = 1) {
     checkpointing_ = checkpointing;
     checkpointing_every_ = every;

@@ -92,8 +92,8 @@ struct Norm {
   double eps = 1e-6;
   model::NormKind kind = model::NormKind::kRms;
   ParameterPtr bias = {};  // [D], for a LayerNorm
-  // For an RMSNorm whose rows are sharded over ranks: D is this rank's part of `width`, and `sum`
-  // adds one number per row over the ranks, in place, in forward and in backward.
+  // Set for an RMSNorm whose rows are sharded over ranks: D is this rank's part of `width`, and
+  // `sum` adds one number per row over the ranks, in place, in forward and in backward.
   int64_t width = 0;
   SumOverRanks sum = {};
 

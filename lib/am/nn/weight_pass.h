@@ -40,7 +40,7 @@ class WeightPass : public torch::CustomClassHolder {
  public:
   using Product = std::function<at::Tensor()>;
 
-  // While it exists, backward postpones the weights' gradients.
+  // Scope in which backward postpones the weights' gradients.
   class Postponed {
    public:
     explicit Postponed(WeightPass& pass) : pass_(pass) { pass_.postpones_ = true; }

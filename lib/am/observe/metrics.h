@@ -81,8 +81,8 @@ std::optional<std::filesystem::path> set_aside(const std::filesystem::path& path
 // Appends one line per step, each with a single write call, so that readers see whole lines only.
 class JsonlSink : public MetricSink {
  public:
-  // Keeps lines of an existing file with step <= resumed_step (0: none) and removes the others and
-  // any unfinished line, so that a resumed run continues the sequence.
+  // Opens the file. Lines with step <= resumed_step (0: none) are kept, all other lines and any
+  // unfinished line are removed, so that a resumed run continues the sequence.
   JsonlSink(const std::filesystem::path& path, int64_t resumed_step);
   JsonlSink(const JsonlSink&) = delete;
   JsonlSink& operator=(const JsonlSink&) = delete;

@@ -17,7 +17,7 @@
 
 namespace am::optim {
 
-// A range of a flat tensor: one parameter, or several adjacent ones.
+// A range of a flat tensor: one parameter, or several adjacent parameters.
 struct FlatRange {
   size_t flat = 0;
   int64_t offset = 0;

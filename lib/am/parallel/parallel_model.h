@@ -51,9 +51,9 @@ class ParallelModel {
   // units gathered.
   at::Tensor forward_only(MicroBatches& batches);
 
-  // Logits and functions of them: see StageModel. With a pipeline, forward() requires gradients to
-  // be off; it runs the stages one after the other (collective) and returns the full logits on all
-  // pipeline ranks, in float32.
+  // Logits, and functions of logits, as in StageModel. With a pipeline, forward() requires
+  // gradients to be off; it runs the stages one after the other (collective) and returns the full
+  // logits on all pipeline ranks, in float32.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
   at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;

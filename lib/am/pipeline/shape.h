@@ -3,7 +3,7 @@
 //   const PipelineShape shape{.schedule = "1f1b", .pp = 4, .microbatches = 3};
 //   if (const auto constraint = violated_constraint(shape)) std::cerr << constraint->message << "\n";
 //
-// Stages are counted over the whole pipeline: pp * virtual_stages of them.
+// The number of stages of the whole pipeline is pp * virtual_stages.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct PipelineShape {
   int64_t pp = 1;
   int64_t virtual_stages = 1;  // stages per rank
   int64_t microbatches = 1;
-  // A custom schedule (csv.h) with the same sizes; `schedule` is then its file.
+  // A custom schedule (csv.h), which must have these sizes; `schedule` is then its file.
   std::shared_ptr<const Schedule> own = nullptr;
 
   int64_t stages() const { return pp * virtual_stages; }

@@ -35,8 +35,7 @@ CheckedPlan check_loaded(const config::Plan& plan, std::optional<model::ModelCon
   checked.model = std::move(model);
   const layout::MeshDraft draft = layout::draft_mesh(plan, world_size, found);
   checked.mesh = draft.sizes;
-  std::optional<layout::Layout>
-      smallest;  // layout on the smallest world, for the rules, if there is no mesh
+  std::optional<layout::Layout> smallest;  // on the smallest world, if there is no mesh
   if (checked.model.has_value() && draft.axes.has_value()) {
     auto& layout = draft.sizes.has_value() ? checked.layout : smallest;
     layout = layout::build_layout(plan, *checked.model, draft.sizes.value_or(*draft.axes), found);

@@ -23,9 +23,8 @@ namespace am::rules {
 struct RuleContext {
   const config::Plan& plan;
   const model::ModelConfig* model = nullptr;
-  const mesh::MeshSizes* axes =
-      nullptr;                // pp, cp and tp as in the plan; its other sizes must not be read
-  std::optional<int64_t> dp;  // number of data-parallel ranks
+  const mesh::MeshSizes* axes = nullptr;  // the plan's pp, cp and tp; other sizes are unset
+  std::optional<int64_t> dp;              // number of data-parallel ranks
   const mesh::MeshSizes* mesh = nullptr;  // all sizes; they form a world
   // Layout of the plan on `mesh`; without a mesh, on the smallest world with these axes.
   const layout::Layout* layout = nullptr;
@@ -65,8 +64,8 @@ CheckedPlan check_model(const config::Plan& plan, const model::ModelConfig& mode
                         Diagnostics& found);
 
 // As check, for a plan file: reports the loader's and the rules' errors together. A rule's error at
-// the same place as a loader's is dropped, because it is a consequence. `plan` is absent if the
-// file is not TOML. Throws Error(kIo) if the file cannot be read.
+// a place where the loader reported one is dropped as a consequence. `plan` is absent if the file
+// is not TOML. Throws Error(kIo) if the file cannot be read.
 struct CheckedFile {
   std::optional<config::Plan> plan;
   CheckedPlan checked;

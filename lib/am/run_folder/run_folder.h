@@ -51,8 +51,9 @@ struct CheckpointFolder {
 std::string checkpoint_name(int64_t step);
 // Returns 200 for "step-200"; nothing for any other name.
 std::optional<int64_t> checkpoint_step(std::string_view name);
-// Returns the folders named step-N in `folder`, by ascending step, and ignores others (step-8.tmp,
-// files). Returns none if `folder` does not exist. Throws Error(kIo) if it cannot be read.
+// Returns the folders named step-N in `folder`, by ascending step; ignores all other entries
+// (step-8.tmp, files). Returns none if `folder` does not exist. Throws Error(kIo) if it cannot be
+// read.
 std::vector<CheckpointFolder> list_checkpoints(const std::filesystem::path& folder);
 
 }  // namespace am::run_folder

@@ -355,7 +355,7 @@ std::string Group::broadcast_text(const std::string& text, int64_t root) const {
 
 void Group::barrier() const {
   if (size() == 1) return;
-  // c10d's NCCL barrier does the same, but needs to be given its GPU.
+  // c10d's NCCL barrier is an all-reduce too, but must be given the GPU.
   const at::Tensor token = at::zeros({1}, at::TensorOptions(device()));
   auto pending = issue("barrier", token, [&](c10d::Backend& engine) {
     std::vector<at::Tensor> tensors = {token};

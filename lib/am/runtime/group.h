@@ -42,7 +42,7 @@ struct GroupContext {
   std::function<void(const Collective& collective, int64_t bytes)> on_collective;
 };
 
-// The connections between the ranks of a group; groups with the same ranks share one.
+// The connections between the ranks of a group; groups with equal ranks share one communicator.
 struct Communicator {
   std::shared_ptr<const CommunicatorId> id;
   int64_t index = 0;                              // of this rank in id->ranks
@@ -95,7 +95,7 @@ class Group {
   // it.
   c10::Device device() const;
 
-  // In place on a contiguous tensor.
+  // Reduces a contiguous tensor over the group, in place.
   void all_reduce(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
   Pending all_reduce_async(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
 

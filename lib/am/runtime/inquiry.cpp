@@ -210,15 +210,13 @@ std::optional<Stall> Inquiry::await_verdict(const Collective& collective, millis
   for (;; pause += pause / 2) {
     if (auto verdict = read_verdict(collective)) return verdict;
     if (Clock::now() >= end || stopping_()) return std::nullopt;
-    if (Clock::now() - published_ >= interval_)
-      publish();  // so that this rank does not seem silent
+    if (Clock::now() - published_ >= interval_) publish();  // lest this rank seem silent
     std::this_thread::sleep_for(pause);
   }
 }
 
 void Inquiry::publish_verdict(const Collective& collective, Stall stall) {
-  if (stall.circle)
-    stall.missing.push_back(rank_);  // for other ranks, this rank is part of the cycle
+  if (stall.circle) stall.missing.push_back(rank_);  // others see this rank in the cycle
   std::sort(stall.missing.begin(), stall.missing.end());
   if (stall.text.size() > kMostText) stall.text.resize(kMostText);
   store_set(store_, key("verdict", collective),

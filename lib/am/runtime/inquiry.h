@@ -34,8 +34,7 @@ namespace am::runtime {
 // 1.5 s plus 1 s per thousand ranks, because all ranks ask at one moment.
 std::chrono::milliseconds store_patience(int64_t world_size);
 
-// One rank's part in such inquiries; used by one thread. All functions throw the store's
-// exceptions.
+// One rank's part in the inquiries; used by one thread. All functions throw the store's exceptions.
 class Inquiry {
  public:
   using Clock = Progress::Clock;
@@ -84,8 +83,7 @@ class Inquiry {
   const std::chrono::milliseconds interval_;
   const std::function<bool()> stopping_;
   std::map<int64_t, Heard> heard_;
-  std::map<std::string, std::vector<int64_t>>
-      members_;  // by communicator: ranks whose list has a separate key
+  std::map<std::string, std::vector<int64_t>> members_;  // by communicator: lists with a key
   std::map<std::string, bool> published_members_;
   std::string late_;     // the collective that is late
   int64_t place_ = 0;    // this rank's place among the ranks that found `late_` late

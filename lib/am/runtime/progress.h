@@ -96,7 +96,7 @@ class Progress {
   std::string failed_;
   std::optional<Waiting> waiting_;
   std::vector<Tracked> tracked_;
-  size_t forget_at_ = 64;  // number of tracked collectives at which completed ones are forgotten
+  size_t forget_at_ = 64;  // tracked collectives at which completed ones are dropped
   std::map<std::string, uint64_t> issued_;
   std::optional<Collective> last_;
   uint64_t beat_ = 0;

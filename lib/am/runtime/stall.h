@@ -22,7 +22,7 @@ namespace am::runtime {
 struct Stall {
   std::vector<int64_t> missing;  // ranks for which the other ranks wait; empty: unknown
   std::string text;              // "rank 1 did not arrive: it is at step 7, in no collective"
-  bool circle = false;           // ranks wait in a cycle: `missing` are all of them but `self`
+  bool circle = false;           // ranks wait in a cycle: `missing` are its ranks except `self`
 };
 
 struct PeerView {

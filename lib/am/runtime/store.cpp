@@ -31,7 +31,7 @@ bool is_in_use(const std::exception& error) {
 }
 
 // Limits name lookups of this thread to 1 s. c10d resolves the peer's address for its messages;
-// when all ranks of a job do so at the same time, queries are lost, and each waits for 5 s, twice.
+// when all ranks of a job do so at once, queries are lost, and a lost query waits for 5 s, twice.
 void expect_little_of_name_service() {
   ::res_init();
   _res.retrans = 1;
@@ -134,8 +134,8 @@ std::vector<std::optional<std::string>> store_get_all(c10d::Store& store,
                                                       const std::vector<std::string>& keys) {
   constexpr size_t kMostKeys = 1024;
   std::vector<std::optional<std::string>> values(keys.size());
-  // A request for several keys would wait for missing ones, so their existence is checked first; if
-  // one is missing, each half is requested separately.
+  // A request for several keys would wait for missing keys, so their existence is checked first; if
+  // any key is missing, each half of the keys is requested separately.
   std::vector<std::pair<size_t, size_t>> open;
   for (size_t first = 0; first < keys.size(); first += kMostKeys) {
     open.emplace_back(first, std::min(kMostKeys, keys.size() - first));

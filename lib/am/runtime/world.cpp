@@ -176,8 +176,7 @@ void World::abort() const {
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   std::mutex mutex;
-  std::exception_ptr first,
-      heard_of;  // heard_of: errors of kind kPeer, caused by another rank's failure
+  std::exception_ptr first, heard_of;  // heard_of: of kind kPeer
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {

@@ -198,7 +198,7 @@ void attend_backward(const Qkv& heads, const AttentionParams& params, const Firs
     const at::Tensor p = made.scores.sub_(lse.clamp_min(kLowest)).exp_();
     add(sums.v_BGsV, at::bmm(p.transpose(1, 2), of_out));
     at::Tensor of_scores = at::bmm(of_out, scores.values(block).transpose(1, 2));
-    // As in the backward of softmax.
+    // dO . O per query, as in the backward of softmax.
     const at::Tensor along = gradient.along_BHt.defined()
                                  ? scores.rows_of(gradient.along_BHt.unsqueeze(-1), block)
                                  : (of_scores * p).sum(-1, /*keepdim=*/true);

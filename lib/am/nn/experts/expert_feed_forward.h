@@ -3,9 +3,9 @@
 //   out_t = sum over j of weight_tj * expert_j(x_t) + share_t * shared(x_t)
 //
 // Backward needs the dispatched x, gate and up, the routing weights, and the choice (dispatch.h).
-// Every expert's weights receive a gradient, zeros if no token was routed to it, so that all ranks
-// reduce the same tensors. Legend: N tokens, D hidden, k experts per token, R rows: N k without
-// expert parallelism.
+// Every expert's weights receive a gradient, zeros if no token was routed to the expert, so that
+// all ranks reduce equal sets of tensors. Legend: N tokens, D hidden, k experts per token, R rows:
+// N k without expert parallelism.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,8 +38,8 @@ struct SequenceSharder {
 
 struct ExpertFeedForward {
   Router router;
-  std::vector<Expert> experts;            // all routed experts, other ranks' included,
-  std::optional<StackedExperts> stacked;  // ... or this rank's, stacked
+  std::vector<Expert> experts;            // all routed experts, other ranks' included
+  std::optional<StackedExperts> stacked;  // instead of `experts`: this rank's, stacked
   std::optional<Expert> shared;
   std::optional<Linear> shared_weigher;  // the sigmoid of its output weights the shared expert
   model::Activation activation = model::Activation::kSilu;

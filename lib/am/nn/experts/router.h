@@ -26,8 +26,7 @@ struct SequenceBalance {
   double factor = 0.0;    // 0: disabled
   int64_t sequences = 1;  // number of sequences that the tokens belong to
   int64_t padding = 0;    // padding tokens at the end of each sequence
-  SumOverRanks sum =
-      {};  // over the ranks that share the sequences; empty: this rank has whole sequences
+  SumOverRanks sum = {};  // over ranks that share sequences; empty: sequences are whole
 };
 
 struct Router {

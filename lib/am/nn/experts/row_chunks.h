@@ -10,8 +10,9 @@
 namespace am::nn {
 
 // Returns per part the number of rows of each expert; an expert's rows continue from part to part.
-// The first part has up to 2 `even` rows of all experts together, the others up to `even`. {3, 0,
-// 4} with even = 2: {3, 0, 1}, {0, 0, 2}, {0, 0, 1}. With even = 0 (unknown) there is one part.
+// The first part has up to 2 * `even` rows of all experts together, each further part up to `even`.
+// {3, 0, 4} with even = 2: {3, 0, 1}, {0, 0, 2}, {0, 0, 1}. With even = 0 (unknown) there is one
+// part.
 std::vector<std::vector<int64_t>> row_chunks(const std::vector<int64_t>& rows, int64_t even);
 
 }  // namespace am::nn

@@ -19,7 +19,7 @@
 
 namespace am::nn {
 
-// One entry per local expert, in order.
+// The dispatched rows: one entry per local expert, in order.
 struct Dispatched {
   std::vector<at::Tensor> rows;     // [R_e, D], possibly empty
   std::vector<at::Tensor> weights;  // [R_e]

@@ -41,7 +41,7 @@ LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Te
   return of;
 }
 
-// Stores the dropout parameters in a node's saved data: p, and the others as integers.
+// Stores the dropout's fields in a node's saved data: p as a float, all other fields as integers.
 void keep(AutogradContext& context, const std::optional<Dropout>& dropout) {
   context.saved_data["p"] = dropout ? dropout->p : 0.0;
   if (!dropout) return;

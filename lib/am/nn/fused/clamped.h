@@ -19,8 +19,8 @@ struct Clamp {
 // graph.
 at::Tensor clamped(const at::Tensor& pairs_R2F, const Clamp& clamp);
 
-// Returns the gradient of pairs_R2F from that of the output, gradient_RF; no graph. Elements cut
-// off by a limit get no gradient, as with ATen's clamp.
+// Returns the gradient of pairs_R2F from that of the output, gradient_RF; no graph. Elements beyond
+// a limit get no gradient, as with ATen's clamp.
 at::Tensor clamped_gradient(const at::Tensor& gradient_RF, const at::Tensor& pairs_R2F,
                             const Clamp& clamp);
 

@@ -20,8 +20,7 @@ bool narrow_on_gpu(const at::Tensor& x);
 // synchronise.
 at::Tensor uploaded(const at::Tensor& x, const at::Device& device);
 
-// For tests: while an instance exists, floating-point host tensors pass for GPU tensors, on all
-// threads.
+// Scope for tests in which floating-point host tensors pass for GPU tensors, on all threads.
 class PassForGpu {
  public:
   PassForGpu();

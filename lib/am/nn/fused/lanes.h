@@ -1,11 +1,11 @@
 // SIMD vectors as wide as the processor's registers: the types that the operators of this folder
 // use.
 //
-// They are compiler vector types, so one source serves every processor: run_kernel (dispatch.h)
-// compiles a kernel for several instruction sets, each with its register width, kBytes. Vectors
-// must not be wider than that: the compiler would keep them in memory and compare them element by
-// element. Every function here must be inlined into a kernel; otherwise it would be compiled for
-// the baseline instruction set.
+// The types are the compiler's vector types, so one source serves every processor: run_kernel
+// (dispatch.h) compiles a kernel for several instruction sets, each with its register width,
+// kBytes. Vectors must not be wider than that: the compiler would keep them in memory and compare
+// them element by element. Every function here must be inlined into a kernel; otherwise it would be
+// compiled for the baseline instruction set.
 //
 //   template <int kBytes>
 //   AM_INLINE static void run(float* out, const float* in, int64_t count) {
@@ -52,7 +52,7 @@ template <typename Lanes>
 using ElementOf = std::remove_cvref_t<decltype(std::declval<Lanes&>()[0])>;
 template <typename Lanes>
 inline constexpr int kCountOf = static_cast<int>(sizeof(Lanes) / sizeof(ElementOf<Lanes>));
-// Vectors with the same number of lanes.
+// Integer vectors with as many lanes as `Lanes`.
 template <typename Lanes>
 using IntegersOf = typename VectorOf<int32_t, kCountOf<Lanes>>::Type;
 template <typename Lanes>

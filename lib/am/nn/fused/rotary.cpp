@@ -17,7 +17,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // Rotates the heads of one position: y [H, width] is dense, heads of x are `stride` elements apart.
-// The first 2 * half elements of a head are rotated, the others copied. `sign` -1 inverts the
+// The first 2 * half elements of a head are rotated, the rest are copied. `sign` -1 inverts the
 // rotation.
 template <typename Scalar>
 struct Turn {

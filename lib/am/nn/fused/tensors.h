@@ -1,9 +1,9 @@
 // Helpers of the operators of this folder: which tensors have kernels, and how these run.
 //
 // Each operator has two forms: kernels on the host for float32, float64 and bfloat16; ATen's
-// operators for other devices and dtypes. Both keep the same tensors until backward, so a device's
-// memory is predicted by one formula (predict/memory/layer_activations.h). The meta device follows
-// the host: it makes the same allocations without running a kernel.
+// operators for other devices and dtypes. Both forms keep equal tensors until backward, so one
+// formula predicts the memory on every device (predict/memory/layer_activations.h). On the meta
+// device, operators allocate as on the host, without running a kernel.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -10,8 +10,8 @@
 
 namespace am::nn::fused::tiles {
 
-// The next panel of dense rows, and the rows of it that are split during one block of sums: between
-// the tile instructions, while the vector units are idle.
+// The next panel of dense rows, and the range of its rows that is split during one block of sums,
+// between the tile instructions, while the vector units are idle.
 struct NextPanel {
   const float* from = nullptr;
   int64_t row_stride = 0;

@@ -23,7 +23,8 @@ AM_INLINE Lanes lower_row(const Lanes& above, const Lanes& below,
                                  ((kLane & kSide) != 0 ? kBelow + kLane : kLane + kSide)...);
 }
 
-// In each group of 2 x 2 blocks of kSide x kSide, exchanges the two off the diagonal.
+// Exchanges, in each group of 2 x 2 blocks of kSide x kSide elements, the two blocks off the
+// diagonal.
 template <int kSide, typename Lanes>
 AM_INLINE void exchange_blocks(Lanes* rows) {
   constexpr std::make_integer_sequence<int, kCountOf<Lanes>> kNumbers;

@@ -152,8 +152,7 @@ void Pipeline::run_round() {
       try {
         perform(action);
       } catch (const Error& error) {
-        if (error.kind() == ErrorKind::kPeer)
-          throw;  // the rank that caused the error names its own action
+        if (error.kind() == ErrorKind::kPeer) throw;  // the culprit names its own action
         throw Error(error.kind(), cat("in ", to_string(action), ": ", error.what()), error.hint());
       }
       if (on_action) on_action(action);

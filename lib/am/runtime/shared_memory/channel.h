@@ -79,7 +79,7 @@ class Channel {
   // here, get an error. Thread-safe.
   void leave() const;
   bool has_left() const;
-  // Returns why the peer no longer participates; empty as long as it is not known to have left.
+  // Returns why the peer has left the channel; empty if it is not known to have left.
   std::string why_gone(int64_t peer) const;
   // "rank 3"
   std::string name(int64_t peer) const;

@@ -33,14 +33,14 @@ class Exchange {
   // `in` holds size() parts of `count` elements; `out` may be this rank's part of `in`.
   void reduce_scatter(void* out, const void* in, int64_t count, c10::ScalarType dtype,
                       Operation operation, Deadline deadline);
-  // In place.
+  // Reduces `data` over all ranks, in place.
   void all_reduce(void* data, int64_t count, c10::ScalarType dtype, Operation operation,
                   Deadline deadline);
   // Copies the data of rank `root` to all ranks, in place.
   void broadcast(void* data, int64_t bytes, int64_t root, Deadline deadline);
 
-  // `in` is sorted by rank, with in_bytes[i] bytes for rank i; `out` likewise, with out_bytes[i]
-  // bytes from rank i. Elements have `width` bytes.
+  // `in` is sorted by destination, with in_bytes[i] bytes for rank i; `out` is sorted by source,
+  // with out_bytes[i] bytes from rank i. Elements have `width` bytes.
   void all_to_all(void* out, const void* in, const std::vector<int64_t>& out_bytes,
                   const std::vector<int64_t>& in_bytes, int64_t width, Deadline deadline);
 
