@@ -36,7 +36,8 @@ BlockCache& cache_of_process() {
   return *cache;
 }
 
-// Uses one deleter for large and small blocks: oneDNN frees through it by address alone.
+// Allocator of host tensors. Large and small blocks have one deleter, because oneDNN calls it with
+// an address alone.
 class CachedAllocator final : public c10::Allocator {
  public:
   explicit CachedAllocator(c10::Allocator* small) { small_ = small; }

@@ -19,7 +19,8 @@
 
 namespace am::tensor {
 
-// Values drawn by counter: normal with this deviation, or uniform in [-scale, scale).
+// Random values by counter and key: normal with standard deviation `scale`, or uniform in [-scale,
+// scale).
 struct Draws {
   uint64_t key = 0, stream = 0;  // of NormalStream and UniformStream (base/random.h)
   bool normal = true;
@@ -47,7 +48,7 @@ struct GpuKernels {
   bool (*rotate)(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& cos,
                  const at::Tensor& sin, bool back);
   // Fills `out`, a dense box of a tensor of this shape, with the values at the elements' indices in
-  // the whole tensor. Equal bits as by the streams of base/random.h.
+  // the whole tensor. The bits are those of the streams of base/random.h.
   bool (*draw)(const at::Tensor& out, const Shape& whole, const mesh::Box& box, const Draws& draws);
 };
 

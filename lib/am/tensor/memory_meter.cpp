@@ -14,7 +14,7 @@ namespace {
 thread_local TensorUse current_use = TensorUse::kActivations;
 
 // Allocator of the meta device that allocates nothing but reports sizes to the profiler, as the
-// host's does. PyTorch's does not report.
+// host's does. PyTorch's own meta allocator does not report.
 class MetaAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {

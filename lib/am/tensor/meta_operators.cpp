@@ -63,10 +63,10 @@ at::Tensor& logical_and_out(const at::Tensor& a, const at::Tensor& b, at::Tensor
   return out;
 }
 
-// Scratch memory of ATen's attention kernel for the host, by its blocks of queries and keys: per
-// thread the scores, in backward also their gradients, in float32 and, for a narrower dtype, a copy
-// in it. Excludes the scratch memory of oneDNN for products of narrow dtypes, which depends on the
-// processor.
+// Scratch memory of ATen's attention kernel for the host. Each thread holds the scores of one block
+// of queries and keys, and in backward their gradients, in float32 and again in the inputs' dtype
+// if that is narrower. Excludes the scratch memory of oneDNN for products of narrow dtypes, which
+// depends on the processor.
 class AttentionScratch {
  public:
   AttentionScratch(const at::Tensor& q, const at::Tensor& k, bool backward) {
@@ -88,8 +88,8 @@ class AttentionScratch {
   at::Tensor narrowed_;
 };
 
-// q_BHTK, k_BGSK, v_BGSK -> [B, H, T, K] laid out as [B, T, H, K], and the logarithms of the
-// softmax's sums, laid out as [B, T, H].
+// q_BHTK, k_BGSK, v_BGSK -> [B, H, T, K] laid out as [B, T, H, K], and the log-sum-exp of the
+// scores, laid out as [B, T, H].
 std::tuple<at::Tensor, at::Tensor> attention(const at::Tensor& q, const at::Tensor& k,
                                              const at::Tensor& v, double /*dropout*/,
                                              bool /*causal*/, const std::optional<at::Tensor>& mask,
@@ -131,8 +131,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
   return at::compositeimplicitautograd::linear(autocast(x), autocast(weight), added);
 }
 
-// Without this, ATen would use the plain formula on the meta device, which keeps all scores, where
-// a device uses a fused kernel.
+// Allocates what a fused attention kernel allocates. On the meta device ATen would use the unfused
+// formula instead, which keeps all scores.
 at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::optional<at::Tensor>& mask, double dropout, bool causal,
                            std::optional<double> scale, bool /*grouped*/) {
@@ -140,7 +140,7 @@ at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       autocast(q), autocast(k), autocast(v), dropout, causal, mask, scale));
 }
 
-// For AdamW and Adam.
+// The fused update of AdamW and of Adam.
 void fused_adam(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avg,
                 at::TensorList exp_avg_sq, at::TensorList /*max_exp_avg_sq*/,
                 at::TensorList /*steps*/, double /*lr*/, double /*beta1*/, double /*beta2*/,

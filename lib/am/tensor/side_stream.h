@@ -39,7 +39,7 @@ class SideStream {
   void current_waits();
   void host_waits() const;
 
-  // While it exists, `stream` is the thread's current stream. Null: no change.
+  // Makes `stream` the thread's current stream while the object exists. Null: no change.
   class Use {
    public:
     explicit Use(const SideStream* stream) {

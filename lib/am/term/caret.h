@@ -16,9 +16,9 @@ namespace am::term {
 // Maximum number of diagnostics that are shown; the others are only counted.
 inline constexpr size_t kMostShown = 100;
 
-// Each diagnostic ends with a newline. A span without a line prints `FILE: error[RULE]: ...`, one
-// without a file only `error[RULE]: ...`. Control characters from the file are replaced, and very
-// long words and lines are shortened to both ends.
+// Returns the text of the diagnostics, each with a newline at its end. A span without a line prints
+// `FILE: error[RULE]: ...`, one without a file only `error[RULE]: ...`. Control characters from the
+// file are replaced, and of very long words and lines only both ends are kept.
 std::string render(const Diagnostic& diagnostic, const Style& style);
 std::string render(const Diagnostics& diagnostics, const Style& style);
 

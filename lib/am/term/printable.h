@@ -24,8 +24,8 @@ std::string printable(std::string_view text);
 // Returns several lines. Keeps newlines, tabs and, if `paint`, the sequences of Style::paint().
 std::string printable_lines(std::string_view text, bool paint = true);
 
-// Returns at most `most` characters of a line; a longer one is shortened to both ends and the
-// number of omitted bytes.
+// Returns at most `most` characters of a line; of a longer one, both ends and the number of omitted
+// bytes between them.
 inline constexpr size_t kLongestEcho = 1000;
 std::string shortened(std::string_view text, size_t most = kLongestEcho);
 

@@ -30,7 +30,8 @@ std::string range_text(const Range& range) {
   return size == 1 ? std::to_string(offset) : cat(offset, "-", offset + size - 1);
 }
 
-// Joins equal parts, ordered by offset. Ranks without elements are returned in `holds_nothing`.
+// Returns the distinct parts with the ranks that hold each, ordered by offset. Ranks without
+// elements are added to `holds_nothing`.
 std::vector<Part> distinct_parts(std::span<const RankBox> shards, size_t dims,
                                  std::vector<int64_t>& holds_nothing) {
   std::map<std::vector<Range>, std::vector<int64_t>> by_ranges;
@@ -70,7 +71,7 @@ std::string dim_name(size_t dim, size_t dims) {
   return cat("dim ", dim, ":");
 }
 
-// Draws a matrix whose parts are the cells of a grid. Returns an empty string if they are not.
+// Draws a matrix whose parts are the cells of a grid. Returns an empty string if they form no grid.
 std::string matrix_box(const std::vector<Part>& parts, const Style& style) {
   std::set<Range> rows, columns;
   for (const Part& part : parts) {

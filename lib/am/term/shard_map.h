@@ -22,8 +22,8 @@ struct RankBox {
   Shape shape;
 };
 
-// Ranks that hold the same part share a line; ranks that hold nothing are last. Offsets and shapes
-// must have as many dims as `global`, otherwise throws Error(kInternal).
+// Returns one line per distinct part, with all ranks that hold it; ranks that hold nothing are
+// last. Offsets and shapes must have as many dims as `global`, otherwise throws Error(kInternal).
 std::string shard_map(std::span<const int64_t> global, std::span<const RankBox> shards,
                       const Style& style);
 

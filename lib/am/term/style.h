@@ -34,7 +34,8 @@ struct Style {
   std::string paint(Role role, std::string_view text) const;
 };
 
-// Decisions of Style::of; null means that the variable is not set.
+// The rules by which Style::of chooses colour and Unicode. A null argument is a variable that is
+// not set.
 bool wants_color(ColorMode mode, bool is_terminal, const char* no_color, const char* term);
 bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang);
 
@@ -44,7 +45,7 @@ bool can_redraw(int fd);
 // Terminal columns of a text, without the sequences of paint().
 int visible_width(std::string_view text);
 // Returns the current number of columns of the terminal on `fd`: $COLUMNS if set; at least 40.
-// `otherwise`: result without a terminal.
+// Returns `otherwise` without a terminal.
 int terminal_width(int fd, int otherwise);
 // Length of the paint() sequence at the start of `text`; 0 if there is none.
 size_t paint_length(std::string_view text);

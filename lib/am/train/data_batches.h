@@ -17,14 +17,15 @@ namespace am::train {
 class DataBatches : public BatchSource {
  public:
   // `plan.train.global_batch_size` must be set (with_batch in resume.h), and `plan` must outlive
-  // this object. `first_step` begins with sample `first_sample` of the reader's order. Ids must be
-  // below `vocabulary`.
+  // this object. `first_step` begins with sample `first_sample` of the reader's order. Token ids
+  // must be below `vocabulary`.
   DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchReader> reader,
               const runtime::DeviceMesh& mesh, int64_t first_step, int64_t first_sample,
               int64_t vocabulary);
 
-  // For a GPU, checks the batch on the host, copies it asynchronously from pinned memory, and reads
-  // the next one in the background. Throws Error(kUsage) for an id outside the vocabulary.
+  // Returns this rank's micro-batch on its device. For a GPU, checks the batch on the host, copies
+  // it asynchronously from pinned memory, and reads the next one in the background. Throws
+  // Error(kUsage) for an id outside the vocabulary.
   MicroBatch read(int64_t step, int64_t micro_batch) override;
 
   // Index of the first sequence of `step` in the reader's order.

@@ -44,9 +44,10 @@ struct DryRun {
 // reduces them, and all rounds between are alike in messages and memory.
 inline constexpr int64_t kWalkedRounds = 3;
 
-// Runs a step as Trainer::train_step does. It is not the first step, which has no gradients yet. A
-// round is a micro-batch, or the micro-batches of one run of the pipeline's schedule. Runs at most
-// max(walked, 3) rounds and extrapolates the messages of further ones. Requires a checked job.
+// Runs a step as Trainer::train_step does. The reported step is a later one than the first, so
+// gradients are allocated from its start. A round is a micro-batch, or the micro-batches of one run
+// of the pipeline's schedule. Runs at most max(walked, 3) rounds and extrapolates the messages of
+// further ones. Requires a checked job.
 DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked = kWalkedRounds);
 
 }  // namespace am::train

@@ -18,8 +18,8 @@ namespace am::train {
 struct Boundary {
   int64_t steps = 0;  // finished
   const observe::StepMetrics& metrics;
-  // Writes a checkpoint of the current state and returns its path. Collective. Empty if none is
-  // written because the state is not finite.
+  // Writes a checkpoint of the current state and returns its path. Collective. The path is empty if
+  // no checkpoint is written because the state is not finite.
   std::function<std::filesystem::path()> save;
 };
 

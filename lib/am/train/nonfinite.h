@@ -1,7 +1,8 @@
 // Handles steps whose loss or gradients are not finite, and models whose state is not.
 //
 // Loss and norm are the same numbers on every rank, so all ranks decide alike without a message.
-// Only when a job ends do the ranks exchange which of them, and which parameter, has such values.
+// Only before a job ends do the ranks exchange messages: the error names the ranks and the
+// parameter with such values.
 //
 // Under float16 the loss scale handles overflows first (optim/grad_scaler.h). train.on_nonfinite
 // decides the other cases: a loss that is not finite, and gradients that overflow at a scale of 1.

@@ -10,10 +10,11 @@ void set_numerics(const config::TrainSection& train) {
   at::Context& context = at::globalContext();
   context.setFloat32MatmulPrecision(train.matmul_precision);
   if (!train.deterministic) return;
-  // Required by cuBLAS for deterministic products: streams share no workspace of this kind.
+  // Required by cuBLAS for deterministic products on several streams.
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   context.setDeterministicAlgorithms(true, /*warn_only=*/false);
-  // No uninitialised memory is read; the fill would be a pass over each new tensor.
+  // By default, deterministic algorithms fill each new tensor. That pass is not needed: no
+  // uninitialised memory is read.
   context.setDeterministicFillUninitializedMemory(false);
 }
 

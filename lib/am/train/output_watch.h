@@ -20,11 +20,11 @@ struct UnitOutput {
   int64_t call = 0;   // number of earlier calls since begin(): the micro-batch
   int64_t place = 0;  // index in the whole model's forward
   std::string name;   // of the unit; "... (head)" for a tied head, which uses the embedding's unit
-  at::Tensor output;  // this rank's part of it
+  at::Tensor output;  // this rank's part of the output
 };
 
-// Calls `visit` for each unit's output while the object exists. The hooks that were set before, a
-// strategy's, are still called.
+// Calls `visit` for each unit's output while the object exists. Hooks that a strategy has set
+// before are still called.
 class OutputWatch : public nn::UnitHooks {
  public:
   using Visit = std::function<void(const UnitOutput&)>;

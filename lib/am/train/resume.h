@@ -24,7 +24,7 @@ namespace am::train {
 struct ResumePoint {
   std::filesystem::path folder;     // the checkpoint; empty: none
   run_folder::CheckpointInfo info;  // its checkpoint.json; step 0 without a checkpoint
-  bool insisted = false;            // named by the user
+  bool insisted = false;            // the user named the checkpoint
   std::vector<std::string> notes;   // for the log
 
   bool resumes() const { return !folder.empty(); }
@@ -33,7 +33,7 @@ struct ResumePoint {
 // Collective. Rank 0 cleans up the remains of a killed job in `checkpoints`, chooses a checkpoint
 // by checkpoint.resume, and checks all its files; every rank verifies that it sees the same
 // checkpoint. Throws an equal error on every rank: Error(kFormat) if "auto" finds checkpoints but
-// none is complete, Error(kPlan) that names a rank which does not see rank 0's.
+// none is complete, Error(kPlan) that names a rank which does not see rank 0's checkpoint.
 ResumePoint choose_resume_point(const config::Plan& plan, const std::filesystem::path& checkpoints,
                                 const runtime::World& world);
 

@@ -16,8 +16,8 @@ std::vector<checkpoint::StateTensor> saved_states(const optim::Optimizer& optimi
                                                   const parallel::ParallelModel& model);
 
 // Throws Error(kFormat) if a checkpoint lacks one of the states: parameters that were frozen have
-// none. Adam's bias correction of zero moments uses the resumed step number, so the first updates
-// would be three times too large.
+// none. Zero moments instead would make Adam's first updates three times too large, because the
+// bias correction uses the resumed step number.
 void require_states(const stored::TensorSource& source,
                     const std::vector<checkpoint::StateTensor>& states);
 

@@ -32,7 +32,7 @@ Step::Step(const config::Plan& plan, parallel::ParallelModel& model, optim::Opti
 
 StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale) {
   model_.zero_grad();
-  model_.take_expert_counts();  // others ran the model too
+  model_.take_expert_counts();  // drops the counts of passes before this step
   model_.take_balance();
   if (balances_sequences(plan_)) model_.set_balance_factor(balance_factor() * loss_scale);
   BatchesOfSteps of_step(batches, step, /*steps=*/1, sizes_.micro_batches);

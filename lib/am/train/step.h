@@ -92,8 +92,8 @@ class Step {
 
   // Computes the gradients of all micro-batches, reduced over the ranks and multiplied by
   // `loss_scale`, and exchanges the step's numbers in one message. Collective. The host waits for
-  // the device once, for that message. On the meta device the returned norm is one that update()
-  // clips.
+  // the device once, for that message. On the meta device, where gradients have no values, the
+  // returned norm is above train.max_grad_norm, so that update() clips.
   StepNumbers backward(BatchSource& batches, int64_t step, double loss_scale = 1.0);
 
   // Clips the gradients to train.max_grad_norm, divides them by the loss scale, and steps the

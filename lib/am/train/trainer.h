@@ -124,7 +124,7 @@ class Trainer : private StepObserver {
   // Throws Error(kIo) if one of the folders that the job writes in was removed, moved or replaced
   // since it began, or if its checkpoints are behind another user's link.
   void require_folders() const;
-  // Collective: the weights as checkpoint.export says, after the last step.
+  // Collective: exports the weights as checkpoint.export says, after the last step.
   void export_model(TrainResult& result) const;
   // The job's record with the steps and the loss of `result`.
   run_folder::JobRecord record_after(const TrainResult& result);
@@ -140,7 +140,7 @@ class Trainer : private StepObserver {
   config::Plan plan_;
   run_folder::RunFolder run_;
   std::filesystem::path checkpoints_;
-  std::vector<run_folder::HeldFolder> held_;  // of run(), the run's first
+  std::vector<run_folder::HeldFolder> held_;  // the job's folders during run(), the run's first
   TrainerCallbacks callbacks_;
   layout::Layout layout_;
   runtime::World world_;

@@ -197,7 +197,8 @@ class Comparison {
     }
   }
 
-  // Returns the rank's differences above the bound; `largest` becomes the largest other one.
+  // Returns the rank's differences above the bound; `largest` becomes the largest difference within
+  // the bound.
   std::vector<Difference> run(double& largest) {
     for (step_ = 0; step_ < static_cast<int64_t>(reference_.size()); ++step_) {
       for (auto& watch : watches_) watch->begin();
@@ -226,8 +227,8 @@ class Comparison {
     }
   }
 
-  // Notes the norm of the difference, divided by the reference's norm or `least`, whichever is
-  // larger; returns it divided by the reference's norm.
+  // Records the norm of the difference, divided by the reference's norm or `least`, whichever is
+  // larger. Returns the norm of the difference divided by the reference's norm.
   double compare(What what, const parallel::LocalParameter& owned, const at::Tensor& mine,
                  const at::Tensor& whole, double least) {
     const at::Tensor wanted = part_of(whole, owned.box);
@@ -239,7 +240,8 @@ class Comparison {
   }
 
   // A gradient that is zero except for rounding has no meaningful direction, but an optimizer may
-  // take a full step along it. From then on only such a parameter's gradients are compared.
+  // take a full step along it. From then on the gradients of that parameter are compared, but not
+  // its values.
   void compare_gradients() {
     for_each_gradient(trainer_->model(), [&](const auto& owned, const at::Tensor& gradient) {
       const double own = compare(What::kGradient, owned, gradient, now().gradients.at(owned.name),

@@ -32,10 +32,10 @@ struct Divergence {
   std::string name = {};  // of the unit or the parameter; empty for the whole model
   int64_t stage = 0;      // of the pipeline
   int64_t rank = 0;       // rank with the largest difference
-  // 2-norm of the difference, divided by that of the reference; for gradients and parameters by at
-  // least a millionth of the norm of all of them. Infinite if a value is not finite. For a
-  // parameter whose gradient was zero except for rounding only the gradients are compared: its
-  // update is arbitrary.
+  // 2-norm of the difference, divided by the 2-norm of the reference; for a gradient or a parameter
+  // the divisor is at least a millionth of the norm of all gradients or all parameters. Infinite if
+  // a value is not finite. For a parameter whose gradient was zero except for rounding only the
+  // gradients are compared: its update is arbitrary.
   double difference = 0.0;
 };
 

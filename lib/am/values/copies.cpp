@@ -14,7 +14,8 @@
 namespace am::values {
 namespace {
 
-// Elements that are compared, and gathered from every rank, at a time.
+// Numbers of elements at a time: those compared, which are gathered from every rank, and those
+// hashed.
 constexpr int64_t kCompared = int64_t{1} << 16;
 constexpr int64_t kHashed = int64_t{1} << 22;
 
@@ -113,7 +114,7 @@ void find_index(Session& session, const Picked& picked, const mesh::Box& part_bo
   const at::Tensor all =
       values_of(session).gather(at::tensor(sums, at::TensorOptions(at::kLong))).contiguous();
   const int64_t which = first_unequal(all, difference);
-  if (which == all.size(1)) return;  // the tensor changes meanwhile
+  if (which == all.size(1)) return;  // the tensor has changed since its checksums differed
   const mesh::Box& block = blocks[static_cast<size_t>(which)];
   const at::Tensor own = held_at(session, picked, part_box, block);
   const int64_t words =

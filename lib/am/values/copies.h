@@ -24,7 +24,7 @@ struct Copy {
 std::vector<Copy> copies_of(Session& session, const Picked& picked);
 
 struct CopyDifference {
-  std::vector<int64_t> index;  // of the first differing element, in the part's row-major order
+  std::vector<int64_t> index;  // in the whole tensor, of the part's first differing element
   std::vector<int64_t> ranks;  // ranks that differ from the majority
   int64_t against = 0;         // a rank of the majority; on a tie, the lowest rank
 };

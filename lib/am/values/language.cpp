@@ -96,7 +96,7 @@ void for_each_window(Session& session, const std::vector<int64_t>& ids, const Vi
   });
 }
 
-// A number in [0, 1), a pure function of seed and position.
+// Returns a number in [0, 1) that depends on seed and position only.
 double uniform(int64_t seed, int64_t position) {
   const auto words = philox4x32(static_cast<uint64_t>(seed), static_cast<uint64_t>(position), 0);
   const uint64_t bits = (static_cast<uint64_t>(words[0]) << 32) | words[1];

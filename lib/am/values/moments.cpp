@@ -24,8 +24,8 @@ using nn::fused::sum_of;
 // Elements that are converted to double at a time.
 constexpr int64_t kBlock = int64_t{256} << 10;
 
-// Sums over a block of distances from a value `near` its mean. Their squares lose no relevant
-// precision if the mean is no farther from `near` than the values are from the mean.
+// Sums, over a block, of the distances from `near`, an estimate of the block's mean. The squares
+// lose no relevant precision unless `near` is farther from the mean than the values are.
 struct Sums {
   double distance = 0.0, squared = 0.0, absolutes = 0.0;
   double min = 0.0, max = 0.0;
@@ -74,7 +74,8 @@ struct SumsFrom {
   }
 };
 
-// If a value is not finite, neither is the sum of magnitudes, by which the caller notices.
+// Returns the moments of values that are all finite. If a value is not, the sum of magnitudes is
+// not finite either, which the caller checks.
 template <typename Scalar>
 Moments of_finite(const at::Tensor& values) {
   const auto* x = values.const_data_ptr<Scalar>();
@@ -105,7 +106,8 @@ Moments of_finite(const at::Tensor& values) {
   return result;
 }
 
-// Returns nothing for other dtypes, or if a value is not finite.
+// Returns the moments of a float32, bfloat16 or float16 block on the host; nothing for other
+// blocks, or if a value is not finite.
 std::optional<Moments> of_narrow(const at::Tensor& block) {
   const at::ScalarType dtype = block.scalar_type();
   if (!block.is_cpu() || block.numel() == 0) return std::nullopt;

@@ -26,7 +26,8 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// If a value is not finite, neither is the sum of magnitudes, by which the caller notices.
+// Differences of two blocks. If a value is not finite, the sum of magnitudes is not finite either,
+// which the caller checks.
 struct Apart {
   double max_abs = 0.0, relative = 0.0, magnitudes = 0.0;
 };

@@ -20,7 +20,8 @@ struct Distance {
   void add(const Distance& other);
 };
 
-// NaN or infinite if values are.
+// Sums over the elements a and b of two tensors, from before and after training. NaN or infinite if
+// a value is.
 struct Change {
   double moved = 0.0;   // sum of (b - a)^2
   double before = 0.0;  // sum of a^2

@@ -56,16 +56,17 @@ class ParameterView : public virtual TensorCatalog {
     visit_parts(parameter, mesh::Box::whole(parameter.shape),
                 [&](const Part& part) { return !part.first_replica || visit(part.values); });
   }
-  // row [n] -> [ranks, n], both in host memory, over the ranks that divide the work of visit_own.
-  // Collective.
+  // Gathers each rank's `row` [n] to [ranks, n], both in host memory, over the ranks that share the
+  // work of visit_own. Collective.
   virtual at::Tensor gather(const at::Tensor& row) = 0;
   std::vector<std::vector<int64_t>> gather_numbers(const std::vector<int64_t>& numbers) final;
 
   // Returns the box that each rank can read without communication: its shard, or more while
   // unsharded. Collective.
   virtual std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) = 0;
-  // Gathers full tensors of the parameters, and of those gathered with them; returns the names of
-  // all. Undone if `between` throws. Collective and idempotent.
+  // Gathers full tensors of the parameters, and of all parameters that the view gathers together
+  // with them; returns the names of all gathered. Undone if `between` throws. Collective and
+  // idempotent.
   virtual std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
                                            const Between& between) = 0;
   // Bytes of this machine's memory that unshard would allocate.
@@ -80,7 +81,7 @@ class ParameterView : public virtual TensorCatalog {
   virtual parallel::ParallelModel& runnable(const Between& between = {}) = 0;
   // Bytes of this machine's memory that runnable() would still allocate.
   virtual int64_t runnable_bytes() const { return 0; }
-  // The forward pass requires a sequence length that is a multiple of this.
+  // Returns the number that must divide the sequence length of a forward pass.
   virtual int64_t length_multiple() const { return 1; }
   // Call after forward passes: restores the memory state that unshard() and reshard() left.
   // Collective.

@@ -14,7 +14,7 @@ namespace am::values {
 
 namespace {
 
-// Returns false if this rank is interrupted; the rest is skipped.
+// Visits the part in blocks of rows. If this rank is interrupted, skips the rest and returns false.
 bool scan_part(const Session& session, const ParameterView::Part& part, int64_t at_once,
                const ScanVisit& visit) {
   if (!part.first_replica) return true;

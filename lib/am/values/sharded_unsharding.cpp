@@ -49,14 +49,15 @@ std::vector<int64_t> ShardedView::ranks_with(const HeldParameter& parameter) con
   return ranks;
 }
 
-// Whether ranks hold only parts of it while it is gathered.
+// Whether ranks hold only parts of the parameter even while it is gathered.
 bool ShardedView::is_cut(const HeldParameter& parameter) const {
   const std::vector<HeldShard> boxes = gathered_boxes(parameter);
   return std::any_of(boxes.begin(), boxes.end(),
                      [&](const HeldShard& each) { return each.box.numel() < parameter.numel(); });
 }
 
-// Ascending, so that every rank gathers in the same order.
+// Returns the parameters' set numbers in ascending order, so that every rank gathers in the same
+// order.
 std::vector<size_t> ShardedView::sets_of(std::span<const HeldParameter* const> parameters) const {
   std::set<size_t> sets;
   for (const HeldParameter* parameter : parameters) {
@@ -159,7 +160,8 @@ std::string ShardedView::unshard_note() const {
              ", with all others of their FSDP unit", tp);
 }
 
-// Forward passes leave units gathered or free them by the rules of training.
+// Gathers the sets that the user unsharded and frees all others: forward passes leave or free units
+// by the rules of training.
 void ShardedView::after_forward() {
   for (const auto& [set, groups] : groups_) {
     for (parallel::ParamGroup* group : groups) {

@@ -52,8 +52,7 @@ ShardedView::ShardedView(LiveJob job)
   add_states();
 }
 
-// For a job: each step replaces the gradients, so the view of an earlier visitor may be out of
-// date.
+// In a running job, computes the origin at each call, because every step replaces the gradients.
 std::string ShardedView::gradients_of() const {
   if (!live_) return gradients_of_;
   const int64_t steps = live_->steps();
@@ -176,7 +175,8 @@ void ShardedView::add_states() {
             [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
 }
 
-// The parameter itself if `state` is null; undefined if it is not trainable.
+// Returns this rank's part of a gradient or an optimizer state, undefined if it does not exist; of
+// the parameter itself if `state` is null.
 at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
   const parallel::ParamGroup& group = *model_->groups()[place.group];
   const parallel::LocalParameter& owned = group.owned()[place.index];
@@ -242,7 +242,8 @@ at::Tensor ShardedView::gather(const at::Tensor& row) {
   return all.cpu();
 }
 
-// Settings of the last step, under PyTorch's names for an optimizer with one group.
+// Returns an optimizer setting of the last step, under PyTorch's names for an optimizer with one
+// group.
 Json ShardedView::value(std::string_view name) const {
   constexpr std::string_view kGroup = "optim.param_groups.0.";
   const int64_t steps = live_ ? live_->steps() : steps_;
@@ -315,7 +316,8 @@ int64_t ShardedView::gradient_bytes() const {
   return bytes;
 }
 
-// Checks the rules of training only now: a session that only inspects need not satisfy them.
+// Creates the trainer. The rules of training are checked only here: a session that only inspects
+// need not satisfy them.
 void ShardedView::begin_training() {
   if (trainer_) return;
   job::Job job{plan_, model_->config(), model_->layout()};

@@ -1,5 +1,5 @@
 // Records tensors at rest that cannot be read, because a file is missing, truncated or changed, so
-// that commands can report the others.
+// that commands can report the readable ones.
 //
 //   Unread unread(session, all.size());
 //   for (const inspect::Picked& picked : all) {

@@ -21,7 +21,7 @@ constexpr size_t kNamedIndices = 10;
 struct LinesSeen {
   at::Tensor rows;     // 0: not seen; 1: only zeros so far; 2: has another value
   at::Tensor lowest;   // per column; larger than highest: not seen
-  at::Tensor highest;  // NaN counts as both infinities
+  at::Tensor highest;  // a NaN makes lowest -infinity, highest infinity
 };
 
 LinesSeen lines_of(Session& session, const Picked& picked) {

@@ -22,7 +22,7 @@ namespace {
 using stored::StoredTensor;
 using stored::TensorSource;
 
-// A parameter of both sides or of one, or all parameters of a layer.
+// Comparison of one parameter, which may exist on one side only, or of all parameters of a layer.
 struct Difference {
   std::string name;
   std::string status;

@@ -18,7 +18,8 @@ namespace {
 using stored::StoredTensor;
 using stored::TensorSource;
 
-// Returns nothing if the sources have no checksums of equal pieces.
+// Compares the stored checksums. Returns nothing if one source has none, or if the tensors are
+// stored in different pieces.
 std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTensor& a,
                                       const TensorSource& there, const StoredTensor& b) {
   const bool cut_alike =

@@ -37,8 +37,9 @@ AdamSettings settings_for(const Session& session, const Arguments& arguments,
   return *settings;
 }
 
-// last step| / |weights| of Adam: m / (1 - beta1^t), over sqrt(v / (1 - beta2^t)) + eps, times lr.
-// Weight decay is excluded, because it does not depend on the gradient.
+// Returns |last update| / |weights| under Adam, whose update is lr * m / (1 - beta1^t), divided by
+// sqrt(v / (1 - beta2^t)) + eps. Weight decay is excluded, because it does not depend on the
+// gradient.
 std::optional<double> update_ratio(Session& session, const Arguments& arguments,
                                    const HeldParameter& parameter) {
   const auto states = states_of(session, parameter);
