@@ -14,8 +14,8 @@ namespace am::stored {
 
 namespace {
 
-// Keys of adapter_config.json that do not change the product of A and B with one rank and one
-// factor, as of PEFT 0.21: tensor names show where an adapter is attached.
+// Keys of adapter_config.json that may have any value, as of PEFT 0.21: the adapters are still
+// products of A and B with one rank and one factor. Tensor names show where an adapter is attached.
 constexpr std::array<std::string_view, 20> kNeutralKeys = {"auto_mapping",
                                                            "base_model_name_or_path",
                                                            "eva_config",
@@ -54,8 +54,8 @@ bool is_neutral(const std::string& key, const Json& value) {
   return (value.is_structured() || value.is_string()) && value.empty();
 }
 
-// Returns the keys that make an adapter more than A and B of one rank and one factor, and unknown
-// keys.
+// Returns unknown keys, and keys whose values make an adapter more than A and B of one rank and one
+// factor.
 std::vector<std::string> not_plain(const Json& config) {
   std::vector<std::string> found;
   for (const auto& [key, value] : config.items()) {

@@ -34,10 +34,10 @@ struct Part {
   std::vector<uint32_t> checksums;
 };
 
-// read() compares each checksum once; verify() compares all again.
+// An am-run checkpoint. read() compares each checksum once; verify() compares all again.
 class AutomeshSource : public TensorSource {
  public:
-  // A large index has millions of boxes, so they are moved instead of copied.
+  // A large index has millions of boxes, so add_tensors() moves them out of it.
   AutomeshSource(const fs::path& folder, OnDamage damage) : AutomeshSource(folder) {
     index_ = run_folder::read_index(folder_, info_);
     if (damage == OnDamage::kRefuse) run_folder::require_data_files(folder_, info_, index_);
@@ -257,8 +257,8 @@ class AutomeshSource : public TensorSource {
 
   fs::path folder_;
   run_folder::CheckpointInfo info_;
-  run_folder::ShardIndex index_;     // its tensors have moved away
-  bool looks_when_read_ = false;     // at a file's label and size
+  run_folder::ShardIndex index_;     // without its tensors, which add_tensors() has moved out
+  bool looks_when_read_ = false;     // checks a file's label and size when it is first read
   std::map<size_t, Error> damaged_;  // by the file's number
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
@@ -289,7 +289,7 @@ void AutomeshSource::verify(const StoredTensor& tensor, const VerifyCalls& calls
 
 void AutomeshSource::verify(const VerifyCalls& calls) const {
   bool files_are_whole = true;
-  try {  // sizes and labels of the files, which may have changed since it was opened
+  try {  // sizes and labels of the files, which may have changed since the source was opened
     const auto info = run_folder::read_checkpoint_info(folder_);
     const auto damaged =
         run_folder::damaged_files(folder_, info, run_folder::read_index(folder_, info));

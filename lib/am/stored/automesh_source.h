@@ -17,8 +17,8 @@ namespace am::stored {
 std::unique_ptr<TensorSource> open_automesh_source(const std::filesystem::path& folder,
                                                    OnDamage damage);
 
-// Returns the boxes of a tensor that a rank reads; boxes may be empty. With an empty list only the
-// tensor's name, dtype and shape are known; nothing: the whole tensor.
+// Returns the boxes of a tensor that a rank reads; boxes may be empty. If the list is empty, only
+// the tensor's name, dtype and shape are known; nullopt stands for the whole tensor.
 using WantedBoxes = std::function<std::optional<std::vector<mesh::Box>>(const std::string& name)>;
 // Opens one rank's part of a checkpoint that some rank has checked (run_folder's
 // require_complete()). Keeps only the stored boxes of the index that intersect wanted ones, and

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Values under which trainers store the number of the last step.
+// Names under which trainers store the number of the last step.
 constexpr std::array<std::string_view, 2> kSteps = {"train_state.step", "iteration"};
 
 // Returns the rank of a file: 3 for "__3_0.distcp".
@@ -96,7 +96,7 @@ class DcpSource : public TensorSource {
       read_chunk(place, i, *common, out.part(inside(box, *common).offset, element));
     }
   }
-  // Assumes dense values, which are at the end of their slice except for the archive's directory.
+  // Assumes that the slice stores dense values, and nothing after them but the archive's directory.
   void prefetch(std::string_view name, const mesh::Box& box) const override {
     const Place& place = place_in(places_, name, folder_);
     const int64_t element = formats::dtype_size(place.tensor->dtype);
@@ -205,7 +205,8 @@ class DcpSource : public TensorSource {
     return archive_of(place.slice(i), place.stored->name);
   }
 
-  // The result views `archive`.
+  // Returns a view of the tensor in `archive`, after comparing its dtype and shape with the
+  // metadata.
   formats::TorchTensor require_as_said(const Place& place, size_t i,
                                        const formats::TorchArchive& archive) const {
     const auto stored = archive.tensor(archive.root());
@@ -298,7 +299,7 @@ void verify_dcp_slices(const fs::path& folder, const VerifyCalls& calls) {
   try {
     DcpSource(folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile), {})
         .verify_slices(calls);
-  } catch (const Error& error) {  // of the metadata
+  } catch (const Error& error) {  // in reading the metadata
     calls.found({formats::kDcpMetadataFile, error.what()});
   }
 }

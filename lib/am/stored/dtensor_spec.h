@@ -26,9 +26,10 @@ struct DTensorSpec {
   std::vector<size_t> order;        // mesh dims that shard the tensor, in the order of their cuts
 };
 
-// Checks a spec and sets the order of its cuts as torch 2.11 does: cuts of one tensor dim from the
-// first mesh dim on, but a cut of split factor f after others whose sizes multiply to f. Returns
-// why the spec is invalid; nothing if it is valid. A given order is only checked.
+// Checks a spec and sets the order of its cuts as torch 2.11 does: a tensor dim is cut by mesh dims
+// in ascending order, except that a mesh dim with split factor f cuts after those later mesh dims
+// whose sizes multiply to f. Returns why the spec is invalid; nothing if it is valid. A given order
+// is only checked.
 std::optional<std::string> put_in_order(DTensorSpec& spec);
 
 // Returns the mesh's number of ranks. This function and the next two require specs that

@@ -16,8 +16,9 @@
 
 namespace am::stored {
 
-// Returns whether the path is a folder with only such files (with others, the consolidated files
-// are read instead), or a single such file, whose other parts are then missing.
+// Returns whether the path is a folder in which all safetensors files have names of this form
+// (otherwise the consolidated files are read), or one file of this form, without the other ranks'
+// parts.
 bool is_hf_shards_source(const std::filesystem::path& path);
 // Throws Error(kFormat) if parts overlap or leave a gap: files are missing, or of two saves. If
 // damage is listed, boxes that the parts cover exactly once can still be read.

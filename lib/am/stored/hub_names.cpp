@@ -122,8 +122,8 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
 }
 
 // Returns the prefix with which most of the model's parameters are found in the source, the
-// shortest of several: of the adapters, or of all other parameters. Empty if one of them is found
-// without a prefix; nothing if no parameter is found.
+// shortest of several; only adapters are looked up if `adapters`, otherwise only other parameters.
+// Returns an empty prefix if a parameter is found without one; nothing if no parameter is found.
 std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
   std::vector<const model::ParameterSpec*> parameters;
   for (const model::ParameterSpec& parameter : lookup.inventory.parameters) {

@@ -30,7 +30,7 @@ struct StateKey {
   bool parameter = true;  // otherwise optimizer or trainer state
 };
 
-// Returns the tensors' names in a TensorSource, in the order of `paths`. Two may be equal.
+// Returns the tensors' names in a TensorSource, in the order of `paths`; names may repeat.
 std::vector<StateKey> name_state(const std::vector<KeyPath>& paths);
 
 // The inverse: the paths that PyTorch's tools expect for a parameter and for

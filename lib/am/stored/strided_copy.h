@@ -8,8 +8,8 @@
 
 namespace am::stored {
 
-// Where elements of a box are written: the first to `data`, along its dims `strides` elements
-// apart.
+// The memory to which a box is written: its first element at `data`, neighbours along dim d
+// `strides[d]` elements apart.
 struct Destination {
   std::byte* data = nullptr;
   Shape strides;
@@ -25,9 +25,10 @@ Destination with_dims_in_front(Destination out, size_t dims);
 // Strides of a row-major tensor.
 Shape dense_strides(const Shape& shape);
 
-// `data` holds elements of `element_size` bytes, the first at index 0, `strides` elements apart.
-// Copies those of `box` to `out`, in the longest runs that are contiguous in both. The caller must
-// have checked that the box lies inside the data.
+// Copies the elements of `box` from `data` to `out`, in the longest runs that are contiguous in
+// both. `data` begins with the tensor's first element; elements have `element_size` bytes, and
+// neighbours along dim d are `strides[d]` elements apart. The caller must have checked that the box
+// lies inside the data.
 void copy_box(std::span<const std::byte> data, const Shape& strides, const mesh::Box& box,
               int64_t element_size, const Destination& out);
 

@@ -85,7 +85,8 @@ class TensorSource {
   virtual const std::vector<StoredTensor>& optimizer_tensors() const = 0;
   // Names of stored values that are not tensors: numbers, texts, and other pickled objects.
   virtual std::vector<std::string> values() const { return {}; }
-  // Calls `see` with the value of a name in values(); returns false if there is none of that name.
+  // Calls `view` with the value of a name in values(); returns false if there is no value of that
+  // name.
   using VisitValue = std::function<void(const formats::PickleValue&)>;
   virtual bool visit_value(std::string_view name, const VisitValue& view) const;
   // The training step, if the files contain it.
@@ -98,8 +99,8 @@ class TensorSource {
   // Copies the box of the named tensor, with elements as stored. The box must lie inside the
   // tensor. Throws Error(kFormat) if there is no such tensor or its files have changed.
   virtual void read(std::string_view name, const mesh::Box& box, const Destination& out) const = 0;
-  // Calls `see` with the elements of the box in the mapped file, without a copy. Returns false
-  // without calling it if they are not contiguous in memory. Throws as read, possibly after `see`
+  // Calls `view` with the elements of the box in the mapped file, without a copy. Returns false
+  // without a call if they are not contiguous in memory. Throws as read, possibly after `view`
   // returned, if the file changed while it was mapped; the bytes are then invalid.
   using ViewBytes = std::function<void(std::span<const std::byte>)>;
   virtual bool view(std::string_view /*name*/, const mesh::Box& /*box*/,

@@ -14,8 +14,8 @@ struct TorchEntry {
   formats::PickleValue value;  // readable by TorchArchive::tensor, or a DTensor (dtensor.h)
 };
 
-// Breadth-first. Throws Error(kFormat) prefixed with `where` for a state of more than four million
-// keys: dicts may contain themselves.
+// Returns the tensors, breadth-first. Throws Error(kFormat) prefixed with `where` for a state of
+// more than four million keys: dicts may contain themselves.
 std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
                                      const std::string& where);
 

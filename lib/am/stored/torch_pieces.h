@@ -21,7 +21,7 @@ struct PartPlace {
   };
   Shape shape;             // of the global tensor
   std::string dtype = {};  // torch's name
-  bool fills = false;      // the only box contains all of the rank's values
+  bool fills = false;      // there is one box, with all of the rank's values
   std::vector<Box> boxes = {};
 };
 // A tensor's values in one file, and their place in the global tensor.

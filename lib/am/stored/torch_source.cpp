@@ -45,7 +45,7 @@ std::string first_bytes(const fs::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Written by PyTorch before 2017.
+// Whether the file is a tar archive, as PyTorch wrote before 2017.
 bool is_tar(const std::string& bytes) {
   return bytes.size() == kTarPlace + kTar.size() && ends_with(bytes, kTar);
 }
@@ -136,7 +136,7 @@ class TorchSource : public TensorSource {
     size_t entry;  // equal for pieces of one tensor in one file
   };
 
-  // Returns null for a damaged file among several, if damage is listed.
+  // Opens a file. Returns null if damage is listed and this one of several files is damaged.
   const File* open(const TorchPart& part) {
     if (what_.damage == OnDamage::kRefuse || what_.parts.size() == 1) {
       return files_.emplace_back(std::make_unique<File>(part.path)).get();
@@ -218,8 +218,9 @@ class TorchSource : public TensorSource {
     pieces.push_back(std::move(piece));
   }
 
-  // Files "model_0.pt" and "model_1.pt" without DTensors are copies by ranks, or the epochs of a
-  // training run. In the latter case the ends of a tensor's values differ.
+  // Throws if the first or last bytes of a tensor differ between two files. Files "model_0.pt" and
+  // "model_1.pt" without DTensors are either the copies of two ranks or two epochs of a training
+  // run.
   void require_alike(const std::string& name, const Piece& first, const Piece& piece) const {
     constexpr size_t kEnd = 4096;
     const auto a = first.values.data, b = piece.values.data;
@@ -268,7 +269,7 @@ class TorchSource : public TensorSource {
   std::vector<StoredTensor> optimizer_;
 };
 
-// accelerate's files of a model sharded by FSDP, gathered; its optimizer's states by parameter
+// Files in which accelerate saves a gathered FSDP model, and its optimizer's states by parameter
 // name.
 constexpr const char* kGathered = "pytorch_model_fsdp.bin";
 constexpr const char* kGatheredOptimizer = "optimizer.bin";

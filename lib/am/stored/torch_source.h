@@ -17,10 +17,10 @@
 
 namespace am::stored {
 
-// Returns whether the path is a file with such a name that begins like a torch.save file, of the
-// current or an older format, or a folder with such weights: pytorch_model.bin, the files of
-// pytorch_model.bin.index.json, accelerate's pytorch_model_fsdp.bin (with optimizer.bin beside it),
-// or files of such names.
+// Returns whether the path is a file with one of these suffixes whose first bytes are those of a
+// torch.save file, of the current or an older format, or a folder with such files:
+// pytorch_model.bin, the files of pytorch_model.bin.index.json, accelerate's pytorch_model_fsdp.bin
+// (with optimizer.bin beside it), or others with these suffixes.
 bool is_torch_source(const std::filesystem::path& path);
 // Throws Error(kFormat) for tar files, which PyTorch wrote before 2017, with a remedy, and for a
 // folder whose files are several models.
@@ -52,10 +52,10 @@ struct TorchFiles {
   OnDamage damage = OnDamage::kRefuse;
   std::vector<StoredProblem> problems = {};  // missing files
 };
-// Parts of tensors are those of DTensors (dtensor.h) and those that `place` describes; other
-// tensors are global, and if several ranks have one, the first rank's is read. Throws
-// Error(kFormat) if files disagree with each other or with `place` and, if damage is refused, if
-// parts are missing.
+// Opens the files as one source. A tensor is in parts if it is a DTensor (dtensor.h) or if `place`
+// describes it. Other tensors are global; one that several ranks have is read from the first of
+// them. Throws Error(kFormat) if files disagree with each other or with `place` and, if damage is
+// refused, if parts are missing.
 std::unique_ptr<TensorSource> open_torch_files(TorchFiles files);
 
 }  // namespace am::stored

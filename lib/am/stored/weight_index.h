@@ -37,7 +37,7 @@ IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex&
                            OnDamage damage);
 
 // Compares an index with the contents of its files. `file_of` returns the file that contains a
-// tensor, empty if there is none. A tensor in a file other than the index says is of another save:
+// tensor, empty if there is none. A tensor in another file than in the index is of another save:
 // Error(kFormat) if damage is refused. A tensor in no file matters only if the model needs it: it
 // is returned as a problem and never throws. Files in `missing` are skipped.
 std::vector<StoredProblem> compare_with_index(

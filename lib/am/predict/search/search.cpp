@@ -120,8 +120,9 @@ class Search {
     return a.step_seconds < b.step_seconds;
   }
 
-  // Compares step times divided by goodput. Layouts with equal numbers of GPUs fail equally often;
-  // their goodput differs by the saves, which are a whole number of steps apart.
+  // Compares step times divided by goodput. All layouts use the same number of GPUs and fail
+  // equally often; their goodput differs because the interval between saves is a whole number of
+  // steps.
   static bool is_faster_with_failures(const FoundLayout& a, const FoundLayout& b) {
     return a.step_seconds / a.goodput.value_or(1.0) < b.step_seconds / b.goodput.value_or(1.0);
   }
@@ -135,8 +136,9 @@ class Search {
     found.plan.checkpoint.every = best.steps;
   }
 
-  // Cached, because a checkpoint holds global tensors: it depends on the strategy's precision, and
-  // not on the mesh. The layout of a large model takes long to build.
+  // Returns the bytes of a checkpoint. They are cached per strategy, because the layout of a large
+  // model takes long to build: a checkpoint holds global tensors, whose bytes depend on the
+  // strategy's precision and not on the mesh.
   double checkpoint_bytes_of(const config::Plan& plan) {
     const auto [known, is_new] = checkpoint_bytes_.try_emplace(plan.strategy.index(), 0.0);
     if (is_new) {
@@ -150,8 +152,8 @@ class Search {
     return known->second;
   }
 
-  // Takes the fastest candidate of each amount of memory by formula, and verifies them together
-  // with the found layouts.
+  // Sets the Pareto front: of the found layouts and of candidates on the front by formula, whose
+  // exact figures are computed here.
   void find_pareto() {
     constexpr size_t kMost = 6;
     std::sort(candidates_.begin(), candidates_.end(),
@@ -208,8 +210,8 @@ class Search {
     return std::nullopt;
   }
 
-  // SampledLayout supports only fsdp2. For other strategies every layer is laid out: they have no
-  // pipeline and few candidates.
+  // Returns the exact memory of each stage's worst rank. SampledLayout supports only fsdp2. For
+  // other strategies every layer is laid out: they have no pipeline and few candidates.
   std::vector<RankMemory> walked_stages(const Candidate& candidate, const config::Plan& plan) {
     if (std::holds_alternative<config::FSDP2Config>(plan.strategy)) {
       return sampled_of(candidate, plan).worst_of_stages(plan);
@@ -220,7 +222,8 @@ class Search {
     return worst_of_stages(plan, request_.model, *layout);
   }
 
-  // Cached, because candidates of similar time often share their mesh.
+  // Returns the candidate's SampledLayout. The last ones are cached, because candidates of similar
+  // time often share their mesh.
   const SampledLayout& sampled_of(const Candidate& candidate, const config::Plan& plan) {
     const mesh::MeshSizes& mesh = candidate.mesh;
     const std::tuple key{mesh.pp,

@@ -42,8 +42,9 @@ struct SearchRequest {
   std::string calibration;  // as written in the found plans
   int64_t top = 10;
   bool runnable = false;  // only layouts that am-run supports (runs.h)
-  // Failures in the found plans. If both rates are more than 0, layouts are ranked by their time
-  // including the cost of failures (cost/goodput.h), and get the best checkpoint.every.
+  // Rates of failures and of the storage, as written in the found plans. If both rates are more
+  // than 0, layouts are ranked by their time including the cost of failures (cost/goodput.h), and
+  // get the best checkpoint.every.
   double hours_between_failures = 0.0;
   double storage_gb_per_s = 0.0;
 
@@ -70,13 +71,12 @@ struct FoundLayout {
 
 struct SearchResult {
   std::vector<FoundLayout>
-      layouts;  // fastest first, failures counted where the request states them
+      layouts;  // fastest first, including the cost of failures if the request states both rates
   // Pareto front, smallest memory first; each is faster than those before it.
   std::vector<FoundLayout> pareto;
   int64_t batch = 0;  // sequences per step
   int64_t considered = 0;
-  // Candidates that fit by formula, without those that the walk through the step has shown not to
-  // fit.
+  // Candidates that fit by formula, minus those that do not fit by the exact computation.
   int64_t feasible = 0;
   // Peak of the smallest layout that does not fit; 0 if all fit.
   int64_t smallest_misfit = 0;

@@ -159,7 +159,7 @@ void SearchSpace::walk_options(Candidate candidate) {
       refuse(cut.refused_by);
       continue;
     }
-    if (sequence_parallel && !cut.sample.tp_plan.sequence_parallel) continue;  // it changes nothing
+    if (sequence_parallel && !cut.sample.tp_plan.sequence_parallel) continue;  // SP has no effect
     for (const int64_t micro_batch : kMicroBatches) {
       if (micro_batch > 1 && batch_ % (micro_batch * candidate.mesh.dp()) != 0) continue;
       candidate.micro_batch = micro_batch;

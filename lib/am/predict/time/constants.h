@@ -19,14 +19,15 @@
 namespace am::predict {
 
 enum class Constant {
-  // Matmuls: fraction of the peak that large ones reach, by generation and format.
+  // Fraction of the peak that large matmuls reach, by generation and format.
   kGemmAmpere,
   kGemmHopper,
   kGemmBlackwell,
   kGemmHopperFp8,
   kGemmBlackwellFp8,
   kGemmBlackwellFp4,
-  // Tokens, output and input width at which a matmul reaches half of that.
+  // T0, N0 and K0 of Note [Time model]: the tokens, the output width and the input width at which a
+  // matmul that is large in the other two sizes reaches half of that.
   kHalfTokens,
   kHalfOutput,
   kHalfInput,

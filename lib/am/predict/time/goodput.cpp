@@ -59,8 +59,8 @@ double expected_goodput(double work, const FailureLosses& losses) {
   return work * std::exp(-(losses.restart + late) / mean) / (mean * std::expm1(each / mean));
 }
 
-// Goodput has a single maximum. Bisection finds the first number of steps that the next one does
-// not surpass.
+// Goodput rises to a single maximum and then falls, so bisection finds it: the first number of
+// steps that is at least as good as the next.
 SaveInterval best_interval(double step_seconds, const FailureLosses& losses) {
   const auto of = [&](int64_t steps) {
     return expected_goodput(as_double(steps) * step_seconds, losses);

@@ -15,8 +15,8 @@
 //
 //   T e^(-(R + L)/M) / (M (e^((T + D)/M) - 1))
 //
-// (if T + D < L, the next save waits for the last one: each takes L, the first one T + D). For L =
-// 0 this is J. T. Daly's complete model ("A higher order estimate of the optimum checkpoint
+// (if T + D < L, a save waits for the previous one: an interval then takes L, the first one T + D).
+// For L = 0 this is J. T. Daly's complete model ("A higher order estimate of the optimum checkpoint
 // interval for restart dumps", Future Generation Computer Systems 22, 2006, equation 20). Its best
 // T is near J. W. Young's sqrt(2 D M) (Communications of the ACM 17, 1974) if that is much less
 // than M.
@@ -36,7 +36,7 @@ struct FailureLosses {
   double between_failures = 0.0;  // mean time between failures of the job
   double restart = 0.0;           // from a failure to the first new step
   double save = 0.0;              // time that a save blocks training
-  double until_saved = 0.0;       // from then until the checkpoint is usable
+  double until_saved = 0.0;       // from there until the checkpoint is usable
   double checkpoint_bytes = 0.0;
 };
 

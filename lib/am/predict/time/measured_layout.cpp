@@ -51,7 +51,7 @@ config::PipelineSection stages_of(int64_t layers, int64_t stages) {
 
 }  // namespace
 
-// Assumes that the model's layer groups are in order.
+// Assumes that each layer group is one run of consecutive layers, in the order of the groups.
 void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& workload) {
   const ModelShape& model = workload.model;
   LayoutSummary& layout = workload.layout = {};

@@ -24,7 +24,7 @@ constexpr double kWidest = 1e7;
 struct Legal {
   double least = 0.0;
   double most = 1.0;
-  std::optional<double> absent = 0.0;  // absent: the cell is required
+  std::optional<double> absent = 0.0;  // nullopt: the cell is required
 };
 constexpr Legal kRanks = {.least = 1.0, .most = kMostRanks, .absent = 1.0};
 constexpr Legal kWidth = {.most = kWidest};
@@ -188,7 +188,7 @@ class RowReader {
     }
   }
 
-  // Returns the value of a name; for an empty cell, the first one.
+  // Returns the value of the cell's name; for an empty cell, the first value.
   template <typename T>
   T word(std::string_view column, Names<T> names) {
     const std::string& cell = text(column);
@@ -264,7 +264,7 @@ class RowReader {
   }
 
   void read_results() {
-    // FSDP2 with a pipeline: gathered once per step, reduced at its end.
+    // FSDP2 with a pipeline gathers parameters once per step and reduces gradients at its end.
     const bool once = workload_.sharding == Sharding::kParameters && workload_.pp > 1.0;
     workload_.reshards = !once;
     workload_.defers_reduction = once || workload_.sharding != Sharding::kParameters;

@@ -169,7 +169,7 @@ Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
   const double slow = 1.0 + c(Constant::kHalfExpertTokens) / std::max(each, 1.0) +
                       c(Constant::kHalfOutput) / std::max(F, 1.0);
   pass.products += 2.0 * mine * (matrices + 1.0) * h * F / rate_ * slow * own_.compute;
-  pass.memory_bound += wide * mine * (F + 2.0 * h);  // sorted by expert and back
+  pass.memory_bound += wide * mine * (F + 2.0 * h);  // tokens sorted by expert, and back
   return pass;
 }
 
@@ -266,7 +266,7 @@ layout::ContextBytes PassTimes::context_bytes(const model::AttentionProfile& a) 
                         (attention.key_width + attention.value_width) * workload_.product_bytes;
     return {sent, 2.0 * sent};
   }
-  // Fewer key heads than tp ranks: neighbours share one.
+  // With fewer key heads than tp ranks, neighbouring ranks share a key head.
   attention.key_heads = std::max(1.0, attention.key_heads);
   const auto cut = mesh::cut_sequence({.length = static_cast<int64_t>(workload_.sequence),
                                        .ranks = static_cast<int64_t>(workload_.cp),
@@ -286,7 +286,7 @@ Passes PassTimes::head() const {
   passes.forward.products =
       product(T, workload_.model.hidden, words, bf16_rate_, c(Constant::kHalfTokens));
   passes.backward.products = 2.0 * passes.forward.products;
-  // Read and written, in forward; backward has the same amount.
+  // Bytes that forward reads and writes per logit; backward moves as many.
   constexpr double kLogitBytes = 10.0;
   passes.forward.memory_bound = kLogitBytes * T * words / gpu_.memory_bandwidth * own_.compute;
   passes.backward.memory_bound = passes.forward.memory_bound;

@@ -51,7 +51,8 @@ double busiest(const std::vector<int64_t>& owners, int64_t ranks,
 double least_seconds(const PipelineShape& shape,
                      const std::vector<pipeline::StageDurations>& stages) {
   const auto owners = pipeline::stage_owners(shape);
-  // With separate weight gradients, those may be all that follows the rank's passes.
+  // Schedules that split the backward may end with weight gradients, which no other stage waits
+  // for, so no pass needs to follow the rank's last one.
   const bool whole_backwards =
       shape.schedule.find("zero_bubble") == std::string::npos && shape.schedule != "dual_pipe_v";
   struct Rank {

@@ -25,9 +25,9 @@ double least_seconds(const pipeline::PipelineShape& shape,
 
 // Simulates a schedule. A schedule is periodic between its start and end, so two short runs are
 // simulated, which differ by pp micro-batches, and the rest is extrapolated; short schedules are
-// simulated completely. Each further micro-batch takes at least the busiest rank's passes of it:
-// otherwise the difference of the two runs could be smaller, where the longer one fills bubbles,
-// and the result could be below least_seconds().
+// simulated completely. Each extrapolated micro-batch takes at least as long as the busiest rank
+// computes for it. Without this bound the result could be below least_seconds(), because the longer
+// run may fill bubbles of the shorter one.
 class PipelineOrder {
  public:
   // If the schedule does not accept the number of micro-batches, interpolates between numbers that

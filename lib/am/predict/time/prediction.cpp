@@ -52,8 +52,9 @@ bool is_in_range(const StepTime& time) {
   return true;
 }
 
-// Sets the interval. The calibration's errors are valid for the kinds of runs it was fitted to. For
-// a user's calibration file only the fitted implementations are known.
+// Sets the interval from the calibration's errors, which are valid for the kinds of runs that were
+// fitted. A user's calibration file names only the fitted implementations, not their GPUs and
+// models.
 void set_interval(const MeasuredRuns& runs, bool own_calibration, Prediction& prediction) {
   const Workload& workload = prediction.workload;
   const Calibration& calibration = prediction.assumptions.calibration;

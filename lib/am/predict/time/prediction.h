@@ -34,7 +34,7 @@ struct NearestRun {
   double predicted = 0.0;  // predicted seconds, by the same constants
 };
 
-// Seconds; contains nine of ten runs.
+// Interval of seconds that contains the measured time of nine runs in ten.
 struct Interval {
   double low = 0.0;
   double high = 0.0;
@@ -44,10 +44,10 @@ struct Prediction {
   Assumptions assumptions;
   Workload workload;
   StepTime time;
-  // Absent if no run on such a GPU of such a kind of model was measured: the error of the
-  // prediction is then unknown.
+  // Absent if no run of this kind of model on this GPU was measured: the prediction's error is then
+  // unknown.
   std::optional<Interval> interval;
-  std::string basis;  // a sentence about missing measurements; empty if such runs were measured
+  std::string basis;  // a sentence about missing measurements; empty if none are missing
   std::vector<NearestRun> nearest;
   double tokens_per_second_per_gpu = 0.0;
   double flops_per_token = 0.0;  // model::train_flops_per_token

@@ -82,8 +82,8 @@ class Model {
     return hop_bytes() / times_.bandwidth(2.0, stride) * c(Constant::kPpExposed);
   }
 
-  // Communication of a rank at the position with most parameters, when it gathers or reduces its
-  // parameters with `each` bytes per element.
+  // Communication of a rank of the pipeline position with the most parameters. In the functions
+  // below `each` is the number of bytes per element that is gathered or reduced.
   struct Sent {
     double bytes = 0, seconds = 0;
 
@@ -209,7 +209,7 @@ class Model {
     return kShare * gpu_.host_bandwidth;
   }
 
-  // Sets the bytes per axis, each of the pipeline position that sends most.
+  // Sets the bytes per axis: for each axis those of the pipeline position that sends most.
   void add_messages() {
     const auto positions = static_cast<size_t>(workload_.layout.positions());
     std::vector<AxisBytes> sent(positions);
@@ -235,8 +235,8 @@ class Model {
     const double T = workload_.local_tokens();
     const double through = workload_.layout.backward_layers;
     const Repeated again = repeated_by(workload_.recompute);
-    // Passes through these layers: backward communicates `backward` times as much as forward, and
-    // the recomputation `repeated` times.
+    // Number of forward passes through these layers that communicate as much as the step does: a
+    // backward counts `backward` times, a recomputation `repeated` times.
     const auto passes = [&](double backward, double repeated) {
       return workload_.micro_batches *
              (layers * (1.0 + through * backward) + checkpointed_layers * through * repeated);
@@ -279,8 +279,8 @@ class Model {
   const CostConstants& c_;
   const PassTimes times_;
   std::vector<Passes> groups_;  // per kind of layer
-  LocalParameters mine_;        // parameters of the position with most, before data parallelism
-  double cut_ = 1.0;            // fraction of these that data parallelism shards
+  LocalParameters mine_;        // of the position with the most parameters, before data parallelism
+  double cut_ = 1.0;            // fraction of mine_ that data parallelism shards
   double computing_ = 0;        // seconds without waiting, averaged over stages
   StepTime time_;
 };

@@ -30,7 +30,7 @@ void fill_fsdp2(Workload& workload, const config::FSDP2Config& fsdp2) {
   workload.pins_memory = !fsdp2.offload_policy || fsdp2.offload_policy->pin_memory;
 }
 
-// Average over the trained parameters.
+// Returns the number of optimizer states per parameter, averaged over the trained parameters.
 double states_of(const config::OptimizerSection& optimizer, const layout::Layout& layout) {
   const auto plain = as_double(config::state_names(optimizer, false).size());
   const auto orthogonalized = as_double(config::state_names(optimizer, true).size());

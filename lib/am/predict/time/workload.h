@@ -34,7 +34,7 @@ struct ModelShape {
 };
 ModelShape shape_of(const model::ModelConfig& config);
 
-// Format of matmuls; memory is that of two-byte formats.
+// Format of matmuls. The memory model counts kFp8 and kFp4 like kBf16.
 enum class ComputeFormat { kFp32, kFp16, kBf16, kFp8, kFp4 };
 
 // Sharding of parameters, gradients and optimizer states: the stages of ZeRO.
@@ -50,8 +50,8 @@ struct Workload {
   double expert_tp = 1;  // tensor parallelism of experts
   bool sequence_parallel = false;
   Sharding sharding = Sharding::kReplicated;
-  // kParameters: gathered again for backward. If false, gathered once per micro-batch, or in a
-  // pipeline once per round.
+  // Under kParameters: parameters are gathered again for backward. If false, they are gathered once
+  // per micro-batch, or in a pipeline once per round.
   bool reshards = true;
   bool defers_reduction = false;  // gradients are reduced only after the last micro-batch
   // Shards, their gradients and the optimizer are in host memory; pinned memory is copied while the
