@@ -28,7 +28,7 @@ std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
 std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::Output& output,
                                     int& status);
 
-// Throws Error(kUsage) if the plan has no such rank.
+// Throws Error(kUsage) if `rank` is set and the plan does not have this rank.
 void require_rank(const std::optional<int64_t>& rank, const am::layout::Layout& layout);
 
 // Whether a rule is about data, learning-rate schedules, checkpoints or weights, which only the job

@@ -21,14 +21,14 @@ struct ShardsOptions {
 using am::layout::Layout;
 using am::layout::ParameterLayout;
 
-// More ranks are not drawn.
+// Largest number of ranks that are drawn.
 constexpr int64_t kDrawnRanks = 1024;
 
 struct Shard {
   const ParameterLayout* parameter;
   int layer;
   int64_t rank;
-  am::Shape local;                   // all that the rank holds of it
+  am::Shape local;                   // shape of the rank's shard
   std::vector<am::mesh::Box> boxes;  // several for a matrix that tp cuts slice by slice
 };
 
@@ -87,7 +87,7 @@ std::string placement_text(const ParameterLayout& parameter, const am::mesh::Mes
 // Parameters of different layers and experts that are sharded alike share a row.
 struct Row {
   std::string name;   // with layers and experts combined
-  std::string first;  // the full name of the first
+  std::string first;  // full name of the row's first parameter
   std::string shape, placements, local, offset;
   int times = 0;
 };

@@ -60,7 +60,7 @@ std::string crossing_text(const MeshLayout& mesh, int64_t ranks_per_node) {
   return am::cat(am::join(names, ", "), names.size() == 1 ? " crosses" : " cross", " nodes");
 }
 
-// Groups whose ranks each form a range; the i-th starts at first + i * step.
+// Groups whose ranks form equal ranges; the first rank of group i is ranks.first + i * step.
 struct GroupRun {
   am::RankRange ranks;
   int64_t groups = 1;
@@ -190,8 +190,8 @@ am::term::GridBox new_box(std::string title, const Rows& rows) {
   return box;
 }
 
-// Draws one stage as boxes of nodes. If rows cross nodes, or are nodes, the stage is one box; rows
-// that are nodes are labelled as such.
+// Draws one stage as boxes of nodes. If rows cross nodes, or if each row is one node, the stage is
+// one box; rows that are nodes are labelled as nodes.
 am::term::GridStack stage_picture(const MeshLayout& mesh, int64_t pp, int64_t ranks_per_node) {
   const Rows rows = rows_of(mesh.sizes(), ranks_per_node);
   const int64_t count = mesh.world_size() / mesh.sizes().pp;

@@ -33,7 +33,7 @@ class ByteColumn {
 // Breaks paragraphs (separated by empty lines) at blanks into lines of at most `width` columns.
 std::string wrap(const std::string& paragraphs, int width);
 
-// Prints to stdout, with lines that are too wide for it broken between words.
+// Prints to stdout; lines wider than the style are broken between words.
 void print_folded(const std::string& text, const am::term::Style& style);
 
 // Returns the features of the plan that this version of am-run cannot run, as short phrases.

@@ -18,7 +18,8 @@ class Interrupts {
   void clear();
   // Returns whether the window was resized since the last call.
   bool take_resize();
-  // Readable while a signal is pending that no call has reported; -1 before handle().
+  // Returns a descriptor that is readable while a signal is pending that no call has reported; -1
+  // before handle().
   int fd() const { return scope_ ? scope_->fd() : -1; }
 
  private:

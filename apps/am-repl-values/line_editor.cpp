@@ -81,7 +81,7 @@ class EditLineEditor : public LineEditor {
     done_ = false;
     after_blank_ = false;
     int count = 0;
-    ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt: keys typed right after it count
+    ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt: later keys are read
     const char* text = ::el_gets(editor_, &count);
     if (text == nullptr || count <= 0) {
       if (interrupted_) ::el_reset(editor_);
@@ -102,8 +102,8 @@ class EditLineEditor : public LineEditor {
   }
 
  private:
-  // Other sessions write to the file too: their lines are kept, and a rename keeps readers from
-  // seeing half a file.
+  // Adds a line to the history file. Lines that other sessions have added are kept, and a rename
+  // keeps readers from seeing half a file.
   void save(const std::string& text) const {
     const int folder = ::open(history_path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY);
     if (folder >= 0) ::flock(folder, LOCK_EX);

@@ -60,7 +60,7 @@ values::OpenOptions open_options(const Options& options, Interrupts& interrupts)
   return open;
 }
 
-// Before handle(), Ctrl-C ends am-repl, and the kernel ends its ranks.
+// Runs the prompt. Before handle(), Ctrl-C ends am-repl, and the kernel ends its ranks.
 void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts& interrupts) {
   interrupts.handle();
   am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,

@@ -24,7 +24,8 @@ using namespace am;
 
 namespace {
 
-// Runs `open`: ok with its text, or an error with its exception's message.
+// Runs `open`. Returns a check that is ok, with the text that `open` returns, or an error, with the
+// message of its exception.
 launch::Check check(const char* name, const std::function<std::string()>& open) {
   try {
     return {name, launch::CheckStatus::kOk, open(), {}};

@@ -85,8 +85,8 @@ run_folder::JobOutcome outcome_of(const run_folder::HeldFolder& held, const std:
   return run_folder::read_outcome(run_folder::RunFolder(held.anywhere()), job);
 }
 
-// A job that was stopped in time has not failed; options.stopped_status lets the caller tell it
-// from one that has finished.
+// Returns the launcher's exit status. A job that was stopped before its last step has not failed:
+// it gets options.stopped_status, which distinguishes it from a finished one.
 int exit_status(const Options& options, const launch::JobResult& result,
                 const run_folder::HeldFolder& held, const std::string& job) {
   const bool may_be_stopped = result.exit_status == 0 && options.stopped_status != 0;
@@ -153,7 +153,7 @@ int supervise_and_report(const Options& options, launch::JobSpec spec, launch::R
     launch::require_open_files(files);  // before it serves
   } else {
     policy.before_start = [files, then = std::move(policy.before_start)] {
-      launch::require_open_files(files);  // the other nodes are told of a failure
+      launch::require_open_files(files);  // a failure is reported to the other nodes
       if (then) then();
     };
   }

@@ -324,7 +324,7 @@ std::vector<double> held_out_errors(const RunList& runs,
   return errors;
 }
 
-// FNV-1a, so that folds are equal on all platforms.
+// Returns one of five folds. The hash is FNV-1a, so that folds are equal on all platforms.
 std::string fold_of_layout(const MeasuredRun& run) {
   uint32_t hash = 2166136261U;
   for (const char c : run.group) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;

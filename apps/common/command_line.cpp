@@ -99,7 +99,7 @@ int unknown_command(const WrongLine& line, const std::string& word) {
 }
 
 // Returns the first word that is neither a flag nor a flag's value; in a tool with commands it must
-// be one of them.
+// be a command's name.
 std::optional<std::string> first_word(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -128,8 +128,8 @@ std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
   return unknown_command(line, *word);
 }
 
-// Returns the first option that neither the command nor the tool has. CLI11 treats the value of
-// such an option as an argument and complains about that instead.
+// Returns the first option that neither the command nor the tool has. CLI11 treats the value of an
+// unknown option as an argument and reports the argument instead.
 std::optional<std::string> first_unknown(const CLI::App& app, int argc, char** argv) {
   const CLI::App& command = active_command(app);
   for (int i = 1; i < argc; ++i) {

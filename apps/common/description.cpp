@@ -17,7 +17,7 @@ std::vector<std::string> values_of(const std::string& type) {
   return am::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-// Value names of options and arguments that take a path.
+// Whether an option or argument with this value name takes a path.
 bool names_file(std::string_view value) {
   constexpr std::array<std::string_view, 9> kFiles = {"FILE", "PLAN",   "CSV", "DIR", "CONFIG",
                                                       "ROWS", "TARGET", "A",   "B"};

@@ -5,7 +5,7 @@
 
 namespace am_apps {
 
-// Applies to the tool and all its commands.
+// Wraps the help of the tool and of all its commands.
 void fold_help(CLI::App& app);
 
 }  // namespace am_apps

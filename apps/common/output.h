@@ -15,7 +15,7 @@ namespace am_apps {
 
 // Exit statuses of all tools.
 inline constexpr int kFine = 0;
-inline constexpr int kInvalid = 1;   // the object of the question is invalid, or the job failed
+inline constexpr int kInvalid = 1;   // the input is invalid, or a check or the job failed
 inline constexpr int kUnusable = 2;  // the command line or a file could not be read
 
 struct Output {

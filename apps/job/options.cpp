@@ -34,8 +34,8 @@ constexpr const char* kExecHelp =
     "Start this program on every rank, with torchrun's variables, in the place of a plan (--nproc: "
     "1 unless given); all that follows is its command line";
 
-// A path on the command line is relative to the current folder; in a plan it is relative to the
-// plan.
+// Makes a path absolute, because --resume is relative to the current folder and a plan's path to
+// the plan.
 std::string resume_value(const std::string& text) {
   if (text == "auto" || text == "none") return text;
   return std::filesystem::absolute(text).lexically_normal().string();

@@ -14,7 +14,7 @@
 
 namespace am_repl {
 
-// Shown while the object exists.
+// A progress line that is shown while the object exists.
 class ProgressLine {
  public:
   ProgressLine(const am::inspect::Progress& progress, std::string command, am::term::Style style);
@@ -38,8 +38,8 @@ class ProgressLine {
 std::string progress_text(const std::string& command, int64_t done, int64_t total, double seconds,
                           const am::term::Style& style);
 
-// An interpreter that shows a progress line for each command; its sessions report to `progress`.
-// Both must outlive it.
+// An interpreter that shows a progress line for each command; its sessions report to `progress`,
+// which must outlive it.
 class WatchedInterpreter : public am::inspect::Interpreter {
  public:
   WatchedInterpreter(std::unique_ptr<am::inspect::Interpreter> inner,

@@ -22,8 +22,8 @@ std::filesystem::path torch_program(const std::string& name);
 // Returns the versions of libtorch and NCCL, for --version.
 std::string library_versions();
 
-// Throws am::Error(kRuntime) with both versions if such a program would load another libtorch than
-// the one of the build.
+// Throws am::Error(kRuntime) with both versions if these programs would load another libtorch than
+// the build's.
 void require_compiled_torch();
 
 // Returns the reason why NCCL cannot run here, or nothing if it can. If there is a GPU, this asks
