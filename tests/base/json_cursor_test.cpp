@@ -9,7 +9,8 @@
 namespace am {
 namespace {
 
-// Returns {"a": [numbers], anything else} as "key numbers;".
+// Returns the object as text: "KEY;" for each key, with the numbers of "a" and the text of "t"
+// before the semicolon.
 std::string read_back(const std::string& text) {
   JsonCursor json(text, "f");
   std::string out;

@@ -111,7 +111,7 @@ TEST_CASE("bytes that are not UTF-8 are escapes from which Python makes the byte
   const Json plain = {{"a", {1, 2.5, nullptr}}, {"b\n", "\"\u00e9"}};
   for (const int indent : {-1, 1, 2})
     CHECK(dump_json_bytes(plain, indent) == dump_json(plain, indent));
-  // Line breaks do not depend on whether such a byte is present.
+  // Line breaks do not depend on whether a byte is not UTF-8.
   Json with = plain;
   with["c"] = "\xff";
   Json without = plain;

@@ -121,7 +121,7 @@ TEST_CASE("many maps are guarded at once, in all threads") {
   for (int i = 0; i < 600; ++i) files.emplace_back(path);
   std::filesystem::resize_file(path, 0);
   std::vector<std::thread> threads;
-  std::atomic<int> total = 0;  // used, so that the reads are not optimised away
+  std::atomic<int> total = 0;  // keeps the reads from being optimised away
   for (size_t first = 0; first < 3; ++first) {
     threads.emplace_back([&, first] {
       for (size_t i = first; i < files.size(); i += 3) total += sum(files[i]);

@@ -53,7 +53,7 @@ std::string name_of_key(const std::string& key) {
   return starts_with(key, "model.") ? key.substr(6) : key;
 }
 
-// A copy that a test may corrupt.
+// A copy of a checkpoint folder that a test may corrupt.
 struct SpoiltFolder {
   fs::path path = fs::temp_directory_path() / cat("am_dcp_test_", ::getpid());
 
@@ -65,7 +65,7 @@ struct SpoiltFolder {
   SpoiltFolder(const SpoiltFolder&) = delete;
   SpoiltFolder& operator=(const SpoiltFolder&) = delete;
 
-  // Replaces by text of equal length.
+  // Replaces a text in a file by one of equal length.
   void replace(const std::string& file, const std::string& old, const std::string& with) const {
     std::string text = read_file(path / file);
     const size_t at = text.find(old);

@@ -115,7 +115,7 @@ void check_reads(const stored::TensorSource& file, const model::Inventory& inven
     REQUIRE(named.find(parameter.name) != nullptr);
     CHECK(named.find(parameter.name)->shape == parameter.shape);
     CHECK(at::equal(checkpoint::read_all(named, parameter.name), hub.at(parameter.name)));
-    // Also reads part of it.
+    // Reads a part of the parameter.
     mesh::Box box = mesh::Box::whole(parameter.shape);
     box.offset[0] = box.shape[0] / 2;
     box.shape[0] -= box.offset[0];

@@ -126,7 +126,7 @@ TEST_CASE("folders of pytorch_model.bin, in one file and in several") {
   CHECK(frameworks::open_tensor_source(temp.path(), stored::OnDamage::kReport)->damage().size() ==
         1);
 
-  save(temp / "pytorch_model.bin", {{"c", a}});  // transformers' order
+  save(temp / "pytorch_model.bin", {{"c", a}});  // precedes the index, as in transformers
   CHECK(names_of(frameworks::open_tensor_source(temp.path())->tensors()) == Names{"c"});
 }
 

@@ -16,7 +16,8 @@ BIN = Path(os.environ["AM_BIN_DIR"])
 SOURCE = Path(os.environ["AM_SOURCE_DIR"])
 MODELS = SOURCE / "plans" / "models"
 
-# A shell that starts the tests in the background makes them, and all their children, ignore SIGINT.
+# Restores SIGINT, which tests that a shell started in the background ignore, with all their
+# children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A dumb terminal: no colour and plain text, the same on every machine.

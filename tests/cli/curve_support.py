@@ -67,7 +67,7 @@ def family_losses(family):
 
 
 class CurveTest(RunTest):
-    """Compares a plan's losses with a curve, PyTorch's where there is one."""
+    """Compares a plan's losses with a curve: PyTorch's if one is recorded, else one rank's."""
 
     def follow(self, text, losses, run):
         result = self.am_run(self.write_plan(text), "--run-dir", self.path / run, "--json")

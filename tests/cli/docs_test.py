@@ -124,7 +124,7 @@ class Docs(PlanCase):
         return "\n".join(now) + "\n"
 
     def hold_toml(self, block):
-        """A complete plan must pass; in a part, keys and values must be legal."""
+        """Checks a TOML block: a complete plan must pass; in a part of one, keys and values must be legal."""
         text = block.text
         if not re.search(r"^path = ", text, re.MULTILINE):
             section = '[model]\npath = "plans/models/llama-3.1-8b"\n'

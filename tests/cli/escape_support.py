@@ -8,10 +8,10 @@ import subprocess
 
 from cli_support import ENVIRONMENT
 
-# A title, a cleared screen, hidden text, one of the tools' own colours, C1's CSI, a change of
-# direction.
+# Sequences that set the title, clear the screen, hide text and set a colour that the tools use too;
+# C1's CSI; characters that change the direction of text.
 EVIL = "x\x1b]0;pwn\x07\x1b[2J\x1b[8m\x1b[1;31m\u009b31m\u202e\u2066y"
-# In file names, which consist of bytes.
+# For file names, which are bytes: EVIL with a byte that is not UTF-8.
 EVIL_BYTES = EVIL.encode() + b"\x9b2J"
 OURS = re.compile("\x1b\\[(0|1|2|32|34|1;31|1;33|1;36)m")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

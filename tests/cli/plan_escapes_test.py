@@ -41,7 +41,7 @@ class EscapesTest(PlanCase):
         return done
 
     def each_command(self, plan, out):
-        """The commands that take a plan."""
+        """Returns the commands that take a plan."""
         return [["check", plan], ["check", plan, "--json"], ["check", plan, "--plan-only"],
                 ["check", plan, "--dialect", "torchtitan"], ["show", plan], ["shards", plan],
                 ["shards", plan, "--param", EVIL], ["tp", plan], ["memory", plan], ["cost", plan], ["schedule", plan],

@@ -18,7 +18,7 @@ LAYER = "model.layers.0.mlp.down_proj.weight"
 
 class AttachTest(AttachCase):
     def disturb(self, run):
-        """Clients that do not follow the protocol."""
+        """Connects clients that do not follow the protocol."""
         place = json.loads((self.path / run / "control" / "control.json").read_text())["socket"]
         for words in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 5000, b"AMRPC\0\0\1\xff\xff\xff\xff",
                       b"AMR", b"", b'AMRPC\0\0\1\x0e\0\0\0{"protocol":1}\x09\0\0\0{"id":"a"}',
@@ -42,7 +42,7 @@ class AttachTest(AttachCase):
             "continue", options=["--write"])
         step = looked[2]["step"]
         self.assertEqual(looked[9]["step"], step)
-        # Between running steps, without a pause.
+        # Commands between steps of the running job, without a pause.
         for command in ("stats *", f"unshard {LAYER}", "hist model.norm.weight", "mesh", "step 3", "optim",
                         "set tokenizer bytes; grad *norm* --of '1 2 3'; grad *norm*"):
             self.repl("run", command)

@@ -67,7 +67,7 @@ class SameAnswers(unittest.TestCase):
             self.assertEqual(*pages)
 
     def test_names_alone_need_no_libtorch(self):
-        """am-repl without the program that it would replace itself by."""
+        """Runs am-repl without am-repl-values, by which it would replace itself."""
         with tempfile.TemporaryDirectory(prefix="am-repl-test-") as name:
             alone = shutil.copy(BIN / "am-repl", name)
             folder = DATA / "hf/llama-sharded"

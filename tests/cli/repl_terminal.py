@@ -81,7 +81,7 @@ class TerminalCase(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
 
     def open(self, target=MODEL, prompt=re.escape(PROMPT), env=None, folder="."):
-        """`prompt`: a pattern."""
+        """Starts am-repl and waits for its prompt; `prompt` is a pattern."""
         terminal = Terminal([BIN / "am-repl", target], self.folder.name, env, folder)
         self.addCleanup(os.close, terminal.fd)
         terminal.expect(prompt)

@@ -87,7 +87,8 @@ class KilledRank(Faults):
                 run = f"run-{waiting}"
                 job = self.start_job(run=run)
                 self.wait_for_training(run)
-                # Its peer is stopped, so that it soon waits for it in a collective.
+                # The other rank is stopped, so that the rank to kill soon waits for it in a
+                # collective.
                 self.stop(self.rank_pid(stopped, run))
                 time.sleep(0.5)
                 os.kill(self.rank_pid(waiting, run), signal.SIGKILL)

@@ -122,7 +122,7 @@ class LostFolder(FolderTest):
         self.each(lambda run: shutil.rmtree(self.path / "moved"), "was removed")
 
     def test_emptied(self):
-        # Its files are gone, including the lock that keeps other jobs out.
+        # The folder's files are removed, including the lock that keeps other jobs out.
         job = self.launch(self.endless())
         self.wait_for_steps()
         for path in (self.path / "run").iterdir():

@@ -59,7 +59,7 @@ class Goodput(RunTest):
         self.assertRegex(words, rf"goodput     \d+\.\d %: {KILLS} failures, {spent['steps_again']} steps again, ")
 
     def restarted(self, number):
-        """Whether the attempt after this many failures has begun its record."""
+        """Returns whether the attempt after this number of failures has begun its record."""
         try:
             return json.loads((self.path / "run/result.json").read_text())["time"]["failures"] == number
         except (FileNotFoundError, ValueError):

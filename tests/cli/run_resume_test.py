@@ -57,7 +57,7 @@ class SharedFolder(RunTest):
         self.assertEqual(second.returncode, 1, second.stderr)
         self.assertIn(f"another job writes there: process {first.pid} on ", second.stderr)
         self.assertIn("--run-dir", second.stderr)
-        # Under another launcher, rank 0 prints it.
+        # Under another launcher, rank 0 prints the message.
         env = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
         alone = self.write_plan(plan_text(mesh="world_size = 1", steps=5), "alone.toml")
@@ -183,7 +183,7 @@ class KilledWhileDropping(RunTest):
         for _ in range(self.TRIES):
             job = self.start(plan, "--run-dir", self.path / "run")
             folder = self.path / "run" / "checkpoints"
-            # An old one may be deleted soon, so this waits for later ones.
+            # An old checkpoint may be deleted soon, so this waits for later ones.
             self.wait_for(lambda: folder.exists() and max(self.step_numbers(folder), default=0) >= newest + 3)
             time.sleep(rng.uniform(0.0, 0.2))
             job.kill()

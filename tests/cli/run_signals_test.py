@@ -108,7 +108,7 @@ class Signals(RunTest):
         self.assertFalse(json.loads(done.stdout)["stopped"])
 
     def test_sigterm_twice_at_once_is_one_request(self):
-        """GNU timeout signals its child and its own group."""
+        """GNU timeout sends the signal to its child and to its own group, so the child gets two."""
         for _ in range(3):
             job = self.train_endlessly(2)
             job.send_signal(signal.SIGTERM)

@@ -109,7 +109,8 @@ TEST_CASE("nodes: local ranks, file systems, and the number of nodes", "[parity]
       RANK_CHECK(get_fs_local_rank(dist) == 7);
       dist.variables().set("FS_LOCAL_RANK", "");
       RANK_CHECK(get_fs_local_rank(dist) == here.local_rank);
-      // From LOCAL_WORLD_SIZE; a smaller last node counts (OLMo-core's error, fixed).
+      // The number of nodes follows from LOCAL_WORLD_SIZE, and includes a smaller last node (which
+      // OLMo-core omits; fixed).
       if (here.local_world_size == nodes.front()) {
         RANK_CHECK(get_num_nodes(dist) == static_cast<int64_t>(nodes.size()));
       }
@@ -220,7 +221,8 @@ TEST_CASE("tensors of any shapes are gathered", "[parity]") {
   for (int64_t size = 1; size <= kMostRanks; ++size) {
     run_job({size}, [&](Distributed& dist) {
       const int64_t rank = get_rank(dist);
-      // Even, uneven with an empty one, and with different numbers of dims.
+      // Tensors of equal shapes, of different lengths (one is empty), and of different numbers of
+      // dims.
       const auto even = all_gather(dist, at::full({2, 2}, rank));
       const auto uneven = all_gather(dist, at::arange(rank * 3).view({rank, 3}));
       const auto dims = all_gather(dist, rank == 0 ? at::scalar_tensor(5.0) : at::ones({1, rank}));

@@ -36,7 +36,7 @@ using test::without_gradients;
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-// Every score of every query, with AttentionParams::document_BT on the host.
+// Reference attention: computes all scores, on the host, with AttentionParams::document_BT.
 at::Tensor attention_in_full(const Tensors& in, const nn::AttentionParams& params) {
   const int64_t repeats = in[0].size(1) / in[1].size(1);
   const int64_t queries = in[0].size(2), keys = in[1].size(2);
@@ -74,7 +74,7 @@ Tensors heads_of(const HeadShape& shape, bool sinks = false) {
   return all;
 }
 
-// Documents begin at random positions.
+// Returns `params` with documents that begin at random positions.
 nn::AttentionParams packed(nn::AttentionParams params, const HeadShape& shape) {
   const at::Tensor positions_BT = at::rand({shape.batch, shape.keys}).ge(0.03).to(at::kLong);
   params.document_BT = nn::documents(positions_BT);
@@ -102,7 +102,7 @@ void check_attention(const std::string& name, const HeadShape& shape,
       [=](const Tensors& in) { return attention_in_full(in, params); }, heads_of(shape, sinks));
 }
 
-// As in context parallelism: queries and keys in runs, one block of each at a time.
+// Attention as under context parallelism: queries and keys in runs, one block of each at a time.
 Outcome in_blocks(const Tensors& inputs, const Pull& pull, const nn::AttentionParams& whole_params,
                   int64_t run) {
   const at::NoGradGuard no_grad;

@@ -1,6 +1,6 @@
 """Every symbol that the CUDA plugin needs is defined in a library that it is linked to.
 
-    plugin_links.py PLUGIN FOLDER...      the folders to params for libraries in, besides the system's
+    plugin_links.py PLUGIN FOLDER...      the folders, besides the system's, in which libraries are searched
 
 Libraries that this machine lacks (cuBLAS, NCCL, ...) are needed by libtorch_cuda.so, not by the plugin: the test fails
 when one becomes the plugin's own. Needs binutils; runs without a GPU.

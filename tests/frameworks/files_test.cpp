@@ -135,7 +135,7 @@ TEST_CASE("nemo-automodel: low-rank adapters", "[exchange]") {
   CHECK(std::any_of(all.notes.begin(), all.notes.end(), [](const std::string& note) {
     return note.find("the head too") != std::string::npos;
   }));
-  // Its defaults differ from PEFT's.
+  // AutoModel's defaults for rank and alpha differ from PEFT's.
   const Imported some =
       imported(nemo, recipe("  target_modules: ['q_proj', '*.v_proj']\n  dropout: 0.1\n"));
   CHECK(some.plan.lora.rank == 8);

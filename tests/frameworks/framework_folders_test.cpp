@@ -29,7 +29,7 @@ TEST_CASE("torchtitan's folders have the hub's names and rows") {
   const auto experts = open_tensor_source(kFrameworks / "torchtitan_moe" / "step-2");
   check_expected(*experts, "torchtitan_moe",
                  {"layers.0.moe.expert_bias", "layers.1.moe.expert_bias"});
-  // The bias that balances its experts is not a parameter of the hub's model.
+  // The bias that balances the load of the experts is not a parameter of the hub's model.
   CHECK(experts->note() ==
         "names and rows are converted from torchtitan's to Hugging Face's, by config.json");
   CHECK(experts->tensors().size() == 45);
@@ -60,7 +60,7 @@ TEST_CASE("torchtitan's folders without a config, or with another model's") {
   CHECK(with("\"llama\"", "\"gpt2\"").find("names and rows are torchtitan's") == 0);
   CHECK(with("\"llama\"", "\"phi\"").find("names and rows are torchtitan's") == 0);
   CHECK(with("\"llama\"", "\"qwen3\"").find("names and rows are converted from ") == 0);
-  // With the right one the names are the hub's.
+  // With the right model type the names are the hub's.
   CHECK(with("\"llama\"", "\"llama\"").find("names and rows are converted from ") == 0);
 }
 

@@ -98,7 +98,7 @@ TEST_CASE("nemo-automodel: layers a stage make stages as AutoModel makes them", 
   }
   CHECK(lost_in("nemo-automodel", recipe("    layers_per_stage: 4\n")) ==
         Keys{"distributed.pipeline.layers_per_stage"});
-  // Without a pipeline AutoModel ignores them.
+  // Without a pipeline AutoModel ignores the pipeline's keys.
   CHECK(lost_in("nemo-automodel",
                 "distributed:\n  dp_size: 2\n  pipeline: {layers_per_stage: 4}\n") == Keys{});
 }
@@ -321,7 +321,7 @@ TEST_CASE("torchtitan: a warm-up and a decay are shortened to the job, as torcht
     return imported(framework("torchtitan"), "[training]\nsteps = 200\n" + more).plan.scheduler;
   };
   CHECK(schedule("").warmup_steps == 200);
-  CHECK(schedule("warmup_steps = 2\n").warmup_steps == 2);  // its place in 2024
+  CHECK(schedule("warmup_steps = 2\n").warmup_steps == 2);  // the section that had the key in 2024
   const config::SchedulerSection decayed =
       schedule("[lr_scheduler]\nwarmup_steps = 100\ndecay_ratio = 0.8\n");
   CHECK(decayed.warmup_steps == 100);

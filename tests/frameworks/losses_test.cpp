@@ -178,7 +178,7 @@ TEST_CASE("nemo-automodel: keys of 0.7", "[exchange]") {
       imported(framework("nemo-automodel"),
                "distributed:\n  strategy: megatron_fsdp\n  report_nan_in_param_grad: true\n");
   CHECK(std::get<config::MegatronFSDPConfig>(megatron.plan.strategy).report_nan_in_param_grad);
-  CHECK(megatron.plan.runtime.timeout_minutes == 10.0);  // the recipe has none: the plan's own
+  CHECK(megatron.plan.runtime.timeout_minutes == 10.0);  // the plan's default: the recipe has none
   CHECK(megatron.toml().find("timeout_minutes") == std::string::npos);
 }
 

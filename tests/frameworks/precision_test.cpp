@@ -58,7 +58,7 @@ TEST_CASE("megatron: --bf16 reduces in float32 and keeps float32 weights", "[exc
     CHECK(precision.storage == "float32");
     CHECK(precision.compute == "bfloat16");
   }
-  // PyTorch's FSDP2 gets no reduce dtype.
+  // Megatron passes no reduce dtype to PyTorch's FSDP2, so gradients are reduced in bfloat16.
   CHECK(reduced_in("--bf16 --use-torch-fsdp2") == "bfloat16");
 }
 

@@ -65,7 +65,7 @@ TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpo
       return problem.where == gone.filename();
     }));
   }
-  // Rank 1 has the same rows of the head.
+  // Rank 1's file has the missing file's rows of the head.
   CHECK_NOTHROW(read_all(*source, "lm_head.weight"));
   CHECK_THROWS_AS(read_all(*source, "model.layers.0.self_attn.q_proj.weight"), Error);
   // Files of another save are present.

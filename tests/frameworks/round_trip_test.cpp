@@ -71,8 +71,8 @@ Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags =
   return out;
 }
 
-// Keys of [optimizer]: parameter groups and Muon are created in code, torchtitan has no SGD, and
-// Megatron's Adam is AdamW.
+// Whether the framework's file can represent this key of [optimizer]: parameter groups and Muon are
+// created in code, torchtitan has no SGD, and Megatron's Adam is AdamW.
 bool optimizer_must_survive(std::string_view framework, std::string_view key,
                             const config::OptimizerSection& optimizer) {
   if (key == "lr" || key == "weight_decay") return true;

@@ -27,7 +27,7 @@ TEST_CASE("adapters alone are trained, and what they need is counted") {
     CHECK(parameter.trainable == adapter);
     if (adapter) stored += parameter.stored_numel(layout.mesh, 0);
   }
-  // Both are 4096 x 4096, and tp shards either A or B; FSDP shards all.
+  // Both adapted matrices are 4096 x 4096. FSDP shards A and B, and tp one of the two besides.
   CHECK(stored == 32 * 2 * (16 * 4096 / 2 + 16 * 4096 / 4));
   const auto memory = am::predict::estimate_memory(plan, model_of("llama-3.1-8b"), layout, 0);
   CHECK(memory.components.gradients == 4 * stored);

@@ -307,7 +307,7 @@ TEST_CASE("a pipeline's schedule, as the plan has it") {
   CHECK(am::layout::pipeline_shape(pipeline, 4).microbatches == 4);
   CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{4, 3, 2, 1});
   CHECK(am::layout::executed_lists(am::layout::pipeline_shape(pipeline, 1)) == nullptr);
-  pipeline.microbatches = 300;  // more than affects the schedule
+  pipeline.microbatches = 300;  // beyond the number that affects the schedule
   CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{4, 3, 2, 1});
   pipeline.microbatches = 3;  // too few for 1f1b: like gpipe
   CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{3, 3, 3, 3});

@@ -263,8 +263,8 @@ TEST_CASE("plans that cut experts or the slices of a fused projection are refuse
 }
 
 TEST_CASE("under sequence parallelism what reads the hidden state gathers the tokens") {
-  // Attention over only a rank's own part of the sequence, and sums of products of different
-  // tokens.
+  // Without the gather, attention would see only the rank's part of the sequence, and the sum over
+  // tp would add the outputs of different tokens.
   const ModelConfig config = short_model("llama-3.1-8b");
   TpPlan plan = family_tp_plan(config, true);
   const auto drop = [&](const char* leaf) {

@@ -29,7 +29,7 @@ using am::model::RouterSpec;
 using am::model::Space;
 using am::test::all_cases;
 
-// Elements and tensors.
+// Numbers of elements and of tensors.
 struct Sum {
   int64_t numel = 0;
   int64_t tensors = 0;
@@ -176,14 +176,14 @@ TEST_CASE("families say what their layers compute beside Llama's") {
   CHECK(gemma3.layer(0).attention.rope == 1);
   CHECK(gemma3.layer(5).attention.rope == 0);
   CHECK_FALSE(gemma3.layer(0).attention.softcap.has_value());
-  // Its class has the key, but does not apply such a cap.
+  // Gemma 3's class has the key, but does not apply the cap.
   const ModelConfig capped = am::test::changed_config(
       "gemma3_text", "\"attn_logit_softcapping\": null", "\"attn_logit_softcapping\": 50.0");
   CHECK_FALSE(describe(capped, 0).attention.softcap.has_value());
 
   const LayerSpec phi = describe(model_of("phi-2"), 0);
   CHECK(phi.attention.rotated == 32);
-  // Other classes also have that key, but rotate whole heads.
+  // Other families' classes have Phi's key too, but rotate whole heads.
   const ModelConfig llama =
       am::test::changed_config("llama", "\"rope_type\": \"llama3\"",
                                "\"rope_type\": \"llama3\", \"partial_rotary_factor\": 0.5");

@@ -50,7 +50,7 @@ std::string plan_text(const std::string& family, const test::LayoutCase& layout,
              with_mode(layout, mode));
 }
 
-using Gradients = std::map<std::string, at::Tensor>;  // "RANK:UNIT" -> flat
+using Gradients = std::map<std::string, at::Tensor>;  // "RANK:UNIT" -> the unit's flat gradient
 
 Gradients first_gradients(const std::string& family, const test::LayoutCase& layout,
                           const std::string& mode) {

@@ -99,7 +99,8 @@ const NamedMethod kMethods[] = {
     {"ulysses", &cp::ulysses_attention, mesh::SequenceOrder::kContiguous},
 };
 
-// Computes this rank's part; returns the assembled result `one` on the ranks of `group`.
+// Computes this rank's part of the attention `one`. Returns the result assembled from all ranks of
+// `group`.
 test::Outcome on_rank(const AttentionCase& one, const NamedMethod& method,
                       const cp::SequenceGroup& group, const mesh::SequenceCut& cut,
                       const Tensors& inputs, const at::Tensor& entering) {

@@ -13,7 +13,7 @@
 namespace am::skewed_memory {
 namespace {
 
-// Without the optimizer, since no optimizer step runs.
+// Returns the predicted peak without the optimizer, since no optimizer step runs.
 int64_t planned(const config::Plan& plan, predict::Routing routing) {
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);

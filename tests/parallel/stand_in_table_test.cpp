@@ -53,9 +53,9 @@ TEST_CASE("strategies and layouts on stand-in devices") {
       const test::StandInRow row = test::run_on_stand_ins(combination);
       CHECK(row.gradients <= (row.exact ? 0.0 : 1e-6));
       CHECK(row.losses <= (row.exact ? 0.0 : 1e-6));
-      CHECK(row.norms <= 1e-6);  // one launch for all of them, which sums in another order
-      // Clipping multiplies the gradients by a factor that the norm gives: the weights have the
-      // host's bits where the norm has them.
+      CHECK(row.norms <= 1e-6);  // one launch computes all norms, summing in another order
+      // The factor of clipping depends on the norm: the weights equal the host's bit by bit only if
+      // the norm does.
       const double weights = row.norms == 0.0 ? 0.0 : 1e-6;
       CHECK(row.weights <= (row.exact ? weights : 1e-5));
       CHECK(row.same_messages);

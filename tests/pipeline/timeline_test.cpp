@@ -145,7 +145,7 @@ TEST_CASE("stages may differ, and pairs may overlap", "[schedule]") {
   durations.pair_overlap = 1.0;
   const Timeline overlapped = simulate(pairs, durations);
   CHECK(overlapped.makespan < sequence.makespan);
-  // Every pair hides its forward, which takes half a unit.
+  // In every pair the backward hides the forward, which takes half a unit.
   for (size_t rank = 0; rank < 2; ++rank) {
     double computing[2] = {sequence.makespan - sequence.idle[rank],
                            overlapped.makespan - overlapped.idle[rank]};

@@ -110,7 +110,7 @@ TEST_CASE("autocast keeps an input for each matrix that there is") {
   CHECK(copies("llama-3.1-8b", Saved::kFeedForwardInput) == 2.0);
   CHECK(copies("gpt2", Saved::kFeedForwardInput) == 1.0);
   CHECK(copies("phi-4", Saved::kFeedForwardInput) == 1.0);
-  // The router reads it without a cast, in float32, twice as wide.
+  // The router reads its input without a cast: one float32 copy counts as two.
   CHECK(copies("mixtral-8x7b-v0.1", Saved::kFeedForwardInput) == 2.0);
 }
 

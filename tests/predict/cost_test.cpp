@@ -129,8 +129,8 @@ TEST_CASE("communication is what the formulas say") {
       "[train]\nseq_len = 4096\nglobal_batch_size = 16\n",
       "llama-3.1-8b");
   const StepTime time = estimate_step_time(workload, gpu("h100-sxm"), CostConstants());
-  // 2 all-reduces in forward, 2 in backward, of T h bf16 values, half of each sent twice, in 32
-  // layers and 2 micro-batches.
+  // 2 all-reduces in forward and 2 in backward, each of T h bf16 values, in 32 layers and 2
+  // micro-batches. In an all-reduce of 2 ranks, each rank sends half of the bytes twice.
   CHECK(time.bytes.tp == Approx(2.0 * 32 * 2 * 4 * 4096.0 * 4096 * 2 * 0.5));
 }
 

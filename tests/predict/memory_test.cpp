@@ -228,9 +228,10 @@ TEST_CASE("pipeline schedules decide how many micro-batches' activations live at
   };
   const double gpipe = activations("schedule = \"gpipe\"\n");
   const double one = activations("schedule = \"1f1b\"\n");
-  // Includes hidden states in transit, which are equal in both.
+  // The tolerance is for hidden states in transit, which both schedules have.
   CHECK(gpipe / one == Approx(8.0 / 2.0).epsilon(0.03));
-  // Half stages: 2 * (2 - 0 - 1) + (2 - 1) * 2 + 1 = 5 of them are in flight.
+  // Each stage has half of the rank's layers: 2 * (2 - 0 - 1) + (2 - 1) * 2 + 1 = 5 of them are in
+  // flight.
   const double interleaved = activations("schedule = \"interleaved_1f1b\"\nvirtual_stages = 2\n");
   CHECK(interleaved / one == Approx(5.0 / 4.0).epsilon(0.02));
   const double breadth = activations("schedule = \"looped_bfs\"\nvirtual_stages = 2\n");

@@ -104,8 +104,7 @@ double fsdp_bytes(const ValidPlan& valid) {
   return most;
 }
 
-// ---- the tests
-// -----------------------------------------------------------------------------------
+// ---- the tests ----------------------------------------------------------------------------------
 
 TEST_CASE("cost's layers and parameters of each stage are the layout's") {
   for (const ValidPlan& valid : random_plans()) {

@@ -148,7 +148,7 @@ TEST_CASE("a finished folder takes the place of another one") {
 TEST_CASE("what a killed job had begun is ended") {
   const TemporaryFolder folder;
   write_step(folder / "step-4", kJobA);
-  write_step(folder / "step-4.old", kJobA);  // its successor is complete
+  write_step(folder / "step-4.old", kJobA);  // the new step-4 is complete
   write_step(folder / "step-6.old", kJobA);  // killed between two renames
   write_step(folder / "step-6.tmp", kJobA);
   write_step(folder / "step-9.tmp", kJobA);      // partly written
@@ -197,7 +197,7 @@ TEST_CASE("keep counts and deletes what lies on the job's own way alone") {
   CHECK(left() == std::set<std::string>{"step-10", "step-20"});
   write_step(folder / "step-30", own);
   drop_old(folder.path(), 2, own);
-  CHECK(left() == std::set<std::string>{"step-20", "step-30"});  // keeps the step b began from
+  CHECK(left() == std::set<std::string>{"step-20", "step-30"});  // b began from step-20
   write_step(folder / "step-40", own);
   drop_old(folder.path(), 2, own);
   CHECK(left() == std::set<std::string>{"step-30", "step-40"});

@@ -91,7 +91,7 @@ TEST_CASE("an all-to-all in which only one rank has a row, and one in which nobo
   });
 }
 
-// Otherwise a thread of the engine frees the memory later, and a step needs more.
+// If a thread of the engine freed the memory later instead, a step would need more.
 TEST_CASE("who waits for a message frees what it carried") {
   const OverGloo over_gloo(GENERATE(false, true));
   run_ranks(2, [](const World& world) {
@@ -222,7 +222,7 @@ TEST_CASE("a group of all ranks has the world's connections, one of one rank has
   });
 }
 
-// Others may already have used the group and closed it while a rank is still connecting.
+// Some ranks may have used the group and closed it while another rank is still connecting.
 TEST_CASE("a rank may leave a group at once, however late another one connects") {
   run_ranks(4, [](const World& world) {
     for (int round = 0; round < 40; ++round) {

@@ -77,7 +77,7 @@ TEST_CASE("where the rank that asks is gone, the next one takes its place") {
   job.wait_in(0, world);
   job.work(1);
   job.wait_in(2, world);
-  job.store->add("watch/explains/world/5", 1);  // rank 2, which died over it
+  job.store->add("watch/explains/world/5", 1);  // rank 2 began to explain, and died
   const auto start = Inquiry::Clock::now();
   CHECK(job.explain(0, world).missing == Ranks{1});
   CHECK(Inquiry::Clock::now() - start >= store_patience(3));

@@ -55,8 +55,8 @@ Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
   return combination;
 }
 
-// ep or cp in addition to dp under a strategy without a policy, in one micro-batch unless it
-// accumulates.
+// ep or cp in addition to dp, under a strategy whose section has no mp_policy; `accumulation`:
+// micro-batches per step.
 Combination over_dp(std::string name, const Axes& axes, const std::string& strategy,
                     int64_t accumulation = 1) {
   Combination combination = layout(std::move(name), axes, {.microbatches = accumulation});

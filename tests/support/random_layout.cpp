@@ -111,7 +111,7 @@ struct DrawnAxes {
   int64_t world() const { return pp * replicas * shards * cp * tp; }
 };
 
-// One axis over many ranks: sizes 5, 7 and 8 are rare in combination with other axes.
+// Draws one axis over 5, 7 or 8 ranks: these sizes are rare in combination with other axes.
 DrawnAxes draw_long_axis(Draw& draw, const model::ModelConfig& config) {
   DrawnAxes axes;
   const int64_t ranks = draw.any<int64_t>({5, 7, 8});

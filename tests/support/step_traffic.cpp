@@ -17,8 +17,8 @@ namespace am::test {
 
 namespace {
 
-// Buckets in reverse order of the parameters, the first closed at 1 MiB and later ones at the cap;
-// or one bucket of all. Experts reduced over ep_shard have separate buckets.
+// Returns buckets in reverse order of the parameters, the first closed at 1 MiB and later ones at
+// the cap, or one bucket of all parameters. Experts reduced over ep_shard have separate buckets.
 std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const layout::Layout& layout) {
   const auto* ddp = std::get_if<config::DDPConfig>(&plan.strategy);
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);

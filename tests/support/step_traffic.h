@@ -3,7 +3,7 @@
 //
 // Per micro-batch, with parameters sharded over S ranks:
 //   all_gather      each unit once in forward (a tied embedding twice, if it was freed in between),
-//                   and once more in backward if it was freed, except for the embedding's params-up,
+//                   and once more in backward if it was freed, except for the embedding's look-up,
 //                   which needs no parameters there. S pieces of each parameter with their
 //                   padding, in the compute dtype.
 // ddp and disable_bucketing use buckets instead of units. Per reduction (every micro-batch, or only

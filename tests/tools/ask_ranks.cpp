@@ -83,8 +83,8 @@ c10::intrusive_ptr<c10d::TCPStore> connect(int port) {
   return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
 }
 
-// The requests of answer_questions for ranks [begin, end), one after another. A rank makes its
-// answer by itself, so answers are made before the questions come.
+// Sends the requests of answer_questions for ranks [begin, end), one after another. Answers are
+// made before the questions come, because in a real job every rank makes its own.
 void answer_for(int port, int64_t begin, int64_t end, const std::vector<Json>& asked) {
   std::vector<std::vector<std::string>> answers(asked.size());
   for (size_t i = 0; i < asked.size(); ++i) {

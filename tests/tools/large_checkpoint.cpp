@@ -3,7 +3,7 @@
 //
 //   large_checkpoint make PLAN FOLDER          writes the plan's checkpoint; data files are sparse
 //   large_checkpoint open PLAN FOLDER RANK     opens and reads that rank's part
-//   large_checkpoint params PLAN FOLDER          checks that it is complete, as one rank does for all
+//   large_checkpoint look PLAN FOLDER          checks that all its files are whole, for all ranks
 #include <sys/resource.h>
 
 #include <chrono>

@@ -58,8 +58,8 @@ struct Tally {
   std::string other;  // text of a rank that did not name the missing one
 };
 
-// Sleeps, because thousands of threads that params at the flag by themselves take all of the
-// processors, and none is left for those that still connect.
+// Sleeps instead of polling: thousands of threads that poll the flag take all processors, and leave
+// none for the threads that still connect.
 void wait_until(const std::atomic<bool>& flag) { flag.wait(false); }
 
 void raise(std::atomic<bool>& flag) {
@@ -173,7 +173,7 @@ int try_hang(const Settings& settings) {
 
   gates.equal("ranks that name the one that is missing", static_cast<double>(tally.named),
               static_cast<double>(waiters));
-  // Only the store of the watchdogs alone counts their requests.
+  // The bound holds only without simulated ranks, whose requests the store counts too.
   const char* requests = "requests from half of the time limit on";
   const auto made = static_cast<double>(end.requests - late.requests);
   if (beside > 0) {

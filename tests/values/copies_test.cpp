@@ -1,4 +1,4 @@
-// Checksums: equal under any layout, and the replica and element that differ.
+// Checksums are equal under any layout; if replicas differ, the replica and the element are found.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

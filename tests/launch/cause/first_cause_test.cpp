@@ -61,7 +61,7 @@ TEST_CASE("a hang is the fault of the rank that did not arrive") {
   CHECK(cause->rank == 1);
   CHECK(cause->end == 1);
   CHECK(cause->witness == 0);
-  // It is a stronger cause than a lost peer, and a weaker one than a rank that died.
+  // A missing rank is a stronger cause than a lost peer, and a weaker one than a rank that died.
   CHECK(cause_of({witness(0, {1}, 2.0), stopped(1, SIGKILL, 8.0), reported(2, "peer", 1.0)}) == 1);
   CHECK(cause_of({witness(0, {1}, 1.0), stopped(1, SIGKILL, 8.0), failed(2, 3, 0, 4.0)}) == 2);
   CHECK(cause_of({witness(0, {1}, 1.0), failed(1, 0, SIGSEGV, 0.5)}) == 1);

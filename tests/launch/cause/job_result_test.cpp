@@ -78,7 +78,7 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   stuck.stopped = true;
   stuck.log = "run/logs/rank-1.log";
   stuck.tail = {"step 6"};
-  // It was asked to stop and then lost its peers, which does not explain the hang.
+  // The missing rank was asked to stop and then lost its peers, which does not explain the hang.
   stuck.error = RankError{.message = "closed", .kind = "peer", .last_collective = "other #1"};
   result.ranks = {witness, stuck};
   result.cause = FirstCause{1, 0, 1, 0};
@@ -94,15 +94,15 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   CHECK(cause_json(result)["hangs"] == true);
   CHECK(cause_json(result)["signal"].is_null());
   CHECK(cause_json(result)["message"] == "timed out after 3 s");
-  // A mismatch: it also waited, but in another collective.
+  // A mismatch: the missing rank also waited, but in another collective.
   result.ranks[1] = reported(1, "hang", 1.1);
   result.ranks[1].error->last_collective = "all_gather tp #3";
   CHECK_THAT(describe(result),
              Catch::Contains("it waited in another collective: all_gather tp #3"));
-  // It left early.
+  // The missing rank left early.
   result.ranks[1] = failed(1, 0, 0, 0.5);
   CHECK_THAT(describe(result), Catch::Contains("it had ended: exit status 0"));
-  // It is on a node that did not report.
+  // The missing rank is on a node that did not report.
   result.ranks.pop_back();
   result.cause = FirstCause{9, 1, std::nullopt, 0};
   CHECK_THAT(describe(result), Catch::StartsWith("rank 9 on node 1 hangs"));
@@ -160,7 +160,7 @@ TEST_CASE("a launcher that gave up is told with its reason") {
       "  help: install it\n"
       "the others:\n";
   CHECK_THAT(describe(result), Catch::StartsWith(block));
-  // It explains more than a closed connection.
+  // A launcher that gave up explains more than a closed connection.
   result.ranks = {reported(0, "peer", 1.0)};
   result.cause = FirstCause{0, 0, 0, std::nullopt};
   CHECK_THAT(describe(result), Catch::StartsWith(block));

@@ -297,7 +297,7 @@ TEST_CASE("memory of a plan for the CPU") {
 
 TEST_CASE("disk for the checkpoints") {
   Machine machine = good_machine();
-  machine.disk->available = 250 * kGiB;  // two, but no third while the first is being deleted
+  machine.disk->available = 250 * kGiB;  // two fit, but no third while the first is deleted
   CHECK(status_of("disk", gpu_job(), machine) == CheckStatus::kWarning);
   machine.disk->available = 90 * kGiB;
   CHECK(status_of("disk", gpu_job(), machine) == CheckStatus::kError);
@@ -326,7 +326,7 @@ TEST_CASE("the launcher that holds the store needs descriptors for the whole job
   needs.ranks_here = 8;
   needs.num_nodes = 42;
   needs.serves_port = false;
-  CHECK(status_of("open files", needs, machine) == CheckStatus::kWarning);  // a rank's 736
+  CHECK(status_of("open files", needs, machine) == CheckStatus::kWarning);  // a rank needs 736
   needs.serves_port = true;
   const Check check = check_of("open files", needs, machine);
   CHECK(check.status == CheckStatus::kError);

@@ -129,7 +129,7 @@ TEST_CASE("a key whose answer is given is not asked for again") {
   inner->set("a", "1");
   BackgroundStore store(inner, "heartbeat");
   CHECK(answer(store, "a") == "1");
-  store.set("b", "2");  // what was asked before has been answered when this is written
+  store.set("b", "2");  // by the time this is written, earlier requests have been answered
   REQUIRE(soon([&] { return inner->value("b") == "2"; }));
   CHECK(inner->gets() == 1);
 }
@@ -140,12 +140,12 @@ TEST_CASE("the heartbeat goes before what waits to be written") {
   REQUIRE(soon([&] { return inner->value("heartbeat") == "1"; }));
   inner->stop(true);
   for (int i = 0; i < 100; ++i) store.set(cat("key-", i), "1");
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // the next one is due
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // the next heartbeat is due
   inner->stop(false);
   REQUIRE(soon([&] { return inner->value("key-99") == "1"; }));
   const std::vector<std::string> sets = inner->sets();
   const auto second = std::find(sets.begin() + 1, sets.end(), "heartbeat");
-  // The call that was under way comes first.
+  // Only the call that was in progress may precede the heartbeat.
   CHECK(second - sets.begin() <= 2);
 }
 

@@ -183,9 +183,9 @@ TEST_CASE("a store without a free descriptor says so once and sleeps until one i
   const StoreLoad before = server.load();
   std::this_thread::sleep_for(milliseconds(600));
   const StoreLoad after = server.load();
-  ::close(clients.back());  // one that waits is gone
+  ::close(clients.back());  // a client that waits to be accepted
   clients.pop_back();
-  ::close(clients.front());  // one that is served goes: both ends are free
+  ::close(clients.front());  // a served client: frees a descriptor at both ends
   clients.erase(clients.begin());
   const bool refilled = launch_test::soon([&] { return server.load().connections == 5; });
   descriptors.give_back(kClients);

@@ -44,7 +44,8 @@ struct Made {
   HeadGradients gradients;
 };
 
-// If `whole` is undefined, all keys that the queries attend to are present.
+// Runs forward and backward of one block. `whole`: the queries' result over all keys; nothing if
+// the block has all of them.
 Made of_block(const Qkv& at_hand, const AttentionParams& params, const Firsts& firsts,
               const at::Tensor& of_out_BHtV, const std::optional<at::Tensor>& sinks_H,
               const std::optional<Attended>& whole) {

@@ -1,6 +1,6 @@
 // Operators in their GPU form. RMSNorm uses ATen's kernels; the host has only the forward pass, so
-// this file supplies the backward pass. Results are compared with the host's kernels. The loss in
-// large pieces.
+// this file supplies the backward pass. Results are compared with the host's kernels. Also: the
+// loss in large pieces.
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
 #include <torch/library.h>

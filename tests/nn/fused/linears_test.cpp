@@ -167,7 +167,7 @@ TEST_CASE("what dropout takes is drawn by where an element is") {
   const at::Tensor left = fused::dropped(x, whole);
   CHECK(at::logical_or(left.eq(0.0), left.eq(static_cast<float>(1.0 / 0.75))).all().item<bool>());
   CHECK(left.eq(0.0).to(at::kFloat).mean().item<double>() == Approx(0.25).margin(0.02));
-  // Parts of the columns, of the batch, and of each sequence.
+  // A shard of the columns, of the batch, or of each sequence has the whole tensor's mask there.
   fused::Dropout part = whole;
   part.first_column = 13;
   CHECK(at::equal(fused::dropped(x.narrow(1, 13, 50), part), left.narrow(1, 13, 50)));
@@ -177,7 +177,7 @@ TEST_CASE("what dropout takes is drawn by where an element is") {
   part.rows = {0, 2, 32, 1};
   const at::Tensor shard = left.view({2, 2, 16, 200}).select(1, 1).reshape({32, 200});
   CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), shard));
-  // Two runs of each sequence, as in context parallelism, and a shard of them.
+  // So have two runs of each sequence, as in context parallelism, and a shard of these.
   part.rows = {0, 2, 32, 1, {{8, 8}, {16, 8}}};
   const at::Tensor runs = left.view({2, 32, 200}).narrow(1, 8, 16).reshape({32, 200});
   CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), runs));

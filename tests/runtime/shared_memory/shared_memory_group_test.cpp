@@ -195,7 +195,7 @@ TEST_CASE("many collectives of several groups are under way at once", "[shared_m
   });
 }
 
-// Ranks that no other rank waits for fall behind by up to all slots, and more.
+// A rank that no other rank waits for falls behind by all slots, and more.
 TEST_CASE("broadcasts of changing roots, among ranks that lag, arrive whole", "[shared_memory]") {
   run_ranks(4, [](const World& world) {
     std::mt19937_64 random(static_cast<uint64_t>(world.rank()));
