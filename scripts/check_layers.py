@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: a folder of lib/am may include itself and folders with a lower number.
+"""Checks the include graph: a folder of lib/am may include itself and folders of a lower layer.
 
     scripts/check_layers.py               checks this repository; prints FILE:LINE for each violation, exit status 1
-    scripts/check_layers.py --self-test   checks the check on a small wrong tree
+    scripts/check_layers.py --self-test   runs the check on a small tree with violations
 
-The layers are those of the map in lib/README.md; a folder that is missing there, or in the tree, is a violation too. Third-party headers have one seam each, so that they can be replaced and
-cost compile time once.
+The layers are those of the map in lib/README.md; a folder that is missing there, or in the tree, is a
+violation too. Each third-party header may be included in one place only, so that it can be replaced and costs compile time once.
 """
 
 import argparse

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes plans/measured/runs.csv, the runs that the time model is fitted to, of training runs as their sources publish them.
+"""Converts published training runs to plans/measured/runs.csv, to which the time model is fitted.
 
     scripts/clean_measurements.py                          scripts/measurements/ to plans/measured/runs.csv
     scripts/clean_measurements.py mine.csv -o clean.csv    rows of the form of scripts/measurements/runs.csv
 
-Sources name frameworks, precisions and recomputation each in their own words, leave out what they think follows, and describe
-models by a name (scripts/measurements/models.csv has the sizes) or, Megatron's functional tests, by their arguments. What comes
-out has one column for each quantity, in units, with nothing to be read out of a text; lib/docs/predictions.md lists them.
-Rows whose model is not known, or that say too little about their layout, are left out and counted by reason.
+Each source has its own words for frameworks, precisions and recomputation, and omits settings that it considers obvious. Models
+are given by name (scripts/measurements/models.csv has the sizes) or, in Megatron's functional tests, by their arguments. The
+output has one column for each quantity, as a number in fixed units; lib/docs/predictions.md lists the columns. Rows whose model
+is unknown, or whose layout is incomplete, are dropped and counted by reason.
 """
 
 import argparse
@@ -60,7 +60,7 @@ COLUMNS = (
 
 
 class LeftOut(Exception):
-    """Reason why a row is dropped."""
+    """Raised with the reason why a row is dropped."""
 
 
 class Row(dict):

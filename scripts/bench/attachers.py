@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What attachers do to a job: nothing to its losses, and how much to its steps.
+"""Measures what attached am-repl clients cost a job: its losses must not change, its steps may take little longer.
 
   scripts/bench/attachers.py [BUILD] [--clients N] [--commands N] [--steps N] [--rounds N]   (default: build, 20, 10000, 200, 4)
 
-First N clients at once send commands to the quickstart's job until all are answered; every loss and gradient norm must be
-that of a job that nobody visited, to the bit, with no step left out. Then, in turns, jobs that nobody can attach to
-(--no-attach), jobs that nobody attaches to, and jobs to which all clients are attached without a word: "closed",
-"nobody" and "N idle". Printed are ratios of their median steps, of each round.
+First, N clients at once send commands to the quickstart's job until all are answered. Every loss and gradient norm must equal,
+bit by bit, those of a job without clients, and no step may be missing. Then three kinds of jobs take turns: jobs to which no
+client can attach (--no-attach, "closed"), jobs to which none attaches ("nobody"), and jobs to which all clients are attached
+but send nothing ("N idle"). Prints the ratios of their median steps for each round.
 
-The aims: no step differs; idle attachers cost a step less than 1 %. Exits with 1 where a step differs or a command fails.
+The aims: no step differs; idle clients cost less than 1 % of a step. Exit status 1 if a step differs or a command fails.
 """
 
 import argparse

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a conversion of a large checkpoint takes, beside reading and writing its bytes.
+"""Measures the conversion of a large checkpoint against a plain copy of its bytes.
 
   scripts/bench/convert.py [BUILD] [--gb N] [--rounds N] [--folder DIR]      (default: build, 8, 2, a temporary one)
 
-A model of N GB in bfloat16 is made up in safetensors files of 2 GB. In turns, with an empty page cache where this may empty
-it (root): `cp` and fsync of all files; `am-repl SRC -c "export DST --format F"` to PyTorch's distributed checkpoint, from
-there back to safetensors, and to safetensors of float16. Printed are seconds, their ratio to cp's of the round, and the
-most memory: of the process's own pages, beside which it maps files.
+Generates a model of N GB in bfloat16, in safetensors files of 2 GB. The following commands take turns, each with an empty page
+cache if the script may empty it (as root): `cp` and fsync of all files; `am-repl SRC -c "export DST --format F"` to PyTorch's
+distributed checkpoint, from there back to safetensors, and to safetensors of float16. Prints seconds, their ratio to cp's in
+the same round, and peak memory without mapped files.
 
 The aims: at most 1.3 of cp's seconds, under 200 MB.
 """

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What it takes one rank of thousands to resume.
+"""Measures the resume of single ranks of a job with thousands.
 
   scripts/bench/large_checkpoint.py [BUILD] [--ranks N] [--folder DIR]      (default: build, 16384, a temporary one)
 
-A checkpoint of Llama 3.1 405B under tp 8, pp 16 and dp_shard N / 128 with AdamW is made up: the index that such a job would
-publish, and a sparse data file a rank (16,384 of them take minutes). Then tests/tools/large_checkpoint.cpp opens it as single
-ranks of that job do, and looks at all files as rank 0 does. Printed are seconds, the most resident memory with the mapped
-index in it, and, where strace is installed, how many data files were opened. The aim: 300 MB and 1 s a rank.
+Generates a checkpoint of Llama 3.1 405B under tp 8, pp 16 and dp_shard N / 128 with AdamW: the index that this job would
+publish, and one sparse data file per rank (16,384 of them take minutes). Then tests/tools/large_checkpoint.cpp opens it as
+single ranks of that job do, and checks all files as rank 0 does. Prints seconds, peak resident memory including the mapped
+index and, if strace is installed, the number of opened data files. The aim: 300 MB and 1 s per rank.
 """
 
 import argparse

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What it takes to look into a large checkpoint, beside reading its bytes.
+"""Measures am-repl's commands on a large checkpoint against plain reading of its bytes.
 
   scripts/bench/look.py [BUILD] [--gb N] [--rounds N] [--folder DIR]      (default: build, 8, 2, a temporary one)
 
-Two models of N GB in bfloat16 are made up as convert.py makes them; their values differ everywhere. In turns: `cat` of one and
-of both; `am-repl` with `info`, `stats *`, `diff` and `drift`. Each first from the disk, with an empty page cache where this may
-empty it (root), and then from the page cache. Printed are the medians of seconds, their ratio to cat's of the same bytes, and
-the most resident memory, mapped files included.
+Generates two models of N GB in bfloat16, as convert.py does, with different values everywhere. These commands take turns: `cat`
+of one model and of both; `am-repl` with `info`, `stats *`, `diff` and `drift`. Each reads first from the disk, with an empty
+page cache if the script may empty it (as root), and then from the page cache. Prints median seconds, their ratio to cat's for
+the same bytes, and peak resident memory including mapped files.
 
-The aims: `info` in under 0.2 s, the others at no less than 0.5 of cat's speed and in under 300 MB.
+The aims: `info` in under 0.2 s, the other commands at no less than 0.5 of cat's speed and in under 300 MB.
 """
 
 import os

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""How long it takes to open sharded checkpoints, and what memory.
+"""Measures the time and memory of opening sharded checkpoints.
 
   scripts/bench/open_checkpoints.py [BUILD] [--rounds N]      (default: build, 3)
 
-Needs a Python with torch. Folders are made up: parameters of a model of 70 billion and AdamW's two moments of each, cut
-in rows over the ranks; data files are sparse, for only what describes them is read.
+Needs a Python with torch. Generates checkpoint folders of a model with 70 billion parameters and AdamW's two moments, sharded
+by rows over the ranks. Data files are sparse, because only the metadata is read.
 
-  dcp     `.metadata`, as torch pickles it, of 8, 64 and 256 ranks: `am-repl FOLDER -c ls` beside Python's
-          FileSystemReader.read_metadata (its imports apart)
+  dcp     `.metadata`, as torch pickles it, of 8, 64 and 256 ranks: `am-repl FOLDER -c ls` against Python's
+          FileSystemReader.read_metadata (without its imports)
   ours    index.json of 64, 256 and 1,024 ranks: `am-repl FOLDER -c info`
 
-Printed are medians of processor seconds, the most resident memory, and microseconds a part of a tensor. The aims:
-`.metadata` of 256 ranks in under 2 s and 1 GB, an index of 1,024 ranks in time that grows as its parts do.
+Prints medians of processor seconds, peak resident memory, and microseconds per part of a tensor. The aims: `.metadata` of
+256 ranks in under 2 s and 1 GB; for an index of 1,024 ranks, time proportional to the number of parts.
 """
 
 import argparse

@@ -428,7 +428,7 @@ def kernels(check):
 
 
 def attention(check):
-    """Rates of masked attention over plain causal attention's."""
+    """Compares the rates of masked attention with that of plain causal attention."""
     device = {"AM_OPERATORS_DEVICE": "cpu"} if check.dry else {}
     lines = check.command("am_gpu_tests", "[rates]", env=device).stdout
     rates = {name: float(rate) for name, rate in re.findall(r"^rate of (.+): (\S+) TFLOP/s$", lines, re.MULTILINE)}
@@ -488,7 +488,7 @@ def sanitizer(check):
         return
     plan = check.write("memcheck.toml", loop_plan(check.backend, steps=1))
     words = ["compute-sanitizer", "--tool", "memcheck", "--target-processes", "all", check.bin / "am-run", plan]
-    # Every tensor in memory of its own, so that each access beyond its end is seen.
+    # Without caching, every tensor has a separate allocation, so that each access beyond its end is detected.
     env = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_ALLOC_CONF": "expandable_segments:False"}
     done = check.command(*words, "--run-dir", check.folder / "memcheck", status=None, timeout=60, env=env)
     said = done.stdout + done.stderr
