@@ -252,8 +252,8 @@ class Cleaner:
             out["recompute"] = "selective"
         elif text or "step_seconds" not in out:
             out["recompute"] = "off"
-        # Otherwise the source does not state it, and the run fitted: empty means the least
-        # recomputation with which it fits.
+        # In all other cases the source does not state the recomputation. The run fitted into
+        # memory, so an empty cell means the least recomputation with which it fits.
 
 
 def text_of(value):

@@ -80,7 +80,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     if (!alone) require_fit();
     if (options.node_rank != 0) return;
     locks = take_locks(run, checkpoints, job_id);
-    held = run_folder::HeldFolder(run.root());  // now that it has a lock
+    held = run_folder::HeldFolder(run.root());  // again, now that the folder has its lock
   };
   // False if the folder now belongs to another job or to none: a restart must not write there.
   policy.possible = [&] {

@@ -28,7 +28,7 @@ std::optional<launch::LastWord> last_word(const launch::StoreServer& store, int6
     const auto state = launch::RankState::from_json(Json::parse(*text));
     return launch::LastWord{state.step, state.whereabouts(), state.time};
   } catch (const std::exception&) {
-    return std::nullopt;  // the report is complete without it
+    return std::nullopt;  // the report works without this state
   }
 }
 

@@ -150,7 +150,7 @@ int supervise_and_report(const Options& options, launch::JobSpec spec, launch::R
   if (spec.node_rank == 0) {
     files.ranks_served = options.exec() ? 0 : spec.num_nodes * spec.nproc;
     files.launchers_served = spec.num_nodes - 1;
-    launch::require_open_files(files);  // before it serves
+    launch::require_open_files(files);  // before node 0 serves the store
   } else {
     policy.before_start = [files, then = std::move(policy.before_start)] {
       launch::require_open_files(files);  // a failure is reported to the other nodes

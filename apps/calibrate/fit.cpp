@@ -129,7 +129,7 @@ struct Prepared {
   const MeasuredRun* run;
   std::shared_ptr<const PipelineOrder> order;
   double weight = 1.0;
-  size_t source = 0;  // index of its parameter
+  size_t source = 0;  // index of the source's parameter
 
   double log_error(const CostConstants& constants) const {
     const StepTime time = estimate_step_time(run->workload, run->gpu, constants, order.get());

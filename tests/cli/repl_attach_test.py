@@ -73,7 +73,7 @@ class AttachTest(AttachCase):
         again = self.repl("run.toml", f"step {step}", "grad")
         self.assertEqual(again[0]["loss"], losses[step - 1])
         self.check_gradients(looked[10], again[1], 1e-9)
-        # The same job without clients: losses and final files equal bit by bit.
+        # Losses and final files equal, bit by bit, those of the job without clients.
         quiet = self.write_plan(plan_text(steps=LONG, **plan), "quiet.toml")
         self.train(quiet, "quiet", "--steps", len(losses), "--no-attach",
                    "--set", "metrics.every=100000")

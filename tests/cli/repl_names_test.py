@@ -17,7 +17,7 @@ ANSWERED = (
     "mode json", "ls | tail 1", "mode csv", "where *norm*", "", "quit",
 )
 REFUSED = ("ls nothing", "ls --optimizer", "show nothing", "ls --values", "ls | sort nothing", "show", "fits nowhere", "ls --bytes", "mode xml")
-# These go to am-repl-values, whose messages do not depend on the caller.
+# Commands that am-repl passes to am-repl-values, whose messages do not depend on the caller.
 HANDED_ON = ("help ls", "ls; stats nothing", "frobnicate", "show 'open", "ls | stats", "source nothing")
 
 

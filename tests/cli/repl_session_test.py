@@ -17,7 +17,8 @@ from repl_terminal import TerminalCase
 SESSIONS = sorted((SOURCE / "tests" / "cli" / "sessions" / "repl").glob("*.session"))
 DATA = SOURCE / "tests" / "data"
 PLAIN = {"LC_ALL": "C", "NO_COLOR": "1", "COLUMNS": "80", "OMP_NUM_THREADS": "1"}
-# These change the session's state, so later commands differ from those in a new session.
+# Commands that change the session's state, so that later answers differ from those in a new
+# session.
 KEPT = re.compile(r"\b(mode|set|let|output|unshard|grad|step)\b")
 
 

@@ -94,7 +94,7 @@ class Files(RunTest):
         self.assertEqual(job.returncode, 75, errors)
         self.assertTrue((self.path / "requeued").exists(), errors)
         last = self.metrics("run")[-1]["step"]
-        # The same script resumes, and finishes this time.
+        # Run again, the script resumes the job and finishes it.
         (self.path / "requeued").unlink()
         self.two_nodes(steps=last + 3)
         job = self.sbatch(script)

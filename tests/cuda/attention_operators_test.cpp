@@ -229,7 +229,7 @@ TEST_CASE("attention in blocks of ranks") {
   }
 }
 
-// Not run by default: scripts/gpu_check compares these rates.
+// Prints rates, which scripts/gpu_check compares; does not run by default.
 TEST_CASE("rates of attention", "[.rates]") {
   const bool on_host = operators_device().is_cpu();
   const int64_t length = on_host ? 256 : 16384, window = length / 4, document = length / 8;

@@ -96,7 +96,7 @@ TEST_CASE("a tensor's slice is read back, its values where they were aligned to"
 }
 
 TEST_CASE("a slice of more than 4 GiB has zip64's sizes") {
-  // Its values are a hole in a file.
+  // The values are a hole in a sparse file.
   const TemporaryFolder folder;
   const Shape shape = {(int64_t{1} << 32) + 3};
   const TorchSlice slice = tensor_slice("uint8", shape, 0);

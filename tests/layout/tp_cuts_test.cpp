@@ -82,7 +82,7 @@ TEST_CASE("the pieces of tp's ranks cover each parameter exactly once") {
   }
 }
 
-// Where heads are distributed and tp divides them, no rank has part of a head.
+// If tp distributes heads and divides their number, no rank has part of a head.
 TEST_CASE("pieces of queries, keys and values are whole heads") {
   for (const char* model : kModels) {
     INFO(model);

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Not inlined, so that its name appears in a stack.
+// A function that is not inlined, so that its name appears in a stack.
 __attribute__((noinline)) void loop_until(const std::atomic<bool>& done) {
   while (!done) std::this_thread::yield();
 }

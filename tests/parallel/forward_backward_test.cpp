@@ -146,7 +146,8 @@ TEST_CASE("a pass that is not the last one keeps its gradients for the one that 
   }
 }
 
-// As for a pipeline's RESHARD and REDUCE_GRAD: nothing is gathered twice or reduced by backward.
+// A pipeline's RESHARD and REDUCE_GRAD work like this: backward neither gathers a unit again nor
+// reduces gradients.
 TEST_CASE("gradients are reduced when they are asked to be, and units stay until then") {
   for (const std::string& strategy : strategies()) {
     if (strategy.find("defer_fsdp_grad_sync") != std::string::npos) continue;

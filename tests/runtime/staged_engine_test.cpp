@@ -21,7 +21,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// Its result arrives only when it is waited for.
+// A collective whose result arrives only in wait().
 class Late final : public c10d::Work {
  public:
   explicit Late(std::function<void()> arrive) : arrive_(std::move(arrive)) {}

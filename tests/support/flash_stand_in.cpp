@@ -20,7 +20,7 @@ using OptionalSize = std::optional<c10::SymInt>;
 struct Mask {
   int64_t back, ahead;  // from the diagonal through the last row and column; -1: unlimited
 
-  // As in the kernels' launch: from the longest lengths.
+  // The kernels' launch also computes the mask from the longest lengths.
   Mask(bool causal, const OptionalSize& left, const OptionalSize& right, int64_t longest_k)
       : back(left ? left->expect_int() : -1), ahead(right ? right->expect_int() : -1) {
     if (causal) ahead = 0;

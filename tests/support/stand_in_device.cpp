@@ -212,7 +212,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_reshape_alias", &at::native::_reshape_alias);
   library.impl("resize_", &at::native::resize_);
   library.impl("set_.source_Storage_storage_offset", &at::native::set_storage_cpu_);
-  // Otherwise a composite operator runs, which rounds differently.
+  // Without this operator a composite would run, which rounds differently.
   library.impl("silu_backward", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
 }
 

@@ -19,7 +19,7 @@ bool is_dcp_source(const std::filesystem::path& path);
 // when they are read.
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
                                               std::vector<StoredProblem> known = {});
-// As above, with a `.metadata` that was read already.
+// Opens a folder whose `.metadata` has been read already.
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
                                               formats::DcpMetadata metadata);
 

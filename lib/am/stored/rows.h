@@ -14,7 +14,8 @@ std::span<const std::byte> bytes_of_rows(std::span<const std::byte> values, cons
                                          const mesh::Box& box);
 // Returns the box `common` relative to the part `own` of the tensor.
 mesh::Box inside(const mesh::Box& own, mesh::Box common);
-// As bytes_of_rows, for a part `own` of a tensor and the requested box `common`.
+// Returns the bytes of the rows that the box `common` covers in `values`, the part `own` of a
+// tensor.
 std::span<const std::byte> own_rows(std::span<const std::byte> values, const mesh::Box& own,
                                     const mesh::Box& common);
 

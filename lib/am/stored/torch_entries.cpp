@@ -24,7 +24,7 @@ struct Entry {
   std::string key;
   size_t holder = kTop;  // index into the list of entries
   PickleValue value;
-  size_t depth = 1;  // number of keys that lead to it
+  size_t depth = 1;  // number of keys that lead to the value
 };
 
 // Returns the value without the type tag that C++'s torch::pickle_save adds.

@@ -17,7 +17,7 @@ namespace am::stored {
 struct PartPlace {
   struct Box {
     mesh::Box box;  // in the global tensor
-    Shape local;    // index of its first element in the rank's values
+    Shape local;    // index of the box's first element in the rank's values
   };
   Shape shape;             // of the global tensor
   std::string dtype = {};  // torch's name

@@ -23,7 +23,7 @@ namespace am::train {
 
 struct ResumePoint {
   std::filesystem::path folder;     // the checkpoint; empty: none
-  run_folder::CheckpointInfo info;  // its checkpoint.json; step 0 without a checkpoint
+  run_folder::CheckpointInfo info;  // the folder's checkpoint.json; step 0 without a checkpoint
   bool insisted = false;            // the user named the checkpoint
   std::vector<std::string> notes;   // for the log
 

@@ -22,7 +22,7 @@ struct Rule {
 
 // Keys without a rule are kBreaks, so that a new key is not overlooked.
 constexpr std::array kRules = {
-    Rule{"model.path", Part::kNone},  // its config.json is compared
+    Rule{"model.path", Part::kNone},  // the model's config.json is compared instead
     Rule{"model.weights", Part::kNoted},
     Rule{"mesh", Part::kNone},
     Rule{"strategy", Part::kNone},

@@ -95,7 +95,7 @@ int run_rank_worker(int socket) {
   try {
     send_message(socket, pack(failed));
   } catch (const Error&) {
-    // am-repl has exited; there is no recipient.
+    // am-repl has exited, so the error has no recipient.
   }
   return Error(failed.error->kind, failed.error->message).exit_status();
 }

@@ -28,7 +28,7 @@ namespace am::values {
 
 // A job that is training.
 struct LiveJob {
-  std::string run;                    // its folder
+  std::string run;                    // the run folder
   std::function<int64_t()> steps;     // number of completed steps
   train::Trainer* trainer = nullptr;  // the job's
   // Step count at which the gradients of a text replaced those of the step; shared by all sessions

@@ -24,8 +24,8 @@ namespace {
 
 using model::NormKind;
 
-// As on a GPU: x and weight have one dtype, and the gradient is contiguous; gradients that are not
-// requested are undefined.
+// Computes what a GPU's kernel computes: x and weight have one dtype, and the gradient is
+// contiguous; gradients that are not requested are undefined.
 std::tuple<at::Tensor, at::Tensor> norm_backward(const at::Tensor& gradient, const at::Tensor& x,
                                                  at::IntArrayRef shape, const at::Tensor& inverse,
                                                  const std::optional<at::Tensor>& weight,

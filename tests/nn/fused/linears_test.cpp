@@ -177,7 +177,7 @@ TEST_CASE("what dropout takes is drawn by where an element is") {
   part.rows = {0, 2, 32, 1};
   const at::Tensor shard = left.view({2, 2, 16, 200}).select(1, 1).reshape({32, 200});
   CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), shard));
-  // So have two runs of each sequence, as in context parallelism, and a shard of these.
+  // Two runs of each sequence, as in context parallelism, and a shard of these runs have it too.
   part.rows = {0, 2, 32, 1, {{8, 8}, {16, 8}}};
   const at::Tensor runs = left.view({2, 32, 200}).narrow(1, 8, 16).reshape({32, 200});
   CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), runs));

@@ -197,13 +197,13 @@ TEST_CASE("a task that is waited for at once needs no other thread", "[shared_me
     second->wait();
     CHECK(first->isCompleted());
     CHECK(ran == 202);
-    // Not waited for, so it runs before the queue ends.
+    // No caller waits for this task, so it runs before the queue ends.
     queue.add(When::kWaitedFor, [&ran] { ++ran; });
   }
   CHECK(ran == 203);
 }
 
-// As in a broadcast, where only the root publishes data.
+// This happens in a broadcast, where only the root publishes data.
 TEST_CASE("a peer that is done before anything is shown hides no other that lags",
           "[shared_memory]") {
   c10d::HashStore store;

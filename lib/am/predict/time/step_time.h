@@ -46,8 +46,8 @@ struct StepTime {
 StepTime estimate_step_time(const Workload& workload, const cluster::Gpu& gpu,
                             const CostConstants& constants, const PipelineOrder* order = nullptr);
 
-// As estimate_step_time, with least_seconds() instead of a simulation: a lower bound, computed in
-// microseconds instead of milliseconds.
+// Returns a lower bound of estimate_step_time: uses least_seconds() instead of a simulation, and
+// takes microseconds instead of milliseconds.
 StepTime least_step_time(const Workload& workload, const cluster::Gpu& gpu,
                          const CostConstants& constants);
 

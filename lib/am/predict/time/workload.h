@@ -75,7 +75,7 @@ struct Workload {
   ComputeFormat format = ComputeFormat::kBf16;
   double storage_bytes = 4.0;  // of one stored parameter or gradient
   double compute_bytes = 2.0;  // of one gathered parameter or hidden state
-  double product_bytes = 2.0;  // inputs and outputs of matmuls; under autocast its dtype
+  double product_bytes = 2.0;  // of one value that a matmul reads or writes, after autocast
   double reduce_bytes = 4.0;   // of one gradient in a reduction
   // Mode of the layers that the layout counts as checkpointed.
   config::ActivationCheckpointing recompute = config::ActivationCheckpointing::kOff;
