@@ -31,7 +31,8 @@ at::Tensor allocate_staging(parallel::ParallelModel& model, const SavedState& st
   const auto bytes = static_cast<int64_t>(file.bytes() + 2 * kDirectAlignment);
   const auto device = model.mesh().device().is_meta() ? at::kMeta : at::kCPU;
   // Filled with zeros, so that all pages are mapped before a save needs them.
-  return at::zeros({bytes}, at::TensorOptions(at::kByte).device(device));
+  return at::zeros({bytes}, at::TensorOptions(at::kByte).device(device).pinned_memory(
+                                model.mesh().device().is_cuda()));
 }
 
 namespace {
@@ -54,10 +55,14 @@ std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
 class BackgroundSaver::Save {
  public:
   Save(const fs::path& folder, const SavedState& state, parallel::ParallelModel& model,
-       const at::Tensor& staging, std::function<void()> published)
-      : steps_(folder, state, model), published_(std::move(published)) {
+       const at::Tensor& staging, tensor::SideStream& copies, std::function<void()> published)
+      : steps_(folder, state, model), copies_(copies), published_(std::move(published)) {
     memory_ = aligned_part(staging, steps_.file().bytes());
-    steps_.file().stage(memory_);
+    copies.wait_for_current();
+    {
+      const tensor::SideStream::Use stream(&copies);
+      steps_.file().stage(memory_, staging.is_pinned());
+    }
     thread_ = std::thread([this] { run(); });
   }
 
@@ -90,6 +95,7 @@ class BackgroundSaver::Save {
  private:
   void run() {
     try {
+      copies_.host_waits();
       steps_.file().write_staged(partial_folder(steps_.folder()), memory_);
       steps_.report();
     } catch (...) {
@@ -113,6 +119,7 @@ class BackgroundSaver::Save {
   }
 
   SaveSteps steps_;
+  const tensor::SideStream& copies_;
   std::function<void()> published_;
   std::span<std::byte> memory_;
   std::thread thread_;
@@ -125,14 +132,16 @@ class BackgroundSaver::Save {
 
 BackgroundSaver::BackgroundSaver(parallel::ParallelModel& model, const SavedState& state,
                                  bool on_host)
-    : model_(model), staging_(allocate_staging(model, state, on_host)) {}
+    : model_(model),
+      staging_(allocate_staging(model, state, on_host)),
+      copies_(model.mesh().device()) {}
 
 BackgroundSaver::~BackgroundSaver() = default;
 
 void BackgroundSaver::save(const fs::path& folder, const SavedState& state,
                            std::function<void()> published) {
   finish();
-  last_ = std::make_unique<Save>(folder, state, model_, staging_, std::move(published));
+  last_ = std::make_unique<Save>(folder, state, model_, staging_, copies_, std::move(published));
 }
 
 void BackgroundSaver::finish() {

@@ -1,11 +1,13 @@
 // Writes checkpoints while training goes on: save() copies the rank's tensors into a staging
-// buffer, which a thread writes to disk.
+// buffer, which a thread writes to disk. Values on a GPU are copied into pinned memory on a stream
+// of their own, while the next step computes.
 //
 //   BackgroundSaver saver(model, state);
-//   saver.save(folder, state, [&] {   // returns after the copy; calls this once saved
+//   saver.save(folder, state, [&] {   // calls this once saved
 //     run_folder::drop_old(checkpoints, 3, lineage);
 //   });
-//   saver.finish();   // before the job ends
+//   saver.before_update();   // before parameters or optimizer state change
+//   saver.finish();          // before the job ends
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +17,7 @@
 #include <memory>
 
 #include "am/checkpoint/checkpoint.h"
+#include "am/tensor/side_stream.h"
 
 namespace am::checkpoint {
 
@@ -35,9 +38,12 @@ class BackgroundSaver {
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
   // Collective. Waits for the previous save as finish() does. Calls `published` on rank 0, in its
-  // thread, after renaming the folder to its final name.
+  // thread, after renaming the folder to its final name. On a GPU it returns before the values are
+  // copied: before_update() must come before they change.
   void save(const std::filesystem::path& folder, const SavedState& state,
             std::function<void()> published = {});
+  // Makes the device's current stream wait until the last save's values are copied.
+  void before_update() { copies_.current_waits(); }
   // Collective. Waits until the last save is on disk. Throws on every rank if one rank could not
   // write, for example Error(kIo).
   void finish();
@@ -48,6 +54,7 @@ class BackgroundSaver {
   class Save;
   parallel::ParallelModel& model_;
   at::Tensor staging_;
+  tensor::SideStream copies_;
   std::unique_ptr<Save> last_;
 };
 

@@ -92,7 +92,7 @@ void RankFile::write(const std::filesystem::path& folder) {
   file.close();
 }
 
-void RankFile::stage(std::span<std::byte> memory) const {
+void RankFile::stage(std::span<std::byte> memory, bool non_blocking) const {
   AM_ASSERT(memory.size() >= bytes_, "too little memory for a file");
   const at::NoGradGuard no_grad;
   size_t at = 0;
@@ -104,7 +104,7 @@ void RankFile::stage(std::span<std::byte> memory) const {
       [&](const Part& part) {
         const at::Tensor& value = part.saved.value;
         at::from_blob(memory.data() + at, value.sizes(), at::TensorOptions(value.scalar_type()))
-            .copy_(value.detach());
+            .copy_(value.detach(), non_blocking);
         at += value.nbytes();
       });
 }

@@ -44,8 +44,10 @@ class RankFile {
 
   // Throws Error(kIo).
   void write(const std::filesystem::path& folder);
-  // `memory`: at least bytes() bytes, aligned as by allocate_aligned().
-  void stage(std::span<std::byte> memory) const;
+  // `memory`: at least bytes() bytes, aligned as by allocate_aligned(). `non_blocking`: `memory` is
+  // pinned, and values on a GPU are copied in the order of the current stream; write_staged() must
+  // wait for it.
+  void stage(std::span<std::byte> memory, bool non_blocking = false) const;
   void write_staged(const std::filesystem::path& folder, std::span<const std::byte> memory);
 
   // Index of the file. Its checksums are set by write() and write_staged().

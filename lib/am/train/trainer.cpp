@@ -24,6 +24,7 @@
 #include "am/run_folder/step_folders.h"
 #include "am/runtime/device_error.h"
 #include "am/tensor/process_memory.h"
+#include "am/tensor/side_stream.h"
 #include "am/train/first_nonfinite.h"
 #include "am/train/run_facts.h"
 #include "am/train/saved_states.h"
@@ -193,6 +194,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
     return first_nonfinite_output(*model_, *batches_, step, step_->micro_batches());
   };
   if (guard_->allows_update(numbers.own_loss_sum, metrics, first_output)) {
+    if (saver_) saver_->before_update();
     step_->update(numbers, scale, metrics.lr);
   } else {
     step_->leave_out_update();
@@ -253,8 +255,11 @@ fs::path Trainer::save(int64_t steps) {
   if (saver_) {
     saver_->save(folder, state, drop_old);
     note_missing_metadata(std::exchange(newest_, folder));
-    log(cat("checkpoint  ", folder.string(), ", copied in ", format_duration(seconds_since(start)),
-            ", is written while training goes on"));
+    log(cat("checkpoint  ", folder.string(),
+            tensor::is_asynchronous(mesh_.device())
+                ? ", is copied and"
+                : cat(", copied in ", format_duration(seconds_since(start)), ", is"),
+            " written while training goes on"));
     return folder;
   }
   checkpoint::save_checkpoint(folder, state, *model_);
