@@ -49,6 +49,7 @@ bool Validation::due(int64_t steps) const {
 double Validation::loss() {
   const runtime::DeviceMesh& mesh = model_.mesh();
   BatchesOfSteps all(*batches_, /*first_step=*/0, plan_.validation.steps, sizes_.micro_batches);
+  model_.zero_grad();  // the update has used them
   const at::Tensor sum = model_.forward_only(all);
   // Forward without backward leaves the last units gathered.
   model_.reshard();

@@ -125,8 +125,8 @@ bool GradientReducer::begin_reduce() {
   const MemoryUse use(TensorUse::kCommunication);
   zero_missing();
   if (const double before = divisors().first; before != 1.0) buffer_.div_(before);
+  make_flat();  // before the stream waits: a block of the allocator may still be in use
   const bool into_flat = shard_group_.size() > 1 && direct_ && !flat_valid_;
-  if (into_flat) make_flat();
   if (options_.stream != nullptr) options_.stream->wait_for_current();
   const SideStream::Use stream(options_.stream);
   if (shard_group_.size() == 1) {
@@ -163,7 +163,6 @@ void GradientReducer::finish_reduce() {
   if (stage_ == Stage::kIdle) return;
   const at::NoGradGuard no_grad;
   advance_reduce();
-  make_flat();
   {
     const SideStream::Use stream(options_.stream);
     pending_.wait();
@@ -205,6 +204,8 @@ void GradientReducer::zero() {
   arrived_.assign(pieces_.size(), false);
   new_ = 0;
   flat_valid_ = false;
+  // Pinned host memory is slow to allocate, and not what a GPU runs out of.
+  if (!options_.offloaded && pieces_.size() > 0) flat_.reset();
 }
 
 }  // namespace am::parallel

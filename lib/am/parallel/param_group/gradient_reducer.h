@@ -74,9 +74,10 @@ class GradientReducer {
   void set_divide_factor(std::optional<double> factor) { divide_factor_ = factor; }
 
   // The reduced gradient, laid out like the pieces, padding zero. Undefined before the first
-  // gradient, unless there are no pieces.
+  // reduction and after zero(), unless there are no pieces or the gradient is offloaded.
   const at::Tensor& flat() const { return flat_; }
-  // Discards the gradients: the next ones replace the contents of flat().
+  // Discards the gradients and frees flat(), as PyTorch's zero_grad(set_to_none=True). An offloaded
+  // flat() keeps its memory; the next gradients replace its contents.
   void zero();
 
  private:

@@ -43,11 +43,12 @@ class Walk : private MemoryMoments {
 
   void forward() {
     const int64_t depth = layout::prefetch_depths(plan_.strategy).forward;
-    if (accumulates()) {
-      now_.communication += step_.bucket_buffers;
-      for (const UnitBytes& unit : units_) {
-        if (!unit.waits_for_end) now_.communication += unit.reduce_buffer;
-      }
+    // The peak is in the last micro-batch, which begins with the gradients of the earlier ones.
+    if (accumulates()) now_.communication += step_.bucket_buffers;
+    for (const UnitBytes& unit : units_) {
+      if (accumulates() && !unit.waits_for_end) now_.communication += unit.reduce_buffer;
+      if (has_earlier_batches()) now_.gradients += unit.packed_gradients;
+      if (adds_reductions()) now_.gradients += unit.reduced_gradients;
     }
     for (size_t i = 0; i < units_.size(); ++i) {
       const UnitBytes& unit = units_[i];
@@ -83,6 +84,7 @@ class Walk : private MemoryMoments {
       now_.activations -= unit.activations;
       reduce_gradients(unit);
     }
+    if (!layout::overlaps_reduction(plan_.strategy)) reduce_at_end();
   }
 
   void gather_again(const UnitBytes& unit) {
@@ -102,6 +104,10 @@ class Walk : private MemoryMoments {
     const double buffer = reduces_now ? unit.reduce_buffer : 0.0;
     MemorySnapshot computing = now_;
     begin_backward(unit, gradients, computing);
+    if (!has_earlier_batches()) {
+      now_.gradients += unit.packed_gradients;
+      computing.gradients += unit.packed_gradients;
+    }
     computing.communication += reducing_ + (i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true));
     record_first(unit, gradients, computing, unit.gradient, buffer);
     if (unit.fills_buckets && reduces_now && !has_buckets_) {
@@ -131,6 +137,7 @@ class Walk : private MemoryMoments {
     }
     if (!unit.looked_up || !unit.reshards) now_.unsharded -= unit.full;
     now_.unsharded -= unit.kept;
+    if (!adds_reductions()) now_.gradients += unit.reduced_gradients;
     // The previous reduction ends when this one starts.
     MemorySnapshot reducing = now_;
     reducing.communication += reducing_ + unit.reduced;
@@ -140,7 +147,20 @@ class Walk : private MemoryMoments {
     reducing_ = unit.pending();
   }
 
+  // Reduces all gradients when backward is over, unit by unit.
+  void reduce_at_end() {
+    for (const UnitBytes& unit : units_) {
+      if (!adds_reductions()) now_.gradients += unit.reduced_gradients;
+    }
+    record_moment("reducing the gradients", "", "", now_);
+  }
+
   bool accumulates() const { return keeps_whole_gradients(plan_, layout_.mesh.sizes()); }
+  bool has_earlier_batches() const {
+    return config::batch_shape(plan_, layout_.mesh.sizes().dp()).micro_batches > 1;
+  }
+  // Whether each micro-batch's gradients are reduced and added to those of the earlier ones.
+  bool adds_reductions() const { return has_earlier_batches() && !accumulates(); }
 
   double reducing_ = 0;       // buffers of the reduction in progress during backward
   bool has_buckets_ = false;  // the buckets' buffers are allocated

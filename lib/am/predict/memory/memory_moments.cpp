@@ -37,20 +37,19 @@ MemoryMoments::MemoryMoments(const config::Plan& plan, const model::ModelConfig&
   now_.communication = step_.pooled_messages;
 }
 
-// States are flat tensors of one layout and dtype: parameters, and for the trained ones gradients
-// and optimizer state. One step count serves all of them.
+// Parameters and optimizer state are flat tensors of one layout and dtype, as are the gradients,
+// which live from their reduction until the next step (param_group/gradient_reducer.h).
 void MemoryMoments::fill_states() {
   const layout::StepPrecision precision = layout::resolve_precision(plan_);
   const int64_t stored = step_.stored_numel;
   const int64_t element = layout::dtype_size(precision.storage);
   const int64_t trained = step_.trained_numel;
   base_.parameters = stored * element;
-  base_.gradients = trained * element;
   base_.optimizer = step_.state_numel * element;
   if (layout::offloads_to_host(plan_.strategy)) {
     base_.host_parameters = stored * element;
-    base_.host = base_.host_parameters + base_.gradients + base_.optimizer;
-    base_.parameters = base_.gradients = base_.optimizer = 0;
+    base_.host = base_.host_parameters + trained * element + base_.optimizer;
+    base_.parameters = base_.optimizer = 0;
   }
   const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
   base_.other = to_bytes(table * static_cast<double>(layout::dtype_size(precision.compute)) *
@@ -70,6 +69,7 @@ double MemoryMoments::head_rows(int64_t rank) const {
 void MemoryMoments::record_full(std::string_view what, std::string_view of, std::string_view how,
                                 const MemorySnapshot& moment) {
   MemoryComponents now = base_;
+  now.gradients = to_bytes(moment.gradients);
   now.activations = to_bytes(moment.activations);
   now.logits = to_bytes(moment.logits);
   now.unsharded = to_bytes(moment.unsharded);
@@ -128,6 +128,8 @@ void MemoryMoments::update() {
   MemorySnapshot idle;
   idle.unsharded = step_.pooled_parameters + step_.ignored;
   idle.communication = step_.pooled_messages;
+  for (const UnitBytes& unit : units_) idle.gradients += unit.gradients();
+  record_moment("the optimizer's update", "", "", idle);
   for (const UnitBytes& unit : units_) {
     if (unit.orthogonalizing == 0.0) continue;
     MemorySnapshot updating = idle;

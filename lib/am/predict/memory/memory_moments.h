@@ -21,14 +21,15 @@ class MemoryMoments {
                 const WalkedRank& who);
 
  protected:
-  // Live bytes at one moment, without the states.
+  // Live bytes at one moment, without parameters and optimizer state.
   struct MemorySnapshot {
+    double gradients = 0;  // of the parameters that the rank stores, once they are reduced
     double activations = 0;
     double logits = 0;
     double unsharded = 0;
     double communication = 0;
 
-    double sum() const { return activations + logits + unsharded + communication; }
+    double sum() const { return gradients + activations + logits + unsharded + communication; }
     bool operator==(const MemorySnapshot&) const = default;
   };
 
@@ -53,9 +54,9 @@ class MemoryMoments {
   // attention.
   void end_backward(const UnitBytes& unit, const BackwardBytes& gradients,
                     MemorySnapshot computing);
-  // Records the optimizer's update. AdamW and similar optimizers update in place; Muon needs
-  // buffers for one unit at a time. Validation needs no moment: it is the forward of a training
-  // step without saved activations, with the same states and gradients.
+  // Records the optimizer's update, with the gradients of all units. AdamW and similar optimizers
+  // update in place; Muon needs buffers for one unit at a time. Validation needs no moment: it is
+  // the forward of a training step without saved activations and gradients.
   void update();
   // Activation gradients of a unit's backward. `is_last`: the unit is the model's last, which has
   // the head.
@@ -81,7 +82,7 @@ class MemoryMoments {
   void fill_states();
   double head_rows(int64_t rank) const;
 
-  MemoryComponents base_;  // states, constant during the step
+  MemoryComponents base_;  // memory that is constant during the step
   RankMemory peak_;
   MemorySnapshot fullest_{.activations = -1.0};  // below every real moment
   std::string_view what_, of_, how_;

@@ -36,11 +36,11 @@ class PipelineWalk : private MemoryMoments {
   }
 
   RankMemory run() {
-    // Gradients stay whole between rounds, so the second round has the peak.
+    // The second round has the peak, because it begins with the gradients of the first one.
     const auto micro_batches = config::batch_shape(plan_, layout_.mesh.sizes().dp()).micro_batches;
     defers_ = config::defers_gradient_sync(plan_.strategy);
     const bool rounds =
-        defers_ && micro_batches > layout::pipeline_shape(plan_.pipeline, positions_).microbatches;
+        micro_batches > layout::pipeline_shape(plan_.pipeline, positions_).microbatches;
     for (int round = rounds ? 0 : 1; round < 2; ++round) {
       reduces_ = round == 1;
       std::fill(under_way_.begin(), under_way_.end(), 0);
@@ -61,6 +61,9 @@ class PipelineWalk : private MemoryMoments {
     bool whole = false;
     bool gathering = false;
     bool packed = false;  // its gradients wait for REDUCE_GRAD
+    // Its packed and its reduced gradients are allocated, until the next step.
+    bool has_packed_gradients = false;
+    bool has_reduced_gradients = false;
   };
 
   // Number of messages that the channel to the rank of a stage holds, in either direction.
@@ -222,6 +225,10 @@ class PipelineWalk : private MemoryMoments {
     begin_backward(unit, gradients, computing);
     if (!of_weights) computing.activations += unit.owed_first;
     const double buffer = states_[i].packed ? 0.0 : unit.reduce_buffer;
+    if (!std::exchange(states_[i].has_packed_gradients, true)) {
+      now_.gradients += unit.packed_gradients;
+      computing.gradients += unit.packed_gradients;
+    }
     record_first(unit, gradients, computing, gradient, buffer);
     states_[i].packed = true;
     now_.communication += buffer;
@@ -256,6 +263,9 @@ class PipelineWalk : private MemoryMoments {
   void reduce(const Range& range) {
     for (size_t i = range.end; i-- > range.begin;) {
       if (!states_[i].packed) continue;
+      if (!std::exchange(states_[i].has_reduced_gradients, true)) {
+        now_.gradients += units_[i].reduced_gradients;
+      }
       MemorySnapshot reducing = now_;
       reducing.communication += units_[i].reduced;
       record_moment("reducing ", units_[i].name, "", reducing);

@@ -142,7 +142,8 @@ class Measure {
     bytes.gathering =
         std::max(bytes.gather_buffer + experts.gather_buffer - experts.full, experts.gather_buffer);
     for (const auto part : {&UnitBytes::full, &UnitBytes::gather_buffer, &UnitBytes::kept,
-                            &UnitBytes::reduce_buffer, &UnitBytes::reduced}) {
+                            &UnitBytes::reduce_buffer, &UnitBytes::reduced,
+                            &UnitBytes::packed_gradients, &UnitBytes::reduced_gradients}) {
       bytes.*part += experts.*part;
     }
     return bytes;
@@ -173,6 +174,10 @@ class Measure {
     const bool direct = storage_ == reduce_ && !offloaded_ && !adds_reductions_;
     if (all.sharded || !direct) bytes.reduce_buffer = trained.padded * reduce_;
     if (all.sharded && !direct) bytes.reduced = trained.stored * reduce_;
+    if (!offloaded_) {
+      (bytes.reduce_buffer > 0 ? bytes.reduced_gradients : bytes.packed_gradients) =
+          trained.stored * storage_;
+    }
     return bytes;
   }
 
@@ -190,7 +195,10 @@ class Measure {
     const layout::Layout::ByRanks apart = layout_.by_ranks(unit.parameters, rank_);
     bytes.orthogonalizing = std::max(orthogonalizing(apart.dense), orthogonalizing(apart.experts));
     bytes.gradient = elements_of(unit.parameters, /*trainable_alone=*/true).largest * compute_;
-    bytes.fills_buckets = elements_of(layout_.ignored_of(unit), /*trainable_alone=*/true).full > 0;
+    const UnitBytes ignored = measure(layout_.ignored_of(unit), /*reshards=*/false);
+    bytes.packed_gradients += ignored.packed_gradients;
+    bytes.reduced_gradients += ignored.reduced_gradients;
+    bytes.fills_buckets = ignored.gradients() > 0 || ignored.reduce_buffer > 0;
     return bytes;
   }
 
@@ -232,6 +240,7 @@ class Measure {
       UnitBytes head = measure(layout_.units.front(), reshard.front());
       head.name = "the tied head";
       head.stored_numel = head.trained_numel = head.state_numel = 0;
+      head.packed_gradients = head.reduced_gradients = 0;
       head.waits_for_end = true;
       if (!head.reshards) head.full = head.gather_buffer = head.gathering = 0;  // never freed
       head.kept = 0;

@@ -35,6 +35,10 @@ struct UnitBytes {
   double kept = 0;  // part of the gathered parameters that is kept between forward and backward
   double reduce_buffer = 0;  // buffer into which gradients are packed: input of the reduction
   double reduced = 0;        // output of the reduction, if that is not the stored gradient
+  // Gradients of the parameters that the rank stores, on the device: allocated when the first of
+  // them is packed, and when they are reduced.
+  double packed_gradients = 0;
+  double reduced_gradients = 0;
   double activations = 0;    // saved by the forward of one micro-batch
   double recomputed = 0;     // live only during this unit's backward
   BackwardBytes backward;    // live only during this unit's backward
@@ -51,6 +55,7 @@ struct UnitBytes {
 
   // Live while the next unit computes.
   double pending() const { return reduce_buffer + reduced; }
+  double gradients() const { return packed_gradients + reduced_gradients; }
 };
 
 struct StepUnits {
