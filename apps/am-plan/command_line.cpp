@@ -65,7 +65,8 @@ class CommandLine {
 }  // namespace
 
 std::optional<Invocation> parse_command_line(int argc, char** argv, int& status) {
-  // The invocation owns the options that it reads.
+  // `line` stores the values of the options. The invocation runs after this function has returned,
+  // so its closure shares ownership of `line`.
   auto line = std::make_shared<CommandLine>();
   auto invocation = line->parse(argc, argv, status);
   if (invocation.has_value()) {

@@ -117,7 +117,8 @@ const char* fit_name(Fit fit) {
   return "";
 }
 
-// Memory on a device: the allocator's reserve, the CUDA context, and the GPU that the plan names.
+// A peak as a GPU shows it: bytes that the caching allocator reserves, bytes of the whole process
+// (as nvidia-smi reports them, with the CUDA context), and the GPU that the plan names.
 struct OnDevice {
   double reserved = 0.0;
   double process = 0.0;
@@ -170,8 +171,8 @@ std::string how_far_off(const PlanInput& input, const OnDevice& device) {
                  " that it ran was measured; how far this is off is not known.");
 }
 
-// Peak if all tokens are routed to the same experts. Nothing for models without experts and for
-// other implementations.
+// Returns the rank's peak memory if all tokens are routed to the same experts. Returns nullopt for
+// models without experts, and for plans that name an implementation other than automesh.
 std::optional<int64_t> skewed_peak(const PlanInput& input, const RankMemory& peak) {
   if (!input.model.moe || !am::predict::runs_automesh(input.plan)) return std::nullopt;
   return am::predict::estimate_memory(input.plan, input.model, input.layout, peak.rank,

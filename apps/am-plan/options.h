@@ -42,7 +42,7 @@ struct SharedOptions {
   };
   std::vector<OutputFile> outputs = {};
 
-  // Sets the members of `plan` that follow from the flags and texts of the parsed line.
+  // Sets plan.overrides from `sets` and plan.plugins from `flags`. Call it after parsing.
   void settle();
   // Throws Error(kUsage) if a file that the command writes exists and --force is not set, or if two
   // of its options name one file.

@@ -31,8 +31,8 @@ std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::O
 // Throws Error(kUsage) if `rank` is set and the plan does not have this rank.
 void require_rank(const std::optional<int64_t>& rank, const am::layout::Layout& layout);
 
-// Whether a rule is about data, learning-rate schedules, checkpoints or weights, which only the job
-// needs.
+// Whether a rule is about data, learning-rate schedules, checkpoints or weights, which a
+// prediction does not need.
 bool concerns_only_the_job(const std::string& rule);
 
 }  // namespace am_plan

@@ -1,5 +1,6 @@
-// Ctrl-C as a flag for running commands and as a descriptor for the waiting prompt, and a flag for
-// window resizes.
+// Signals of the prompt. Ctrl-C sets a flag, which a running command polls, and makes a file
+// descriptor readable, which wakes the prompt from its wait for input. A resize of the window sets
+// a second flag.
 #pragma once
 
 #include <atomic>

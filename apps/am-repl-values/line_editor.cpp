@@ -146,8 +146,8 @@ class EditLineEditor : public LineEditor {
 
   static int on_read(EditLine* editor, wchar_t* out) { return self(editor).read_character(*out); }
 
-  // Returns whether a history search is active; libedit then keeps the search text after a newline
-  // in the line.
+  // Returns whether a history search is active; libedit then keeps the search text in its
+  // buffer, after a newline.
   bool searches() const {
     const LineInfo* info = ::el_line(editor_);
     return std::find(info->buffer, info->lastchar, '\n') != info->lastchar;

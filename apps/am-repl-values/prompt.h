@@ -9,7 +9,8 @@
 
 namespace am_repl {
 
-// Runs commands until Ctrl-D or `quit`. `clear_interrupt` discards a Ctrl-C that was handled.
+// Runs commands until Ctrl-D or `quit`. `clear_interrupt` resets the flag that
+// a Ctrl-C sets; called after the Ctrl-C was handled.
 void run_prompt(am::inspect::Interpreter& interpreter, LineEditor& editor,
                 const am_apps::Output& output, const std::function<void()>& clear_interrupt);
 

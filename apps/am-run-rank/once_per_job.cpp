@@ -23,13 +23,14 @@ bool prints_for_all(const launch::RankEnvironment& here) {
       return false;
     }
     runtime::store_set(*store, invalid, "yes");
-    // Rank 0 may serve the store, so it stays until the others have read it.
+    // Rank 0's process may serve the store, so rank 0 must not exit before the other ranks have
+    // read the entry.
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (store->add(heard, 0) < here.world_size - 1 && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   } catch (const std::exception&) {
-    // Rank 0 has another plan or cannot be reached: every rank reports its own error.
+    // Rank 0 has another plan or cannot be reached; therefore every rank reports its own error.
   }
   return true;
 }

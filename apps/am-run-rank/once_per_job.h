@@ -1,5 +1,5 @@
-// Prints an error that every rank meets independently only once: 1,024 ranks that read the same
-// invalid plan report it one time.
+// Makes a job print an error only once, although each rank finds it by itself: 1,024 ranks that
+// read the same invalid plan report it one time.
 #pragma once
 
 #include "am/launch/environment/environment.h"

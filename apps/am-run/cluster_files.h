@@ -4,8 +4,8 @@
 
 namespace am_run {
 
-// `argv` begins at "files". Prints the file, or writes it to the path of -o. Returns the exit
-// status: 0 if written, 1 if the plan has errors, 2 if the command line is wrong.
+// Prints the Slurm script or the JobSet, or writes it to the path of -o. `argv` begins at "files".
+// Returns the exit status: 0 if written, 1 if the plan has errors, 2 if the command line is wrong.
 int run_files(int argc, char** argv);
 
 }  // namespace am_run

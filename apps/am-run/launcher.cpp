@@ -80,7 +80,8 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     if (!alone) require_fit();
     if (options.node_rank != 0) return;
     locks = take_locks(run, checkpoints, job_id);
-    held = run_folder::HeldFolder(run.root());  // again, now that the folder has its lock
+    // Opened again: the lock file exists only now, and `held` must check it too.
+    held = run_folder::HeldFolder(run.root());
   };
   // False if the folder now belongs to another job or to none: a restart must not write there.
   policy.possible = [&] {

@@ -22,9 +22,11 @@ using am::predict::StepTime;
 
 constexpr double kSpreadOfRuns = 0.07;  // noise in log(predicted / measured)
 constexpr double kBend = 1.5;           // in units of kSpreadOfRuns; larger errors count linearly
+// Prior spreads of the logarithms of fitted factors: of an implementation's compute rates; of the
+// host overhead of an implementation, and of a site; and of all times that one source measured.
 constexpr double kSpreadOfCompute = 0.12;
-constexpr double kSpreadOfHost = 0.7;     // for an implementation, and for a site
-constexpr double kSpreadOfSource = 0.04;  // for all times of one source's cluster
+constexpr double kSpreadOfHost = 0.7;
+constexpr double kSpreadOfSource = 0.04;
 
 // The fitted parameters: logarithms of all constants, two for each implementation, one for each
 // site, and one for each source, whose cluster may be a little faster or slower than others

@@ -49,8 +49,8 @@ class FoldedHelp : public CLI::Formatter {
   }
 
  private:
-  // True if the choices make the left column wider than the terminal; they then move to the
-  // description.
+  // Whether the option's legal values make the left column wider than the terminal; these values
+  // then move to the description.
   bool is_long(const CLI::Option* option) const {
     const std::string all = Formatter::make_option_opts(option);
     const size_t width = option->get_name(false, true).size() + all.size();

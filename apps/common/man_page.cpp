@@ -35,7 +35,7 @@ std::string title(std::string name, const std::string& version) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// Returns "\fB--rank\fR \fIR\fR".
+// Returns an option's names and value in roff, for example "\fB--rank\fR \fIR\fR".
 std::string heading(const OptionDescription& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.names) {

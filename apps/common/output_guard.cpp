@@ -34,7 +34,7 @@ class PrintableBuffer : public std::streambuf {
     waiting_.append(text, static_cast<size_t>(size));
     constexpr size_t kMost = size_t{1} << 16;
     if (waiting_.size() < kMost) return size;
-    // Sequences do not cross lines, so complete lines can be written.
+    // No UTF-8 or colour sequence contains a newline, so complete lines can be written separately.
     const size_t end = waiting_.rfind('\n');
     if (end == std::string::npos) return size;
     const std::string rest = waiting_.substr(end + 1);

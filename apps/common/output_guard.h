@@ -9,7 +9,8 @@ namespace am_apps {
 // effect.
 void guard_output();
 
-// Sets whether the sequences of paint() may pass each stream.
+// Sets, for stdout (`out`) and stderr (`err`), whether the colour sequences that Style::paint()
+// writes pass the filter unchanged. Both are false until the first call.
 void allow_paint(bool out, bool err);
 
 }  // namespace am_apps

@@ -11,8 +11,8 @@
 
 namespace am_run {
 
-// Environment variable of a rank with the job's id, set by am-run's launcher, which holds the job's
-// folders.
+// Environment variable in which am-run's launcher gives each rank the job's id. If it is set, the
+// launcher of node 0 has locked the job's folders.
 inline constexpr const char* kJobVariable = "AM_JOB_ID";
 // Environment variable with the job's start by its launcher's clock: Unix time in seconds.
 inline constexpr const char* kBeganVariable = "AM_JOB_BEGAN";

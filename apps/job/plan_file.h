@@ -10,7 +10,8 @@
 
 namespace am_run {
 
-// job::open_job for the command line's plan. `world_size`: the launcher's, or 0.
+// Calls job::open_job with the command line's plan and options. `world_size`: number of ranks that
+// the launcher started; 0: the plan's own number. A dry run ignores `why_no_cuda`.
 std::optional<am::job::Job> open_job(const Options& options, int64_t world_size,
                                      const am::layout::CudaProbe& why_no_cuda,
                                      am::Diagnostics& found);

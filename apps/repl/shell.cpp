@@ -23,7 +23,8 @@ using am::inspect::Outcome;
 
 namespace {
 
-// `place`: "checks.am:3: `show x`: ", or empty.
+// Prints the error and its hint. `place` tells where the command stands and precedes the message,
+// for example "checks.am:3: `show x`: "; it may be empty.
 void print_error(const am::inspect::CommandError& error, const std::string& place,
                  const am::term::Style& style) {
   std::cerr << style.paint(am::term::Role::kError, "error") << ": "

@@ -28,7 +28,7 @@ struct FilledPart {
 struct FilledTensor {
   std::string name;
   Shape shape;
-  formats::Dtype dtype = formats::Dtype::kFloat32;  // dtype in the source
+  formats::Dtype dtype = formats::Dtype::kFloat32;  // dtype in the checkpoint that is read
   size_t in_front = 0;  // number of leading dims, which index stacked matrices
   std::vector<FilledPart> parts;
 

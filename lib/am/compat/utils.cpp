@@ -55,7 +55,8 @@ bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
     gloo->monitored_barrier(timeout);
     return true;
   } catch (const Error& error) {
-    dist.world().progress().wait_ends();  // this rank goes on after the failed barrier
+    // A failed barrier leaves this rank recorded as waiting, but it continues.
+    dist.world().progress().wait_ends();
     dist.log(LogLevel::kWarning, cat("Monitored barrier failed: ", error.what()));
     return false;
   }

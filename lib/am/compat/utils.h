@@ -47,7 +47,7 @@ std::optional<std::pair<int64_t, int64_t>> dp_eval_sample_shard(
 // A sum of losses and its denominator; the caller divides.
 struct ReducedLoss {
   at::Tensor loss;         // [1], float32: the sum of all losses
-  at::Tensor denominator;  // [1], int64: number of tokens, or of losses
+  at::Tensor denominator;  // [1], int64: number of tokens if per_token_loss, else of losses
 };
 
 // Collective if dp_group is given: returns the sum of the losses (one element each) over the list

@@ -179,7 +179,7 @@ class Shrinking {
 
   // Keeps the sequence padded over cp if the job's is.
   void shrink_sequence() {
-    // A multiple of 2 * cp * tp for all sizes used here, except cp = tp = 3.
+    // The proxy's cp and tp are at most 3: 48 is a multiple of 2 * cp * tp unless both are 3.
     constexpr int64_t kLong = 48;
     const int64_t before = plan_.train.seq_len;
     const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);

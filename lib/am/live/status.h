@@ -26,7 +26,8 @@ class Status {
   // Called on the training thread, as by TrainerCallbacks.
   void phase_over(const char* phase);
   void stepped(const observe::StepMetrics& metrics);
-  // "between steps", "paused by ..": set when the device is idle; must be a literal.
+  // Sets the phase at once and forgets the queued ends of phases; the device must be idle. Keeps
+  // the pointer: pass a string literal, such as "between steps".
   void set_phase(const char* phase);
   void set_total(int64_t first_step, int64_t max_steps);
   // Empty: the job is not paused.

@@ -32,10 +32,10 @@ struct DataParallelOptions {
   bool cast_forward_inputs = true;
   // Per unit: free the full parameters after forward and gather them again in backward.
   std::vector<bool> reshard_after_forward;
-  // Parameters of each bucket, as indices into the layout's parameters; empty: no buckets, but
-  // sharded units. The gradients of a bucket are reduced in one message, as soon as the last of
-  // these gradients is computed. Buckets are whole from the first unit's forward until backward is
-  // over.
+  // Parameters of each bucket, as indices into the layout's parameters; empty: the parameters are
+  // in sharded units instead. The gradients of a bucket are reduced in one message, as soon as the
+  // last of them is computed. The full parameters of all buckets are in memory from the first
+  // unit's forward until backward is over.
   std::vector<std::vector<int>> buckets;
   // Number of ranks over which units are resharded after forward, instead of the whole shard group
   // (PyTorch: reshard_after_forward = N). 0: the whole shard group.

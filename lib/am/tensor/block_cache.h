@@ -47,7 +47,7 @@ class BlockCache {
   struct Counts {
     size_t in_use = 0;   // bytes
     size_t most = 0;     // maximum of in_use
-    size_t waiting = 0;  // bytes
+    size_t waiting = 0;  // bytes of freed blocks that are kept for reuse
     int64_t asked = 0;   // number of blocks allocated from the system
   };
   Counts counts() const;

@@ -103,7 +103,7 @@ class Supervisor {
   Clock::time_point stop_signal_at_;
   bool killed_ = false;
   bool killed_by_user_ = false;
-  bool wait_cut_ = false;  // the user ended the wait for the other nodes
+  bool wait_cut_ = false;  // the user's signal ended the wait for the other nodes' reports
   bool failed_ = false;
   double stopped_at_ =
       0.0;  // wall time when a failure made the launcher stop the ranks; 0: not yet

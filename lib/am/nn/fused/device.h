@@ -10,10 +10,10 @@
 
 namespace am::nn::fused {
 
-// Whether x is on a GPU, or passes for a GPU tensor.
+// Whether x is on a GPU. Also true for host tensors in the scope of a test's PassForGpu.
 bool on_gpu(const at::Tensor& x);
-// Whether x is on a GPU in bfloat16 or float16, the dtypes of ATen's attention kernels there; for
-// host tensors that pass for GPU tensors, true in any dtype.
+// Whether x is on a GPU in bfloat16 or float16, the only dtypes of ATen's GPU attention kernels.
+// Also true, in any floating-point dtype, for host tensors in the scope of a test's PassForGpu.
 bool narrow_on_gpu(const at::Tensor& x);
 
 // Returns x on `device`; x itself if it already is. Copies from the host to a GPU do not

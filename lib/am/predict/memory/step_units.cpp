@@ -141,9 +141,9 @@ class Measure {
     const UnitBytes experts = measure_together(apart.experts, "ep_shard", reshards);
     bytes.gathering =
         std::max(bytes.gather_buffer + experts.gather_buffer - experts.full, experts.gather_buffer);
-    for (const auto part : {&UnitBytes::full, &UnitBytes::gather_buffer, &UnitBytes::kept,
-                            &UnitBytes::reduce_buffer, &UnitBytes::reduced,
-                            &UnitBytes::packed_gradients, &UnitBytes::reduced_gradients}) {
+    for (const auto part :
+         {&UnitBytes::full, &UnitBytes::gather_buffer, &UnitBytes::kept, &UnitBytes::reduce_buffer,
+          &UnitBytes::reduced, &UnitBytes::packed_gradients, &UnitBytes::reduced_gradients}) {
       bytes.*part += experts.*part;
     }
     return bytes;

@@ -39,9 +39,9 @@ struct UnitBytes {
   // them is packed, and when they are reduced.
   double packed_gradients = 0;
   double reduced_gradients = 0;
-  double activations = 0;    // saved by the forward of one micro-batch
-  double recomputed = 0;     // live only during this unit's backward
-  BackwardBytes backward;    // live only during this unit's backward
+  double activations = 0;  // saved by the forward of one micro-batch
+  double recomputed = 0;   // live only during this unit's backward
+  BackwardBytes backward;  // live only during this unit's backward
   // Memory held for deferred weight gradients, in total and at the moments of BackwardBytes.
   double owed = 0;
   double owed_first = 0;
