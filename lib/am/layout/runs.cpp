@@ -15,11 +15,6 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFamilies = {"llama"sv,       "mistral"sv,     "mixtral"sv,   "qwen2"sv,
-                                  "qwen2_moe"sv,   "qwen3"sv,       "qwen3_moe"sv, "gemma"sv,
-                                  "gemma2"sv,      "gemma3_text"sv, "olmo2"sv,     "smollm3"sv,
-                                  "phi"sv,         "phi3"sv,        "gpt2"sv,      "falcon"sv,
-                                  "deepseek_v2"sv, "deepseek_v3"sv, "gpt_oss"sv};
 constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv, "yarn"sv, "longrope"sv};
 
 template <typename Names>
@@ -86,12 +81,14 @@ void add_limits(const config::DDPConfig&, PlanLimits&) {}
 
 }  // namespace
 
-std::span<const std::string_view> runnable_families() { return kFamilies; }
-
 std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
   ModelLimits limits(config);
-  const std::string families = cat("model types that run: ", listed(kFamilies));
-  if (!contains(kFamilies, config.model_type)) {
+  std::vector<std::string> running;
+  for (const model::Family* family : model::families()) {
+    if (family->runs) running.emplace_back(family->model_type);
+  }
+  const std::string families = cat("model types that run: ", listed(running));
+  if (!contains(running, config.model_type)) {
     limits.add("model_type", cat("model_type \"", config.model_type, "\""), families);
     return limits.take();
   }

@@ -4,7 +4,6 @@
 //   for (const Limit& limit : limits_of(plan, model)) std::cerr << limit.what << "\n";
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,9 +20,6 @@ struct Limit {
   std::string what;  // "pipeline parallelism"
   std::string help;  // supported alternatives
 };
-
-// Model types that am-run supports: "llama", "mistral", "qwen2", ...
-std::span<const std::string_view> runnable_families();
 
 // Limits of the model's computation.
 std::vector<Limit> limits_of_model(const model::ModelConfig& config);

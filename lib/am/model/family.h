@@ -2,8 +2,8 @@
 // decoders share.
 //
 // A family is one file in families/: a `Family` value whose layers are composed of the blocks of
-// families/blocks.h. To add one, write the file, declare the value in families/families.h, list it
-// in families/registry.cpp, and once its layers run, in layout/runs.cpp. Everything else (the
+// families/blocks.h. To add one, write the file, declare the value in families/families.h and list
+// it in families/registry.cpp. Everything else (the
 // inventory, cuts, operations, memory) is derived from its LayerSpecs.
 #pragma once
 
@@ -63,6 +63,7 @@ struct Family {
   std::string_view layer_class;
   ConfigKeys keys = {};
   ConfigDefaults defaults = {};
+  bool runs = true;    // am-run computes its layers; false: am-plan plans them, am-run refuses them
   bool rotary = true;  // uses RoPE, so head_dim must be even
   // Whether partial_rotary_factor applies. Other classes accept the key and ignore it.
   bool rotates_part = false;
