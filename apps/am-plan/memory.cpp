@@ -26,7 +26,7 @@ using am::predict::MemoryComponents;
 using am::predict::RankMemory;
 
 // Name, value and explanation of a component, in the order of printing.
-struct Part {
+struct Component {
   const char* name;
   int64_t bytes;
   std::string why;
@@ -58,7 +58,7 @@ std::string states_text(const am::config::OptimizerSection& optimizer) {
 }
 
 // Components computed by formula, for implementations other than automesh.
-std::vector<Part> formula_parts(const PlanInput& input, const MemoryComponents& memory) {
+std::vector<Component> formula_parts(const PlanInput& input, const MemoryComponents& memory) {
   const am::config::TrainSection& train = input.plan.train;
   return {
       {"parameters", memory.parameters, sharding_text(input)},
@@ -73,7 +73,7 @@ std::vector<Part> formula_parts(const PlanInput& input, const MemoryComponents& 
   };
 }
 
-std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memory) {
+std::vector<Component> parts_of(const PlanInput& input, const MemoryComponents& memory) {
   if (!am::predict::runs_automesh(input.plan)) return formula_parts(input, memory);
   const auto precision = am::layout::resolve_precision(input.plan);
   const std::string sharding = sharding_text(input);
@@ -101,7 +101,7 @@ std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memor
 
 am::Json to_json(const PlanInput& input, const MemoryComponents& memory) {
   am::Json json = am::Json::object();
-  for (const Part& part : parts_of(input, memory)) json[part.name] = part.bytes;
+  for (const Component& part : parts_of(input, memory)) json[part.name] = part.bytes;
   return json;
 }
 
@@ -247,8 +247,8 @@ std::string report(const PlanInput& input, const RankMemory& peak,
   const int64_t total = peak.components.total();
   const ByteColumn bytes(total);
   std::vector<am::term::Bar> bars;
-  const std::vector<Part> parts = parts_of(input, peak.components);
-  for (const Part& part : parts) {
+  const std::vector<Component> parts = parts_of(input, peak.components);
+  for (const Component& part : parts) {
     bars.push_back({part.name, static_cast<double>(part.bytes), bytes.text(part.bytes)});
   }
   std::string text = am::cat(worst ? "worst rank " : "rank ", peak.rank, " of ",

@@ -14,7 +14,7 @@
 namespace am_plan {
 namespace {
 
-struct Answer {
+struct TpAnswer {
   am::model::TpPlan plan;
   am::model::Inventory inventory;
   am::model::ResolvedTpPlan resolved;
@@ -27,7 +27,7 @@ struct Replicated {
   bool grad_sum = false;
 };
 
-std::vector<Replicated> replicated(const Answer& answer) {
+std::vector<Replicated> replicated(const TpAnswer& answer) {
   std::vector<Replicated> out;
   for (size_t i = 0; i < answer.inventory.parameters.size(); ++i) {
     const am::model::TpParameter& tp = answer.resolved.parameters[i];
@@ -41,7 +41,7 @@ std::vector<Replicated> replicated(const Answer& answer) {
   return out;
 }
 
-am::Json to_json(const Answer& answer, const am::Diagnostics& found) {
+am::Json to_json(const TpAnswer& answer, const am::Diagnostics& found) {
   am::Json rules = am::Json::array();
   am::Json unmatched = am::Json::array();
   for (size_t i = 0; i < answer.plan.rules.size(); ++i) {
@@ -73,7 +73,7 @@ std::string matches_text(const std::vector<std::string>& modules) {
   return am::cat(modules.size(), " modules: ", modules.front(), " ...");
 }
 
-std::string report(const Answer& answer, const am::term::Style& style) {
+std::string report(const TpAnswer& answer, const am::term::Style& style) {
   std::string text = am::cat("plan of ", answer.plan.source, ", tp_size = ", answer.tp,
                              answer.plan.sequence_parallel ? ", sequence parallel" : "", "\n\n");
   if (answer.plan.rules.empty()) return text + "nothing is cut over tp\n";
@@ -96,7 +96,7 @@ std::string report(const Answer& answer, const am::term::Style& style) {
 }
 
 // Notes norms over heads whose gradients must be summed over tp, which other tools omit.
-void note_head_norms(const Answer& answer, const am::Span& where, am::Diagnostics& out) {
+void note_head_norms(const TpAnswer& answer, const am::Span& where, am::Diagnostics& out) {
   if (answer.tp == 1) return;
   std::vector<std::string> names;
   for (size_t i = 0; i < answer.inventory.parameters.size(); ++i) {
@@ -132,7 +132,7 @@ int run_tp(const PlanOptions& options, const Output& output) {
   am::Diagnostics selecting;
   auto plan = am::layout::select_tp_plan(*file->plan, *file->checked.model, selecting);
   if (!plan.has_value()) return am_apps::refuse(selecting, output);
-  Answer answer;
+  TpAnswer answer;
   answer.plan = *std::move(plan);
   answer.inventory = am::model::build_inventory(*file->checked.model);
   answer.tp = file->checked.mesh->tp;

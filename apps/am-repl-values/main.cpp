@@ -20,17 +20,20 @@
 #include "am/base/text.h"
 #include "am/inspect/completion.h"
 #include "am/inspect/console.h"
+#include "am/inspect/interpreter.h"
 #include "am/inspect/target.h"
+#include "am/inspect/words.h"
 #include "am/launch/supervise/signal_thread.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/torch_version.h"
 #include "am/term/printable.h"
+#include "am/term/style.h"
 #include "am/values/open_target.h"
 #include "am/values/rank_worker.h"
 #include "common/output.h"
 #include "interrupts.h"
 #include "line_editor.h"
-#include "prompt.h"
+#include "pager.h"
 #include "repl/options.h"
 #include "repl/script.h"
 #include "repl/shell.h"
@@ -60,6 +63,44 @@ values::OpenOptions open_options(const Options& options, Interrupts& interrupts)
   return open;
 }
 
+// Returns whether the next line continues this one: an open quote, or a backslash at the end.
+bool goes_on(const std::string& text) {
+  const inspect::SplitCommands split = inspect::split_commands(text, false);
+  return split.open_quote || (!text.empty() && text.back() == '\\');
+}
+
+// Runs commands until Ctrl-D or `quit`.
+void run_prompt(inspect::Interpreter& interpreter, LineEditor& editor,
+                const am_apps::Output& output, Interrupts& interrupts) {
+  std::string text;
+  while (true) {
+    const Line line =
+        editor.read(text.empty() ? term::echo(interpreter.facts().title) + "> " : "...> ");
+    if (line.kind == Line::Kind::kEnd) return;
+    if (line.kind == Line::Kind::kInterrupted) {
+      interrupts.clear();
+      text.clear();
+      continue;
+    }
+    text += line.text;
+    if (goes_on(text)) {
+      text += '\n';
+      continue;
+    }
+    editor.remember(text);
+    for (const std::string& command :
+         inspect::split_commands(std::exchange(text, {}), true).commands) {
+      interpreter.set_width(term::terminal_width(STDOUT_FILENO, output.out.width));
+      const inspect::Outcome outcome = interpreter.run(command);
+      const bool next = show(outcome, output, nullptr, {}, show_paged);
+      if (outcome.result.quit) return;
+      if (!next) break;
+    }
+    interrupts
+        .clear();  // a Ctrl-C that came too late for this command must not cancel the next one
+  }
+}
+
 // Runs the prompt. Before handle(), Ctrl-C ends am-repl, and the kernel ends its ranks.
 void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts& interrupts) {
   interrupts.handle();
@@ -71,7 +112,7 @@ void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts&
        .style = options.output.out,
        .interrupts = &interrupts,
        .history = history_file()});
-  run_prompt(interpreter, *editor, options.output, [&] { interrupts.clear(); });
+  run_prompt(interpreter, *editor, options.output, interrupts);
 }
 
 int run(const Options& options, Json* report) {

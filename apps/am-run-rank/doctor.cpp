@@ -1,10 +1,9 @@
-#include "doctor.h"
+#include "am/launch/doctor/doctor.h"
 
 #include <algorithm>
 #include <fstream>
 
 #include "am/base/text.h"
-#include "am/launch/doctor/doctor.h"
 #include "am/launch/environment/nccl.h"
 #include "am/layout/backend_choice.h"
 #include "am/layout/precision.h"
@@ -18,6 +17,7 @@
 #include "job/options.h"
 #include "job/placement.h"
 #include "job/plan_file.h"
+#include "modes.h"
 
 namespace am_run {
 

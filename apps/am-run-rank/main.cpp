@@ -18,7 +18,6 @@
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/torch_version.h"
 #include "common/output.h"
-#include "doctor.h"
 #include "job/options.h"
 #include "modes.h"
 

@@ -1,5 +1,3 @@
-#include "cluster_files.h"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -16,6 +14,7 @@
 #include "am/layout/backend_choice.h"
 #include "common/command_line.h"
 #include "common/output.h"
+#include "job.h"
 #include "job/options.h"
 #include "job/plan_file.h"
 

@@ -1,4 +1,5 @@
-// Entry points of am-run: launch this machine's ranks of a plan, or of any program.
+// Entry points of am-run: launch this machine's ranks of a plan, or of any program, and write the
+// file by which a cluster does so.
 #pragma once
 
 #include <string>
@@ -14,5 +15,9 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
 // Starts the program of --exec on every rank, without a plan, and reports how the job ended.
 // Returns the exit status.
 int run_program(const Options& options);
+// am-run files PLAN --slurm | --jobset: writes the file that starts a plan's launchers on a
+// cluster. `argv` begins at "files". Prints the file, or writes it to the path of -o. Returns the
+// exit status: 0 if written, 1 if the plan has errors, 2 if the command line is wrong.
+int run_files(int argc, char** argv);
 
 }  // namespace am_run

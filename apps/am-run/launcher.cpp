@@ -1,4 +1,5 @@
 // The launcher: checks the plan, starts this machine's ranks and supervises them until they end.
+#include <algorithm>
 #include <iostream>
 #include <utility>
 
@@ -6,6 +7,10 @@
 #include "am/base/host.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/config/backend.h"
+#include "am/launch/doctor/memory_fit.h"
+#include "am/layout/backend_choice.h"
+#include "am/predict/memory/host_memory.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/run_folder/held_folder.h"
 #include "am/run_folder/process_begin.h"
@@ -16,7 +21,6 @@
 #include "job.h"
 #include "job/locks.h"
 #include "job/plan_file.h"
-#include "memory.h"
 #include "starter/torch_programs.h"
 #include "supervise.h"
 
@@ -39,6 +43,22 @@ launch::JobSpec job_spec(const Options& options, const std::filesystem::path& pr
   spec.environment.emplace_back(kJobVariable, job_id);
   spec.environment.emplace_back(kBeganVariable, format_fixed(run_folder::own_process_began(), 3));
   return spec;
+}
+
+// Throws Error(kPlan) with required and available bytes if the ranks to start on this machine do
+// not fit into its memory, unless --force is set. Plans for GPUs are checked by am-run doctor
+// instead.
+void require_memory(const Options& options, const job::Job& job, const launch::MemoryInfo& memory) {
+  if (options.force) return;
+  const std::string backend = layout::backend_of(job.plan, &am_apps::why_no_cuda);
+  if (config::parse_backend(backend).serves_gpus()) return;
+  const int64_t here = std::max<int64_t>(1, job.layout.mesh.world_size() / options.nnodes);
+  const predict::RankRange ranks{options.node_rank * here, here};
+  const int64_t wanted = predict::training_bytes(job.plan, job.model, job.layout, ranks);
+  const auto shortage = launch::memory_shortage(wanted, memory);
+  if (!shortage) return;
+  throw Error(ErrorKind::kPlan, cat("the job ", *shortage, "; no rank was started"),
+              "am-plan memory shows what needs it; --force starts the job nevertheless");
 }
 
 // Resumes from the job's newest checkpoint, or as the plan says if the job has written none.

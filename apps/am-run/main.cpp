@@ -9,7 +9,6 @@
 
 #include "am/launch/environment/environment.h"
 #include "am/launch/supervise/signal_thread.h"
-#include "cluster_files.h"
 #include "common/output.h"
 #include "job.h"
 #include "job/options.h"
