@@ -7,7 +7,7 @@
 //   source->read(1000, tokens);            // tokens [1000, 1128)
 //
 // Kinds:
-//   synthetic  endless arithmetic progressions, see data/synthetic.h
+//   synthetic  endless arithmetic progressions, which a model can learn
 //   text       tokenized files, in memory as 2 or 4 bytes per token; each file is a document, and
 //              so is the "text" of each line of a .jsonl; each ends with eod_token
 //   tokens     headerless little-endian integers, memory-mapped

@@ -16,7 +16,7 @@
 //   .metadata with anything else                   PyTorch's own: "dcp"
 //   shard-*-model-*-of-*.safetensors with
 //     DCP_SHARDING_INFO                            PyTorch's for the hub: "dcp-huggingface"
-//   mp_rank_*/, global_step*/, ...                 not read: unread_folder.h
+//   mp_rank_*/, global_step*/, ...                 not read: DeepSpeed, Megatron's "torch"
 //
 // Tensors of the first four formats get the hub's names if a config.json describes the model
 // (mapped_source.h).

@@ -30,9 +30,10 @@ struct MemoryComponents {
   int64_t unsharded = 0;  // gathered units, and one of their gradients
   // Buffers of all-gather and reduce-scatter, with the unsharded gradients in them.
   int64_t communication = 0;
-  int64_t other = 0;  // RoPE's table; on the CPU also the copy of staging.h
-  // With a GPU: parameters, gradients and optimizer under offload_policy, and the copy of
-  // staging.h, in host memory.
+  // RoPE's table; on the CPU also the copy of the rank's part of a checkpoint (checkpoint.async).
+  int64_t other = 0;
+  // With a GPU: parameters, gradients and optimizer under offload_policy, and the copy of the
+  // rank's part of a checkpoint, in host memory.
   int64_t host = 0;
   int64_t host_parameters = 0;  // the parameters' part of `host`
 
