@@ -5,9 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 #include <vector>
@@ -16,7 +20,7 @@
 #include "am/base/first_line.h"
 #include "am/base/text.h"
 #include "am/runtime/gloo_group.h"
-#include "am/runtime/shared_memory/message_group.h"
+#include "am/runtime/shared_memory/mailbox.h"
 #include "am/runtime/shared_memory/shared_memory_group.h"
 
 namespace am::runtime {
@@ -85,6 +89,35 @@ int64_t usable_cores() {
   return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
+// The process group for messages between two ranks of one host (channel.h), through a mailbox,
+// without connections. Index 0 sends and index 1 receives; no other operation is supported.
+class MessageGroup final : public c10d::Backend {
+ public:
+  MessageGroup(std::unique_ptr<shared_memory::Channel> channel, std::chrono::milliseconds timeout)
+      : Backend(static_cast<int>(channel->index()), static_cast<int>(channel->size())),
+        mailbox_(std::make_shared<shared_memory::Mailbox>(std::move(channel), timeout)) {}
+  ~MessageGroup() override { mailbox_->leave(); }
+
+  const std::string getBackendName() const override { return "shared memory"; }
+
+  c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int /*to*/,
+                                      int /*tag*/) override {
+    TORCH_CHECK(getRank() == 0 && tensors.size() == 1, "messages go from index 0, one at a time");
+    return mailbox_->post(tensors[0]);
+  }
+
+  c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int /*from*/,
+                                      int /*tag*/) override {
+    TORCH_CHECK(getRank() == 1 && tensors.size() == 1, "messages arrive at index 1, one at a time");
+    return mailbox_->post(tensors[0]);
+  }
+
+  void abort() override { mailbox_->leave(); }
+
+ private:
+  const std::shared_ptr<shared_memory::Mailbox> mailbox_;
+};
+
 class GlooEngine : public Engine {
  public:
   GlooEngine(std::vector<Device> devices, const launch::RankEnvironment& here)
@@ -110,8 +143,7 @@ class GlooEngine : public Engine {
     wishes.ranks = group.ranks;
     if (auto channel = shared_memory::Channel::meet(in_memory, index, size, wishes)) {
       if (options.messages_only) {
-        return c10::make_intrusive<shared_memory::MessageGroup>(std::move(channel),
-                                                                options.timeout);
+        return c10::make_intrusive<MessageGroup>(std::move(channel), options.timeout);
       }
       return c10::make_intrusive<shared_memory::SharedMemoryGroup>(
           std::move(channel), std::move(store), rank, size, std::move(gloo));

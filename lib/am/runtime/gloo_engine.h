@@ -1,6 +1,6 @@
 // Gloo over TCP: the engine of host tensors. A group whose ranks are all on one host runs its
 // collectives and messages through shared memory instead (shared_memory/shared_memory_group.h,
-// message_group.h), unless one of the ranks has AM_SHARED_MEMORY=0 in its environment.
+// mailbox.h), unless one of the ranks has AM_SHARED_MEMORY=0 in its environment.
 //
 // The network interface is the first of these that applies: the interfaces of GLOO_SOCKET_IFNAME;
 // loopback if the ranks meet on a loopback address; the interface that reaches MASTER_ADDR. (c10d's

@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "am/base/error.h"
+#include "am/base/json.h"
 #include "am/base/ranks.h"
 #include "am/base/text.h"
 #include "am/layout/precision.h"
 #include "am/optim/from_plan.h"
 #include "am/tensor/finite.h"
+#include "am/train/output_watch.h"
 
 namespace am::train {
 
@@ -85,6 +89,16 @@ std::string value_text(double value) {
   if (std::isfinite(value)) return cat(value);
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
+
+// An output of a unit in the forward of a step.
+struct OutputPlace {
+  int64_t micro_batch = 0;
+  int64_t unit = 0;  // index in the order of forward
+  int64_t stage = 0;
+  std::string name;
+
+  auto order() const { return std::tuple(micro_batch, unit); }
+};
 
 constexpr const char* kBrokenHint =
     "a lower optimizer.lr or a longer warm-up, from the last checkpoint";
@@ -199,6 +213,38 @@ void StepGuard::resume_from(const run_folder::CheckpointInfo& info) {
   skipped_ = info.skipped_steps;
   if (!scaler_ || !info.loss_scale) return;
   scaler_->restore({info.loss_scale->scale, info.loss_scale->growth_tracker});
+}
+
+std::string first_nonfinite_output(parallel::ParallelModel& model, BatchSource& batches,
+                                   int64_t step, int64_t micro_batches) {
+  std::optional<OutputPlace> mine;
+  std::vector<std::unique_ptr<OutputWatch>> watches;
+  for (const auto& [number, stage] : model.stages()) {
+    watches.push_back(
+        std::make_unique<OutputWatch>(*stage, [&, number = number](const UnitOutput& unit) {
+          OutputPlace place{unit.call, unit.place, number, unit.name};
+          if (mine && mine->order() <= place.order()) return;
+          if (!tensor::all_finite(unit.output)) mine = std::move(place);
+        }));
+  }
+  BatchesOfSteps again(batches, step, 1, micro_batches);
+  model.forward_only(again);
+  Json said;
+  if (mine) said = {mine->micro_batch, mine->unit, mine->stage, mine->name};
+  const auto all = model.mesh().group("world").all_gather_text(said.dump());
+  std::optional<OutputPlace> first;
+  size_t rank = 0;
+  for (size_t r = 0; r < all.size(); ++r) {
+    const Json each = Json::parse(all[r]);
+    if (each.is_null()) continue;
+    OutputPlace place{each[0], each[1], each[2], each[3]};
+    if (first && first->order() <= place.order()) continue;
+    first = std::move(place);
+    rank = r;
+  }
+  if (!first) return {};
+  return cat("the output of ", first->name, " in micro-batch ", first->micro_batch, " on rank ",
+             rank, " (stage ", first->stage, ")");
 }
 
 }  // namespace am::train

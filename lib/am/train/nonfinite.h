@@ -21,6 +21,7 @@
 #include "am/optim/grad_scaler.h"
 #include "am/optim/optimizer.h"
 #include "am/parallel/parallel_model.h"
+#include "am/train/step.h"
 
 namespace am::train {
 
@@ -36,7 +37,7 @@ class StepGuard {
   // Whether to make the step's update. Reads the step's loss and norm from `metrics`, and writes
   // the loss scale and the number of skipped steps there. `own_loss`: this rank's loss, one value.
   // Throws Error(kNumeric) if the job must end; it names the step, the first output that is not
-  // finite (found by `first_output`: first_nonfinite.h), the ranks and the first parameter.
+  // finite (found by `first_output`: first_nonfinite_output), the ranks and the first parameter.
   // Collective if the loss or the norm is not finite.
   bool allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics,
                      const std::function<std::string()>& first_output = {});
@@ -67,5 +68,13 @@ class StepGuard {
   std::optional<optim::GradScaler> scaler_;
   int64_t skipped_ = 0;
 };
+
+// Repeats the forward of the step's micro-batches, without a graph and without adapters' dropout,
+// and returns the first output that is not finite, in the order of micro-batches and then of units:
+// "the output of model.layers.3 in micro-batch 2 on rank 5 (stage 1)". Returns an empty string if
+// all are finite: the non-finite value arose in backward. Collective; every rank returns the same
+// text.
+std::string first_nonfinite_output(parallel::ParallelModel& model, BatchSource& batches,
+                                   int64_t step, int64_t micro_batches);
 
 }  // namespace am::train

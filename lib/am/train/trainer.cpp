@@ -25,7 +25,6 @@
 #include "am/runtime/device_error.h"
 #include "am/tensor/process_memory.h"
 #include "am/tensor/side_stream.h"
-#include "am/train/first_nonfinite.h"
 #include "am/train/run_facts.h"
 #include "am/train/saved_states.h"
 

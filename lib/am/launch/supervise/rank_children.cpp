@@ -6,17 +6,22 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <set>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/launch/environment/cores.h"
 #include "am/launch/environment/torchrun.h"
 #include "am/launch/supervise/process_state.h"
 #include "am/launch/supervise/wall_time.h"
+#include "am/run_folder/run_folder.h"
 
 namespace am::launch {
 namespace {
@@ -54,6 +59,35 @@ bool is_empty(pid_t group) {
 }
 
 }  // namespace
+
+LogFolder::LogFolder(const std::filesystem::path& wanted) : path_(wanted) {
+  std::error_code reason;
+  if (wanted.empty()) {
+    std::string name = (std::filesystem::temp_directory_path() / "am-run-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw Error(ErrorKind::kIo, cat(name, ": cannot make a folder: ", std::strerror(errno)));
+    }
+    path_ = name;
+    temporary_ = true;
+  } else if (!std::filesystem::is_directory(behind_own_links(wanted)) &&
+             !std::filesystem::create_directories(behind_own_links(wanted), reason)) {
+    throw Error(ErrorKind::kIo,
+                cat(wanted.string(), ": cannot make the log folder: ", reason.message()));
+  }
+}
+
+LogFolder::~LogFolder() {
+  std::error_code ignored;
+  if (temporary_) std::filesystem::remove_all(path_, ignored);
+}
+
+std::filesystem::path LogFolder::log(int64_t rank) const {
+  return path_ / run_folder::rank_log_name(rank);
+}
+
+std::filesystem::path LogFolder::error_file(int64_t rank) const {
+  return path_ / cat("rank-", rank, ".error.json");
+}
 
 RankChildren::RankChildren(const JobSpec& spec, std::function<void(std::string_view)> output)
     : spec_(spec), output_(std::move(output)), folder_(spec.log_folder) {}

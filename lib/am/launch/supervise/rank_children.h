@@ -16,6 +16,7 @@
 #include <array>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string_view>
 #include <vector>
@@ -24,11 +25,29 @@
 #include "am/launch/cause/rank_error.h"
 #include "am/launch/cause/rank_log.h"
 #include "am/launch/supervise/job_spec.h"
-#include "am/launch/supervise/log_folder.h"
 #include "am/launch/supervise/orphan_guard.h"
 #include "am/launch/supervise/process.h"
 
 namespace am::launch {
+
+// The folder of the ranks' logs: the run's log folder or a temporary one.
+class LogFolder {
+ public:
+  // Creates `wanted` if missing. If empty, uses a temporary folder that the destructor removes.
+  // Throws Error(kIo).
+  explicit LogFolder(const std::filesystem::path& wanted);
+  LogFolder(const LogFolder&) = delete;
+  LogFolder& operator=(const LogFolder&) = delete;
+  ~LogFolder();
+
+  bool temporary() const { return temporary_; }
+  std::filesystem::path log(int64_t rank) const;
+  std::filesystem::path error_file(int64_t rank) const;
+
+ private:
+  std::filesystem::path path_;
+  bool temporary_ = false;
+};
 
 struct RankChild {
   pid_t pid = 0;    // 0: ended and reaped
