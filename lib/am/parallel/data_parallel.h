@@ -2,7 +2,7 @@
 //
 // FSDP2, HSDP, Megatron-FSDP and DDP differ in their mesh, in DataParallelOptions, and in their
 // groups: units that are gathered and freed (sharded_units.h), or buckets that stay whole
-// (gradient_buckets.h). fsdp2/fsdp2.h, megatron_fsdp/megatron_fsdp.h and ddp/ddp.h set the options.
+// (gradient_buckets.h). strategy.cpp sets the options.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -7,12 +7,15 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/layout/backend_choice.h"
 #include "am/layout/precision.h"
+#include "am/layout/runs.h"
 #include "am/layout/stage_layout.h"
 #include "am/layout/stages.h"
 #include "am/nn/fused/cross_entropy.h"
 #include "am/parallel/sync_ctx.h"
 #include "am/runtime/device_error.h"
+#include "am/runtime/engine_plugin.h"
 #include "am/tensor/dtype.h"
 
 namespace am::parallel {
@@ -246,6 +249,14 @@ at::Tensor ParallelModel::full_parameter(const std::string& name) const {
 
 at::Tensor ParallelModel::full_gradient(const std::string& name) const {
   return gather_from(name, [](const ParamGroup& group) { return group.flat_grad(); });
+}
+
+void check_supported(const config::Plan& plan, Diagnostics& found) {
+  layout::refuse(layout::limits_of_plan(plan), "is valid", found);
+}
+
+std::string backend_of(const config::Plan& plan) {
+  return layout::backend_of(plan, &runtime::why_no_cuda);
 }
 
 }  // namespace am::parallel

@@ -4,21 +4,114 @@
 #include <mutex>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "am/base/error.h"
 #include "am/base/shared_library.h"
 #include "am/base/text.h"
+#include "am/layout/buckets.h"
+#include "am/layout/precision.h"
 #include "am/layout/units.h"
 #include "am/parallel/cp/context_parallel.h"
-#include "am/parallel/ddp/ddp.h"
-#include "am/parallel/ep/expert_parallel.h"
-#include "am/parallel/fsdp2/fsdp2.h"
-#include "am/parallel/megatron_fsdp/megatron_fsdp.h"
+#include "am/parallel/ep/all_to_all_dispatcher.h"
 #include "am/parallel/tp/tensor_parallel.h"
+#include "am/tensor/dtype.h"
 
 namespace am::parallel {
 
 namespace {
+
+// FSDP2 and HSDP: parameters are sharded over dp_shard_cp, gathered unit by unit, and replicated
+// over dp_replicate.
+Parallelized parallelize_fsdp2(const StrategyInput& input) {
+  const auto& config = std::get<config::FSDP2Config>(input.plan.strategy);
+  Parallelized made;
+  made.vocabulary_slice = prepare_decoder(input);
+  if (config.patch_is_packed_sequence) input.decoder.ignore_packing();
+  if (config.autocast_dtype) {
+    input.decoder.set_autocast(tensor::parse_dtype(*config.autocast_dtype));
+  }
+  if (config.mp_policy.output_dtype) {
+    made.output_dtype = tensor::parse_dtype(*config.mp_policy.output_dtype);
+  }
+  DataParallelOptions options =
+      fsdp2_options(config, input.layout, tensor::parse_dtype(input.plan.model.dtype));
+  // On the host, prefetching overlaps nothing. The device decides, because a plan may name no
+  // backend.
+  if (input.mesh.device().is_cpu() && !config.enable_fsdp2_prefetch) options.prefetch = {};
+  made.data_parallel = apply_fsdp_sharding_recursively(input, options);
+  return made;
+}
+
+// overlap_param_gather: the next unit is gathered while one computes; always at level 3.
+// overlap_grad_reduce: units are reduced during backward; always at levels 2 and 3.
+DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& config,
+                                          const layout::Layout& layout,
+                                          const layout::StepPrecision& precision) {
+  DataParallelOptions options;
+  options.storage_dtype = tensor::parse_dtype(precision.storage);
+  options.precision.param_dtype = tensor::parse_dtype(precision.compute);
+  options.precision.reduce_dtype = tensor::parse_dtype(precision.reduce);
+  options.reshard_after_forward =
+      layout::reshard_after_forward(config, layout.units, layout.mesh.sizes().pp);
+  options.prefetch = layout::prefetch_depths(config);
+  options.overlap_reduction = layout::overlaps_reduction(config);
+  options.reuse_buffers = layout::reuses_buffers(config);
+  options.check_for_nan = config.check_for_nan_in_grad;
+  options.report_nan = config.report_nan_in_param_grad;
+  return options;
+}
+
+// Megatron-FSDP: data parallelism that shards by the level of zero_dp_strategy.
+//
+//   level  optimizer  gradients  parameters   name                 gradients are reduced
+//   0      whole      whole      whole        no_shard             after the last micro-batch
+//   1      sharded    whole      whole        optim                after the last micro-batch
+//   2      sharded    sharded    whole        optim_grads          by each micro-batch
+//   3      sharded    sharded    sharded      optim_grads_params   by each micro-batch
+//
+// At level 3 a unit is freed after forward and gathered again for backward.
+//
+// A unit is one flat buffer that one collective gathers or reduces, as in
+// param_group/param_group.h. A rank stores the part of the parameters that its optimizer updates.
+// At levels 1 and 2 the full parameters are gathered for forward and freed after backward, so that
+// no rank holds full parameters between steps.
+Parallelized parallelize_megatron_fsdp(const StrategyInput& input) {
+  const auto& config = std::get<config::MegatronFSDPConfig>(input.plan.strategy);
+  Parallelized made;
+  made.vocabulary_slice = prepare_decoder(input);
+  DataParallelOptions options =
+      megatron_fsdp_options(config, input.layout, layout::resolve_precision(input.plan));
+  options.buckets = layout::gradient_buckets(input.plan, input.layout);
+  // With a loss scale, overflowing gradients are expected and adjust the scale, so they are not
+  // checked, as in Megatron.
+  if (layout::scales_loss(input.plan)) options.check_for_nan = options.report_nan = false;
+  made.data_parallel = apply_fsdp_sharding_recursively(input, std::move(options));
+  return made;
+}
+
+// Requires a mesh with dp_shard = 1 (layout/layout.h): groups then neither gather nor free
+// parameters.
+DataParallelOptions ddp_options(const config::Plan& plan, const layout::Layout& layout) {
+  DataParallelOptions options;
+  options.storage_dtype = tensor::parse_dtype(plan.model.dtype);
+  options.buckets = layout::gradient_buckets(plan, layout);
+  options.reshard_after_forward.assign(layout.units.size(), false);
+  return options;
+}
+
+// DDP: every rank stores all parameters; gradients are summed over all data-parallel ranks, bucket
+// by bucket during backward.
+Parallelized parallelize_ddp(const StrategyInput& input) {
+  Parallelized made;
+  made.vocabulary_slice = prepare_decoder(input);
+  if (const auto& dtype = layout::autocast_dtype(input.plan.strategy)) {
+    input.decoder.set_autocast(tensor::parse_dtype(*dtype));
+  }
+  made.data_parallel =
+      apply_fsdp_sharding_recursively(input, ddp_options(input.plan, input.layout));
+  return made;
+}
 
 struct Named {
   std::string name;
@@ -56,6 +149,17 @@ ParallelStrategy load_strategy(const std::string& name, const PluginName& where)
                 "build the library against this automesh");
   }
   return plugin->parallelize;
+}
+
+// Expert parallelism: each rank of the group "ep" holds some of every layer's experts, and tokens
+// are sent to the ranks of their experts.
+void apply_expert_parallel(nn::Decoder& decoder, const runtime::DeviceMesh& mesh) {
+  const runtime::Group& group = mesh.group("ep");
+  if (group.size() == 1) return;
+  const auto dispatcher = std::make_shared<const ep::AllToAllDispatcher>(group);
+  for (nn::DecoderLayer& layer : decoder.layers()) {
+    if (layer.experts) layer.experts->dispatcher = dispatcher;
+  }
 }
 
 }  // namespace
@@ -108,7 +212,8 @@ mesh::Extent prepare_decoder(const StrategyInput& input) {
   input.decoder.set_adapter_dropout(input.plan.lora.dropout, input.mesh.group("tp").index());
   const mesh::Extent slice = tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh);
   cp::apply_context_parallel(input.decoder, input.plan, input.layout, input.mesh);
-  ep::apply_expert_parallel(input.decoder, input.mesh);
+  // After tensor and context parallelism, which determine the tokens of a rank.
+  apply_expert_parallel(input.decoder, input.mesh);
   input.decoder.set_checkpointing(config::checkpointing_of(input.plan.strategy),
                                   config::checkpointing_every(input.plan.strategy));
   return slice;
@@ -121,6 +226,26 @@ std::unique_ptr<DataParallel> apply_fsdp_sharding_recursively(const StrategyInpu
         config::FSDP2Config{}, input.layout.units, input.layout.mesh.sizes().pp);
   }
   return DataParallel::make(input.decoder, input.layout, input.mesh, std::move(options));
+}
+
+DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const layout::Layout& layout,
+                                  at::ScalarType storage_dtype) {
+  DataParallelOptions options;
+  options.storage_dtype = storage_dtype;
+  const auto& policy = config.mp_policy;
+  if (policy.param_dtype) options.precision.param_dtype = tensor::parse_dtype(*policy.param_dtype);
+  if (policy.reduce_dtype) {
+    options.precision.reduce_dtype = tensor::parse_dtype(*policy.reduce_dtype);
+  }
+  options.cast_forward_inputs = policy.cast_forward_inputs;
+  options.reshard_after_forward =
+      layout::reshard_after_forward(config, layout.units, layout.mesh.sizes().pp);
+  options.post_forward_size = layout::post_forward_size(config, layout.mesh.sizes());
+  if (layout::offloads_to_host(config)) {
+    options.offload = Offload{config.offload_policy->pin_memory};
+  }
+  options.prefetch = layout::prefetch_depths(config);
+  return options;
 }
 
 }  // namespace am::parallel

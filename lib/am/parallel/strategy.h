@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "am/config/plan.h"
+#include "am/config/strategy_config.h"
 #include "am/layout/layout.h"
 #include "am/mesh/shard.h"
 #include "am/nn/decoder.h"
@@ -89,5 +90,11 @@ mesh::Extent prepare_decoder(const StrategyInput& input);
 // reduction needs a buffer for both tables. Here embedding and head have a unit each.
 std::unique_ptr<DataParallel> apply_fsdp_sharding_recursively(const StrategyInput& input,
                                                               DataParallelOptions options);
+
+// Returns the options of the strategy "fsdp2". By default, units free their parameters after
+// forward by PyTorch's rule: all but the last layer, the head and the root, which backward needs
+// first. An explicit reshard_after_forward holds for every unit but the root.
+DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const layout::Layout& layout,
+                                  at::ScalarType storage_dtype);
 
 }  // namespace am::parallel
