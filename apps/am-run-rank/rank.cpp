@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,7 +47,6 @@
 #include "job/locks.h"
 #include "job/plan_file.h"
 #include "modes.h"
-#include "once_per_job.h"
 
 namespace am_run {
 
@@ -78,6 +78,34 @@ std::string announcement(const job::Job& job) {
              job.model.num_hidden_layers, " layers\nmesh        ", mesh.world_size(),
              mesh.world_size() == 1 ? " rank" : " ranks", axes.empty() ? "" : " = ", axes, ", ",
              config::strategy_name(job.plan.strategy), ", ", parallel::backend_of(job.plan), "\n");
+}
+
+// Called by a rank that found the plan invalid, before it joined the job. Returns true if this rank
+// must print the error: always on rank 0; on other ranks unless rank 0 has the same finding, so
+// that 1,024 ranks that read the same plan report it once. Waits at most a few seconds for the
+// other ranks, which need not all call it.
+bool prints_for_all(const launch::RankEnvironment& here) {
+  if (here.world_size == 1) return true;
+  constexpr auto kPatience = std::chrono::seconds(5);
+  const std::string invalid = "plan/invalid";
+  const std::string heard = "plan/heard";
+  try {
+    const auto store = runtime::connect_store(here, kPatience);
+    if (here.rank != 0) {
+      store->wait({invalid}, kPatience);
+      store->add(heard, 1);
+      return false;
+    }
+    runtime::store_set(*store, invalid, "yes");
+    // Rank 0 may serve the store, so it stays until the others have read it.
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (store->add(heard, 0) < here.world_size - 1 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  } catch (const std::exception&) {
+    // Rank 0 has another plan or cannot be reached: every rank reports its own error.
+  }
+  return true;
 }
 
 // Time that a rank waits at its end for readers of its last output.
