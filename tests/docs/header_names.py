@@ -146,7 +146,6 @@ GIVEN = {
     "nn/fused/product.h": "a_MK, b_KN",
     "nn/key_value_cache.h": "Decoder& decoder, prompt_BT, next_B1",
     "nn/projections.h": "const Attention& attention, x_BTD, RecomputeTape& products",
-    "nn/sequence_part.h": "ids_BT",
     "nn/weight_pass.h": "Decoder& decoder, ids, at::Tensor y, of_y",
     "observe/metrics.h": "run, int64_t resumed_step",
     "observe/step_line.h": "int64_t max_steps, const StepMetrics& metrics",
