@@ -75,7 +75,6 @@ GIVEN = {
         "uint64_t position, DirectFile& file, std::span<const std::byte> values",
     "formats/zip_records.h": "bytes",
     "frameworks/exchange.h": "plan, const model::ModelConfig& model, layout, found",
-    "frameworks/framework_layout.h": "plan, const model::ModelConfig& model",
     "frameworks/framework_rules.h": "found",
     "frameworks/mapped_source.h": "folder",
     "frameworks/model_name.h": "const model::ModelConfig& llama_8b",

@@ -3,11 +3,47 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <variant>
 
 #include "am/base/legal_values.h"
 #include "am/base/text.h"
+#include "am/layout/stages.h"
 
 namespace am::frameworks {
+
+namespace {
+
+// `launched`: the launcher's number of ranks, or 0. `plan` and `model` must outlive the result.
+FrameworkLayout framework_layout(const config::Plan& plan, const model::ModelConfig* model,
+                                 int64_t launched) {
+  FrameworkLayout layout;
+  layout.megatron_fsdp = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
+  layout.ddp = std::holds_alternative<config::DDPConfig>(plan.strategy);
+  layout.dp_size = plan.mesh.dp_size;
+  layout.dp_replicate = plan.mesh.dp_replicate_size;
+  layout.tp = plan.mesh.tp_size;
+  layout.cp = plan.mesh.cp_size;
+  layout.pp = plan.mesh.pp_size;
+  layout.ep = plan.mesh.ep_size;
+  layout.world = launched > 0 ? launched : plan.mesh.world_size;
+  if (layout.world == 0) layout.world = layout.dp_size * layout.replica();
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  layout.sequence_parallel = fsdp2 != nullptr && fsdp2->sequence_parallel;
+  layout.model = model;
+  layout.seq_len = plan.train.seq_len;
+  layout.micro_batch = plan.train.micro_batch_size;
+  layout.global_batch = plan.train.global_batch_size;
+  layout.pipeline = layout::pipeline_shape(plan.pipeline, layout.pp);
+  layout.split_points = !plan.pipeline.split_points.empty() || plan.pipeline.balance == "cost";
+  return layout;
+}
+
+}  // namespace
+
+int64_t FrameworkLayout::dp() const {
+  if (dp_size > 0) return dp_size;
+  return world % replica() == 0 ? world / replica() : 0;
+}
 
 std::span<const FrameworkRules> all_framework_rules() {
   static const std::array<FrameworkRules, 3> all = {{

@@ -9,6 +9,7 @@
 //   check_file_as(*titan, "plan.toml", {}, 0, found);   // "torchtitan.world_size", ...
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -16,10 +17,44 @@
 #include <vector>
 
 #include "am/base/diagnostic.h"
-#include "am/frameworks/framework_layout.h"
+#include "am/config/plan.h"
+#include "am/model/config.h"
+#include "am/pipeline/shape.h"
 #include "am/rules/check.h"
 
 namespace am::frameworks {
+
+// The sizes of a plan that other frameworks' validators check.
+struct FrameworkLayout {
+  const config::MegatronFSDPConfig* megatron_fsdp = nullptr;  // null for other strategies
+  bool ddp = false;
+  int64_t world = 0;    // 0: unknown
+  int64_t dp_size = 0;  // as written; 0: derived from the world size
+  int64_t dp_replicate = 1;
+  int64_t tp = 1;
+  int64_t cp = 1;
+  int64_t pp = 1;
+  int64_t ep = 1;
+  bool sequence_parallel = false;
+
+  const model::ModelConfig* model = nullptr;  // null if it could not be read
+  int64_t seq_len = 0;
+  int64_t micro_batch = 1;   // sequences per forward pass
+  int64_t global_batch = 0;  // sequences per step; 0: the minimum that the framework accepts
+  pipeline::PipelineShape pipeline;  // microbatches: one per stage if the plan does not set them
+  bool split_points = false;         // stages are set by split points, not split evenly
+
+  bool fsdp2() const { return !ddp && megatron_fsdp == nullptr; }
+  // tp * cp * pp
+  int64_t replica() const { return tp * cp * pp; }
+  // dp_size, or the rest of the world; 0 if the world is unknown or not a multiple of replica().
+  int64_t dp() const;
+  int64_t experts() const { return model != nullptr && model->moe ? model->moe->experts : 0; }
+  // torchtitan's and NeMo AutoModel's local batch: all micro-batches of one run of the pipeline's
+  // schedule, or one without a pipeline.
+  int64_t local_batch() const { return micro_batch * (pp > 1 ? pipeline.microbatches : 1); }
+  int64_t stages() const { return pp * pipeline.virtual_stages; }
+};
 
 // A violated condition: the plan's key, the message, the nearest legal values.
 struct Violation {
