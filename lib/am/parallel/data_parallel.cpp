@@ -3,17 +3,72 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/fault.h"
 #include "am/base/text.h"
 #include "am/layout/replicas.h"
-#include "am/parallel/gradient_buckets.h"
 #include "am/parallel/sharded_units.h"
 #include "am/runtime/device_error.h"
 #include "am/tensor/finite.h"
 
 namespace am::parallel {
+
+namespace {
+
+std::vector<std::string> names_of_uses(const nn::Decoder& decoder, const layout::Layout& layout) {
+  std::vector<std::string> names;
+  for (const nn::UnitUse& use : decoder.unit_uses()) {
+    const model::Unit& unit = layout.units.at(static_cast<size_t>(use.unit));
+    names.push_back(unit.kind == model::UnitKind::kRoot ? "the root unit" : unit.name);
+  }
+  return names;
+}
+
+// Buckets of unsharded parameters, whose gradients are reduced in one message per bucket: DDP, and
+// Megatron-FSDP's levels that do not shard parameters. All buckets are whole from the first unit's
+// forward until backward is over.
+class GradientBuckets final : public DataParallel {
+ public:
+  GradientBuckets(const nn::Decoder& decoder, const layout::Layout& layout,
+                  const runtime::DeviceMesh& mesh, DataParallelOptions given)
+      : DataParallel(decoder, layout, mesh, std::move(given)) {
+    const Ranks ranks = ranks_of(layout, mesh);
+    for (const auto& bucket : options().buckets) {
+      const layout::Layout::ByRanks own = layout.by_ranks(bucket, mesh.rank());
+      const bool of_experts = !own.experts.empty();
+      // A bucket may hold only experts of other ranks.
+      if (own.dense.empty() && !of_experts) continue;
+      ParamGroup& added = add_group(decoder, layout, cat("bucket ", groups().size()),
+                                    of_experts ? own.experts : own.dense, mesh,
+                                    of_experts ? ranks.experts : ranks.dense, group_options());
+      // An expert's gradient may be computed in parts (nn/experts/expert_feed_forward.h), so it is
+      // reduced after backward.
+      if (!options().overlap_reduction || of_experts) continue;
+      added.gradients().on_complete([this, &added] {
+        if (requires_gradient_sync()) reduce(added);
+      });
+    }
+  }
+
+  void before_unit(size_t use, std::span<at::Tensor> inputs) override {
+    enter(use);
+    for (auto& group : groups()) group->unshard();
+    cast_inputs(inputs);
+  }
+
+  void after_unit(size_t use, std::span<at::Tensor> outputs) override {
+    note_backward(use, outputs);
+  }
+
+ private:
+  void finish(ParamGroup& group) override {
+    if (group.gradients().any_new()) reduce(group);
+  }
+};
+
+}  // namespace
 
 std::unique_ptr<DataParallel> DataParallel::make(nn::Decoder& decoder, const layout::Layout& layout,
                                                  const runtime::DeviceMesh& mesh,
@@ -27,19 +82,6 @@ std::unique_ptr<DataParallel> DataParallel::make(nn::Decoder& decoder, const lay
   decoder.set_hooks(made.get());
   return made;
 }
-
-namespace {
-
-std::vector<std::string> names_of_uses(const nn::Decoder& decoder, const layout::Layout& layout) {
-  std::vector<std::string> names;
-  for (const nn::UnitUse& use : decoder.unit_uses()) {
-    const model::Unit& unit = layout.units.at(static_cast<size_t>(use.unit));
-    names.push_back(unit.kind == model::UnitKind::kRoot ? "the root unit" : unit.name);
-  }
-  return names;
-}
-
-}  // namespace
 
 DataParallel::DataParallel(const nn::Decoder& decoder, const layout::Layout& layout,
                            const runtime::DeviceMesh& mesh, DataParallelOptions options)

@@ -2,7 +2,7 @@
 //
 // FSDP2, HSDP, Megatron-FSDP and DDP differ in their mesh, in DataParallelOptions, and in their
 // groups: units that are gathered and freed (sharded_units.h), or buckets that stay whole
-// (gradient_buckets.h). strategy.cpp sets the options.
+// (GradientBuckets of data_parallel.cpp). strategy.cpp sets the options.
 #pragma once
 
 #include <ATen/core/Tensor.h>

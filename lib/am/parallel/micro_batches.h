@@ -1,9 +1,10 @@
-// Source of the micro-batches that a pass through the model reads.
+// Source of the micro-batches that a pass through the model reads, and the options of the pass.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 
 namespace am::parallel {
 
@@ -21,6 +22,23 @@ class MicroBatches {
   virtual int64_t count() const = 0;
   // Returns this rank's part of micro-batch `m`, counted from 0.
   virtual MicroBatch read(int64_t m) = 0;
+};
+
+// Options of a forward and backward pass over micro-batches.
+struct PassOptions {
+  // Divisor of the sum of cross-entropies before backward: the number of labels in the global
+  // batch, divided by the loss scale.
+  double divisor = 1.0;
+  // Whether this is the step's last pass, in which the last micro-batch's backward reduces the
+  // gradients over the ranks. If false, get_sync_ctx (sync_ctx.h) decides whether each backward
+  // reduces its gradients or leaves them for a later pass.
+  bool reduce = true;
+  // Seed and step of the adapters' dropout (nn::Decoder::begin_dropout).
+  uint64_t seed = 0;
+  int64_t step = 0;
+  // Called with "forward" and with "backward" when this rank has finished that phase of the last
+  // micro-batch.
+  std::function<void(const char* phase)> phase_over = {};
 };
 
 }  // namespace am::parallel

@@ -26,7 +26,6 @@
 #include "am/model/config.h"
 #include "am/parallel/data_parallel.h"
 #include "am/parallel/micro_batches.h"
-#include "am/parallel/pass_options.h"
 #include "am/parallel/pp/pipeline.h"
 #include "am/parallel/stage_model.h"
 #include "am/runtime/device_mesh.h"

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "am/parallel/pass_options.h"
+#include "am/parallel/micro_batches.h"
 #include "am/parallel/pp/stage.h"
 #include "am/pipeline/communication.h"
 #include "am/runtime/channel.h"
