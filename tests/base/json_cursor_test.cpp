@@ -51,23 +51,23 @@ TEST_CASE("a cursor reads what was asked for and passes the rest by") {
 }
 
 TEST_CASE("what is no JSON, or something else, is named with its place") {
-  CHECK_THAT(problem_of(""), Catch::StartsWith("f: byte 0: not an object"));
-  CHECK_THAT(problem_of("[1]"), Catch::Contains("not an object"));
-  CHECK_THAT(problem_of(R"({"a":[1 2]})"), Catch::Contains("byte 8: no comma"));
-  CHECK_THAT(problem_of(R"({"a":[1,]})"), Catch::Contains("not a whole number"));
-  CHECK_THAT(problem_of(R"({"a":[-1]})"), Catch::Contains("not a whole number"));
-  CHECK_THAT(problem_of(R"({"a":[1.5]})"), Catch::Contains("not a whole number"));
-  CHECK_THAT(problem_of(R"({"a":[9223372036854775808]})"), Catch::Contains("beyond 2^63"));
-  CHECK_THAT(problem_of(R"({"a" [1]})"), Catch::Contains("no colon"));
-  CHECK_THAT(problem_of(R"({"a":[1)"), Catch::Contains("no comma"));
-  CHECK_THAT(problem_of(R"({"b":{"c":1)"), Catch::Contains("without an end"));
-  CHECK_THAT(problem_of(R"({"b":})"), Catch::Contains("no value"));
-  CHECK_THAT(problem_of(R"({"b)"), Catch::Contains("text without an end"));
+  CHECK_THAT(problem_of(""), Catch::StartsWith("f: byte 0: expected an object"));
+  CHECK_THAT(problem_of("[1]"), Catch::Contains("expected an object"));
+  CHECK_THAT(problem_of(R"({"a":[1 2]})"), Catch::Contains("byte 8: expected a comma"));
+  CHECK_THAT(problem_of(R"({"a":[1,]})"), Catch::Contains("expected an integer"));
+  CHECK_THAT(problem_of(R"({"a":[-1]})"), Catch::Contains("expected an integer"));
+  CHECK_THAT(problem_of(R"({"a":[1.5]})"), Catch::Contains("expected an integer"));
+  CHECK_THAT(problem_of(R"({"a":[9223372036854775808]})"), Catch::Contains("larger than 2^63"));
+  CHECK_THAT(problem_of(R"({"a" [1]})"), Catch::Contains("expected a colon"));
+  CHECK_THAT(problem_of(R"({"a":[1)"), Catch::Contains("expected a comma"));
+  CHECK_THAT(problem_of(R"({"b":{"c":1)"), Catch::Contains("the value is cut off"));
+  CHECK_THAT(problem_of(R"({"b":})"), Catch::Contains("expected a value"));
+  CHECK_THAT(problem_of(R"({"b)"), Catch::Contains("the string is not closed"));
   CHECK_THAT(problem_of(R"({"t":"\u12"})"), Catch::Contains("escape"));
-  CHECK_THAT(problem_of("{} {}"), Catch::Contains("more than one value"));
+  CHECK_THAT(problem_of("{} {}"), Catch::Contains("text follows the first value"));
   // Endless opening brackets are skipped without recursion.
   CHECK_THAT(problem_of("{\"b\":" + std::string(1'000'000, '[')),
-             Catch::Contains("without an end"));
+             Catch::Contains("the value is cut off"));
 }
 
 }  // namespace am

@@ -157,7 +157,8 @@ TEST_CASE("tensors that the model has no place for are an error that lists them"
     tensors[cat(kQuery, ".bias")] = at::full({32}, 5.0);
     write(temp / "model", tensors);
     const std::string said = refusal(temp / "model");
-    CHECK(said.find(cat("no place for 1 tensor: ", kQuery, ".bias")) != std::string::npos);
+    CHECK(said.find(cat("has 1 tensor that the model does not have: ", kQuery, ".bias")) !=
+          std::string::npos);
     CHECK(said.find("another model than the config") != std::string::npos);
   }
   SECTION("more layers than the config has: the first eight, and how many more") {
@@ -168,14 +169,15 @@ TEST_CASE("tensors that the model has no place for are an error that lists them"
     }
     write(temp / "model", tensors);
     const std::string said = refusal(temp / "model");
-    CHECK(said.find("no place for 9 tensors: model.layers.2.") != std::string::npos);
+    CHECK(said.find("has 9 tensors that the model does not have: model.layers.2.") !=
+          std::string::npos);
     CHECK(said.find("and 1 more") != std::string::npos);
   }
   SECTION("an adapter") {
     tensors[cat(kQuery, ".lora_A.weight")] = at::zeros({4, 32});
     write(temp / "model", tensors);
     const std::string said = refusal(temp / "model");
-    CHECK(said.find("lora.weights names one") != std::string::npos);
+    CHECK(said.find("name its folder in lora.weights") != std::string::npos);
     CHECK(said.find("merge_and_unload") != std::string::npos);
   }
   SECTION("scales beside weights that look whole") {

@@ -204,7 +204,7 @@ TEST_CASE("names behind two prefixes are two models, and none is chosen") {
   both.merge(with_prefix(hub, "teacher."));
   const MadeUpFile file(both);
   CHECK_THROWS_WITH(stored::HubNames(file, inventory),
-                    Catch::Contains("after the prefix \"student.\" and after \"teacher.\""));
+                    Catch::Contains("with two prefixes, \"student.\" and \"teacher.\""));
   // An incomplete copy is not the model.
   both.erase("teacher.model.norm.weight");
   const MadeUpFile fewer(both);

@@ -81,7 +81,7 @@ class WeightsTest(RunTest):
         tensors = read_safetensors(LLAMA / "model.safetensors")
         both = {f"{one}.{name}": each for one in ("student", "teacher") for name, each in tensors.items()}
         result = self.ask(self.folder_with("both", both), status=1)
-        self.assertIn('after the prefix "student." and after "teacher."', result.err)
+        self.assertIn('with two prefixes, "student." and "teacher."', result.err)
 
     def test_an_index_may_name_a_tensor_that_nobody_needs(self):
         folder = self.path / "model"
@@ -109,7 +109,7 @@ class WeightsTest(RunTest):
         for outside in ("../x.safetensors", "/etc/x.safetensors", "more/../../x.safetensors", "more/", "."):
             index["weight_map"]["mtp.fc.weight"] = outside
             file.write_text(json.dumps(index))
-            self.assertIn("names no file in this folder", self.ask(folder, status=2).err)
+            self.assertIn("does not name a file inside this folder", self.ask(folder, status=2).err)
 
     def test_exports_have_the_tokenizer(self):
         source = self.path / "source"

@@ -138,38 +138,41 @@ TEST_CASE("which globals are alarming") {
 }
 
 TEST_CASE("what is no pickle is refused with its place") {
-  CHECK(pickle_problem("") == "byte 0: it wants 1 bytes, 0 are left");
-  CHECK(pickle_problem("K\x01") == "byte 2: it wants 1 bytes, 0 are left");
+  CHECK(pickle_problem("") == "byte 0: the next value needs 1 bytes, but 0 are left");
+  CHECK(pickle_problem("K\x01") == "byte 2: the next value needs 1 bytes, but 0 are left");
   CHECK(pickle_problem(".") ==
         "byte 0: it ends with 0 values and 0 open marks instead of one value");
   CHECK(pickle_problem("(N.") ==
         "byte 2: it ends with 1 values and 1 open marks instead of one value");
   CHECK(pickle_problem("N.x") == "byte 1: 1 bytes follow its end");
   CHECK(pickle_problem("(0"
-                       "0.") == "byte 2: it uses a value from an empty stack");
-  CHECK(pickle_problem("N(\x85.") == "byte 2: it uses a value from an empty stack");
-  CHECK(pickle_problem("e.") == "byte 0: it closes a mark where none is open");
+                       "0.") == "byte 2: an opcode takes a value from an empty stack");
+  CHECK(pickle_problem("N(\x85.") == "byte 2: an opcode takes a value from an empty stack");
+  CHECK(pickle_problem("e.") == "byte 0: an opcode closes a mark, but none is open");
   CHECK(pickle_problem("N(K\x01"
-                       "e.") == "byte 4: it adds items to a value that is not a container");
-  CHECK(pickle_problem("}(K\x01u.") == "byte 4: a key without a value");
+                       "e.") == "byte 4: an opcode adds items to a value that is not a container");
+  CHECK(pickle_problem("}(K\x01u.") == "byte 4: a dict has a key without a value");
   CHECK(pickle_problem("}K\x01"
-                       "a.") == "byte 3: it adds items to a value that is not a container");
-  CHECK(pickle_problem("h\x00."s) == "byte 0: nothing is remembered as 0");
-  CHECK(pickle_problem("Nr\xff\xff\xff\xff.") == "byte 1: it remembers a value under 4294967295");
-  CHECK(pickle_problem("N)R.") == "byte 2: a call of a value that is not a global");
-  CHECK(pickle_problem("cos\nsystem\nNR.") == "byte 12: arguments that are not a tuple");
-  CHECK(pickle_problem("cos\nsystem\n}b.") == "byte 12: a state for a value that is not an object");
+                       "a.") == "byte 3: an opcode adds items to a value that is not a container");
+  CHECK(pickle_problem("h\x00."s) == "byte 0: the memo has no value at index 0");
+  CHECK(pickle_problem("Nr\xff\xff\xff\xff.") ==
+        "byte 1: a value is stored in the memo at index 4294967295");
+  CHECK(pickle_problem("N)R.") == "byte 2: a value is called that is not a global");
+  CHECK(pickle_problem("cos\nsystem\nNR.") == "byte 12: the arguments of a call are not a tuple");
+  CHECK(pickle_problem("cos\nsystem\n}b.") ==
+        "byte 12: a state is set on a value that is not an object");
   CHECK(pickle_problem("\x95\xff\xff\xff\xff\xff\xff\xff\xff.") ==
-        "byte 0: a frame that is longer than the rest");
+        "byte 0: a frame is longer than the rest of the file");
   CHECK(pickle_problem("\x8d\xff\xff\xff\xff\xff\xff\xff\x7f.") ==
-        "byte 0: a text of 9223372036854775807 bytes; at most 1048576 are read");
-  CHECK(pickle_problem("\x8b\x00\x00\x00\x80."s) == "byte 0: an integer of 2147483648 bytes");
+        "byte 0: a string has 9223372036854775807 bytes; the limit is 1048576");
+  CHECK(pickle_problem("\x8b\x00\x00\x00\x80."s) == "byte 0: an integer has 2147483648 bytes");
   CHECK(pickle_problem("\x80\x06N.") == "byte 0: protocol 6");
   for (const char opcode : "IiLlFSVoPg\x82\x83\x84\x92\x96\x97\x98"s) {
     if (opcode == 'l') continue;
     INFO("opcode " << int{static_cast<unsigned char>(opcode)});
-    CHECK(pickle_problem(std::string(1, opcode) + "N.").find("which no file of tensors holds") !=
-          std::string::npos);
+    CHECK(
+        pickle_problem(std::string(1, opcode) + "N.").find("does not occur in files of tensors") !=
+        std::string::npos);
   }
 }
 

@@ -96,7 +96,7 @@ std::string zip_problem(const std::string& text) {
   try {
     read_zip_records(archive_bytes(text), "f");
   } catch (const Error& error) {
-    const std::string prefix = "f: not an archive of torch.save: ";
+    const std::string prefix = "f: not a valid file of torch.save: ";
     const std::string what = error.what();
     REQUIRE(starts_with(what, prefix));
     return what.substr(prefix.size());
@@ -169,12 +169,13 @@ TEST_CASE("archives that two readers would read differently are refused") {
         "the record \"a/c\" has no local header");
   CHECK(zip_problem(made_zip(two, {.size_more = 10})) == "two records overlap at byte 37");
   CHECK(zip_problem(made_zip(two, {.size_more = 1000})).find("bytes ") == 0);
-  CHECK(zip_problem(made_zip(two, {.entries_more = 1})) == "3 records in a directory of 98 bytes");
-  CHECK(zip_problem(made_zip(two, {.entries_more = 1000})).find("records in a directory of") !=
+  CHECK(zip_problem(made_zip(two, {.entries_more = 1})) ==
+        "3 records do not fit in a directory of 98 bytes");
+  CHECK(zip_problem(made_zip(two, {.entries_more = 1000})).find("records do not fit in a directory of") !=
         std::string::npos);
-  CHECK(zip_problem(made_zip(two, {.tail = "x"})) == "it has no end record");
-  CHECK(zip_problem(made_zip({{"a/b", "1"}, {"a/b", "2"}})) == "two records \"a/b\"");
-  CHECK(zip_problem("") == "it has no end record");
+  CHECK(zip_problem(made_zip(two, {.tail = "x"})) == "the end record of the zip file is missing");
+  CHECK(zip_problem(made_zip({{"a/b", "1"}, {"a/b", "2"}})) == "two records have the name \"a/b\"");
+  CHECK(zip_problem("") == "the end record of the zip file is missing");
 }
 
 TEST_CASE("files of the older format are the same, and refused where they are cut off") {

@@ -86,7 +86,7 @@ TEST_CASE("metadata of torch_checkpointing that lies") {
   };
   with("DTensorShardingMetadata", "DTensorShardingMetadatb");
   CHECK_THROWS_WITH(open_tensor_source(folder.path),
-                    Catch::Contains("is described as DTensorShardingMetadatb"));
+                    Catch::Contains("unknown kind of sharding: DTensorShardingMetadatb"));
   with("world_size", "world_sizf");
   CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("world_size"));
   with("2.0", "3.0");
@@ -102,7 +102,7 @@ TEST_CASE("metadata of torch_checkpointing that lies") {
   CHECK(open_tensor_source(folder.path)->tensors().size() == 21);
   fs::remove(folder.path / "model_3.pt");
   CHECK_THROWS_WITH(open_tensor_source(folder.path),
-                    Catch::Contains("model_3.pt: it is not there, and 4 ranks"));
+                    Catch::Contains("model_3.pt: the file is missing, but 4 ranks"));
 }
 
 TEST_CASE("uneven parts of ranks: dims of 5, strided shards, another order of cuts") {
@@ -142,11 +142,12 @@ TEST_CASE("uneven parts of ranks: dims of 5, strided shards, another order of cu
   text.replace(text.find(spec), spec.size(),
                "torch.distributed._shard.abcdefghij\nShardedTensor\n");
   write_file_atomically(file, text);
-  CHECK_THROWS_WITH(open_tensor_source(folder.path),
-                    Catch::Contains("rank2.bin: parts of FSDP1, which are not read"));
+  CHECK_THROWS_WITH(
+      open_tensor_source(folder.path),
+      Catch::Contains("rank2.bin: sharded tensors of FSDP1, which are not supported"));
   fs::remove(file);
   CHECK_THROWS_WITH(open_tensor_source(folder.path),
-                    Catch::Contains("rank2.bin: it is not there, and 4 ranks have written"));
+                    Catch::Contains("rank2.bin: the file is missing, but 4 ranks wrote"));
 }
 
 TEST_CASE("torch_checkpointing's boxes of ranks, replicas and files of other names") {
@@ -166,8 +167,10 @@ TEST_CASE("torch_checkpointing's boxes of ranks, replicas and files of other nam
   fs::copy_file(kFrameworks / "torch_checkpointing_parts" / "metadata-1.0.pkl",
                 folder.path / "metadata.pkl", fs::copy_options::overwrite_existing);
   check();
-  CHECK_THROWS_WITH(open_tensor_source(folder.path / "rank_1" / "weights.pt"),
-                    Catch::Contains("parts.weight: a part of a tensor without a stated place"));
+  CHECK_THROWS_WITH(
+      open_tensor_source(folder.path / "rank_1" / "weights.pt"),
+      Catch::Contains(
+          "parts.weight: a part of a sharded tensor, whose place is not stored in this file"));
 }
 
 TEST_CASE("places that metadata of torch_checkpointing invents") {
@@ -193,37 +196,37 @@ TEST_CASE("places that metadata of torch_checkpointing invents") {
     CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains(why));
   };
   with("rank_1/weights.pt", "../k_1/weights.pt");
-  refused("model's file is outside of the folder: \"../k_1/weights.pt\"");
+  refused("model's file is not inside this folder: \"../k_1/weights.pt\"");
   with("rank_1/weights.pt", "/ank_1/weights.pt");
   refused("outside of the folder");
   with("rank_1/weights.pt", "rank_0/weights.pt");
-  refused("two items are in one file, rank_0/weights.pt");
+  refused("two items are stored in the same file, rank_0/weights.pt");
   with("rank_1/weights.pt", "rank_7/weights.pt");
   refused("rank_7/weights.pt");
   with("TorchSerialization", "OtherSerialization");
   refused("model is stored by OtherSerialization, not torch.save");
   with("default_tensor_v1", "default_tensor_v2");
-  refused("a tensor is described as default_tensor_v2");
+  refused("unknown kind of sharding: default_tensor_v2");
   with(list(9, 4), list(10, 4));
   refused("parts.weight: its parts have 36 of its 40 elements");
   with(list(9, 4), list(10, 4), 0);
-  refused("parts.weight has another shape or dtype");
+  refused("parts.weight has a different shape or dtype");
   with(list(9, 4), list(8, 4));
-  refused("a part of a tensor is outside of it");
+  refused("a part of a tensor reaches beyond its shape");
   with(list(3, 0), list(2, 0), 1);  // offset of rank 3's row 3
   refused("parts.weight: ");
   with(list(2, 4), list(4, 4));
-  refused("a part of a tensor is outside of it");
+  refused("a part of a tensor reaches beyond its shape");
   with(list(1, 0), list(2, 0), 1);  // rows of rank 2's values, which are 3
-  refused("parts.weight: the folder's metadata describes another part");
+  refused("parts.weight: this part of the tensor does not match the folder's metadata");
   with(list(5, 3), list(6, 3));
-  refused("rows.weight: the folder's metadata describes another part");
+  refused("rows.weight: this part of the tensor does not match the folder's metadata");
   with("torch.float32", "torch.float64");
-  refused("the folder's metadata describes another part");
+  refused("this part of the tensor does not match the folder's metadata");
   with("torch.float32", "numpy.float32");
-  refused("a dtype is not torch's");
+  refused("a dtype is not one of torch");
   with("StridedShard", "StrippdShard");
-  refused("is placed as StrippdShard");
+  refused("unknown kind of placement: StrippdShard");
   write_file_atomically(file, whole);
   CHECK_NOTHROW(open_tensor_source(folder.path));
 }

@@ -93,14 +93,17 @@ TEST_CASE("an index that lies is refused with its tensor") {
   CHECK_THAT(problem_of(text, "\"version\":1", "\"version\":9"), Catch::Contains("version 9"));
   CHECK_THAT(problem_of(text, "__0_0.distcp", "../__0_0"),
              Catch::Contains("not the name of a file"));
-  CHECK_THAT(problem_of(text, "float32", "float33"), Catch::Contains("layers.10.w: dtype"));
-  CHECK_THAT(problem_of(text, "[4,3]", "[4,2]"), Catch::Contains("leaves the tensor"));
-  CHECK_THAT(problem_of(text, "[0,4096", "[1,4096"), Catch::Contains("a box of file 1"));
-  CHECK_THAT(problem_of(text, "[0,4096", "[0,9999"), Catch::Contains("leaves its file"));
-  CHECK_THAT(problem_of(text, "50,4200", "9000,4200"), Catch::Contains("leaves its file"));
-  CHECK_THAT(problem_of(text, ",7]", "]"), Catch::Contains("0 checksums of 24 bytes"));
-  CHECK_THAT(problem_of(text, ",7]", ",7,8]"), Catch::Contains("2 checksums of 24 bytes"));
-  CHECK_THAT(problem_of(text, ",7]", ",4294967296]"), Catch::Contains("beyond 32 bits"));
+  CHECK_THAT(problem_of(text, "float32", "float33"), Catch::Contains("layers.10.w: unknown dtype"));
+  CHECK_THAT(problem_of(text, "[4,3]", "[4,2]"), Catch::Contains("beyond the shape of the tensor"));
+  CHECK_THAT(problem_of(text, "[0,4096", "[1,4096"),
+             Catch::Contains("a box names the file number 1"));
+  CHECK_THAT(problem_of(text, "[0,4096", "[0,9999"), Catch::Contains("beyond the end of its file"));
+  CHECK_THAT(problem_of(text, "50,4200", "9000,4200"),
+             Catch::Contains("beyond the end of its file"));
+  CHECK_THAT(problem_of(text, ",7]", "]"), Catch::Contains("0 checksums do not match 24 bytes"));
+  CHECK_THAT(problem_of(text, ",7]", ",7,8]"),
+             Catch::Contains("2 checksums do not match 24 bytes"));
+  CHECK_THAT(problem_of(text, ",7]", ",4294967296]"), Catch::Contains("more than 32 bits"));
   CHECK_THAT(problem_of(text, "0,0,2,3,7", "0,0,2"), Catch::Contains("too few numbers"));
   CHECK_THAT(problem_of(text, "[4,3]", "[4611686018427387904,3]"), Catch::Contains("2^63"));
   CHECK(problem_of(text, "\"save\"", "\"later key\":[{}],\"save\"") == "none");

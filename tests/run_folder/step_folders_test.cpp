@@ -81,7 +81,9 @@ TEST_CASE("the newest checkpoint that is whole is found, and what is newer is na
     write_step(folder / "other/step-30", kJobA, "save-2");
     fs::copy_file(folder / "other/step-30/__1_0.distcp", newest / "__1_0.distcp",
                   fs::copy_options::overwrite_existing);
-    reason = "another save than checkpoint.json beside it: automesh-checkpoint save-2";
+    reason =
+        "its save label differs from that of checkpoint.json in the same folder: "
+        "automesh-checkpoint save-2";
   }
   SECTION("the folder is empty") {
     fs::remove_all(newest);

@@ -57,17 +57,17 @@ TEST_CASE("parts of uneven dims: FSDP cuts what tensor parallelism has cut") {
 
 TEST_CASE("specs that no tensor has") {
   const auto why = [](DTensorSpec spec) { return put_in_order(spec).value_or("nothing"); };
-  CHECK(why({{5}, {2}, {cut(1)}, {}}) == "is sharded on dim 1, and has 1");
-  CHECK(why({{5}, {2}, {cut(-1)}, {}}) == "is sharded on dim -1, and has 1");
+  CHECK(why({{5}, {2}, {cut(1)}, {}}) == "is sharded on dim 1, but has 1 dim");
+  CHECK(why({{5}, {2}, {cut(-1)}, {}}) == "is sharded on dim -1, but has 1 dim");
   CHECK(why({{5}, {2, 2}, {cut(0)}, {}}) == "does not have a placement for each dim of its mesh");
   CHECK(why({{5}, {2, 2}, {cut(0, 3), cut(0)}, {}}) ==
-        "is a strided shard of split factor 3, which its mesh does not have");
+        "is a strided shard whose split_factor 3 does not match its mesh");
   CHECK(why({{5}, {0}, {cut(0)}, {}}) == "is on a mesh of zero or too large sizes");
   CHECK(why({{-5}, {2}, {cut(0)}, {}}) == "has a shape of negative or too large sizes");
   CHECK(why({{int64_t{1} << 40, int64_t{1} << 40, 0}, {2}, {cut(0)}, {}}) ==
         "has a shape of negative or too large sizes");
   CHECK(why({{5}, {2, 2}, {cut(0), cut(0)}, {0}}) ==
-        "is cut in an order that its placements do not have");
+        "has a shard_order that does not match its placements");
   CHECK(why({{5}, {2, 2}, {cut(0), cut(0)}, {1, 0}}) == "nothing");
 }
 

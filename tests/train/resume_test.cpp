@@ -265,7 +265,8 @@ TEST_CASE("a checkpoint without one rank's file is refused on all ranks alike") 
   }
   SECTION("it is another rank's") {
     fs::copy_file(runs.step(6) / "__1_0.distcp", file, fs::copy_options::overwrite_existing);
-    problem = "__2_0.distcp: it belongs to another save than checkpoint.json beside it: ";
+    problem =
+        "__2_0.distcp: its save label differs from that of checkpoint.json in the same folder: ";
   }
   job.steps = 8;
   job.checkpoint = resume_from(runs.step(6));

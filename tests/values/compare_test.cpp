@@ -125,9 +125,9 @@ TEST_CASE("fits holds names and shapes against a config or a plan", "[inspect]")
   });
   Session changed = stored_session(odd.string());
   const Json misfits = execute(changed, "fits " + fixture("llama")).result.json["misfits"];
-  CHECK(misfits ==
-        Json::array({{{"name", "model.norm.weight"}, {"what", "is [7], the config asks for [32]"}},
-                     {{"name", "more"}, {"what", "has no place there"}}}));
+  CHECK(misfits == Json::array({{{"name", "model.norm.weight"},
+                                 {"what", "is [7], but the config requires [32]"}},
+                                {{"name", "more"}, {"what", "is not a parameter of the model"}}}));
   CHECK_THAT(error_of(session, "fits nowhere"), Catch::Contains("no such file or folder"));
 }
 

@@ -26,7 +26,7 @@ char JsonCursor::peek() {
 }
 
 void JsonCursor::begin(char bracket) {
-  if (peek() != bracket) fail(bracket == '{' ? "not an object" : "not an array");
+  if (peek() != bracket) fail(bracket == '{' ? "expected an object" : "expected an array");
   ++at_;
   first_ = true;
 }
@@ -39,7 +39,7 @@ bool JsonCursor::next(char bracket) {
     return false;
   }
   if (!first_) {
-    if (c != ',') fail("no comma");
+    if (c != ',') fail("expected a comma");
     ++at_;
     peek();
   }
@@ -50,7 +50,7 @@ bool JsonCursor::next(char bracket) {
 bool JsonCursor::next_key(std::string& key) {
   if (!next('}')) return false;
   key = text();
-  if (peek() != ':') fail("no colon");
+  if (peek() != ':') fail("expected a colon");
   ++at_;
   return true;
 }
@@ -62,22 +62,22 @@ int64_t JsonCursor::natural() {
   int64_t value = 0;
   while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
     const int64_t digit = text_[at_] - '0';
-    if (value > (kMost - digit) / 10) fail("a number beyond 2^63");
+    if (value > (kMost - digit) / 10) fail("the number is larger than 2^63");
     value = 10 * value + digit;
     ++at_;
   }
   const bool fraction =
       at_ < text_.size() && (text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E');
-  if (at_ == begin || fraction) fail("not a whole number from 0");
+  if (at_ == begin || fraction) fail("expected an integer of at least 0");
   return value;
 }
 
 // Returns a string with its quotes and escapes.
 std::string_view JsonCursor::quoted() {
-  if (peek() != '"') fail("not text");
+  if (peek() != '"') fail("expected a string");
   const size_t begin = at_++;
   while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
-  if (at_ >= text_.size()) fail("a text without an end");
+  if (at_ >= text_.size()) fail("the string is not closed");
   ++at_;
   return text_.substr(begin, at_ - begin);
 }
@@ -88,7 +88,7 @@ std::string JsonCursor::text() {
     return std::string(token.substr(1, token.size() - 2));
   }
   const auto parsed = Json::parse(token, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_string()) fail("a text with an unknown escape");
+  if (!parsed.is_string()) fail("the string has an unknown escape sequence");
   return parsed.get<std::string>();
 }
 
@@ -100,8 +100,8 @@ void JsonCursor::skip() {
     skip_brackets();
   } else {
     constexpr std::string_view kEnds = " \n\r\t,:]}";
-    if (c == '\0') fail("a value without an end");
-    if (kEnds.find(c) != std::string_view::npos) fail("no value");
+    if (c == '\0') fail("the value is cut off");
+    if (kEnds.find(c) != std::string_view::npos) fail("expected a value");
     at_ = std::min(text_.find_first_of(kEnds, at_), text_.size());
   }
 }
@@ -117,7 +117,7 @@ void JsonCursor::skip_brackets() {
   size_t depth = 0;
   do {
     while (at_ < text_.size() && !kStops[static_cast<unsigned char>(text_[at_])]) ++at_;
-    if (at_ >= text_.size() || text_[at_] == '\0') fail("a value without an end");
+    if (at_ >= text_.size() || text_[at_] == '\0') fail("the value is cut off");
     if (text_[at_] == '"') {
       quoted();
       continue;
@@ -129,7 +129,7 @@ void JsonCursor::skip_brackets() {
 }
 
 void JsonCursor::end() {
-  if (peek() != '\0' || at_ < text_.size()) fail("more than one value");
+  if (peek() != '\0' || at_ < text_.size()) fail("text follows the first value");
 }
 
 }  // namespace am

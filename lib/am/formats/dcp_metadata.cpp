@@ -44,14 +44,16 @@ class MetadataReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ErrorKind::kFormat, cat(where_, ": not a distributed checkpoint's: ", what),
-                "it may be damaged, or of a version of PyTorch that is not known here");
+    throw Error(
+        ErrorKind::kFormat,
+        cat(where_, ": not a valid .metadata of torch.distributed.checkpoint: ", what),
+        "the file may be damaged, or written by a version of PyTorch that automesh does not know");
   }
 
   const PickleValue& member(const PickleValue& object, std::string_view key) const {
     const PickleValue* found = object.state().find(key);
     if (found == nullptr) {
-      fail(cat(object.global().name().empty() ? "a value" : object.global().name(), " without ",
+      fail(cat(object.global().name().empty() ? "a value" : object.global().name(), " has no ",
                key));
     }
     // Safe to return: the state is a view into the object, and its values live as long as the
@@ -64,12 +66,12 @@ class MetadataReader {
   }
   std::string_view text(const PickleValue& value) const {
     const auto text = value.text();
-    if (!text) fail("a name that is not text");
+    if (!text) fail("a name is not a string");
     return *text;
   }
   Shape shape(const PickleValue& value, std::string_view of) const {
     auto shape = shape_of(value);
-    if (!shape) fail(cat(of, ": a shape that is not a tuple of sizes"));
+    if (!shape) fail(cat(of, ": the shape is not a tuple of sizes"));
     return std::move(*shape);
   }
 
@@ -79,7 +81,7 @@ class MetadataReader {
     const auto rows = pairs(storage, "storage_data");
     for (size_t i = 0; i + 1 < rows.size(); i += 2) {
       if (!rows[i].is_object(kDcpClasses, "MetadataIndex"))
-        fail("a key of storage_data is not an index");
+        fail("a key of storage_data is not a MetadataIndex");
       StoredSlice row;
       const std::string_view name = text(member(rows[i], "fqn"));
       const PickleValue* offset = rows[i].state().find("offset");
@@ -97,19 +99,18 @@ class MetadataReader {
     } else if (global.is_global("olmo_core.distributed.checkpoint.filesystem", "_StorageInfo")) {
       writer = "olmo_core";
     } else {
-      fail(cat(name, ": it is stored by ", global.module(), ".", global.name(),
-               ", which is not known"));
+      fail(cat(name, ": unknown storage class ", global.module(), ".", global.name()));
     }
     if (result_.writer.empty()) result_.writer = writer;
     const PickleValue* transforms = info.state().find("transform_descriptors");
     if (transforms != nullptr && !transforms->is(PickleKind::kNone) &&
         !transforms->items().empty()) {
-      fail(cat(name, ": it is stored compressed or otherwise transformed"));
+      fail(cat(name, ": the data is compressed or otherwise transformed, which is not supported"));
     }
     const auto offset = member(info, "offset").integer();
     const auto length = member(info, "length").integer();
     if (!offset || !length || *offset < 0 || *length < 0)
-      fail(cat(name, ": a slice without place"));
+      fail(cat(name, ": its storage_data has no valid offset and length"));
     return {file_of(text(member(info, "relative_path"))), static_cast<uint64_t>(*offset),
             static_cast<uint64_t>(*length)};
   }
@@ -118,7 +119,7 @@ class MetadataReader {
     const auto [place, fresh] = files_.emplace(name, static_cast<uint32_t>(result_.files.size()));
     if (!fresh) return place->second;
     if (!is_file_name(name))
-      fail(cat("a data file \"", name, "\", which is not the name of a file in its folder"));
+      fail(cat("the data file \"", name, "\" is not the name of a file in this folder"));
     result_.files.emplace_back(name);
     return place->second;
   }
@@ -152,18 +153,18 @@ class MetadataReader {
   void add(std::string_view name, const PickleValue& metadata) {
     if (metadata.is_object(kDcpClasses, "BytesStorageMetadata")) {
       const auto rows = stored_.find(name);
-      if (rows == stored_.end()) fail(cat(name, ": it is stored nowhere"));
+      if (rows == stored_.end()) fail(cat(name, ": storage_data has no entry for it"));
       result_.values.push_back({std::string(name), path_of(name), rows->second.front().slice});
       return;
     }
     if (!metadata.is_object(kDcpClasses, "TensorStorageMetadata")) {
-      fail(cat(name, ": neither a tensor nor a value"));
+      fail(cat(name, ": its metadata describes neither a tensor nor a value"));
     }
     DcpTensor tensor;
     tensor.name = name;
     tensor.path = path_of(name);
     tensor.dtype = dtype_of(member(metadata, "properties"));
-    if (tensor.dtype.empty()) fail(cat(name, ": a dtype that is not known"));
+    if (tensor.dtype.empty()) fail(cat(name, ": unknown dtype"));
     tensor.shape = shape(member(metadata, "size"), name);
     const PickleValue& chunks = member(metadata, "chunks");
     if (!chunks.is(PickleKind::kList)) fail(cat(name, ": its chunks are not a list"));
@@ -184,14 +185,14 @@ class MetadataReader {
 
   void add_chunk(DcpTensor& tensor, const PickleValue& value, size_t number) {
     if (!value.is_object(kDcpClasses, "ChunkStorageMetadata")) {
-      fail(cat(tensor.name, ": a chunk without an offset and sizes"));
+      fail(cat(tensor.name, ": a chunk has no offset and sizes"));
     }
     DcpChunk chunk;
     chunk.offset = shape(member(value, "offsets"), tensor.name);
     chunk.shape = shape(member(value, "sizes"), tensor.name);
     if (std::find(chunk.shape.begin(), chunk.shape.end(), 0) != chunk.shape.end()) return;
     const auto rows = stored_.find(tensor.name);
-    if (rows == stored_.end()) fail(cat(tensor.name, ": it is stored nowhere"));
+    if (rows == stored_.end()) fail(cat(tensor.name, ": storage_data has no entry for it"));
     chunk.slice = slice_at(rows->second, tensor.name, chunk.offset, number);
     tensor.chunks.push_back(std::move(chunk));
   }
@@ -206,7 +207,7 @@ class MetadataReader {
     }
     const auto found = by_offset_.find(offset);
     if (found == by_offset_.end()) {
-      fail(cat(name, ": its chunk at ", shape_text(offset), " is stored nowhere"));
+      fail(cat(name, ": its chunk at ", shape_text(offset), " has no entry in storage_data"));
     }
     return found->second->slice;
   }

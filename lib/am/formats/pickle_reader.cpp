@@ -57,7 +57,7 @@ class PickleReader {
 
   std::span<const std::byte> take(uint64_t count) {
     if (count > bytes_.size() - next_) {
-      fail(cat("it wants ", count, " bytes, ", bytes_.size() - next_, " are left"));
+      fail(cat("the next value needs ", count, " bytes, but ", bytes_.size() - next_, " are left"));
     }
     const auto taken = bytes_.subspan(next_, count);
     next_ += count;
@@ -70,9 +70,9 @@ class PickleReader {
   std::string_view line() {
     const auto rest = bytes_.subspan(next_);
     const auto found = std::find(rest.begin(), rest.end(), std::byte{'\n'});
-    if (found == rest.end()) fail("a line without an end");
+    if (found == rest.end()) fail("a line is not ended by a newline");
     const auto length = static_cast<size_t>(found - rest.begin());
-    if (length > kLongestText) fail("a name of more than a mebibyte");
+    if (length > kLongestText) fail("a name is longer than 1 MiB");
     const auto text = take(length);
     take(1);
     return {reinterpret_cast<const char*>(text.data()), text.size()};
@@ -104,15 +104,15 @@ class PickleReader {
   void push_integer(int64_t integer) { push(make(PickleKind::kInt, integer)); }
   void push_text(PickleKind kind, uint64_t length) {
     if (length > kLongestText && kind == PickleKind::kText) {
-      fail(cat("a text of ", length, " bytes; at most ", kLongestText, " are read"));
+      fail(cat("a string has ", length, " bytes; the limit is ", kLongestText));
     }
-    if (length > UINT32_MAX) fail(cat(length, " bytes in one value"));
+    if (length > UINT32_MAX) fail(cat(length, " bytes in one value are more than 4 GiB"));
     const auto taken = take(length);
     push(make_text(kind, {reinterpret_cast<const char*>(taken.data()), taken.size()}));
   }
   // Reads an integer of `length` bytes: two's complement, little-endian.
   void push_long(uint64_t length) {
-    if (length > kLongestLong) fail(cat("an integer of ", length, " bytes"));
+    if (length > kLongestLong) fail(cat("an integer has ", length, " bytes"));
     if (length > sizeof(int64_t)) {
       push_text(PickleKind::kLongInt, length);
       return;
@@ -135,7 +135,7 @@ class PickleReader {
 
   size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   PickleValue& top() {
-    if (stack_.size() <= floor()) fail("it uses a value from an empty stack");
+    if (stack_.size() <= floor()) fail("an opcode takes a value from an empty stack");
     return stack_.back();
   }
   PickleValue pop() {
@@ -145,7 +145,7 @@ class PickleReader {
   }
   // Closes the last mark and returns the values above it; valid until the next push.
   std::span<const PickleValue> pop_to_mark() {
-    if (marks_.empty()) fail("it closes a mark where none is open");
+    if (marks_.empty()) fail("an opcode closes a mark, but none is open");
     const size_t begin = marks_.back();
     marks_.pop_back();
     const auto above = std::span<const PickleValue>(stack_).subspan(begin);
@@ -155,14 +155,15 @@ class PickleReader {
   void drop_above() { stack_.resize(above_); }
 
   void collect(PickleKind kind, size_t count) {
-    if (stack_.size() - floor() < count) fail("it uses a value from an empty stack");
+    if (stack_.size() - floor() < count) fail("an opcode takes a value from an empty stack");
     const PickleValue value = make_node(kind, std::span<const PickleValue>(stack_).last(count));
     stack_.resize(stack_.size() - count);
     push(value);
   }
   void collect_marked(PickleKind kind) {
     const auto items = pop_to_mark();
-    if (kind == PickleKind::kDict && items.size() % 2 != 0) fail("a key without a value");
+    if (kind == PickleKind::kDict && items.size() % 2 != 0)
+      fail("a dict has a key without a value");
     const PickleValue value = make_node(kind, items);
     drop_above();
     push(value);
@@ -171,16 +172,18 @@ class PickleReader {
   // Adds `items`, which are on top of the stack, to the container at position `below` - 1, which
   // must be of this kind or an object.
   void add_items(PickleKind kind, std::span<const PickleValue> items, size_t below) {
-    if (below <= floor()) fail("it uses a value from an empty stack");
-    if (kind == PickleKind::kDict && items.size() % 2 != 0) fail("a key without a value");
+    if (below <= floor()) fail("an opcode takes a value from an empty stack");
+    if (kind == PickleKind::kDict && items.size() % 2 != 0)
+      fail("a dict has a key without a value");
     const PickleValue& container = stack_[below - 1];
     const bool object = container.is(PickleKind::kObject) && kind != PickleKind::kSet;
-    if (!container.is(kind) && !object) fail("it adds items to a value that is not a container");
+    if (!container.is(kind) && !object)
+      fail("an opcode adds items to a value that is not a container");
     pickle_.arena_->extend(*container.node_, items);
     stack_.resize(below);
   }
   void add_one(PickleKind kind, size_t count) {
-    if (stack_.size() - floor() < count) fail("it uses a value from an empty stack");
+    if (stack_.size() - floor() < count) fail("an opcode takes a value from an empty stack");
     add_items(kind, std::span<const PickleValue>(stack_).last(count), stack_.size() - count);
   }
   void add_marked(PickleKind kind) {
@@ -191,14 +194,14 @@ class PickleReader {
   // ---- the memo, numbered from 0
 
   void remember(size_t index) {
-    if (index > opcodes_) fail(cat("it remembers a value under ", index));
+    if (index > opcodes_) fail(cat("a value is stored in the memo at index ", index));
     const PickleValue& value = top();
     next_memo_ = std::max(next_memo_, index + 1);
     if (recalled_.contains(index)) memo_.insert_or_assign(index, value);
   }
   void recall(size_t index) {
     const auto found = memo_.find(index);
-    if (found == memo_.end()) fail(cat("nothing is remembered as ", index));
+    if (found == memo_.end()) fail(cat("the memo has no value at index ", index));
     push(found->second);
   }
 
@@ -206,7 +209,7 @@ class PickleReader {
 
   void push_global(PickleValue module, PickleValue name) {
     if (!module.is(PickleKind::kText) || !name.is(PickleKind::kText)) {
-      fail("a global's name is not text");
+      fail("the name of a global is not a string");
     }
     if (seen_.emplace(module.bytes(), name.bytes()).second) {
       pickle_.globals_.push_back({std::string(module.bytes()), std::string(name.bytes()), position_,
@@ -218,15 +221,15 @@ class PickleReader {
   void push_object() {
     const PickleValue arguments = pop();
     const PickleValue global = pop();
-    if (!global.is(PickleKind::kGlobal)) fail("a call of a value that is not a global");
-    if (!arguments.is(PickleKind::kTuple)) fail("arguments that are not a tuple");
+    if (!global.is(PickleKind::kGlobal)) fail("a value is called that is not a global");
+    if (!arguments.is(PickleKind::kTuple)) fail("the arguments of a call are not a tuple");
     const std::array<PickleValue, kObjectItems> items = {global, arguments, PickleValue()};
     push(make_node(PickleKind::kObject, items));
   }
   void build() {
     const PickleValue state = pop();
     PickleValue& object = top();
-    if (!object.is(PickleKind::kObject)) fail("a state for a value that is not an object");
+    if (!object.is(PickleKind::kObject)) fail("a state is set on a value that is not an object");
     object.node_->items[kStateItem] = state;
   }
 
@@ -262,7 +265,8 @@ bool PickleReader::step() {
       return true;
     }
     case 0x95:  // FRAME
-      if (number<uint64_t>() > bytes_.size() - next_) fail("a frame that is longer than the rest");
+      if (number<uint64_t>() > bytes_.size() - next_)
+        fail("a frame is longer than the rest of the file");
       return true;
     case '.':  // STOP
       return false;
@@ -421,7 +425,7 @@ bool PickleReader::step_container(uint8_t opcode) {
       collect_marked(PickleKind::kSet);
       return true;
     default:
-      fail(cat("opcode ", int{opcode}, ", which no file of tensors holds"));
+      fail(cat("opcode ", int{opcode}, " does not occur in files of tensors"));
   }
 }
 

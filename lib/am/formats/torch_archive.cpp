@@ -125,7 +125,8 @@ TorchArchive TorchArchive::read(std::span<const std::byte> bytes, const std::str
     TorchArchive archive(std::move(file.object));
     archive.where_ = where;
     for (const auto& [key, data] : file.storages) {
-      if (!archive.storages_.emplace(key, data).second) archive.fail("two storages of one key");
+      if (!archive.storages_.emplace(key, data).second)
+        archive.fail("two storages have the same key");
     }
     return archive;
   }
@@ -137,8 +138,9 @@ TorchArchive TorchArchive::read(std::span<const std::byte> bytes, const std::str
   }
   const auto data = files.find("data.pkl");
   if (data == files.end()) {
-    throw Error(ErrorKind::kFormat, cat(where, ": not an archive of torch.save: no data.pkl"),
-                "TorchScript files hold code; save the state_dict instead");
+    throw Error(
+        ErrorKind::kFormat, cat(where, ": not a file of torch.save: the archive has no data.pkl"),
+        "a TorchScript file holds code: save the state_dict() of the model with torch.save");
   }
   TorchArchive archive(Pickle::read(data->second, cat(where, ": data.pkl")));
   archive.where_ = where;
@@ -181,27 +183,26 @@ std::optional<TorchTensor> TorchArchive::tensor(const PickleValue& value) const 
 }
 
 TorchTensor TorchArchive::strided(std::span<const PickleValue> arguments) const {
-  if (arguments.size() <= kStride) fail("a tensor of too few arguments");
+  if (arguments.size() <= kStride) fail("a tensor is stored with too few arguments");
   const auto id = arguments[kStorage].persistent_id().items();
-  if (id.size() < kStorageIdSize || id[kTag].text() != "storage") fail("a tensor without storage");
+  if (id.size() < kStorageIdSize || id[kTag].text() != "storage") fail("a tensor has no storage");
   const bool untyped = id[kClass].is_global("torch.storage", "UntypedStorage");
   const TorchDtype* dtype = untyped && arguments.size() > kDtype
                                 ? dtype_of_name(dtype_of_global(arguments[kDtype]))
                                 : dtype_of_storage(id[kClass]);
   if (dtype == nullptr) {
-    fail(cat("a tensor of a dtype that is not known: ", id[kClass].module(), ".",
-             id[kClass].name()));
+    fail(cat("a tensor has an unknown dtype: ", id[kClass].module(), ".", id[kClass].name()));
   }
   const auto key = id[kKey].text();
   const auto storage = key ? storages_.find(*key) : storages_.end();
-  if (storage == storages_.end()) fail(cat("no storage ", key.value_or("?")));
+  if (storage == storages_.end()) fail(cat("there is no storage ", key.value_or("?")));
   const auto elements = static_cast<int64_t>(storage->second.size()) / dtype->size;
 
   const auto offset = arguments[kOffset].integer();
   const auto shape = shape_of(arguments[kSize]);
   const auto strides = shape_of(arguments[kStride]);
   if (!offset || *offset < 0 || !shape || !strides || shape->size() != strides->size()) {
-    fail("a tensor without an offset, a shape and strides");
+    fail("a tensor lacks its offset, shape or strides");
   }
   // Number of storage elements from the view's first to its last.
   int64_t span = 1;
@@ -213,13 +214,13 @@ TorchTensor TorchArchive::strided(std::span<const PickleValue> arguments) const 
     int64_t reach = 0;
     if (__builtin_mul_overflow((*shape)[dim] - 1, (*strides)[dim], &reach) ||
         __builtin_add_overflow(span, reach, &span)) {
-      fail("a tensor of more than 2^63 elements");
+      fail("a tensor has more than 2^63 elements");
     }
   }
   int64_t volume = 1;
   for (const int64_t size : *shape) {
     // A stride of 0 repeats elements, so the shape is not bounded by the storage.
-    if (__builtin_mul_overflow(volume, size, &volume)) fail("a tensor of more than 2^63 elements");
+    if (__builtin_mul_overflow(volume, size, &volume)) fail("a tensor has more than 2^63 elements");
   }
   if (*offset > elements || span > elements - *offset) {
     fail(cat("a tensor of shape ", shape_text(*shape), " and strides ", shape_text(*strides),

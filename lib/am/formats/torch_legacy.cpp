@@ -34,7 +34,7 @@ class LegacyReader {
     const Pickle keys = next("keys");
     for (const PickleValue& key : keys.root().items()) {
       const auto text = key.text();
-      if (!text) fail("a storage's key that is not text");
+      if (!text) fail("the key of a storage is not a string");
       result.storages.emplace_back(*text, take_storage(*text));
     }
     if (!storages_.empty()) fail(cat("storage ", storages_.begin()->first, " is not there"));
@@ -70,36 +70,38 @@ class LegacyReader {
   }
 
   void add_storage(std::span<const PickleValue> id) {
-    if (id.size() < kNumel + 1 || id[kTag].text() != "storage") fail("a storage without an id");
+    if (id.size() < kNumel + 1 || id[kTag].text() != "storage") fail("a storage has no id");
     // PyTorch before 0.4 stored views.
-    if (id.size() > kView && !id[kView].is(PickleKind::kNone)) fail("a view of a storage");
+    if (id.size() > kView && !id[kView].is(PickleKind::kNone))
+      fail("a storage is a view of another, as PyTorch before 0.4 saved them");
     const auto key = id[kKey].text();
     const auto numel = id[kNumel].integer();
     const int64_t size = storage_element_size(id[kClass]);
     if (!key || !numel || *numel < 0 || size == 0) {
-      fail(cat("a storage that is not known: ", id[kClass].module(), ".", id[kClass].name()));
+      fail(cat("unknown class of a storage: ", id[kClass].module(), ".", id[kClass].name()));
     }
     const Storage storage{size, *numel};
     if (storages_.emplace(*key, storage).first->second != storage) {
-      fail(cat("storage ", *key, " has two types or sizes"));
+      fail(cat("storage ", *key, " is listed with two types or sizes"));
     }
   }
 
   std::span<const std::byte> take_storage(std::string_view key) {
     const auto found = storages_.find(key);
-    if (found == storages_.end()) fail(cat("storage ", key, " is none of the object's"));
+    if (found == storages_.end()) fail(cat("storage ", key, " has data, but no tensor uses it"));
     const Storage storage = found->second;
     storages_.erase(found);
-    if (bytes_.size() - position_ < sizeof(int64_t)) fail(cat("it ends before storage ", key));
+    if (bytes_.size() - position_ < sizeof(int64_t))
+      fail(cat("the file ends before storage ", key));
     const auto elements = little_endian<int64_t>(bytes_.subspan(position_, sizeof(int64_t)));
     position_ += sizeof(int64_t);
     if (elements != storage.elements) {
-      fail(cat("storage ", key, " has ", elements, " elements, and its tensors say ",
+      fail(cat("storage ", key, " has ", elements, " elements, but its tensors expect ",
                storage.elements));
     }
     const size_t left = bytes_.size() - position_;
     if (static_cast<uint64_t>(elements) > left / static_cast<uint64_t>(storage.element_size)) {
-      fail(cat("it ends within storage ", key));
+      fail(cat("the file ends within storage ", key));
     }
     const auto size = static_cast<size_t>(elements * storage.element_size);
     const auto data = bytes_.subspan(position_, size);

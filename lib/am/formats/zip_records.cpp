@@ -40,7 +40,8 @@ class ZipReader {
   std::vector<ZipRecord> read() const {
     const Directory directory = find_directory();
     if (directory.entries > directory.size / kZipCentralBytes) {
-      fail(cat(directory.entries, " records in a directory of ", directory.size, " bytes"));
+      fail(cat(directory.entries, " records do not fit in a directory of ", directory.size,
+               " bytes"));
     }
     std::vector<ZipRecord> records;
     std::vector<Entry> entries;
@@ -48,7 +49,8 @@ class ZipReader {
     size_t at = directory.offset;
     for (uint64_t i = 0; i < directory.entries; ++i) {
       const Entry entry = read_entry(at, directory.offset + directory.size);
-      if (!names.insert(entry.name).second) fail(cat("two records \"", entry.name, "\""));
+      if (!names.insert(entry.name).second)
+        fail(cat("two records have the name \"", entry.name, "\""));
       records.push_back({entry.name, data_of(entry, directory.offset)});
       entries.push_back(entry);
     }
@@ -58,7 +60,7 @@ class ZipReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ErrorKind::kFormat, cat(where_, ": not an archive of torch.save: ", what),
+    throw Error(ErrorKind::kFormat, cat(where_, ": not a valid file of torch.save: ", what),
                 "the file may be cut off; fetch it again");
   }
 
@@ -81,31 +83,32 @@ class ZipReader {
         }
       }
     }
-    fail("it has no end record");
+    fail("the end record of the zip file is missing");
   }
 
   Directory find_directory() const {
     const size_t end = find_end();
     const auto record = part(end, kZipEndBytes);
     if (little_endian<uint16_t>(record, 4) != 0 || little_endian<uint16_t>(record, 6) != 0) {
-      fail("it is one of several volumes");
+      fail("it is one of several volumes of a zip file");
     }
     Directory directory = {.offset = little_endian<uint32_t>(record, 16),
                            .size = little_endian<uint32_t>(record, 12),
                            .entries = little_endian<uint16_t>(record, 10)};
     if (directory.offset == kZipFull32 || directory.size == kZipFull32 ||
         directory.entries == kZipFull16) {
-      if (end < kZipLocator64Bytes) fail("its end record points to one of zip64, which is missing");
+      if (end < kZipLocator64Bytes)
+        fail("the zip64 locator is missing, which the end record requires");
       const auto locator = part(end - kZipLocator64Bytes, kZipLocator64Bytes);
-      if (little_endian<uint32_t>(locator) != kZipLocator64) fail("zip64's locator is missing");
+      if (little_endian<uint32_t>(locator) != kZipLocator64) fail("the zip64 locator is missing");
       const auto end64 = part(little_endian<uint64_t>(locator, 8), kZipEnd64Bytes);
-      if (little_endian<uint32_t>(end64) != kZipEnd64) fail("zip64's end record is missing");
+      if (little_endian<uint32_t>(end64) != kZipEnd64) fail("the zip64 end record is missing");
       directory = {.offset = little_endian<uint64_t>(end64, 48),
                    .size = little_endian<uint64_t>(end64, 40),
                    .entries = little_endian<uint64_t>(end64, 32)};
     }
     if (part(directory.offset, directory.size).size() > end - directory.offset) {
-      fail("its directory reaches into its end record");
+      fail("the directory overlaps the end record");
     }
     return directory;
   }
@@ -118,7 +121,7 @@ class ZipReader {
       const auto id = little_endian<uint16_t>(extra, at);
       const size_t size = little_endian<uint16_t>(extra, at + 2);
       at += 4;
-      if (size > extra.size() - at) fail("an extra field that is longer than its record");
+      if (size > extra.size() - at) fail("an extra field is longer than its record");
       if (id != kZipExtra64) {
         at += size;
         continue;
@@ -126,27 +129,28 @@ class ZipReader {
       auto values = extra.subspan(at, size);
       for (const auto& [full, field] : fields) {
         if (!full) continue;
-        if (values.size() < sizeof(uint64_t)) fail("zip64's field is too short");
+        if (values.size() < sizeof(uint64_t)) fail("the zip64 extra field is too short");
         *field = little_endian<uint64_t>(values);
         values = values.subspan(sizeof(uint64_t));
       }
       return;
     }
     for (const auto& [full, field] : fields) {
-      if (full) fail("zip64's field is missing");
+      if (full) fail("the zip64 extra field is missing");
     }
   }
 
   // Reads the entry at `at` and advances `at` behind it.
   Entry read_entry(size_t& at, size_t end) const {
-    if (end - at < kZipCentralBytes) fail("its directory is cut off");
+    if (end - at < kZipCentralBytes) fail("the directory is cut off");
     const auto header = part(at, kZipCentralBytes);
-    if (little_endian<uint32_t>(header) != kZipCentralHeader) fail("its directory is torn");
+    if (little_endian<uint32_t>(header) != kZipCentralHeader)
+      fail("an entry of the directory has no valid signature");
     const size_t name = little_endian<uint16_t>(header, 28);
     const size_t extra = little_endian<uint16_t>(header, 30);
     const size_t comment = little_endian<uint16_t>(header, 32);
     at += kZipCentralBytes;
-    if (name + extra + comment > end - at) fail("its directory is cut off");
+    if (name + extra + comment > end - at) fail("the directory is cut off");
     Entry entry = {.name = text(part(at, name)),
                    .size = little_endian<uint32_t>(header, 24),
                    .stored_size = little_endian<uint32_t>(header, 20),
@@ -156,7 +160,8 @@ class ZipReader {
     widen(part(at + name, extra), {{{entry.size == kZipFull32, &entry.size},
                                     {entry.stored_size == kZipFull32, &entry.stored_size},
                                     {entry.local_offset == kZipFull32, &entry.local_offset}}});
-    if (entry.size != entry.stored_size) fail_record(entry, "has two sizes");
+    if (entry.size != entry.stored_size)
+      fail_record(entry, "is stored without compression, but its two sizes differ");
     at += name + extra + comment;
     return entry;
   }
@@ -182,7 +187,7 @@ class ZipReader {
     if (little_endian<uint16_t>(header, 8) != 0) fail_record(entry, "is compressed");
     const auto data = part(begin + name + extra, entry.size);
     if (begin + name + extra + entry.size > directory) {
-      fail_record(entry, "reaches into the directory");
+      fail_record(entry, "overlaps the directory");
     }
     return data;
   }

@@ -181,8 +181,9 @@ class MappedSource : public stored::TensorSource {
       part.stored.name = stored.name;
       list.push_back(described(stored, part));
       if (places_.emplace(part.name, std::move(part.stored)).second) continue;
-      throw Error(ErrorKind::kFormat,
-                  cat(path().string(), ": two tensors come out as ", list.back().name));
+      throw Error(
+          ErrorKind::kFormat,
+          cat(path().string(), ": two tensors are converted to the same name, ", list.back().name));
     }
   }
 

@@ -123,7 +123,7 @@ NameMap::Cut NameMap::cut(Rows rows, int64_t stored_rows) const {
 HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::string_view stored,
                         const Shape& shape) const {
   const auto wrong = [&](const std::string& what) {
-    return HubParts{{}, cat(stored, " is ", shape_text(shape), ", the config asks for ", what)};
+    return HubParts{{}, cat(stored, " is ", shape_text(shape), ", but the config requires ", what)};
   };
   // Limits of the numbers in a name: layers for the first, experts for the second.
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,

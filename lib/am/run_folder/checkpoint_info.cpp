@@ -97,12 +97,11 @@ CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string&
     }
     CheckpointInfo info;
     if (json->at("version") != kCheckpointVersion) {
-      throw Error(
-          ErrorKind::kFormat,
-          cat(file, ": version ", json->at("version").dump(), " is not known; this is version ",
-              kCheckpointVersion),
-          "export the model with the am-run that wrote it (am-repl FOLDER -c \"export DIR\"), "
-          "and begin from those weights");
+      throw Error(ErrorKind::kFormat,
+                  cat(file, ": version ", json->at("version").dump(),
+                      " is not supported; this am-run reads version ", kCheckpointVersion),
+                  "export the model with the am-run that wrote it (am-repl FOLDER -c \"export "
+                  "DIR\"), and name the exported folder in model.weights");
     }
     info.step = integer_of(json->at("step"));
     info.world_size = integer_of(json->at("world_size"));
@@ -123,19 +122,18 @@ std::optional<Refusal> why_no_checkpoint(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
     return Refusal{cat(path.string(), ": no such checkpoint"),
-                   "\"auto\", \"none\", or a step folder"};
+                   "write \"auto\", \"none\" or the path of a step folder"};
   }
   if (fs::exists(path / kInfoFile, ignored)) return std::nullopt;
   const fs::path steps = path.filename() == "checkpoints" ? path : path / "checkpoints";
   if (fs::is_directory(steps, ignored)) {
-    return Refusal{
-        cat(path.string(), ": a run folder, not one of its checkpoints"),
-        cat((steps / "step-N").string(), " names one; \"auto\" takes this run's newest")};
+    return Refusal{cat(path.string(), ": a run folder, not one of its checkpoints"),
+                   cat((steps / "step-N").string(),
+                       " would name a checkpoint; \"auto\" takes the newest of this run")};
   }
-  return Refusal{
-      cat(path.string(), ": no checkpoint of am-run: it has no ", kInfoFile),
-      cat("model.weights = \"", path.string(),
-          "\" begins from weights that another program has saved, with a new optimizer")};
+  return Refusal{cat(path.string(), ": not a checkpoint of am-run: the folder has no ", kInfoFile),
+                 cat("model.weights = \"", path.string(),
+                     "\" starts from the weights of another program, with a new optimizer")};
 }
 
 CheckpointInfo read_checkpoint_info(const fs::path& folder) {

@@ -19,13 +19,13 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kMixed =
-    "files of several checkpoints were mixed here; copy the folder again";
+    "the folder mixes files of several checkpoints; copy the checkpoint again";
 
 [[noreturn]] void refuse_save(const fs::path& path, const std::string& theirs,
                               const std::string& ours) {
   throw Error(ErrorKind::kFormat,
-              cat(path.string(), ": it belongs to another save than ", kInfoFile,
-                  " beside it: ", theirs.empty() ? "none" : theirs, " and ", ours),
+              cat(path.string(), ": its save label differs from that of ", kInfoFile,
+                  " in the same folder: ", theirs.empty() ? "none" : theirs, " and ", ours),
               kMixed);
 }
 
@@ -56,7 +56,7 @@ void require_data_file(const fs::path& folder, const CheckpointInfo& info, const
     throw Error(ErrorKind::kFormat,
                 cat(path.string(), ": it has ", file_bytes, " bytes, ", kIndexFile, " says ",
                     indexed.bytes),
-                "it was cut off or changed; copy it again");
+                "the file was cut off or changed; copy it again");
   }
 }
 

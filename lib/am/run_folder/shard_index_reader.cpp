@@ -30,7 +30,8 @@ class IndexReader {
       } else if (key == "version") {
         const int64_t version = json_.natural();
         if (version != kIndexVersion) {
-          json_.fail(cat("version ", version, " of the index; ", kIndexVersion, " is known here"));
+          json_.fail(cat("version ", version, " of the index is not supported; ", kIndexVersion,
+                         " is the version of this am-run"));
         }
       } else if (key == "save") {
         index_.save_id = json_.text();
@@ -60,17 +61,17 @@ class IndexReader {
   void read_file() {
     json_.begin_array();
     const auto item = [&] {
-      if (!json_.next_item()) json_.fail("a file without its size");
+      if (!json_.next_item()) json_.fail("an entry of \"files\" has no size");
     };
     IndexedFile file;
     item();
     file.name = json_.text();
     if (!is_file_name(file.name)) {
-      json_.fail(cat("\"", file.name, "\" is not the name of a file in its folder"));
+      json_.fail(cat("\"", file.name, "\" is not the name of a file in this folder"));
     }
     item();
     file.bytes = static_cast<uint64_t>(json_.natural());
-    if (json_.next_item()) json_.fail("a file with more than its size");
+    if (json_.next_item()) json_.fail("an entry of \"files\" has more than a name and a size");
     index_.files.push_back(std::move(file));
   }
 
@@ -115,20 +116,19 @@ class IndexReader {
   }
 
   IndexedBox box_of(std::span<const int64_t> row, size_t dims, const std::string& name) const {
-    if (row.size() < kPlaceNumbers + 2 * dims)
-      json_.fail(cat(name, ": a box with too few numbers"));
+    if (row.size() < kPlaceNumbers + 2 * dims) json_.fail(cat(name, ": a box has too few numbers"));
     const auto at = [&](size_t i) { return row.begin() + static_cast<std::ptrdiff_t>(i); };
     const size_t shape = kPlaceNumbers + dims;
     const size_t sums = shape + dims;
     IndexedBox box;
-    if (row[0] > UINT32_MAX) json_.fail(cat(name, ": a box of file ", row[0]));
+    if (row[0] > UINT32_MAX) json_.fail(cat(name, ": a box names the file number ", row[0]));
     box.file = static_cast<uint32_t>(row[0]);
     box.position = static_cast<uint64_t>(row[1]);
     box.slice_offset = static_cast<uint64_t>(row[2]);
     box.slice_length = static_cast<uint64_t>(row[3]);
     box.box = {Shape(at(kPlaceNumbers), at(shape)), Shape(at(shape), at(sums))};
     for (size_t i = sums; i < row.size(); ++i) {
-      if (row[i] > UINT32_MAX) json_.fail(cat(name, ": a checksum beyond 32 bits"));
+      if (row[i] > UINT32_MAX) json_.fail(cat(name, ": a checksum has more than 32 bits"));
       box.checksums.push_back(static_cast<uint32_t>(row[i]));
     }
     return box;
@@ -138,24 +138,24 @@ class IndexReader {
   void check(const IndexedTensor& tensor) const {
     const auto lies = [&](const std::string& what) { json_.fail(cat(tensor.name, ": ", what)); };
     const int64_t element = tensor.element_bytes();
-    if (element == 0) lies(cat("dtype \"", tensor.dtype, "\", which is not known"));
-    if (!is_size(tensor.shape, element)) lies("a shape of more than 2^63 bytes");
+    if (element == 0) lies(cat("unknown dtype \"", tensor.dtype, "\""));
+    if (!is_size(tensor.shape, element)) lies("the tensor has more than 2^63 bytes");
     for (const IndexedBox& each : tensor.boxes) {
       for (size_t dim = 0; dim < tensor.shape.size(); ++dim) {
         const int64_t size = tensor.shape[dim];
         if (each.box.offset[dim] > size || each.box.shape[dim] > size - each.box.offset[dim]) {
-          lies("a box that leaves the tensor");
+          lies("a box reaches beyond the shape of the tensor");
         }
       }
-      if (each.file >= index_.files.size()) lies(cat("a box of file ", each.file));
+      if (each.file >= index_.files.size()) lies(cat("a box names the file number ", each.file));
       const uint64_t size = index_.files[each.file].bytes;
       const auto bytes = static_cast<uint64_t>(each.box.numel() * element);
       if (!lie_inside(each.position, bytes, size) ||
           !lie_inside(each.slice_offset, each.slice_length, size)) {
-        lies("a box that leaves its file");
+        lies("a box reaches beyond the end of its file");
       }
       if (each.checksums.size() != (bytes + kChecksumPiece - 1) / kChecksumPiece) {
-        lies(cat(each.checksums.size(), " checksums of ", bytes, " bytes"));
+        lies(cat(each.checksums.size(), " checksums do not match ", bytes, " bytes"));
       }
     }
   }

@@ -76,8 +76,8 @@ void check_adapter_config(std::string_view text, const std::string& file,
   }
   if (const auto more = not_plain(config); !more.empty()) {
     throw Error(ErrorKind::kFormat, cat(file, ": ", join(more, ", "), " is not supported"),
-                "adapters of one rank and one factor, without more, are read; or merge it into its "
-                "base model first (PEFT's merge_and_unload)");
+                "only plain LoRA adapters with one rank and one factor are supported; merge other "
+                "adapters into their base model first (PEFT's merge_and_unload)");
   }
   const Json rank = config.value("r", Json()), alpha = config.value("lora_alpha", Json());
   if (!rank.is_number_integer() || rank.get<int64_t>() < 1 || !alpha.is_number() ||
@@ -87,10 +87,10 @@ void check_adapter_config(std::string_view text, const std::string& file,
                                         "at least 1"));
   }
   if (rank.get<int64_t>() != ours.rank) {
-    throw Error(
-        ErrorKind::kFormat,
-        cat(file, ": its adapters have the rank ", rank.get<int64_t>(), ", the plan's ", ours.rank),
-        cat("lora.rank = ", rank.get<int64_t>()));
+    throw Error(ErrorKind::kFormat,
+                cat(file, ": its adapters have the rank ", rank.get<int64_t>(),
+                    ", but lora.rank of the plan is ", ours.rank),
+                cat("lora.rank = ", rank.get<int64_t>()));
   }
   const double r = as_double(ours.rank);
   const Json root = config.value("use_rslora", Json(false));
@@ -100,8 +100,8 @@ void check_adapter_config(std::string_view text, const std::string& file,
   const double scale = alpha.get<double>() / (root == Json(true) ? std::sqrt(r) : r);
   if (std::abs(scale - ours.scale) > 1e-9 * std::abs(scale)) {
     throw Error(ErrorKind::kFormat,
-                cat(file, ": the factor of its adapters is ", scale, ", that of the plan, ",
-                    "alpha / rank, is ", ours.scale),
+                cat(file, ": the factor of its adapters is ", scale,
+                    ", but the factor of the plan, alpha / rank, is ", ours.scale),
                 cat("lora.alpha = ", scale * r));
   }
 }

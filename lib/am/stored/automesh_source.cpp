@@ -179,7 +179,7 @@ class AutomeshSource : public TensorSource {
       throw Error(ErrorKind::kFormat,
                   cat(path_of(part).string(), ": ", place.tensor->name, ": its values end at byte ",
                       part.position + bytes, ", and the file has ", all.size()),
-                  "it was cut off; copy it again");
+                  "the file was cut off; copy it again");
     }
     return all.subspan(part.position, bytes);
   }
@@ -225,7 +225,7 @@ class AutomeshSource : public TensorSource {
     throw Error(ErrorKind::kFormat,
                 cat(path.string(), ": ", tensor.name, ": the bytes from ", first, " to ",
                     first + taken.size(),
-                    " have changed since they were written: their checksum is another"),
+                    " have changed since they were written: the checksum does not match"),
                 "the disk or a copy has damaged the file; take another copy, or the "
                 "checkpoint before it");
   }

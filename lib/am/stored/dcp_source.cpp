@@ -163,8 +163,9 @@ class DcpSource : public TensorSource {
 
   void add(formats::DcpTensor& from, StateKey key) {
     if (!places_.emplace(key.name, Place{&from}).second) {
-      throw Error(ErrorKind::kFormat,
-                  cat(folder_.string(), ": two tensors come out as ", key.name));
+      throw Error(
+          ErrorKind::kFormat,
+          cat(folder_.string(), ": two tensors are converted to the same name, ", key.name));
     }
     StoredTensor tensor{std::move(key.name), from.shape, formats::dtype_of_torch(from.dtype), {}};
     tensor.shards.reserve(from.chunks.size());
@@ -187,7 +188,7 @@ class DcpSource : public TensorSource {
     const std::string where = place_of(slice, name);
     if (slice.offset > bytes.size() || slice.length > bytes.size() - slice.offset) {
       throw Error(ErrorKind::kFormat, cat(where, ": the file has ", bytes.size(), " bytes"),
-                  "it was cut off; fetch it again");
+                  "the file was cut off; fetch it again");
     }
     return formats::TorchArchive::read(bytes.subspan(slice.offset, slice.length), where);
   }
@@ -213,10 +214,10 @@ class DcpSource : public TensorSource {
     const Shape& shape = place.tensor->shards[i].box.shape;
     if (!stored || stored->dtype != place.stored->dtype || stored->shape != shape) {
       throw Error(ErrorKind::kFormat,
-                  cat(place_of(place.slice(i), place.stored->name), ": it is not a tensor ",
-                      shape_text(shape), " of ", place.stored->dtype, ", as ",
-                      formats::kDcpMetadataFile, " says"),
-                  "the files are of two checkpoints, or one was being replaced; save it again");
+                  cat(place_of(place.slice(i), place.stored->name),
+                      ": the file does not hold a tensor ", shape_text(shape), " of ",
+                      place.stored->dtype, ", which ", formats::kDcpMetadataFile, " promises"),
+                  "the folder mixes files of two checkpoints; save the checkpoint again");
     }
     return *stored;
   }

@@ -24,7 +24,7 @@ constexpr int kDeepest = 4;  // torch.Size, its arguments, a tuple, nested sizes
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kFormat, cat(where, ": a DTensor ", what),
-              "torch.distributed.checkpoint.save writes a folder that is read");
+              "save it with torch.distributed.checkpoint.save, whose folders automesh reads");
 }
 
 bool append_integers(const PickleValue& value, int depth, Shape& numbers) {
@@ -80,12 +80,12 @@ std::vector<AxisPlacement> placements_of(const PickleValue& placements, const st
       continue;
     }
     if (kind != "Shard" && kind != "_StridedShard") {
-      fail(where, cat("is placed as ", kind.empty() ? "what is not known" : kind));
+      fail(where, cat("has the placement ", kind.empty() ? "(unknown)" : kind));
     }
     const auto number = [&](const char* name) {
       const PickleValue* value = each.state().find(name);
       const auto read = value == nullptr ? std::nullopt : value->integer();
-      if (!read) fail(where, cat("is placed as ", kind, " without ", name));
+      if (!read) fail(where, cat("has the placement ", kind, " without ", name));
       return *read;
     };
     axes.push_back({true, number("dim"), kind == "Shard" ? 1 : number("split_factor")});
@@ -101,7 +101,7 @@ std::vector<size_t> shard_order(const PickleValue& spec, const std::string& wher
   for (const PickleValue& entry : entries->items()) {
     const auto arguments = entry.arguments().items();
     const auto axes = arguments.size() == 2 ? integers_of(&arguments[1]) : std::nullopt;
-    if (!axes) fail(where, "is cut in an order that is not known");
+    if (!axes) fail(where, "has a shard_order that cannot be read");
     for (const int64_t axis : *axes) order.push_back(static_cast<size_t>(axis));
   }
   return order;
@@ -131,29 +131,29 @@ DTensorPart read_dtensor(const formats::TorchArchive& archive, const PickleValue
   const PickleValue* spec = state.find("_spec");
   const auto wrapper = arguments[kArguments].items();
   if (local == nullptr || spec == nullptr || wrapper.size() <= kWrapperShape) {
-    fail(where, "of another version of PyTorch, without a local tensor or a spec");
+    fail(where, "has no local tensor or no spec: another version of PyTorch wrote it");
   }
   const auto tensor = archive.tensor(*local);
   const auto shape = integers_of(&wrapper[kWrapperShape]);
   const PickleValue* mesh = spec->state().find("mesh");
   const PickleValue* placements = spec->state().find("placements");
   if (!tensor || !shape || mesh == nullptr || placements == nullptr) {
-    fail(where, "without values, shape, mesh or placements");
+    fail(where, "lacks its values, shape, mesh or placements");
   }
   const auto sizes = mesh_sizes(archive, *mesh);
   const auto coordinate = integers_of(mesh->state().find("_coordinate_on_dim"));
-  if (!sizes || !coordinate) fail(where, "whose mesh does not say which of its ranks it is");
+  if (!sizes || !coordinate) fail(where, "has a mesh without this rank's coordinate");
   DTensorSpec lies{*shape, *sizes, placements_of(*placements, where), {}};
   const bool strided =
       std::any_of(lies.axes.begin(), lies.axes.end(),
                   [](const AxisPlacement& axis) { return axis.split_factor != 1; });
   if (!strided) lies.order = shard_order(spec->state(), where);
   if (const auto problem = put_in_order(lies)) fail(where, *problem);
-  if (!is_on_mesh(lies, *coordinate)) fail(where, "is of a rank that its mesh does not have");
+  if (!is_on_mesh(lies, *coordinate)) fail(where, "has a coordinate that is outside its mesh");
   mesh::Box box = part_at(lies, *coordinate);
   if (tensor->shape != box.shape) {
-    fail(where, cat("whose part is ", shape_text(tensor->shape), ", and ", shape_text(box.shape),
-                    " by its mesh and placements"));
+    fail(where, cat("has a part of the shape ", shape_text(tensor->shape),
+                    ", but its mesh and placements give ", shape_text(box.shape)));
   }
   int64_t ranks = ranks_of(lies);
   if (const PickleValue* root = mesh->state().find("_root_mesh")) {

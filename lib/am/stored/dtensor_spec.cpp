@@ -58,11 +58,11 @@ std::optional<std::string> put_in_order(DTensorSpec& spec) {
   const auto dims = static_cast<int64_t>(spec.shape.size());
   for (const AxisPlacement& axis : spec.axes) {
     if (axis.shard && (axis.dim < 0 || axis.dim >= dims)) {
-      return cat("is sharded on dim ", axis.dim, ", and has ", dims);
+      return cat("is sharded on dim ", axis.dim, ", but has ", dims, dims == 1 ? " dim" : " dims");
     }
   }
   if (!spec.order.empty()) {
-    if (!is_order(spec)) return "is cut in an order that its placements do not have";
+    if (!is_order(spec)) return "has a shard_order that does not match its placements";
     return std::nullopt;
   }
   std::vector<std::vector<size_t>> cuts(spec.shape.size());
@@ -72,8 +72,8 @@ std::optional<std::string> put_in_order(DTensorSpec& spec) {
     std::vector<size_t>& of_dim = cuts[static_cast<size_t>(placement.dim)];
     const auto place = place_among(of_dim, spec, placement.split_factor);
     if (!place) {
-      return cat("is a strided shard of split factor ", placement.split_factor,
-                 ", which its mesh does not have");
+      return cat("is a strided shard whose split_factor ", placement.split_factor,
+                 " does not match its mesh");
     }
     of_dim.insert(of_dim.begin() + static_cast<std::ptrdiff_t>(*place), axis);
   }

@@ -62,11 +62,11 @@ void compare_parameters(const layout::Layout& layout, const TensorSource& source
       misfit.wrong.push_back({parameter.name, "is missing"});
     } else if (stored->shape != parameter.shape) {
       misfit.wrong.push_back(
-          {parameter.name, cat("is ", shape_text(stored->shape), ", the config asks for ",
+          {parameter.name, cat("is ", shape_text(stored->shape), ", but the config requires ",
                                shape_text(parameter.shape))});
     } else if (!holds_values(stored->dtype)) {
-      misfit.wrong.push_back(
-          {parameter.name, cat("is ", formats::safetensors_name(stored->dtype), ", no number")});
+      misfit.wrong.push_back({parameter.name, cat("is ", formats::safetensors_name(stored->dtype),
+                                                  ", a quantised or packed format")});
       misfit.quantized = true;
     }
   }
@@ -110,7 +110,7 @@ std::string first_ones(std::vector<std::string> all, const char* separator) {
 }
 
 constexpr const char* kMxfp4Help =
-    "these weights are four-bit codes: let transformers convert them once, "
+    "these weights are packed 4-bit values: convert them once with transformers, "
     "AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.bfloat16, "
     "quantization_config=Mxfp4Config(dequantize=True)).save_pretrained(FOLDER), and load FOLDER";
 
@@ -121,8 +121,8 @@ std::string help_for(const Misfits& misfit) {
            "dequantize()) and load those";
   }
   if (misfit.adapter)
-    return "[lora] trains adapters, and lora.weights names one to begin with; or merge it into its "
-           "base model (PEFT's merge_and_unload)";
+    return "these tensors belong to a LoRA adapter: name its folder in lora.weights, or merge it "
+           "into its base model (PEFT's merge_and_unload)";
   return "the weights belong to another model than the config";
 }
 
@@ -138,7 +138,7 @@ void check_quantization(const model::ModelConfig& config, const TensorSource& so
                   ": its quantization_config (", method, ") says that the weights are quantised"),
               mxfp4 ? kMxfp4Help
                     : "dequantise them to bfloat16 or float32 (transformers' dequantize()) and "
-                      "load those; if they are, remove the key");
+                      "load those; if they are already dequantised, remove quantization_config");
 }
 
 }  // namespace
@@ -154,7 +154,8 @@ std::vector<Misfit> find_misfits(const layout::Layout& layout, const model::Mode
   compare_parameters(layout, source, misfit);
   find_extra(layout, config, source, misfit);
   std::vector<Misfit> all = std::move(misfit.wrong);
-  for (std::string& name : misfit.extra) all.push_back({std::move(name), "has no place there"});
+  for (std::string& name : misfit.extra)
+    all.push_back({std::move(name), "is not a parameter of the model"});
   return all;
 }
 
@@ -169,9 +170,10 @@ void check_fit(const layout::Layout& layout, const model::ModelConfig& config,
   for (const Misfit& each : misfit.wrong) wrong.push_back(cat(each.name, " ", each.what));
   if (!wrong.empty()) parts.push_back(first_ones(std::move(wrong), "; "));
   if (!misfit.extra.empty()) {
-    parts.push_back(
-        cat("the model has no place for ", misfit.extra.size(),
-            misfit.extra.size() == 1 ? " tensor: " : " tensors: ", first_ones(misfit.extra, ", ")));
+    parts.push_back(cat("the file has ", misfit.extra.size(),
+                        misfit.extra.size() == 1 ? " tensor that the model does not have: "
+                                                 : " tensors that the model does not have: ",
+                        first_ones(misfit.extra, ", ")));
   }
   if (parts.empty()) return;
   throw Error(ErrorKind::kFormat,

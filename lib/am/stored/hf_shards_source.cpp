@@ -155,7 +155,8 @@ class HfShardsSource : public TensorSource {
       if (tensor.name.empty()) {
         tensor = {name, Shape(entry.shape.size(), 0), dtype, {}};
       } else if (tensor.dtype != dtype || tensor.shape.size() != entry.shape.size()) {
-        fail(file, cat(entry.name, " has another dtype or other dims than in the files before"));
+        fail(file,
+             cat(entry.name, " has a dtype or number of dims that differs from an earlier file"));
       }
       tensor.shards.push_back({rank_of_file(file.path()), box});
       places_[name].push_back({&file, &entry, std::move(box)});
@@ -166,7 +167,7 @@ class HfShardsSource : public TensorSource {
                          const formats::SafetensorsEntry& entry) {
     const auto of = json.find(entry.name);
     const bool known = of != json.end() && of->is_object() && of->contains(kOffsets);
-    if (!known) fail(file, cat(entry.name, " is not in its ", kShardingInfo));
+    if (!known) fail(file, cat(entry.name, " has no entry in ", kShardingInfo));
     const SortedJson& list = (*of)[kOffsets];
     Shape offset;
     if (list.is_array() && list.size() == entry.shape.size()) {
@@ -177,11 +178,11 @@ class HfShardsSource : public TensorSource {
         const bool fits =
             offset.back() >= 0 &&
             !__builtin_add_overflow(offset.back(), entry.shape[offset.size() - 1], &end);
-        if (!fits) fail(file, cat(entry.name, " has an offset that is not in its shape"));
+        if (!fits) fail(file, cat(entry.name, " has a negative or too large offset"));
       }
     }
     if (offset.size() != entry.shape.size()) {
-      fail(file, cat(entry.name, " has an offset of other dims"));
+      fail(file, cat(entry.name, " has an offset with another number of dims than its shape"));
     }
     return offset;
   }
@@ -196,9 +197,10 @@ class HfShardsSource : public TensorSource {
     for (const model::ParameterSpec& parameter : model::build_inventory(config).parameters) {
       const StoredTensor* stored = find(parameter.name);
       if (stored == nullptr || stored->shape == parameter.shape) continue;
-      note_ = cat(stored->name, " is ", shape_text(stored->shape), " in these files and ",
-                  shape_text(parameter.shape), " by ", config_file_.filename().string(),
-                  ": the last rank's file may be missing, or files of an earlier save left");
+      note_ = cat(
+          stored->name, " is ", shape_text(stored->shape), " in these files and ",
+          shape_text(parameter.shape), " according to ", config_file_.filename().string(),
+          ": the file of the last rank may be missing, or files of an earlier save may be left");
       return;
     }
   }

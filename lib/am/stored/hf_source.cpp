@@ -185,7 +185,7 @@ class HfSource : public TensorSource {
                   alike ? cat(from.entry->name, " is in ", first.file->path().string(), " and in ",
                               from.file->path().string())
                         : cat(path_.string(), ": ", first.entry->name, " and ", from.entry->name,
-                              " are two tensors with the name ", key.name));
+                              " are both converted to the name ", key.name));
     }
     StoredTensor tensor;
     tensor.name = std::move(key.name);

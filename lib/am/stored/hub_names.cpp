@@ -153,11 +153,11 @@ std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
     equal.clear();
   }
   if (equal.empty()) return best;
-  throw Error(
-      ErrorKind::kFormat,
-      cat(lookup.source.path().string(), ": the model's names are found after the prefix \"", best,
-          "\" and after \"", equal.front(), "\""),
-      "keep the tensors of one model");
+  throw Error(ErrorKind::kFormat,
+              cat(lookup.source.path().string(),
+                  ": the names of the model's parameters occur with two prefixes, \"", best,
+                  "\" and \"", equal.front(), "\""),
+              "keep only the tensors of one model in the file");
 }
 
 // A file with only adapters has no other parameters.

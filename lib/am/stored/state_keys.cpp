@@ -205,10 +205,11 @@ formats::DcpPath state_path(std::string_view name) {
 }
 
 void refuse_alarm(const std::filesystem::path& path, const formats::PickleGlobal& alarm) {
-  throw Error(ErrorKind::kFormat,
-              cat(path.string(), ": byte ", alarm.position, " names ", alarm.module, ".",
-                  alarm.name, ", which PyTorch would call"),
-              "do not load it with PyTorch either; fetch it from where you trust");
+  throw Error(
+      ErrorKind::kFormat,
+      cat(path.string(), ": byte ", alarm.position, " names ", alarm.module, ".", alarm.name,
+          ": torch.load would call this function, which may run code"),
+      "do not load the file with PyTorch either; fetch the weights from a source that you trust");
 }
 
 }  // namespace am::stored

@@ -102,7 +102,7 @@ std::optional<std::string> why_not_covered(const StoredTensor& tensor) {
 void require_covered(const StoredTensor& tensor, const fs::path& path) {
   if (const auto problem = why_not_covered(tensor)) {
     throw Error(ErrorKind::kFormat, cat(path.string(), ": ", tensor.name, ": ", *problem),
-                "files are missing, or of several checkpoints; copy the folder again");
+                "files are missing or belong to several checkpoints; copy the folder again");
   }
 }
 
@@ -117,7 +117,7 @@ void require_held(const std::vector<mesh::Box>& parts, const mesh::Box& box, std
   const auto problem = mesh::why_not_covered(box.shape, pointers);
   if (!problem) return;
   throw Error(ErrorKind::kFormat, cat(path.string(), ": ", name, ": ", *problem),
-              "files are missing, or of several checkpoints");
+              "files are missing or belong to several checkpoints");
 }
 
 }  // namespace am::stored

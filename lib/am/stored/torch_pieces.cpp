@@ -13,8 +13,9 @@ namespace {
 using formats::PickleValue;
 
 [[noreturn]] void disagree(const std::string& where) {
-  throw Error(ErrorKind::kFormat, cat(where, ": the folder's metadata describes another part"),
-              "the files are of several checkpoints, or were changed; copy the folder again");
+  throw Error(ErrorKind::kFormat,
+              cat(where, ": this part of the tensor does not match the folder's metadata"),
+              "the files belong to several checkpoints or were changed; copy the folder again");
 }
 
 // Returns the part of a view that begins at `first`; nothing if it is not inside.
@@ -58,8 +59,10 @@ TorchPieces read_pieces(const formats::TorchArchive& archive, const PickleValue&
   const formats::TorchTensor values = archive.tensor(value).value();
   if (!place) {
     if (says_place(value)) {
-      throw Error(ErrorKind::kFormat, cat(where, ": a part of a tensor without a stated place"),
-                  "open the folder, whose metadata says where the parts belong");
+      throw Error(
+          ErrorKind::kFormat,
+          cat(where, ": a part of a sharded tensor, whose place is not stored in this file"),
+          "open the folder instead, whose metadata has the place of each part");
     }
     return {{{values, values.shape, mesh::Box::whole(values.shape)}}};
   }

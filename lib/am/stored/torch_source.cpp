@@ -67,9 +67,10 @@ class TorchSource : public TensorSource {
       for (StoredTensor& tensor : *list) check_covered(tensor);
     }
     if (!tensors_.empty() || !optimizer_.empty()) return;
-    throw Error(ErrorKind::kFormat,
-                cat(what_.path.string(), ": it holds no tensors in dicts that can be listed"),
-                "a model that was saved whole is code; save its state_dict()");
+    throw Error(
+        ErrorKind::kFormat,
+        cat(what_.path.string(), ": no state_dict was found: the file holds no dict of tensors"),
+        "if the whole model was saved, save its state_dict() instead: a pickled model is code");
   }
 
   std::string format() const override {
@@ -120,9 +121,10 @@ class TorchSource : public TensorSource {
       for (const auto& global : archive.pickle().globals()) {
         if (global.alarming) refuse_alarm(path, global);
         if (global.name != "ShardedTensor" || !starts_with(global.module, kSharded)) continue;
-        throw Error(ErrorKind::kFormat, cat(path.string(), ": parts of FSDP1, which are not read"),
-                    "torch.distributed.checkpoint.save writes a folder that is read; accelerate's "
-                    "use_dcp=True calls it");
+        throw Error(
+            ErrorKind::kFormat,
+            cat(path.string(), ": sharded tensors of FSDP1, which are not supported"),
+            "save with torch.distributed.checkpoint.save instead (in accelerate: use_dcp=True)");
       }
     }
 
@@ -183,10 +185,11 @@ class TorchSource : public TensorSource {
       if (what_.damage == OnDamage::kRefuse) {
         throw Error(
             ErrorKind::kIo,
-            cat(file.string(), ": it is not there, and ", ranks_, " ranks have written the folder"),
+            cat(file.string(), ": the file is missing, but ", ranks_, " ranks wrote the folder"),
             "copy the folder again, with the files of all ranks");
       }
-      what_.problems.push_back({file.lexically_relative(what_.path).string(), "it is not there"});
+      what_.problems.push_back(
+          {file.lexically_relative(what_.path).string(), "the file is missing"});
     }
   }
 
@@ -201,14 +204,15 @@ class TorchSource : public TensorSource {
     const bool again = !fresh && !pieces.empty() && pieces.back().entry != piece.entry &&
                        (!what_.by_rank || pieces.back().rank == piece.rank);
     if (again) {
-      throw Error(ErrorKind::kFormat,
-                  cat(what_.path.string(), ": two tensors come out as ", key.name));
+      throw Error(
+          ErrorKind::kFormat,
+          cat(what_.path.string(), ": two tensors are converted to the same name, ", key.name));
     }
     if (tensor.shape != piece.shape || tensor.dtype != dtype) {
       throw Error(ErrorKind::kFormat,
-                  cat(what_.path.string(), ": ", key.name, " has another shape or dtype in ",
+                  cat(what_.path.string(), ": ", key.name, " has a different shape or dtype in ",
                       piece.file->path.filename().string()),
-                  "the files are of several checkpoints; copy the folder again");
+                  "the files belong to several checkpoints; copy the folder again");
     }
     const bool held = std::any_of(pieces.begin(), pieces.end(),
                                   [&](const Piece& other) { return other.box == piece.box; });
@@ -232,7 +236,7 @@ class TorchSource : public TensorSource {
     throw Error(ErrorKind::kFormat,
                 cat(what_.path.string(), ": ", name, " differs between ",
                     first.file->path.filename().string(), " and ",
-                    piece.file->path.filename().string(), ": they are several models"),
+                    piece.file->path.filename().string(), ": the files hold different models"),
                 "open one of them by its name");
   }
 
@@ -255,7 +259,7 @@ class TorchSource : public TensorSource {
     throw Error(
         ErrorKind::kFormat,
         cat(what_.path.string(), ": ", lone ? cat(one, ": ") : "", tensor.name, ": ", *problem),
-        lone ? folder : "files of ranks are missing, or of several checkpoints");
+        lone ? folder : "files of ranks are missing, or the files belong to several checkpoints");
   }
 
   TorchFiles what_;
@@ -312,7 +316,7 @@ std::unique_ptr<TensorSource> open_indexed(const fs::path& folder, OnDamage dama
   std::vector<TorchPart> parts;
   for (const fs::path& file : files.there) parts.push_back({file});
   if (parts.empty()) {
-    throw Error(ErrorKind::kFormat, cat(path.string(), ": none of its files is there"));
+    throw Error(ErrorKind::kFormat, cat(path.string(), ": none of the files that it names exists"));
   }
   return open_torch_files({.path = folder,
                            .parts = std::move(parts),
@@ -349,7 +353,7 @@ std::unique_ptr<TensorSource> open_torch_source(const fs::path& path, OnDamage d
       if (files.size() > 1) {
         throw Error(ErrorKind::kFormat,
                     cat(path.string(), ": ", files.size(),
-                        " files may hold its model: ", files[0].filename().string(), ", ",
+                        " files may hold the model: ", files[0].filename().string(), ", ",
                         files[1].filename().string(), files.size() > 2 ? ", .." : ""),
                     "open one of them by its name");
       }
@@ -358,10 +362,11 @@ std::unique_ptr<TensorSource> open_torch_source(const fs::path& path, OnDamage d
   }
   for (const TorchPart& part : parts) {
     if (!is_tar(first_bytes(part.path))) continue;
-    throw Error(ErrorKind::kFormat,
-                cat(part.path.string(), ": a tar of PyTorch before 2017, which is not read"),
-                "where its code may run, torch.save(torch.load(FILE, weights_only=False), FILE) "
-                "writes today's format");
+    throw Error(
+        ErrorKind::kFormat,
+        cat(part.path.string(), ": a tar file of PyTorch before 2017, which is not supported"),
+        "convert the file with torch.save(torch.load(FILE, weights_only=False), FILE), only if you "
+        "trust it: loading may run code");
   }
   return open_torch_files({.path = path, .parts = std::move(parts), .damage = damage});
 }

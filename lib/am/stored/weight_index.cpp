@@ -82,7 +82,7 @@ class IndexSax final : public SortedJson::json_sax_t {
 
   [[noreturn]] void refuse_file() const {
     throw Error(ErrorKind::kFormat,
-                cat(path_.string(), ": ", name_, " names no file in this folder"));
+                cat(path_.string(), ": ", name_, " does not name a file inside this folder"));
   }
 
   const std::filesystem::path& path_;
@@ -124,11 +124,12 @@ IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex&
     if (std::filesystem::exists(file, ignored)) {
       files.there.push_back(file);
     } else if (damage == OnDamage::kRefuse) {
-      throw Error(ErrorKind::kIo, cat(path.string(), ": names ", name, ", which is not there"));
+      throw Error(ErrorKind::kIo,
+                  cat(path.string(), ": names ", name, ", but this file is missing"));
     } else {
       files.problems.push_back(
-          {name, cat("it is not there; tensors that ", path.filename().string(),
-                     " says are in it: ", format_count(tensors))});
+          {name, cat("the file is missing; number of tensors in it according to ",
+                     path.filename().string(), ": ", format_count(tensors))});
       files.missing.insert(name);
     }
   }
@@ -149,7 +150,7 @@ std::vector<StoredProblem> compare_with_index(
                                          : cat(", but it is in ", found.filename().string()));
     if (!found.empty() && damage == OnDamage::kRefuse) {
       throw Error(ErrorKind::kFormat, cat(path.string(), ": ", what),
-                  "the index belongs to other files; fetch all of them again");
+                  "the index does not belong to these files; fetch all files again");
     }
     problems.push_back({path.filename().string(), std::move(what)});
   }

@@ -48,13 +48,14 @@ class MetadataReader {
   explicit MetadataReader(const std::string& where) : where_(where) {}
 
   TorchCheckpointingMetadata read(const PickleValue& root) {
-    if (!root.is(PickleKind::kDict)) fail("its root is not a dict");
+    if (!root.is(PickleKind::kDict)) fail("the root of the pickle is not a dict");
     const PickleValue* version = root.find("version");
     const std::string of(version == nullptr ? "1.0" : version->text().value_or("?"));
-    if (of != "1.0" && of != "2.0") fail(cat("its version is ", of, ", and 1.0 and 2.0 are read"));
+    if (of != "1.0" && of != "2.0")
+      fail(cat("its version is ", of, "; the versions 1.0 and 2.0 are supported"));
     const auto ranks = field(root, "world_size").integer();
     if (!ranks || *ranks < 1 || *ranks > kMostWorld)
-      fail("its world_size is not a number of ranks");
+      fail("world_size is not a valid number of ranks");
     found_.ranks_ = *ranks;
     const PickleValue& metadata = dict(field(root, "metadata"), "metadata");
     of == "1.0" ? read_flat(metadata, field(root, "rank_to_layout_info_mappings"))
@@ -70,7 +71,7 @@ class MetadataReader {
 
   const PickleValue& field(const PickleValue& of, std::string_view key) const {
     const PickleValue* value = of.find(key);
-    if (value == nullptr) fail(cat("it lacks ", key));
+    if (value == nullptr) fail(cat("the metadata lacks ", key));
     return *value;
   }
 
@@ -84,7 +85,7 @@ class MetadataReader {
     const auto items = dict(of, name).items();
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
       const auto key = items[i].text();
-      if (!key) fail(cat("a key of ", name, " is not text"));
+      if (!key) fail(cat("a key of ", name, " is not a string"));
       look(std::string(*key), items[i + 1]);
     }
   }
@@ -99,7 +100,7 @@ class MetadataReader {
            });
       std::vector<bool> seen(static_cast<size_t>(found_.ranks_));
       each_rank(field(of, "rank_to_layout_info"), [&](int64_t rank, const PickleValue& layout) {
-        if (seen[static_cast<size_t>(rank)]) fail(cat(item, " has two files of rank ", rank));
+        if (seen[static_cast<size_t>(rank)]) fail(cat(item, " lists two files for rank ", rank));
         seen[static_cast<size_t>(rank)] = true;
         add_file(item, rank, layout);
       });
@@ -133,7 +134,8 @@ class MetadataReader {
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
       const auto text = items[i].text();
       const auto rank = text ? parse_integer(*text) : items[i].integer();
-      if (!rank || *rank < 0 || *rank >= found_.ranks_) fail("it names a file of no rank");
+      if (!rank || *rank < 0 || *rank >= found_.ranks_)
+        fail("the files are listed for a rank that is not below world_size");
       look(*rank, items[i + 1]);
     }
   }
@@ -150,9 +152,11 @@ class MetadataReader {
       path = field(layout, "file_path").text().value_or("");
     }
     const auto file = stored::path_inside(path);
-    if (!file) fail(cat(item, "'s file is outside of the folder: \"", path, '"'));
-    if (!names_.insert(file->string()).second) fail(cat("two items are in one file, ", path));
-    if (found_.files_.size() == kMostFiles) fail(cat("it names more than ", kMostFiles, " files"));
+    if (!file) fail(cat(item, "'s file is not inside this folder: \"", path, '"'));
+    if (!names_.insert(file->string()).second)
+      fail(cat("two items are stored in the same file, ", path));
+    if (found_.files_.size() == kMostFiles)
+      fail(cat("the metadata names more than ", kMostFiles, " files"));
     found_.files_.push_back({item, rank, file->string()});
   }
 
@@ -162,7 +166,8 @@ class MetadataReader {
     if (!json || !json->is_array()) fail(cat("a path is not a list of keys: ", text));
     stored::KeyPath keys;
     for (const Json& key : *json) {
-      if (!key.is_string() && !key.is_number_integer()) fail(cat("a path has other keys: ", text));
+      if (!key.is_string() && !key.is_number_integer())
+        fail(cat("a path has a key that is neither a string nor an integer: ", text));
       keys.push_back(key.is_string() ? key.get<std::string>() : key.dump());
     }
     return keys;
@@ -190,14 +195,14 @@ class MetadataReader {
     const PickleValue& data = field(sharding, "data");
     group->part.shape = integers(data, "global_shape");
     const std::string_view dtype = field(data, "dtype").text().value_or("");
-    if (!starts_with(dtype, kTorch)) fail("a dtype is not torch's");
+    if (!starts_with(dtype, kTorch)) fail("a dtype is not one of torch");
     group->part.dtype = dtype.substr(kTorch.size());
     if (type == "DTensorShardingMetadata") {
       read_dtensor(data, *group);
     } else if (type == "default_tensor_v1") {
       read_boxes(data, *group);
     } else {
-      fail(cat("a tensor is described as ", type, ", which is not known"));
+      fail(cat("unknown kind of sharding: ", type));
     }
     return known = std::move(group);
   }
@@ -215,15 +220,15 @@ class MetadataReader {
         const bool strided = type == "StridedShard";
         const auto dim = field(placement, "dim").integer();
         const auto factor = strided ? field(placement, "split_factor").integer() : 1;
-        if (!dim || !factor) fail(cat("a ", type, " is not of numbers"));
+        if (!dim || !factor) fail(cat("a ", type, " lacks an integer dim or split_factor"));
         group.spec.axes.push_back({true, *dim, *factor});
       } else {
-        fail(cat("a tensor is placed as ", type, ", which is not known"));
+        fail(cat("unknown kind of placement: ", type));
       }
     }
     if (const auto problem = stored::put_in_order(group.spec)) fail(cat("a DTensor ", *problem));
     if (stored::ranks_of(group.spec) != static_cast<int64_t>(group.mesh->size())) {
-      fail("a mesh has another number of ranks than its shape");
+      fail("the number of ranks of a mesh does not match its shape");
     }
   }
 
@@ -233,7 +238,7 @@ class MetadataReader {
     const auto locals = field(data, "local_offsets").items();
     const auto sizes = field(data, "local_sizes").items();
     if (offsets.size() != sizes.size() || locals.size() != sizes.size()) {
-      fail("a tensor has not an offset for each of its parts");
+      fail("a tensor does not list an offset for each of its parts");
     }
     stored::DTensorSpec whole{group.part.shape, {}, {}, {}};
     if (const auto problem = stored::put_in_order(whole)) fail(cat("a tensor ", *problem));
@@ -241,7 +246,8 @@ class MetadataReader {
       const auto offset = stored::integers_of(&offsets[i]);
       const auto local = stored::integers_of(&locals[i]);
       const auto size = stored::integers_of(&sizes[i]);
-      if (!offset || !local || !size) fail("a part of a tensor is not of numbers");
+      if (!offset || !local || !size)
+        fail("the offsets or sizes of a part of a tensor are not integers");
       const size_t dims = whole.shape.size();
       bool inside = offset->size() == dims && local->size() == dims && size->size() == dims;
       for (size_t dim = 0; inside && dim < dims; ++dim) {
@@ -251,7 +257,7 @@ class MetadataReader {
         inside = first >= 0 && first <= all && length >= 0 && length <= all - first &&
                  (*local)[dim] >= 0;
       }
-      if (!inside) fail("a part of a tensor is outside of it");
+      if (!inside) fail("a part of a tensor reaches beyond its shape");
       group.part.boxes.push_back({{*offset, *size}, *local});
     }
   }
@@ -270,9 +276,9 @@ class MetadataReader {
     for (const PickleValue& item : items) {
       const auto rank = item.integer();
       if (!rank || *rank < 0 || *rank >= found_.ranks_)
-        fail("a tensor is of a rank outside the world");
+        fail("a tensor names a rank that is not below world_size");
       if (!index->emplace(*rank, static_cast<int64_t>(index->size())).second) {
-        fail(cat("rank ", *rank, " is named twice for a tensor"));
+        fail(cat("rank ", *rank, " is listed twice for a tensor"));
       }
     }
     return known = std::move(index);
