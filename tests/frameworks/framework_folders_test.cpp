@@ -31,7 +31,7 @@ TEST_CASE("torchtitan's folders have the hub's names and rows") {
                  {"layers.0.moe.expert_bias", "layers.1.moe.expert_bias"});
   // The bias that balances the load of the experts is not a parameter of the hub's model.
   CHECK(experts->note() ==
-        "names and rows are converted from torchtitan's to Hugging Face's, by config.json");
+        "names and rows are converted from torchtitan's to Hugging Face's, using config.json");
   CHECK(experts->tensors().size() == 45);
   check_boxes(*experts, "model.layers.1.mlp.experts.3.down_proj.weight");
 }
@@ -57,8 +57,8 @@ TEST_CASE("torchtitan's folders without a config, or with another model's") {
   CHECK(with("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 1")
             .find("layers.0.attention.wk.weight is [8, 16], but the config requires 4 rows") !=
         std::string::npos);
-  CHECK(with("\"llama\"", "\"gpt2\"").find("names and rows are torchtitan's") == 0);
-  CHECK(with("\"llama\"", "\"phi\"").find("names and rows are torchtitan's") == 0);
+  CHECK(with("\"llama\"", "\"gpt2\"").find("names and rows are kept as torchtitan's") == 0);
+  CHECK(with("\"llama\"", "\"phi\"").find("names and rows are kept as torchtitan's") == 0);
   CHECK(with("\"llama\"", "\"qwen3\"").find("names and rows are converted from ") == 0);
   // With the right model type the names are the hub's.
   CHECK(with("\"llama\"", "\"llama\"").find("names and rows are converted from ") == 0);
@@ -91,7 +91,7 @@ TEST_CASE("Megatron's folders have the hub's names, rows and layers") {
       const auto source = open_tensor_source(folder);
       CHECK(source->format() == "megatron");
       CHECK(source->step() == 2);
-      CHECK(ends_with(source->note(), "the optimizer is stored as fully_reshardable"));
+      CHECK(ends_with(source->note(), "the optimizer states are stored as fully_reshardable"));
       check_expected(*source, name);
     }
   }
@@ -133,7 +133,7 @@ TEST_CASE("Megatron's folders that are not whole, or not read") {
     const auto source = open_tensor_source(step);
     CHECK(source->format() == "megatron");
     CHECK(source->find("decoder.layers.self_attention.linear_qkv.weight") != nullptr);
-    CHECK(source->note().find("names and rows are Megatron's") == 0);
+    CHECK(source->note().find("names and rows are kept as Megatron's") == 0);
   }
   // Without its last file the checkpoint is incomplete, but still a folder of PyTorch.
   fs::remove(step / "metadata.json");
@@ -143,7 +143,7 @@ TEST_CASE("Megatron's folders that are not whole, or not read") {
   CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("its .metadata is missing"));
   write_file_atomically(step / "metadata.json",
                         "{\"sharded_backend\": \"zarr\", \"sharded_backend_version\": 1}");
-  CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("saved it as \"zarr\""));
+  CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("in the format \"zarr\""));
 }
 
 TEST_CASE("NeMo AutoModel's folders: the hub's weights in shards, and an optimizer's states") {

@@ -388,8 +388,9 @@ TEST_CASE("a shell script that holds a program is no Python program", "[exchange
     return found.items().front().message;
   };
   const std::string program = "import os\nprint(os.getcwd())\n";
-  CHECK(message(program) == "this is a Python program: it is not run");
-  CHECK(message("#!/usr/bin/env python3\n" + program) == "this is a Python program: it is not run");
+  CHECK(message(program) == "this is a Python program, which is not run");
+  CHECK(message("#!/usr/bin/env python3\n" + program) ==
+        "this is a Python program, which is not run");
   CHECK(message(cat("#!/bin/bash\npython3 - <<'E'\n", program, "E\n")) !=
-        "this is a Python program: it is not run");
+        "this is a Python program, which is not run");
 }

@@ -201,20 +201,20 @@ std::unique_ptr<stored::TensorSource> open_framework_folder(const fs::path& path
     throw Error(ErrorKind::kFormat,
                 cat((path / kMegatronNewest).string(), ": names ", newest.filename().string(),
                     ", which is not a complete checkpoint"),
-                "open another iter_ folder by its name");
+                "open another iter_ folder instead");
   }
   const std::string backend = stored::is_dcp_source(path) ? std::string() : sharded_backend(path);
   if (backend == "torch_dist") {
-    throw Error(
-        ErrorKind::kFormat,
-        cat(path.string(), ": Megatron's, but its ", formats::kDcpMetadataFile, " is missing"),
-        "fetch the folder again, files that begin with a dot too");
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": a checkpoint of Megatron, but its file ",
+                    formats::kDcpMetadataFile, " is missing"),
+                "fetch the folder again, including files whose names begin with a dot");
   }
   if (!backend.empty()) {
-    throw Error(
-        ErrorKind::kFormat,
-        cat(path.string(), ": Megatron has saved it as \"", backend, "\", which is not read"),
-        "load it with Megatron and save it with --ckpt-format torch_dist");
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": Megatron saved this checkpoint in the format \"", backend,
+                    "\", which is not supported"),
+                "load it with Megatron and save it with --ckpt-format torch_dist");
   }
   if (stored::is_dcp_source(path / kOlmoStates)) return open_dcp_folder(path / kOlmoStates);
   if (is_unread_folder(path)) refuse_folder(path);

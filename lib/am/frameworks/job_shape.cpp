@@ -159,9 +159,11 @@ int64_t stages_by_layers(PlanBuilder& builder, const PipelineKeys& keys, int64_t
   const std::string round = keys.round.empty() ? "" : source.text(keys.round).value_or("");
   if (round == "down") stages -= stages % pp;
   if (round == "up" && stages % pp > 0) stages += pp - stages % pp;
-  const std::string made = cat(each, " layers per stage make ", stages, " stages of ", layers);
+  const std::string made =
+      cat(each, " layers per stage make ", stages, " stages from ", layers, " layers");
   if (stages == 0 || stages % pp != 0) {
-    source.refuse(keys.layers_per_stage, made, cat("a multiple of pp_size = ", pp));
+    source.refuse(keys.layers_per_stage, made,
+                  cat("the number of stages must be a multiple of pp_size = ", pp));
     return 0;
   }
   if (one_a_rank != (stages == pp)) {
@@ -195,7 +197,7 @@ void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp) {
   if (given && builder.model() == nullptr) {
     builder.lose(
         keys.layers_per_stage,
-        "the pipeline's stages, which follow from the model's layers: name it with --model");
+        "the pipeline's stages, which depend on the number of layers: name the model with --model");
   } else if (given) {
     stages = stages_by_layers(builder, keys, pp, by_default == 1);
   }
@@ -205,8 +207,8 @@ void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp) {
     builder.set("pipeline.virtual_stages", stages / pp, keys.schedule);
     if (keys.first_less + keys.last_less > 0) {
       builder.note(
-          "the embedding and the head count as layers when layers are assigned to stages: without "
-          "--model this plan assigns them evenly");
+          "the framework counts the embedding and the head as layers when it assigns layers to "
+          "stages; without --model the plan assigns the layers evenly");
     }
     return;
   }
@@ -215,7 +217,7 @@ void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp) {
   if (*std::min_element(counts.begin(), counts.end()) < 1) {
     source.refuse(given ? keys.layers_per_stage : keys.schedule,
                   cat(builder.model()->num_hidden_layers, " layers for ", stages, " stages"),
-                  "one layer or more per stage");
+                  "every stage needs at least one layer");
     return;
   }
   set_stages(builder, counts, pp, given ? keys.layers_per_stage : keys.schedule);
@@ -226,7 +228,7 @@ void set_stages(PlanBuilder& builder, const std::vector<int64_t>& layers, int64_
   const auto stages = static_cast<int64_t>(layers.size());
   if (stages == 0 || stages % pp != 0) {
     builder.source().refuse(path, cat(stages, " stages for pp_size = ", pp),
-                            "a multiple of the pipeline's ranks");
+                            "the number of stages must be a multiple of pp_size");
     return;
   }
   builder.set("pipeline.virtual_stages", stages / pp, path);
@@ -259,8 +261,9 @@ void set_stages(PlanBuilder& builder, std::string_view path, int64_t pp) {
   if (right) {
     set_stages(builder, counts, pp, path);
   } else {
-    builder.source().refuse(path, cat(path, " is not a list of stages with layers in their order"),
-                            "each stage's list names its layers, \"layers.0\" first");
+    builder.source().refuse(
+        path, cat(path, " does not list the layers of each stage in order"),
+        "each stage is a list of its layers; the first stage begins with \"layers.0\"");
   }
 }
 
@@ -272,8 +275,9 @@ void set_batches(PlanBuilder& builder, int64_t local, int64_t micro, int64_t pp,
   }
   builder.set("train.micro_batch_size", micro, path);
   if (micro < 1 || local % micro != 0) {
-    builder.source().refuse(path, cat("a batch of ", local, " in micro-batches of ", micro),
-                            "a micro-batch size that divides the batch");
+    builder.source().refuse(
+        path, cat("the batch of ", local, " cannot be divided into micro-batches of ", micro),
+        "choose a micro-batch size that divides the batch");
   } else {
     builder.set("pipeline.microbatches", local / micro, path);
   }

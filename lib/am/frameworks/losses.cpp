@@ -23,8 +23,8 @@ struct Loss {
 };
 
 constexpr std::string_view kLayout = "the layout";
-constexpr std::string_view kEightBits = "matrix products in 8 or 4 bits";
-constexpr std::string_view kHost = "state on the host or on disk";
+constexpr std::string_view kEightBits = "the precision of matrix products (8 or 4 bits)";
+constexpr std::string_view kHost = "where state is kept (on the host or on disk)";
 
 constexpr std::string_view kBatch = "the batch";
 constexpr std::string_view kOptimizer = "the optimizer and its states";
@@ -67,7 +67,7 @@ constexpr std::array<Loss, 69> kLosses = {{
     {"*mxfp*", Off::kUsual, kEightBits},
     {"*{fp8,float8,fp4,mxfp8}*.enabled", Off::kUsual, kEightBits},
     {"*fp8.recipe", Off::kUsual, kEightBits},
-    {"*converters", Off::kUsual, "how products are computed"},
+    {"*converters", Off::kUsual, "how matrix products are computed"},
     {"*quantiz*", Off::kUsual, "quantized values"},
     {"*qat.enabled", Off::kUsual, "quantized values"},
     {"*compression_training.*enabled", Off::kUsual, "quantized values"},
@@ -103,17 +103,18 @@ constexpr std::array<Loss, 69> kLosses = {{
     {"*curriculum*enabled", Off::kUsual, kBatch},
     {"mtp_num_layers", Off::kUsual, kModel},
     {"*num_nextn_predict_layers", Off::kUsual, kModel},
-    {"*expert_capacity_factor", Off::kUsual, "which tokens experts compute"},
+    {"*expert_capacity_factor", Off::kUsual, "which tokens the experts process"},
     {"*progressive_layer_drop.enabled", Off::kUsual, kModel},
     {"*sparse_attention.mode", Off::kUsual, kModel},
     {"*teacher_model.{_target_,pretrained_model_name_or_path}", Off::kUsual,
-     "the model and its loss, by a teacher model"},
+     "the loss, which a teacher model changes"},
     {"*recipe_args.target_model_name_or_path", Off::kUsual, kModel},
-    {"*dllm.mode", Off::kUsual, "what the model learns"},
-    {"*freeze_config.freeze_language_model", Off::kUsual, "which parameters train"},
+    {"*dllm.mode", Off::kUsual, "the training objective"},
+    {"*freeze_config.freeze_language_model", Off::kUsual, "which parameters are trained"},
     {"*peft.moe_rank_scaling", Off::kUsual, "the adapters of experts"},
-    {"*peft.{_target_,dim,r}", Off::kUsual, "adapters: the plan would train the whole model"},
-    {"*peft.use_dora", Off::kUsual, "adapters with magnitudes (DoRA), which a plan has not"},
+    {"*peft.{_target_,dim,r}", Off::kUsual,
+     "which parameters are trained: without adapters the plan trains the whole model"},
+    {"*peft.use_dora", Off::kUsual, "the adapters: a plan has no DoRA"},
 }};
 
 // "--use-fp8" and "use_fp8" are the same name.

@@ -110,7 +110,7 @@ class MappedSource : public stored::TensorSource {
 
   void map(const NameMap& names, const std::string& type) {
     if (!names.knows_model()) {
-      keep_stored(cat("which of its tensors are those of a ", type, " is not known here"));
+      keep_stored(cat("automesh does not know the tensor names of a ", type, " in this format"));
       return;
     }
     Parts parts;  // by stored name
@@ -119,7 +119,7 @@ class MappedSource : public stored::TensorSource {
       const std::string_view name = without_module(stored.name);
       HubParts found = names.to_hub(name, stored.shape);
       if (!found.problem.empty()) {
-        keep_stored(cat(config_file_.string(), " is of another model: ", found.problem));
+        keep_stored(cat(config_file_.string(), " describes another model: ", found.problem));
         return;
       }
       if (found.parts.empty() && !names.is_trainers(name)) left.push_back(stored.name);
@@ -134,9 +134,9 @@ class MappedSource : public stored::TensorSource {
     for (const stored::StoredTensor& stored : stored_->optimizer_tensors()) {
       add(optimizer_, stored, state_parts(stored, names, parts));
     }
-    note_ = cat("names and rows are converted from ", table_.framework, "'s to Hugging Face's, by ",
-                config_file_.filename().string());
-    if (!left.empty()) note_ += cat("; without a name there: ", shortened(left));
+    note_ = cat("names and rows are converted from ", table_.framework,
+                "'s to Hugging Face's, using ", config_file_.filename().string());
+    if (!left.empty()) note_ += cat("; tensors without a Hugging Face name: ", shortened(left));
   }
 
   static std::string shortened(std::vector<std::string> names) {
@@ -153,7 +153,8 @@ class MappedSource : public stored::TensorSource {
       for (const stored::StoredTensor& each : *list)
         places_.emplace(each.name, StoredPart{each.name, {}, {}});
     }
-    note_ = cat("names and rows are ", table_.framework, "'s, not Hugging Face's: ", why);
+    note_ = cat("names and rows are kept as ", table_.framework,
+                "'s, not converted to Hugging Face's: ", why);
   }
 
   // A moment has its parameter's rows; a scalar such as the step count applies to each part.

@@ -83,7 +83,7 @@ void PlanBuilder::set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, i
     set("mesh.world_size", saturating_product({dp, tp, pp, cp}), path);
     set("mesh.dp_size", dp, path);
   } else {
-    note("the number of ranks is the launcher's: add world_size to [mesh]");
+    note("the launcher decides the number of ranks: add world_size to [mesh]");
   }
   const bool ddp = std::holds_alternative<config::DDPConfig>(plan_.strategy);
   if (!ddp && dp_replicate > 1) set("mesh.dp_replicate_size", dp_replicate, path);
@@ -102,7 +102,9 @@ Imported PlanBuilder::done(std::vector<Ignored> ignored, std::string_view warmup
     set("scheduler.warmup_steps", plan_.train.max_steps);
   } else if (warmup > plan_.train.max_steps) {
     set("train.max_steps", warmup);
-    note("the file counts no steps: train.max_steps is as long as the warm-up, set yours");
+    note(
+        "the file has no number of steps: train.max_steps is set to the warm-up steps; set your "
+        "own number");
   }
   Imported imported{.plan = std::move(plan_)};
   imported.keys = std::move(keys_);

@@ -25,13 +25,13 @@ bool covers(std::string_view pattern, std::string_view key) {
 // Returns why the key cannot be exported: the framework's own reason, otherwise a general reason.
 std::string reason_for(const Framework& framework, std::string_view key) {
   static constexpr std::array<Reason, 7> kGeneral = {{
-      {"validation.", "validation is set up in the framework's own way"},
-      {"experts.", "balancing of experts is set up in the framework's own way"},
-      {"lora.", "adapters are set up in the framework's own way"},
-      {"data.", "data is described in the framework's own way"},
-      {"cluster.", "only predictions use it"},
+      {"validation.", "configure validation in the framework itself"},
+      {"experts.", "configure the balancing of experts in the framework itself"},
+      {"lora.", "configure adapters in the framework itself"},
+      {"data.", "configure the data in the framework itself"},
+      {"cluster.", "only am-plan's predictions use it"},
       {"metrics.", "the framework has its own metrics"},
-      {"mesh.ranks_per_node", "the launcher decides it, with nodes of one size"},
+      {"mesh.ranks_per_node", "the launcher decides the number of ranks per node"},
   }};
   for (const Reason& reason : framework.reasons) {
     if (covers(reason.key, key)) return std::string(reason.why);
@@ -60,7 +60,7 @@ bool is_readable(std::string_view text, const std::string& file, Diagnostics& fo
   const Span whole{file, 0, 0, 1, {}};
   if (text.size() > kLargest) {
     found.error("exchange.syntax", whole, cat("the file has ", text.size(), " bytes"),
-                cat("a configuration of at most ", kLargest));
+                cat("the largest configuration that can be imported, in bytes: ", kLargest));
     return false;
   }
   if (text.find('\0') == std::string_view::npos && is_utf8(text)) return true;
@@ -95,9 +95,10 @@ void split_losses(Imported& imported) {
 
 void report_losses(const Imported& imported, bool force, Diagnostics& found) {
   for (const Ignored& item : imported.lost) {
-    found.add({"exchange.lost", force ? Severity::kWarning : Severity::kError, item.span,
-               cat(item.key, " = ", item.value, " has no place in a plan, and changes ", item.why),
-               force ? "" : "--force makes the plan without it"});
+    found.add(
+        {"exchange.lost", force ? Severity::kWarning : Severity::kError, item.span,
+         cat(item.key, " = ", item.value, " cannot be expressed in a plan, but affects ", item.why),
+         force ? "" : "--force imports the plan without this setting"});
   }
 }
 
@@ -137,9 +138,9 @@ std::optional<Imported> import_plan(const Framework& framework, std::string_view
   if (!is_readable(text, file, found)) return std::nullopt;
   if (is_python(text)) {
     found.error("exchange.framework", Span{file, 0, 0, 1, {}},
-                "this is a Python program: it is not run",
-                "write the settings that it makes: the command's arguments, or the configuration "
-                "that the framework prints or saves when the job starts");
+                "this is a Python program, which is not run",
+                "import the settings that it produces instead: the command's arguments, or the "
+                "configuration that the framework prints or saves when the job starts");
     return std::nullopt;
   }
   auto imported = framework.read({text, file, model, found});

@@ -33,7 +33,7 @@ TrainerFacts look_into(const fs::path& path, uint64_t offset, std::optional<uint
     archive.emplace(formats::TorchArchive::read(
         bytes.subspan(offset, length.value_or(bytes.size() - offset)), path.string()));
   } catch (const Error& error) {
-    facts.note = cat("the trainer's state is not read: ", error.what());
+    facts.note = cat("the trainer's state cannot be read: ", error.what());
     return facts;
   }
   for (const formats::PickleGlobal& global : archive->pickle().globals()) {
@@ -54,7 +54,7 @@ void look_at_common(const formats::PickleValue& state, TrainerFacts& facts) {
   const formats::PickleValue* kind =
       content == nullptr ? nullptr : content->find("distrib_optim_sharding_type");
   if (kind == nullptr || !kind->text()) return;
-  facts.note = cat("the optimizer is stored as ", *kind->text());
+  facts.note = cat("the optimizer states are stored as ", *kind->text());
   if (kind->text() == "dp_reshardable") facts.note += ", in flat buckets without parameter names";
 }
 

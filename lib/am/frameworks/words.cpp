@@ -42,8 +42,8 @@ class Splitter {
   bool fail(const char* message, size_t at) {
     found_.error(
         "exchange.syntax", places_.span(at), message,
-        "the words of one command are read, and nothing is expanded or run: with echo before "
-        "its command a script prints the words as the shell makes them; import that text");
+        "only the arguments of one command are read; nothing is expanded or run. Put echo before "
+        "the command in the script, run the script, and import the text that it prints");
     return false;
   }
 
@@ -81,9 +81,9 @@ class Splitter {
         if (joins(at_)) return true;
         if (++at_ < text_.size()) word.text += text_[at_++];
       } else if (c == '$' || c == '`') {
-        return fail("a variable or a command is not expanded here", at_);
+        return fail("variables and command substitutions are not expanded", at_);
       } else if (std::string_view(";|&<>()").find(c) != std::string_view::npos) {
-        return fail("more than one command, or a redirection", at_);
+        return fail("the text has more than one command, or a redirection", at_);
       } else {
         word.text += c;
         ++at_;
@@ -102,12 +102,12 @@ class Splitter {
         return true;
       }
       if (mark == '"' && (c == '$' || c == '`')) {
-        return fail("a variable or a command is not expanded here", at_);
+        return fail("variables and command substitutions are not expanded", at_);
       }
       if (mark == '"' && c == '\\' && at_ + 1 < text_.size()) ++at_;
       word.text += text_[at_];
     }
-    return fail("a quote that is never closed", begin);
+    return fail("a quote is not closed", begin);
   }
 
   std::string_view text_;

@@ -14,22 +14,25 @@ namespace am::frameworks {
 namespace {
 
 constexpr std::array<Reason, 20> kReasons = {{
-    {"strategy.shard_placement.", "accelerate cuts dimension 0"},
-    {"strategy.ignored_params", "accelerate ignores modules, and no single parameters"},
+    {"strategy.shard_placement.", "accelerate shards every parameter on dimension 0"},
+    {"strategy.ignored_params",
+     "accelerate can exclude modules from FSDP, but not single parameters"},
     {"mesh.pp_size", "accelerate has no pipeline"},
     {"mesh.ep_size", "accelerate has no expert parallelism"},
-    {"mesh.dp_size", "without the axes that are lost, their ranks are data parallel"},
+    {"mesh.dp_size", "the ranks of axes that cannot be exported become data parallel"},
     {"mesh.tp_size", "only FSDP2 has a parallelism_config"},
     {"mesh.cp_size", "only FSDP2 has a parallelism_config"},
     {"mesh.dp_replicate_size", "only FSDP2 has a parallelism_config"},
     {"pipeline.", "accelerate has no pipeline"},
-    {"strategy.name", "FSDP2 shards as Megatron's stage 3 does: it is read back as fsdp2"},
-    {"strategy.tp_plan", "transformers' own TP plans are used"},
-    {"strategy.sequence_parallel", "transformers' TP plans decide it"},
-    {"strategy.mp_policy.", "mixed_precision sets all dtypes alike"},
-    {"strategy.activation_checkpointing", "accelerate checkpoints fully, under FSDP"},
+    {"strategy.name",
+     "exported as FSDP2, which shards like Megatron's stage 3; an import makes it fsdp2"},
+    {"strategy.tp_plan", "accelerate uses the TP plans of transformers"},
+    {"strategy.sequence_parallel", "the TP plans of transformers decide whether it is used"},
+    {"strategy.mp_policy.", "mixed_precision sets one dtype for all of them"},
+    {"strategy.activation_checkpointing",
+     "accelerate has only full activation checkpointing, and only under FSDP"},
     {"strategy.activation_checkpointing_every", "accelerate checkpoints all layers or none"},
-    {"strategy.offload_policy.pin_memory", "accelerate pins"},
+    {"strategy.offload_policy.pin_memory", "accelerate always pins the memory"},
     {"train.", "the training script sets it"},
     {"optimizer.", "the training script sets it"},
     {"scheduler.", "the training script sets it"},
@@ -77,9 +80,9 @@ Exported write(const ExportInput& input) {
   exported.text = config::write_yaml(out);
   const int64_t accumulation =
       shape.global_batch / (shape.plan.train.micro_batch_size * shape.mesh.dp());
-  exported.notes.push_back(cat("in the training script: batches of ",
-                               shape.plan.train.micro_batch_size, " and ", accumulation,
-                               " gradient accumulation steps; seq_len, optimizer and scheduler"));
+  exported.notes.push_back(cat("set in the training script: a batch size of ",
+                               shape.plan.train.micro_batch_size, ", ", accumulation,
+                               " gradient accumulation steps, seq_len, optimizer and scheduler"));
   return exported;
 }
 
@@ -87,14 +90,15 @@ Exported write(const ExportInput& input) {
 std::string distributed_type(Source& source) {
   const auto type = source.text("distributed_type");
   if (!type.has_value()) {
-    source.refuse("distributed_type", "distributed_type is missing", "FSDP, MULTI_GPU, ...");
+    source.refuse("distributed_type", "distributed_type is missing",
+                  "legal values: FSDP, MULTI_GPU, MULTI_CPU or NO");
     return "";
   }
   if (*type == "FSDP" || *type == "MULTI_GPU" || *type == "MULTI_CPU" || *type == "NO") {
     return *type;
   }
   if (*type == "DEEPSPEED" && source.has("deepspeed_config.zero_stage")) return *type;
-  source.refuse("distributed_type", cat("a plan has no ", *type),
+  source.refuse("distributed_type", cat("a plan cannot express distributed_type ", *type),
                 *type == "DEEPSPEED"
                     ? "import the file of deepspeed_config_file with --from deepspeed"
                     : "FSDP, MULTI_GPU, MULTI_CPU or NO");
@@ -145,7 +149,7 @@ void read_precision(PlanBuilder& builder) {
     mixed = source.text("mixed_precision").value_or("no");
   }
   if (mixed != "no" && mixed != "bf16" && mixed != "fp16") {
-    source.refuse("mixed_precision", cat("a plan has no ", mixed), "no, bf16 or fp16");
+    source.refuse("mixed_precision", cat("a plan cannot express mixed_precision ", mixed), "no, bf16 or fp16");
     return;
   }
   const std::string dtype = mixed == "bf16" ? "bfloat16" : mixed == "fp16" ? "float16" : "float32";
@@ -196,10 +200,12 @@ void read_fsdp(PlanBuilder& builder, Sharding sharding) {
   }
   constexpr const char* kWrap = "fsdp_config.fsdp_auto_wrap_policy";
   if (source.text(kWrap).value_or("TRANSFORMER_BASED_WRAP") != "TRANSFORMER_BASED_WRAP") {
-    builder.lose(kWrap, "the units that are gathered and freed together: a plan's are layers");
+    builder.lose(
+        kWrap, "the units that are gathered and freed together, which are whole layers in a plan");
   }
   if (source.integer("fsdp_config.fsdp_version").value_or(1) == 1) {
-    builder.note("the file is for FSDP1; the plan's fsdp2 shards the same, parameter by parameter");
+    builder.note(
+        "the file is for FSDP1; the plan uses fsdp2, which shards each parameter separately");
   }
   if (source.boolean("fsdp_config.fsdp_offload_params").value_or(false)) {
     builder.set_offload(true, "fsdp_config.fsdp_offload_params");
@@ -230,10 +236,11 @@ void read_mesh(PlanBuilder& builder, bool fsdp, Sharding sharding) {
   const int64_t shards =
       source.has(prefix + "dp_shard_size") && fsdp ? size("dp_shard_size") : world / model;
   if (shards < 1 || saturating_product({model, shards}) != world) {
-    source.refuse(kWorld,
-                  cat(kWorld, " = ", world, ", and the sizes of parallelism_config make ",
-                      saturating_product({model, std::max<int64_t>(1, shards)})),
-                  "sizes whose product is num_processes");
+    source.refuse(
+        kWorld,
+        cat(kWorld, " = ", world, ", but the product of the sizes in parallelism_config is ",
+            saturating_product({model, std::max<int64_t>(1, shards)})),
+        "choose sizes whose product is num_processes");
     return;
   }
   builder.set_mesh(replicas, shards, tp, 1, cp, 1, kWorld);
@@ -250,13 +257,13 @@ std::optional<Imported> read(const ImportInput& input) {
                        "machine_rank"})) {
     const bool recipe = source.has_any({"base_model", "model_name_or_path"});
     constexpr const char* kTrainer =
-        "this is a trainer's own recipe; the file that `accelerate config` writes, or DeepSpeed's "
-        "JSON that the recipe names (--from deepspeed), has the layout";
+        "this is a training recipe; import the file that `accelerate config` writes, or the "
+        "DeepSpeed JSON that the recipe names (--from deepspeed)";
     if (recipe) {
-      source.refuse_framework("accelerate", "distributed_type, num_processes and their like",
+      source.refuse_framework("accelerate", "distributed_type, num_processes or similar keys",
                               kTrainer);
     } else {
-      source.refuse_framework("accelerate", "distributed_type, num_processes and their like");
+      source.refuse_framework("accelerate", "distributed_type, num_processes or similar keys");
     }
     return std::nullopt;
   }
@@ -279,7 +286,9 @@ std::optional<Imported> read(const ImportInput& input) {
                           "main_training_function"}) {
     source.skip(key);
   }
-  builder.note("batches, optimizer and model are the training script's: the plan has defaults");
+  builder.note(
+      "the training script sets batches, optimizer and model: the plan has default values for "
+      "them");
   return builder.done(source.ignored("a plan has no key for it"));
 }
 

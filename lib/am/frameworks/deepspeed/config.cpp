@@ -13,32 +13,33 @@ namespace am::frameworks {
 namespace {
 
 constexpr std::array<Reason, 25> kReasons = {{
-    {"strategy.shard_placement.", "ZeRO cuts flat buffers"},
-    {"strategy.ignored_params", "ZeRO cuts flat buffers of all"},
-    {"mesh.pp_size", "DeepSpeed's pipelines are made in code, with PipelineModule"},
-    {"mesh.ep_size", "DeepSpeed's experts are made in code"},
-    {"mesh.cp_size", "DeepSpeed's sequence parallelism is made in code"},
-    {"mesh.dp_size", "without the axes that are lost, their ranks are data parallel"},
+    {"strategy.shard_placement.", "ZeRO shards flat buffers, not single parameters"},
+    {"strategy.ignored_params", "ZeRO shards all parameters"},
+    {"mesh.pp_size", "DeepSpeed's pipelines are defined in the model's code (PipelineModule)"},
+    {"mesh.ep_size", "DeepSpeed's expert parallelism is defined in the model's code"},
+    {"mesh.cp_size", "DeepSpeed's sequence parallelism is defined in the model's code"},
+    {"mesh.dp_size", "the ranks of axes that cannot be exported become data parallel"},
     {"mesh.dp_replicate_size", "ZeRO shards over all of dp"},
-    {"pipeline.", "DeepSpeed's pipelines are made in code, with PipelineModule"},
-    {"strategy.name", "ZeRO's stages 0 and 3 are read back as ddp and fsdp2, which shard the same"},
-    {"strategy.zero_dp_strategy", "ZeRO's stage 0 is read back as ddp"},
-    {"strategy.tp_plan", "AutoTP finds the layers itself"},
-    {"strategy.sequence_parallel", "AutoTP has none"},
-    {"strategy.activation_checkpointing", "the model's code checkpoints its layers"},
-    {"strategy.activation_checkpointing_every", "the model's code checkpoints its layers"},
-    {"strategy.mp_policy.", "DeepSpeed computes in one dtype"},
-    {"strategy.preserve_fp32_weights",
-     "DeepSpeed keeps float32 weights as well as those of 16 bits"},
-    {"strategy.enable_compile", "engine.compile() in the training script does it"},
-    {"optimizer.name", "DeepSpeed's Muon is made with groups of the model's code"},
-    {"optimizer.no_decay", "the training script makes the groups of parameters"},
-    {"train.seq_len", "the training script's data has it"},
-    {"train.max_steps", "the training script counts steps"},
-    {"train.seed", "the training script seeds"},
-    {"scheduler.", "DeepSpeed's schedules have other terms"},
+    {"pipeline.", "DeepSpeed's pipelines are defined in the model's code (PipelineModule)"},
+    {"strategy.name",
+     "an import reads ZeRO stage 0 as ddp and stage 3 as fsdp2, which shard the same"},
+    {"strategy.zero_dp_strategy", "an import reads ZeRO stage 0 as ddp"},
+    {"strategy.tp_plan", "AutoTP chooses the layers itself"},
+    {"strategy.sequence_parallel", "AutoTP has no sequence parallelism"},
+    {"strategy.activation_checkpointing", "the model's code decides which layers are checkpointed"},
+    {"strategy.activation_checkpointing_every",
+     "the model's code decides which layers are checkpointed"},
+    {"strategy.mp_policy.", "DeepSpeed has one dtype for all computation"},
+    {"strategy.preserve_fp32_weights", "DeepSpeed always keeps a float32 copy of 16-bit weights"},
+    {"strategy.enable_compile", "the training script calls engine.compile()"},
+    {"optimizer.name", "DeepSpeed's Muon needs parameter groups that the model's code defines"},
+    {"optimizer.no_decay", "the training script defines the parameter groups"},
+    {"train.seq_len", "the training script's data decides it"},
+    {"train.max_steps", "the training script sets the number of steps"},
+    {"train.seed", "the training script sets the seed"},
+    {"scheduler.", "DeepSpeed's schedulers have other parameters"},
     {"model.", "the training script loads the model"},
-    {"checkpoint.", "the training script saves"},
+    {"checkpoint.", "the training script saves the checkpoints"},
 }};
 
 constexpr std::array<SharedKey, 6> kKeys = {{
@@ -110,9 +111,9 @@ Exported write(const ExportInput& input) {
   if (plan.metrics.every != 1) out["steps_per_print"] = plan.metrics.every;
   Exported exported;
   exported.text = dump_json(out, 2) + "\n";
-  exported.notes.push_back(cat("start it with ", shape.world(),
-                               " ranks; seq_len, steps, seeds and scheduler are the training "
-                               "script's"));
+  exported.notes.push_back(
+      cat("start the job with ", shape.world(),
+          " ranks; the training script sets seq_len, steps, seeds and scheduler"));
   return exported;
 }
 
@@ -136,7 +137,7 @@ void read_batches(PlanBuilder& builder, int64_t tp) {
     source.refuse(
         kBatch,
         cat(kBatch, " = ", *batch, " is not a multiple of ", kMicro, " * ", kSteps, " = ", each),
-        "the product of those two and of the data-parallel ranks");
+        "train_batch_size is the product of those two and the number of data-parallel ranks");
     return;
   }
   builder.set_mesh(1, *batch / each, tp, 1, 1, 1, kBatch);
@@ -172,7 +173,7 @@ void read_precision(PlanBuilder& builder) {
         builder.knows("strategy.grad_reduce_in_fp32")) {
       builder.set("strategy.grad_reduce_in_fp32", true, kReduce);
     } else if (reduced != dtype) {
-      builder.lose(kReduce, "the dtype of reductions");
+      builder.lose(kReduce, "the dtype in which gradients are reduced");
     }
     return;
   }
@@ -242,7 +243,7 @@ std::optional<Imported> read(const ImportInput& input) {
       !source.has_any({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu",
                        "gradient_accumulation_steps", "tensor_parallel", "bf16", "fp16"})) {
     source.refuse_framework("DeepSpeed",
-                            "zero_optimization, train_batch_size, bf16, fp16 and their like");
+                            "zero_optimization, train_batch_size, bf16, fp16 or similar keys");
     return std::nullopt;
   }
   constexpr const char* kStage = "zero_optimization.stage";
@@ -262,8 +263,7 @@ std::optional<Imported> read(const ImportInput& input) {
   read_training(builder);
   if (!left_to_trainer.empty()) {
     builder.note(
-        cat("\"auto\" is filled in by the Trainer of transformers, and the plan has its own "
-            "defaults for: ",
+        cat("the Trainer of transformers fills in \"auto\"; the plan has its own defaults for: ",
             join(left_to_trainer, ", ")));
   }
   return builder.done(source.ignored("a plan has no key for it"));

@@ -17,29 +17,35 @@ namespace am::frameworks {
 namespace {
 
 constexpr std::array<Reason, 23> kReasons = {{
-    {"model.freeze_params", "the model's code freezes"},
-    {"strategy.shard_placement.", "Megatron cuts flat buffers"},
+    {"model.freeze_params", "the model's code decides which parameters are frozen"},
+    {"strategy.shard_placement.", "Megatron shards flat buffers, not single parameters"},
     {"strategy.ignored_params", "Megatron shards every parameter"},
-    {"mesh.dp_replicate_size", "it would need the outer sharding of Megatron-FSDP"},
-    {"pipeline.schedule", "Megatron runs 1F1B, interleaved with virtual stages"},
+    {"mesh.dp_replicate_size",
+     "replicas would need the outer data-parallel sharding of Megatron-FSDP, which is not "
+     "exported"},
+    {"pipeline.schedule", "Megatron runs 1F1B, or interleaved 1F1B with virtual stages"},
     {"pipeline.microbatches", "Megatron runs all micro-batches of a step in one round"},
-    {"strategy.tp_plan", "Megatron's layers bring their own tensor parallelism"},
-    {"strategy.name", "Megatron has no such sharding with these sizes"},
+    {"strategy.tp_plan", "Megatron's layers have built-in tensor parallelism"},
+    {"strategy.name", "Megatron does not support this sharding with these mesh sizes"},
     {"strategy.mp_policy.reduce_dtype",
-     "Megatron reduces in float32 or in the computing dtype, and its FSDP2 in the latter"},
-    {"strategy.mp_policy.", "Megatron computes in one dtype"},
-    {"strategy.reshard_after_forward", "Megatron's FSDP decides it"},
-    {"strategy.offload_policy", "Megatron offloads in other terms"},
-    {"strategy.activation_checkpointing", "selective recomputation in Megatron means attention"},
-    {"strategy.activation_checkpointing_every", "Megatron counts layers from the other end"},
-    {"strategy.enable_compile", "Megatron fuses by hand"},
-    {"model.weights", "Megatron loads its own checkpoints"},
-    {"model.dtype", "Megatron stores what it computes with, and float32 in the optimizer"},
-    {"model.seed", "Megatron has one seed: the data's was written"},
-    {"optimizer.name", "Megatron's Adam decouples the decay, and of the others it has SGD"},
-    {"optimizer.no_decay", "Megatron decays neither biases nor norms"},
+     "Megatron reduces gradients in float32 or the compute dtype, and with FSDP2 only in the "
+     "compute dtype"},
+    {"strategy.mp_policy.", "Megatron has one dtype for all computation"},
+    {"strategy.reshard_after_forward", "Megatron-FSDP decides this itself"},
+    {"strategy.offload_policy", "Megatron's offloading has other options"},
+    {"strategy.activation_checkpointing",
+     "Megatron's selective recomputation covers only attention"},
+    {"strategy.activation_checkpointing_every",
+     "Megatron's --recompute-num-layers selects other layers"},
+    {"strategy.enable_compile", "Megatron has hand-written fused kernels instead"},
+    {"model.weights", "Megatron loads only its own checkpoints"},
+    {"model.dtype",
+     "Megatron stores parameters in the compute dtype, and a float32 copy in the optimizer"},
+    {"model.seed", "Megatron has one seed, which is set to train.seed"},
+    {"optimizer.name", "Megatron has only Adam with decoupled weight decay (AdamW) and SGD"},
+    {"optimizer.no_decay", "Megatron applies no weight decay to biases and norms"},
     {"checkpoint.keep", "Megatron keeps all checkpoints"},
-    {"checkpoint.export", "Megatron exports with a tool of its own"},
+    {"checkpoint.export", "Megatron has a separate tool for exports"},
     {"checkpoint.dir", "no checkpoint is written"},
 }};
 
@@ -110,12 +116,13 @@ class Writer {
       flag("ckpt-format", std::string("torch_dist"));
     } else {
       flag("use-distributed-optimizer");
-      out_.lost.push_back({"strategy.name", "\"fsdp2\"",
-                           "with pipelines, experts or tied embeddings Megatron has no FSDP2: its "
-                           "distributed optimizer shards only the optimizer's states"});
+      out_.lost.push_back(
+          {"strategy.name", "\"fsdp2\"",
+           "Megatron's FSDP2 does not support pipelines, experts or tied embeddings; the exported "
+           "distributed optimizer shards only the optimizer states"});
     }
     if (shape_.mesh.dp_replicate > 1) {
-      out_.notes.push_back("parameters are sharded over all of dp, not inside of each replica");
+      out_.notes.push_back("parameters are sharded over all of dp, not within each replica");
     }
   }
 
@@ -213,8 +220,8 @@ class Writer {
     if (model.gated_mlp) flag("swiglu");
     if (!model.tie_word_embeddings) flag("untie-embeddings-and-output-weights");
     out_.notes.push_back(
-        "of the model only the sizes are written: add its rotary embedding, "
-        "biases, tokenizer and data");
+        "only the model's sizes are written: add flags for its rotary embedding, biases, tokenizer "
+        "and data");
   }
 
   void add_sizes_of(const model::ModelConfig& model, std::span<const MegatronSize> sizes) {

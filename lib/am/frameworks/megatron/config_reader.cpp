@@ -130,7 +130,7 @@ class Reader {
       source_.refuse(
           "nproc-per-node",
           cat(world, " ranks are not a multiple of tensor * pipeline * context parallel = ", model),
-          "sizes whose product divides the world");
+          "choose sizes whose product divides the number of ranks");
       return;
     }
     builder.set_mesh(1, node > 0 ? world / model : 0, tp_, pp_, cp_, ep, "nproc-per-node");
@@ -145,12 +145,12 @@ class Reader {
     if (!builder.knows("strategy.zero_dp_strategy")) {
       if (distributed_optimizer_) {
         builder.note(
-            "Megatron's distributed optimizer cuts optimizer states over dp; a plan with a "
-            "pipeline or sequence parallelism has fsdp2, which cuts parameters and gradients too");
+            "Megatron's distributed optimizer shards only the optimizer states; with a pipeline or "
+            "sequence parallelism the plan uses fsdp2, which also shards parameters and gradients");
       } else if (builder.knows("strategy.mp_policy") && !torch_fsdp2_) {
         builder.note(
-            "Megatron keeps whole parameters on every dp rank; a plan with a pipeline or "
-            "sequence parallelism has fsdp2, which cuts them");
+            "Megatron keeps whole parameters on every dp rank; with a pipeline or sequence "
+            "parallelism the plan uses fsdp2, which shards them");
       }
       return;
     }
@@ -217,7 +217,7 @@ class Reader {
     }
     if (source_.has("megatron-fsdp-grad-comm-dtype") &&
         dtype_at("megatron-fsdp-grad-comm-dtype", reduce) != reduce) {
-      builder.lose("megatron-fsdp-grad-comm-dtype", "the dtype of reductions");
+      builder.lose("megatron-fsdp-grad-comm-dtype", "the dtype in which gradients are reduced");
     }
     if (torch_fsdp2_ && flag("torch-fsdp2-no-reshard-after-forward")) {
       builder.set("strategy.reshard_after_forward", false, "torch-fsdp2-no-reshard-after-forward");
@@ -231,12 +231,14 @@ class Reader {
       const std::string weights = dtype_at("megatron-fsdp-main-params-dtype", "float32");
       const bool own = megatron_fsdp_ && source_.text("megatron-fsdp-main-params-dtype") == "auto";
       if (weights != "float32") {
-        builder.lose("megatron-fsdp-main-params-dtype", "the dtype of the optimizer's weights");
+        builder.lose("megatron-fsdp-main-params-dtype",
+                     "the dtype of the optimizer's copy of the weights");
       }
       if (megatron_fsdp_ && dtype == "bfloat16" && !source_.has("megatron-fsdp-main-grads-dtype")) {
         builder.note(
-            "the newest Megatron-FSDP reduces in --megatron-fsdp-main-grads-dtype, bfloat16 where "
-            "it is absent; the plan follows --bf16, as earlier ones do");
+            "the newest Megatron-FSDP reduces gradients in --megatron-fsdp-main-grads-dtype "
+            "(default: bfloat16); the plan follows earlier versions, which choose the dtype by "
+            "--bf16 and its companion flags");
       }
       builder.set("strategy.preserve_fp32_weights", !own, key);
       builder.set("strategy.grad_reduce_in_fp32", reduce == "float32", key);
@@ -265,8 +267,8 @@ class Reader {
       builder.set("strategy.activation_checkpointing", "selective", kKey);
     } else if (granularity == "selective") {
       builder.note(
-          "Megatron recomputes only attention; this strategy has no selective checkpointing, and "
-          "the plan has none");
+          "Megatron recomputes only attention; this strategy has no selective checkpointing, so "
+          "the plan has no activation checkpointing");
     } else {
       builder.set("strategy.activation_checkpointing", true, kKey);
     }
@@ -296,8 +298,9 @@ class Reader {
     if (const auto layout = source_.text(kLayout)) {
       const auto stages = LayoutReader(*layout).run();
       if (!stages.has_value()) {
-        source_.refuse(kLayout, "this is not a pipeline layout",
-                       "E, t, m, L, stages with | between them, and repeats: Ett|(tt|)*2,tL");
+        source_.refuse(
+            kLayout, "the value is not a pipeline layout",
+            "write the letters E, t, m and L, | between stages, and repeats: Ett|(tt|)*2,tL");
         return;
       }
       set_stages(builder, *stages, pp_, kLayout);
@@ -320,7 +323,7 @@ class Reader {
     if (layers > 0 && layers % (each * pp_) == 0) return layers / (each * pp_);
     builder.source().refuse(
         kLayers, cat(each, " layers per virtual stage do not divide the ", layers, " layers"),
-        "--num-layers, a multiple of these and of the pipeline's ranks");
+        "--num-layers must be a multiple of layers per virtual stage times pipeline ranks");
     return 1;
   }
 
@@ -337,7 +340,9 @@ class Reader {
     } else if (optimizer != "adam") {
       builder.lose("optimizer", "the optimizer and its states: the plan has AdamW");
     }
-    builder.note("Megatron decays neither biases nor norms: name them in optimizer.no_decay");
+    builder.note(
+        "Megatron applies no weight decay to biases and norms: list them in optimizer.no_decay to "
+        "do the same");
   }
 
   void read_scheduler(PlanBuilder& builder) {
@@ -346,7 +351,7 @@ class Reader {
     if (style == "WSD") style = "wsd";
     source_.skip("lr-wsd-decay-style");
     if (style == "inverse-square-root") {
-      builder.note("a plan has no inverse-square-root decay: linear was taken");
+      builder.note("a plan has no inverse-square-root decay: linear decay is used instead");
       style = "linear";
     }
     builder.set("scheduler.name", style, kStyle);
@@ -392,7 +397,7 @@ class Reader {
     for (Ignored& item : out) {
       const bool of_model = std::find(kOfModel.begin(), kOfModel.end(), item.key) != kOfModel.end();
       if (of_model || has(kMegatronSizes, item.key) || has(kMegatronExpertSizes, item.key)) {
-        item.why = "the model's config.json says it";
+        item.why = "the model's config.json has this value";
       }
       item.key.insert(0, "--");
     }
@@ -413,8 +418,9 @@ class Reader {
 bool has_flags_of_a_shell(const config::Value& root, Diagnostics& found) {
   for (const config::Member& member : root.members) {
     if (!ends_with(member.key, ":")) continue;
-    found.error("exchange.syntax", member.key_span, "arguments in YAML are not read",
-                "the command line: --num-layers 24");
+    found.error("exchange.syntax", member.key_span,
+                "Megatron arguments in a YAML file are not supported",
+                "give the command line instead, for example --num-layers 24");
     return false;
   }
   return true;

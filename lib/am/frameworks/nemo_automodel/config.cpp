@@ -14,23 +14,25 @@ namespace am::frameworks {
 namespace {
 
 constexpr std::array<Reason, 16> kReasons = {{
-    {"model.freeze_params", "a recipe freezes whole parts of multimodal models"},
-    {"strategy.shard_placement.", "AutoModel cuts dimension 0"},
+    {"model.freeze_params", "a recipe can freeze only whole parts of multimodal models"},
+    {"strategy.shard_placement.", "AutoModel shards every parameter on dimension 0"},
     {"strategy.ignored_params", "AutoModel shards every parameter of a text model"},
-    {"strategy.tp_plan", "a recipe takes the name of a Python object"},
+    {"strategy.tp_plan", "a recipe names a Python object as its TP plan"},
     {"strategy.reshard_after_forward",
-     "a recipe says only whether, not to how many ranks; with experts for all layers alike"},
-    {"strategy.activation_checkpointing", "this strategy checkpoints fully or not at all"},
+     "a recipe has only true or false, not a number of ranks; with experts the value holds for all "
+     "layers"},
+    {"strategy.activation_checkpointing",
+     "this strategy has full activation checkpointing or none"},
     {"strategy.activation_checkpointing_every", "a recipe checkpoints all layers or none"},
-    {"strategy.bucket_cap_mb", "AutoModel takes PyTorch's"},
+    {"strategy.bucket_cap_mb", "AutoModel uses PyTorch's default"},
     {"model.weights", "a recipe loads the weights beside the model's config, or none"},
-    {"optimizer.name", "a recipe has one optimizer, and PyTorch's Muon takes only matrices"},
-    {"optimizer.no_decay", "a recipe has one group of parameters"},
-    {"train.seed", "a recipe has one seed, and that is the model's"},
+    {"optimizer.name", "a recipe has one optimizer, and PyTorch's Muon supports only matrices"},
+    {"optimizer.no_decay", "a recipe has one parameter group"},
+    {"train.seed", "a recipe has one seed, which is set to model.seed"},
     {"metrics.", "AutoModel has its own metrics"},
-    {"checkpoint.every", "AutoModel saves at the end anyway"},
-    {"checkpoint.resume", "AutoModel takes the newest, or the one it is told"},
-    {"checkpoint.export", "AutoModel saves safetensors anyway"},
+    {"checkpoint.every", "AutoModel always saves at the end"},
+    {"checkpoint.resume", "AutoModel resumes from the newest checkpoint or from a given path"},
+    {"checkpoint.export", "AutoModel always saves safetensors"},
 }};
 
 constexpr const char* kModelTarget = "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained";
@@ -201,7 +203,7 @@ Exported write(const ExportInput& input) {
   Exported exported;
   exported.text = config::write_yaml(out);
   if (plan.data.kind == "text" || plan.data.kind == "synthetic") {
-    exported.notes.push_back("the dataset is AutoModel's mock: put yours in its place");
+    exported.notes.push_back("the dataset is AutoModel's mock dataset: replace it with yours");
   }
   return exported;
 }

@@ -172,7 +172,7 @@ void read_data(PlanBuilder& builder) {
     builder.copy("dataset.file_pattern", "data.path");
     builder.set("data.kind", "tokens", "dataset._target_");
   } else if (!target.empty() && !ends_with(target, "MockIterableDataset")) {
-    builder.note(cat("a plan cannot read ", target, ": its data is synthetic"));
+    builder.note(cat("a plan cannot read ", target, ": the plan uses synthetic data"));
   }
   read_keys(kNemoAutomodelKeys, "dataloader.", builder);
 }
@@ -197,7 +197,7 @@ void read_model(PlanBuilder& builder) {
   if (dtype == "auto" && from_config) dtype = "bfloat16";
   if (dtype == "auto" && builder.model() != nullptr) dtype = builder.model()->dtype;
   if (dtype == "auto") {
-    builder.note("torch_dtype is auto, the checkpoint's dtype; the plan has float32");
+    builder.note("torch_dtype is auto, which means the checkpoint's dtype; the plan has float32");
   } else {
     builder.set("model.dtype", dtype, key);
   }
@@ -273,11 +273,15 @@ void read_excluded(PlanBuilder& builder) {
     const bool of_text = !is_outside_of_text(name);
     head = head || ends_with(name, "lm_head");
     if (!of_text || ends_with(name, "lm_head")) continue;
-    builder.lose(kExcluded, "which modules have adapters: a plan names those that have one");
+    builder.lose(kExcluded,
+                 "which modules have adapters: a plan lists modules that have an adapter and "
+                 "cannot exclude any");
     return;
   }
   if (!head) {
-    builder.note("AutoModel adapts all linear modules, the head too; a plan's all-linear does not");
+    builder.note(
+        "AutoModel adapts all linear modules including the head; a plan's all-linear excludes the "
+        "head");
   }
 }
 
@@ -309,7 +313,7 @@ void read_scheduler(PlanBuilder& builder) {
   std::string style = source.text(kStyle).value_or("cosine");
   if (style == "WSD") style = "wsd";
   if (style == "inverse-square-root") {
-    builder.note("a plan has no inverse-square-root decay: linear was taken");
+    builder.note("a plan has no inverse-square-root decay: linear decay is used instead");
     style = "linear";
   }
   builder.set("scheduler.name", style, kStyle);

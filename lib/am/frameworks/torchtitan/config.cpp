@@ -16,27 +16,29 @@ namespace {
 
 constexpr std::array<Reason, 20> kReasons = {{
     {"model.freeze_params", "torchtitan trains every parameter"},
-    {"strategy.shard_placement.", "torchtitan's models place their own"},
+    {"strategy.shard_placement.", "torchtitan's models choose their own placements"},
     {"strategy.ignored_params", "torchtitan shards every parameter"},
-    {"strategy.name", "all of torchtitan's strategies are read back as fsdp2"},
-    {"mesh.dp_replicate_size", "ranks of ddp are read back as fsdp2's replicas"},
-    {"strategy.autocast_dtype", "replicas without shards are DDP under autocast up to 0.2"},
-    {"strategy.tp_plan", "torchtitan's models bring their own TP plans"},
-    {"strategy.sequence_parallel", "a job file always has it with tensor parallelism"},
-    {"strategy.activation_checkpointing", "torchtitan has whole layers, or operators"},
-    {"strategy.activation_checkpointing_every", "with whole layers only"},
+    {"strategy.name", "an import reads every torchtitan strategy as fsdp2"},
+    {"mesh.dp_replicate_size", "an import reads ddp ranks as replicas of fsdp2"},
+    {"strategy.autocast_dtype",
+     "torchtitan up to 0.2 runs replicas without shards as DDP under autocast"},
+    {"strategy.tp_plan", "torchtitan's models have their own TP plans"},
+    {"strategy.sequence_parallel", "in a job file, tensor parallelism always includes it"},
+    {"strategy.activation_checkpointing",
+     "torchtitan checkpoints whole layers or selected operators"},
+    {"strategy.activation_checkpointing_every", "torchtitan supports it only for whole layers"},
     {"strategy.reshard_after_forward",
-     "with a pipeline torchtitan's default keeps parameters gathered: \"always\" was written"},
+     "with a pipeline torchtitan keeps parameters gathered by default, so \"always\" is exported"},
     {"strategy.mp_policy.reduce_dtype", "torchtitan reduces gradients in float32"},
     {"strategy.mp_policy.", "torchtitan sets only the parameters' dtype, bfloat16 or float32"},
     {"pipeline.split_points",
-     "a list of lists cannot be a flag: write it in the model's configuration"},
-    {"optimizer.name", "torchtitan has AdamW and Adam; 0.3 configures them in Python"},
-    {"optimizer.no_decay", "torchtitan decays every parameter"},
-    {"optimizer.", "0.3 configures the optimizer in Python, not with flags"},
-    {"scheduler.", "torchtitan's schedule has other terms"},
-    {"train.seed", "torchtitan has one seed, and that is the model's"},
-    {"checkpoint.keep", "torchtitan keeps all (0) or at least two"},
+     "a list of lists cannot be written as a flag: set it in the model's configuration"},
+    {"optimizer.name", "torchtitan has AdamW and Adam; torchtitan 0.3 configures them in Python"},
+    {"optimizer.no_decay", "torchtitan applies weight decay to every parameter"},
+    {"optimizer.", "torchtitan 0.3 configures the optimizer in Python, not by flags"},
+    {"scheduler.", "torchtitan's learning-rate schedule has other parameters"},
+    {"train.seed", "torchtitan has one seed, which is set to model.seed"},
+    {"checkpoint.keep", "torchtitan keeps all checkpoints (0) or at least two"},
 }};
 
 void write_model(const JobShape& shape, Json& out) { out["model"]["hf_assets_path"] = shape.model; }
@@ -177,7 +179,7 @@ int64_t layers_per_stage(const JobShape& shape, const model::ModelConfig& model)
 
 std::string as_toml(const Json& settings) {
   std::string out =
-      "# torchtitan: a job file. Add [model] name and flavor: its name of the model.\n";
+      "# A job file of torchtitan. Add the name and flavor of the model to [model].\n";
   for (const auto& [section, keys] : settings.items()) {
     out += cat("\n[", section, "]\n");
     for (const auto& [key, value] : keys.items()) {
@@ -242,16 +244,17 @@ Exported write(const ExportInput& input) {
                          : as_toml(settings);
   if (input.flags) {
     const config::OptimizerSection& optimizer = shape.plan.optimizer;
-    out.notes.emplace_back("add --module and --config: torchtitan's name of the model");
-    out.notes.push_back(cat(
-        "0.3 configures the optimizer in Python: AdamW with lr ", format_general(optimizer.lr, 12),
-        ", betas ", format_general(optimizer.betas[0], 12), " and ",
-        format_general(optimizer.betas[1], 12), ", eps ", format_general(optimizer.eps, 12),
-        ", weight decay ", format_general(optimizer.weight_decay, 12)));
+    out.notes.emplace_back("add --module and --config, which name the model in torchtitan");
+    out.notes.push_back(cat("torchtitan 0.3 configures the optimizer in Python: set AdamW with lr ",
+                            format_general(optimizer.lr, 12), ", betas ",
+                            format_general(optimizer.betas[0], 12), " and ",
+                            format_general(optimizer.betas[1], 12), ", eps ",
+                            format_general(optimizer.eps, 12), ", weight decay ",
+                            format_general(optimizer.weight_decay, 12)));
   } else {
     out.notes.emplace_back(
-        "add model.name and model.flavor: torchtitan's name of the model; job files are read up to "
-        "0.2, flags (--flags) by 0.3");
+        "add model.name and model.flavor, which name the model in torchtitan; versions up to 0.2 "
+        "read job files, 0.3 reads flags (--flags)");
   }
   return out;
 }

@@ -116,7 +116,7 @@ void read_training(PlanBuilder& builder) {
                 batch.key);
   } else if (pp > 1) {
     builder.note(cat("torchtitan's global batch is local_batch_size = ", local,
-                     " for each data-parallel rank, and their number is the launcher's: add "
+                     " for each data-parallel rank, and only the launcher knows their number: add "
                      "global_batch_size to [train]"));
   }
   read_keys(kTorchtitanKeys, "training.steps", builder);
@@ -144,8 +144,9 @@ void read_precision(PlanBuilder& builder, bool under_autocast) {
   builder.set_mp_policy("none", reduce, "none", kParam);
   if (param != "float32") builder.set("strategy.autocast_dtype", param, kParam);
   builder.note(
-      "up to 0.2 torchtitan runs replicas without shards as DDP under autocast: the plan has "
-      "fsdp2 with whole parameters and autocast_dtype; from 0.3 it is fsdp2 with mp_policy");
+      "torchtitan up to 0.2 runs replicas without shards as DDP under autocast, so the plan has "
+      "fsdp2 with unsharded parameters and autocast_dtype; for torchtitan 0.3, set mp_policy "
+      "instead");
 }
 
 void read_checkpointing(PlanBuilder& builder) {
@@ -157,7 +158,7 @@ void read_checkpointing(PlanBuilder& builder) {
   const std::string option = source.text(kOption).value_or("op");
   const std::optional<int64_t> every = mode == "selective" ? parse_integer(option) : std::nullopt;
   if (mode != "none" && mode != "full" && mode != "selective") {
-    source.refuse(key, cat("a plan has no checkpointing \"", mode, "\""),
+    source.refuse(key, cat("unknown activation checkpointing \"", mode, "\""),
                   "none, full or selective");
   } else if (mode == "none") {
     builder.set("strategy.activation_checkpointing", mode != "none", key);
@@ -195,7 +196,7 @@ void read_scheduler(PlanBuilder& builder) {
   const double least = source.number(floor).value_or(0.0);
   if (ratio.has_value() && *ratio <= 0.0) return;  // constant
   if (type != "linear" && type != "cosine") {
-    builder.note(cat("a plan has no decay \"", type, "\": linear was taken"));
+    builder.note(cat("a plan has no decay \"", type, "\": linear decay is used instead"));
     type = "linear";
   }
   const bool wsd = ratio.has_value() && *ratio < 1.0;
