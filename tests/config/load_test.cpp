@@ -119,7 +119,7 @@ TEST_CASE("a syntax error has its place and message") {
   CHECK(place(error.span) == "dir/p.toml:2:6+1");
   CHECK(error.span.source == "[mesh");
   CHECK(only_error("[mesh]\ntp_size = 1\ntp_size = 1\n").help.find("once") != std::string::npos);
-  CHECK(only_error("a = b\n").help == "text is written in quotes");
+  CHECK(only_error("a = b\n").help == "write text in quotes");
   CHECK(only_error("a = \"\xff\"\n").rule == "plan.syntax");
   CHECK(only_error("x = \"" + std::string(3, '\0') + "\"").rule == "plan.syntax");
 }
@@ -206,7 +206,8 @@ TEST_CASE("wrong types say what is there and how to write it") {
         "legal: \"adamw\", \"adam\", \"sgd\" or \"muon\"");
   check("[optimizer]\nbetas = 0.9", "optimizer.betas is a decimal number, not an array",
         "legal: two of number >= 0 and < 1");
-  check("[data]\npath = 3", "data.path is an integer, not text in quotes or an array of such",
+  check("[data]\npath = 3",
+        "data.path is an integer, not text in quotes or an array of texts in quotes",
         "write \"3\"");
   check("[data]\npath = [\"a\", 3]", "data.path.1 is an integer, not text in quotes",
         "write \"3\"");

@@ -42,10 +42,12 @@ TEST_CASE("the name chooses the configuration, wherever it stands") {
 TEST_CASE("a key of another strategy says whose it is") {
   Diagnostic error = error_of_strategy("bucket_cap_mb = 3");
   CHECK(error.rule == "plan.key");
-  CHECK(error.message == "\"bucket_cap_mb\" is a key of strategy ddp; this plan's is fsdp2");
+  CHECK(error.message ==
+        "\"bucket_cap_mb\" is a key of strategy ddp; the strategy of this plan is fsdp2");
   CHECK(error.help == "remove it, or set strategy.name = \"ddp\"");
   error = error_of_strategy("name = \"ddp\"\nsequence_parallel = true");
-  CHECK(error.message == "\"sequence_parallel\" is a key of strategy fsdp2; this plan's is ddp");
+  CHECK(error.message ==
+        "\"sequence_parallel\" is a key of strategy fsdp2; the strategy of this plan is ddp");
   CHECK(error_of_strategy("name = \"ddp\"\nbukket_cap_mb = 3").help ==
         "did you mean \"bucket_cap_mb\"?");
 }

@@ -115,8 +115,8 @@ TEST_CASE("many errors are counted", "[schedule]") {
 }
 
 TEST_CASE("absurd numbers make no absurd tables", "[schedule]") {
-  CHECK(only("2147483647F0,0F0\n").find("far beyond") != std::string::npos);
-  CHECK(only("0F2147483647\n").find("far beyond") != std::string::npos);
+  CHECK(only("2147483647F0,0F0\n").find("too large for a file of") != std::string::npos);
+  CHECK(only("0F2147483647\n").find("too large for a file of") != std::string::npos);
   std::string text = "0F0";
   for (int i = 1; i < 1000; ++i) text += ",";
   CHECK(only(text + ",1900F0,0F1900\n").find("names 1901 stages and 1901") != std::string::npos);

@@ -69,10 +69,10 @@ TEST_CASE("a wrong backend string is an error that names the legal ones") {
   for (const auto& [backend, reason] : std::map<std::string, std::string>{
            {"", "unknown engine \"\""},
            {"mpi", "unknown engine \"mpi\""},
-           {"cpu:nccl", "nccl serves cuda tensors"},
+           {"cpu:nccl", "nccl supports only cuda tensors"},
            {"xpu:gloo", "unknown device \"xpu\""},
-           {"gloo,cpu:gloo", "two engines for cpu"},
-           {"nccl,cuda:gloo", "two engines for cuda"},
+           {"gloo,cpu:gloo", "two engines are given for cpu"},
+           {"nccl,cuda:gloo", "two engines are given for cuda"},
        }) {
     try {
       parse_backend(backend);

@@ -19,7 +19,7 @@ constexpr const char* kLegal = "gloo, nccl, cuda:gloo, cpu:gloo,cuda:nccl, or cp
 void place(BackendSpec& spec, const std::string& backend, std::string_view device,
            const std::string& engine) {
   std::string& slot = device == "cuda" ? spec.cuda : spec.cpu;
-  if (!slot.empty()) refuse(backend, cat("two engines for ", device));
+  if (!slot.empty()) refuse(backend, cat("two engines are given for ", device));
   slot = engine;
 }
 
@@ -39,7 +39,7 @@ BackendSpec parse_backend(const std::string& backend) {
     if (device != "cpu" && device != "cuda") {
       refuse(backend, cat("unknown device \"", device, "\""));
     }
-    if (engine == "nccl" && device != own) refuse(backend, "nccl serves cuda tensors");
+    if (engine == "nccl" && device != own) refuse(backend, "nccl supports only cuda tensors");
     place(spec, backend, device, engine);
   }
   return spec;

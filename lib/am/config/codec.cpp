@@ -206,7 +206,7 @@ std::optional<std::vector<T>> read_items(const Input& input, const Codec& codec,
 
 void Input::check_glob(std::string_view pattern) const {
   if (const std::string problem = glob_problem(pattern); !problem.empty()) {
-    bad_value(cat(" ", problem), "several shorter patterns say the same");
+    bad_value(cat(" ", problem), "write several shorter patterns instead");
   }
 }
 
@@ -229,7 +229,8 @@ std::optional<std::vector<std::string>> Texts::read(const Input& input) const {
     auto text = item.read(input);
     return text ? std::optional(std::vector{std::move(*text)}) : std::nullopt;
   }
-  return read_items<std::string>(input, item, "text in quotes or an array of such", what);
+  return read_items<std::string>(input, item, "text in quotes or an array of texts in quotes",
+                                 what);
 }
 
 Json Texts::schema() const {

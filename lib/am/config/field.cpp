@@ -26,7 +26,7 @@ constexpr std::array<SectionSpec, 16> kSections = {{
     {"optimizer", "The optimizer."},
     {"scheduler", "The learning rate over the steps."},
     {"data", "The training data."},
-    {"validation", "Loss on other data during training."},
+    {"validation", "Validation: the loss on other data during training."},
     {"checkpoint", "Checkpoints: when they are saved, and from which one training resumes."},
     {"metrics", "Metrics and their files."},
     {"runtime", "How the ranks of a job wait for each other."},

@@ -8,28 +8,30 @@ void add_lora_fields(std::vector<FieldSpec>& out) {
       "lora", [](auto& plan) -> auto& { return plan.lora; }, out);
   using S = LoraSection;
   lora.add("rank", &S::rank, Integer{0, 1 << 16},
-           "Width of the adapters: y = W x + alpha / rank * B (A x), where A is rank rows and B "
-           "rank columns. 0: none, and the model itself is trained.")
+           "Width of the adapters: y = W x + alpha / rank * B (A x), where A has rank rows and B "
+           "has rank columns. 0: no adapters; the model itself is trained.")
       .also = {"r", "lora_rank", "lora_r"};
-  lora.add("alpha", &S::alpha, Number{}, "alpha / rank is the factor of what adapters add.")
+  lora.add("alpha", &S::alpha, Number{},
+           "Scale of the adapters: their output is multiplied by alpha / rank.")
       .also = {"lora_alpha"};
   lora.add("dropout", &S::dropout, Number{0.0, 1.0},
-           "Part of an adapter's input that is dropped in training, drawn by train.seed, the step, "
-           "the module, the token and the column: the same under every layout.")
+           "Probability with which an element of an adapter's input is dropped in training. The "
+           "random numbers depend on train.seed, step, module, token and column, but not on the "
+           "layout.")
       .also = {"lora_dropout"};
-  lora.add(
-      "target_modules", &S::target_modules, Texts{},
-      "Which linear layers have an adapter, as PEFT reads it: \"q_proj\" is every module whose "
-      "name ends with it, \"all-linear\" all but the head; or a glob over whole names, "
-      "\"model.layers.[0-3].self_attn.*\". Experts, routers, norms and embeddings have none.");
+  lora.add("target_modules", &S::target_modules, Texts{},
+           "Linear layers that get an adapter, with PEFT's meaning: \"q_proj\" matches every "
+           "module whose name ends with it, \"all-linear\" every linear layer but the head. Or a "
+           "glob over whole names: \"model.layers.[0-3].self_attn.*\". Routed experts, routers, "
+           "norms and embeddings never get one.");
   lora.add("weights", &S::weights, Text{Text::Empty::kAllowed, "path"},
-           "An adapter that PEFT or am-run wrote, to begin with: its folder, or its "
-           "adapter_model.safetensors. Empty: a new one, which changes nothing at first.")
+           "Adapter of PEFT or am-run from which training starts: its folder, or its "
+           "adapter_model.safetensors. Empty: a new adapter, which at first does not change the "
+           "model's output.")
       .is_path = is_any_path;
-  lora.add(
-      "merge", &S::merge, Boolean{},
-      "checkpoint.export = \"hf\" writes the model with its adapters added to its weights, and "
-      "not the adapters in PEFT's format.");
+  lora.add("merge", &S::merge, Boolean{},
+           "If true, checkpoint.export = \"hf\" writes the model with the adapters merged into its "
+           "weights, instead of the adapters in PEFT's format.");
 }
 
 }  // namespace am::config

@@ -20,9 +20,9 @@ void add_model_fields(std::vector<FieldSpec>& out) {
   path.is_path = is_any_path;
   model
       .add("weights", &S::weights, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
-           "auto loads the *.safetensors next to the config if there are any, else initialises, "
-           "except next to weights in PyTorch's pickle format, which are an error; none "
-           "initialises; or a path.")
+           "auto: load the *.safetensors next to the config, or initialise the model if there are "
+           "none (weights in PyTorch's pickle format there are an error); none: initialise the "
+           "model; or a path to weights.")
       .is_path = is_path_unless_auto_or_none;
   model.add("dtype", &S::dtype, dtype_choice(), "Storage dtype of the parameters.");
   model.add("seed", &S::seed, Integer{0},
@@ -39,12 +39,13 @@ void add_mesh_fields(std::vector<FieldSpec>& out) {
   const Integer size{1, kMostRanks};
   const Integer size_or_zero{0, kMostRanks};
   mesh.add("world_size", &S::world_size, size_or_zero,
-           "Number of ranks. 0: the product of the sizes; a launcher's number has to agree.");
+           "Number of ranks. 0: the product of the sizes. A launcher must start the same number.");
   mesh.add("dp_size", &S::dp_size, size_or_zero,
            "Data parallel size, replicas included. 0: world_size / (tp_size * cp_size * pp_size).")
       .also = {"data_parallel_size", "data_parallel_shard_degree"};
   mesh.add("dp_replicate_size", &S::dp_replicate_size, size,
-           "Number of groups with a whole replica each (hybrid sharding). It must divide dp_size.");
+           "Number of replicas of the model (hybrid sharding); each is sharded over dp_size / "
+           "dp_replicate_size ranks. It must divide dp_size.");
   mesh.add("tp_size", &S::tp_size, size, "Tensor parallel size.").also = {
       "tensor_parallel_size", "tensor_model_parallel_size", "tensor_parallel_degree"};
   mesh.add("pp_size", &S::pp_size, size, "Pipeline parallel size.").also = {
@@ -54,7 +55,7 @@ void add_mesh_fields(std::vector<FieldSpec>& out) {
   mesh.add("ep_size", &S::ep_size, size,
            "Expert parallel size. It re-uses the ranks of a pipeline stage.")
       .also = {"expert_parallel_size", "expert_model_parallel_size", "expert_parallel_degree"};
-  mesh.add("ranks_per_node", &S::ranks_per_node, size, "GPUs of one machine.");
+  mesh.add("ranks_per_node", &S::ranks_per_node, size, "Ranks (GPUs) of one machine.");
 }
 
 }  // namespace am::config

@@ -9,9 +9,9 @@ namespace {
 Optional<Choice> backend() { return {Choice{{"gloo", "nccl", "cuda:gloo"}}}; }
 
 constexpr const char* kBackendHelp =
-    "Library of the collectives. gloo computes on the host, nccl on GPUs; cuda:gloo on GPUs too, "
-    "with messages through host memory, and several ranks may share a GPU. Absent: nccl if a GPU "
-    "is present, else gloo.";
+    "Library of the collectives. gloo: ranks compute on the host; nccl: on GPUs; cuda:gloo: on "
+    "GPUs with messages through host memory, so that several ranks can share a GPU. Absent: nccl "
+    "if a GPU is present, else gloo.";
 constexpr const char* kCheckpointingHelp =
     "Keep only the inputs of each layer for backward, and recompute the rest.";
 constexpr const char* kAutocastHelp =
@@ -19,8 +19,8 @@ constexpr const char* kAutocastHelp =
     "and loss in float32. Absent: no autocast.";
 constexpr const char* kSelectiveHelp =
     "true or \"full\": keep only the inputs of each layer for backward, and recompute the rest. "
-    "\"selective\": keep also attention with its inputs, the sum after it and the gate's product. "
-    "\"mlp\": recompute only the feed-forward.";
+    "\"selective\": also keep attention and its inputs, the residual sum after it and the output "
+    "of the gate projection. \"mlp\": recompute only the feed-forward.";
 
 void add_fsdp2(std::vector<FieldSpec>& out) {
   FieldBuilder fsdp2(
@@ -35,10 +35,10 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
            "pattern = style, a TOML file with such a table, a registered plan, or "
            "libmine.so:symbol.")
       .is_path = looks_like_path;
-  fsdp2.add(
-      "patch_is_packed_sequence", &S::patch_is_packed_sequence, Boolean{},
-      "Treat every batch as not packed: attention crosses document boundaries even where positions "
-      "start again. When false, each batch's positions are inspected, which makes a GPU wait.");
+  fsdp2.add("patch_is_packed_sequence", &S::patch_is_packed_sequence, Boolean{},
+            "Treat every batch as not packed: attention crosses document boundaries even where "
+            "position ids restart. false: the position ids of each batch are inspected, for which "
+            "a GPU must synchronise with the host.");
   fsdp2.add("mp_policy", &S::mp_policy, MixedPrecisionCodec{},
             "Mixed precision: dtypes of gathered parameters, of gradient reduction and of the "
             "model's output. \"none\": parameters as stored, gradients as the parameters, outputs "
@@ -58,11 +58,11 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
             "With gradient accumulation, reduce gradients at the last micro-batch only.");
   fsdp2.add("backend", &S::backend, backend(), kBackendHelp);
   fsdp2.add("reshard_after_forward", &S::reshard_after_forward, Optional<ReshardCodec>{},
-            "Free gathered parameters after forward. Absent: all units but the last layer and the "
-            "root; a number: reshard to groups of that many ranks.");
-  fsdp2.add("enable_async_tensor_parallel", &S::enable_async_tensor_parallel, Boolean{},
-            "Overlap tensor parallel collectives with matrix products. Requires sequence_parallel, "
-            "and sets it.");
+            "Free gathered parameters after forward. Absent: true for all units but the last layer "
+            "and the root; a number: reshard to groups of this many ranks.");
+  fsdp2.add(
+      "enable_async_tensor_parallel", &S::enable_async_tensor_parallel, Boolean{},
+      "Overlap tensor parallel collectives with matrix products. It turns sequence_parallel on.");
   fsdp2.add(
       "enable_compile", &S::enable_compile, Boolean{},
       "Compile each layer. am-run accepts the key with a note: it has no compiler, and always "
@@ -98,7 +98,7 @@ void add_megatron_fsdp(std::vector<FieldSpec>& out) {
                "State that is sharded over dp: 0 none, 1 optimizer states, 2 also gradients, 3 "
                "also parameters.");
   flag("init_fsdp_with_meta_device", &S::init_fsdp_with_meta_device,
-       "Build the model without memory and fill each shard where it belongs.");
+       "Build the model on the meta device, and initialise each shard on its own rank.");
   flag("grad_reduce_in_fp32", &S::grad_reduce_in_fp32, "Reduce gradients in float32.");
   flag("preserve_fp32_weights", &S::preserve_fp32_weights,
        "Keep a float32 copy of the parameters for the optimizer.");
@@ -107,16 +107,16 @@ void add_megatron_fsdp(std::vector<FieldSpec>& out) {
        "Gather the next unit's parameters while this one computes.");
   flag("check_for_nan_in_grad", &S::check_for_nan_in_grad,
        "Stop with the parameter's name when a gradient is not finite. Off under a loss scale.");
-  flag(
-      "report_nan_in_param_grad", &S::report_nan_in_param_grad,
-      "Stop with the parameter's name and the rank when a gradient that a rank has computed is not "
-      "finite, before it is reduced. Off under a loss scale. It makes a GPU wait for each one.");
+  flag("report_nan_in_param_grad", &S::report_nan_in_param_grad,
+       "Stop with the parameter's name and the rank when a rank's own gradient is not finite, "
+       "before gradients are reduced. Off under a loss scale. A GPU must synchronise with the host "
+       "for each gradient.");
   flag("average_in_collective", &S::average_in_collective,
-       "Let the collective average instead of scaling before it.");
+       "Average gradients in the collective, instead of scaling them before it.");
   flag("disable_bucketing", &S::disable_bucketing,
        "One collective for all parameters, instead of one for each unit.");
   flag("calculate_per_token_loss", &S::calculate_per_token_loss,
-       "Scale gradients by the number of labels, not of ranks.");
+       "Divide gradients by the number of labels instead of the number of ranks.");
   flag("keep_fp8_transpose_cache", &S::keep_fp8_transpose_cache,
        "Keep the transposes of FP8 parameters.");
   flag("nccl_ub", &S::nccl_ub, "Register communication buffers with NCCL.");
@@ -136,15 +136,16 @@ void add_ddp(std::vector<FieldSpec>& out) {
   ddp.add("backend", &S::backend, backend(), kBackendHelp);
   ddp.add("autocast_dtype", &S::autocast_dtype, Optional<Choice>{dtype_choice()}, kAutocastHelp);
   ddp.add("bucket_cap_mb", &S::bucket_cap_mb, Integer{1, 1 << 20},
-          "Gradients are reduced in buckets of that many MiB; the first one of 1 MiB.");
+          "Size in MiB of the buckets in which gradients are reduced; the first bucket has 1 MiB.");
   ddp.add("gradient_as_bucket_view", &S::gradient_as_bucket_view, Boolean{},
-          "Gradients live in the buckets, without a copy.");
+          "Gradients are views of the buckets, without a copy.");
   ddp.add("static_graph", &S::static_graph, Boolean{},
-          "The same parameters get gradients in the same order at every step.");
+          "Assume that the same parameters get gradients in the same order at every step.");
   ddp.add("broadcast_buffers", &S::broadcast_buffers, Boolean{},
           "Broadcast buffers from rank 0 before each forward.");
-  ddp.add("find_unused_parameters", &S::find_unused_parameters, Boolean{},
-          "Look for parameters that a step did not use, so that their ranks do not wait.");
+  ddp.add(
+      "find_unused_parameters", &S::find_unused_parameters, Boolean{},
+      "Find parameters that a step did not use, so that ranks do not wait for their gradients.");
 }
 
 // The name selects the strategy's configuration; the loader reads it before all other keys of the

@@ -13,18 +13,19 @@ void add_pipeline(std::vector<FieldSpec>& out) {
   pipeline
       .add("schedule", &S::schedule,
            Choice{{kScheduleNames.begin(), kScheduleNames.end()}, {}, ".csv"},
-           "The order of forwards and backwards: by name, or a CSV file with one line per rank, in "
-           "the format of PyTorch's files and of am-plan schedule --csv.")
+           "Pipeline schedule: its name, or a CSV file with one line per rank, in the format of "
+           "PyTorch and of am-plan schedule --csv.")
       .is_path = is_schedule_file;
   pipeline.add("microbatches", &S::microbatches, Integer{0, 1 << 20},
-               "Micro-batches of one run of the schedule. 0: one for each stage.");
-  pipeline.add("virtual_stages", &S::virtual_stages, Integer{1, 1 << 10}, "Stages of one rank.");
+               "Micro-batches in one run of the schedule. 0: as many as there are stages.");
+  pipeline.add("virtual_stages", &S::virtual_stages, Integer{1, 1 << 10}, "Stages per rank.");
   pipeline.add("split_points", &S::split_points, Integers{Integer{1, 1 << 20}},
-               "First layer of each stage after the first. Empty: as balance says.");
+               "First layer of each stage after the first. Empty: layers are distributed according "
+               "to balance.");
   pipeline.add("balance", &S::balance, Choice{{"layers", "cost"}},
-               "Quantity that stages share evenly without split_points. layers: the number of "
-               "layers; cost: the operations of a forward, including the head's, so that the last "
-               "stage has fewer layers.");
+               "What is balanced over the stages without split_points. layers: the number of "
+               "layers; cost: the operations of a forward pass, including the head's, so that the "
+               "last stage has fewer layers.");
 }
 
 void add_context(std::vector<FieldSpec>& out) {
@@ -33,8 +34,8 @@ void add_context(std::vector<FieldSpec>& out) {
   context
       .add("method", &ContextSection::method, Choice{{"ring", "all_gather", "ulysses"}},
            "How attention sees the whole sequence. ring: keys and values are passed from rank to "
-           "rank; all_gather: each rank gathers all keys and values; ulysses: ranks exchange "
-           "positions for heads, and each has whole sequences of some.")
+           "rank; all_gather: each rank gathers all keys and values; ulysses: an all-to-all gives "
+           "each rank the whole sequence for some of the heads.")
       .also = {"context_parallel_rotate_method", "cp_comm_type"};
 }
 
@@ -61,35 +62,37 @@ void add_train(std::vector<FieldSpec>& out) {
   FieldBuilder train(
       "train", [](auto& plan) -> auto& { return plan.train; }, out);
   using S = TrainSection;
-  train.add("seq_len", &S::seq_len, Integer{1, 1 << 27}, "Tokens of one sequence.").also = {
+  train.add("seq_len", &S::seq_len, Integer{1, 1 << 27}, "Tokens per sequence.").also = {
       "seq_length", "sequence_length", "max_seq_len"};
   train
       .add("micro_batch_size", &S::micro_batch_size, Integer{1, 1 << 20},
-           "Sequences of one rank in one micro-batch.")
+           "Sequences per rank in one micro-batch.")
       .also = {"local_batch_size", "batch_size"};
   train.add("global_batch_size", &S::global_batch_size, Integer{0, 1 << 30},
-            "Sequences of one optimizer step. 0: the checkpoint's where one is resumed, else one "
-            "micro-batch of each data parallel rank, or one round of the pipeline's.");
+            "Sequences per optimizer step, over all ranks. 0: the value of the resumed checkpoint; "
+            "in a new run one micro-batch per data parallel rank, or with a pipeline "
+            "pipeline.microbatches of them.");
   train.add("max_steps", &S::max_steps, Integer{0, int64_t{1} << 40}, "Optimizer steps of the job.")
       .also = {"steps", "train_iters", "num_steps"};
   train
       .add("max_grad_norm", &S::max_grad_norm, Number{},
            "Gradients are scaled down to this global norm. 0: no clipping.")
       .also = {"clip_grad", "max_norm", "gradient_clipping"};
-  train.add("on_nonfinite", &S::on_nonfinite, Choice{{"stop", "skip", "continue"}},
-            "A step whose loss or gradient norm is not finite. stop: the job fails and keeps its "
-            "last checkpoint; skip: parameters and moments stay as they are; continue: update all "
-            "the same, and save nothing that is not finite.");
+  train.add(
+      "on_nonfinite", &S::on_nonfinite, Choice{{"stop", "skip", "continue"}},
+      "What happens at a step whose loss or gradient norm is not finite. stop: the job fails and "
+      "keeps its last checkpoint; skip: parameters and moments stay as they are; continue: update "
+      "nevertheless, but save no checkpoint with values that are not finite.");
   train
       .add("loss_scale", &S::loss_scale, Number{},
-           "Factor of the loss before backward where float16 computes or reduces. 0: "
-           "dynamic, from 65536; it is halved, and the step skipped, when a gradient overflows, "
-           "and doubled after 2000 steps without.")
+           "Factor by which the loss is multiplied before backward when computation or reduction "
+           "is in float16. 0: dynamic, from 65536: halved, with the step skipped, when a gradient "
+           "overflows; doubled after 2000 steps without overflow.")
       .also = {"initial_loss_scale"};
   train.add("seed", &S::seed, Integer{0}, "Seed of the data order.");
   train.add("deterministic", &S::deterministic, Boolean{},
-            "A GPU uses only deterministic kernels (PyTorch's use_deterministic_algorithms), so "
-            "that a job repeats and resumes bit for bit. On hosts it always does.");
+            "Use only deterministic kernels on GPUs (PyTorch's use_deterministic_algorithms), so "
+            "that jobs repeat and resume bit for bit. On CPUs they always do.");
   train.add("matmul_precision", &S::matmul_precision, Choice{{"highest", "high"}},
             "Matrix products of float32 tensors on a GPU (PyTorch's set_float32_matmul_precision). "
             "highest: float32; high: TF32, with 10 bits of mantissa, several times as fast.");
@@ -99,18 +102,19 @@ void add_optimizer(std::vector<FieldSpec>& out) {
   FieldBuilder optimizer(
       "optimizer", [](auto& plan) -> auto& { return plan.optimizer; }, out);
   using S = OptimizerSection;
-  optimizer.add("name", &S::name, Choice{{"adamw", "adam", "sgd", "muon"}},
-                "PyTorch's update rules. adamw: decoupled decay; adam: decay as a part of the "
-                "gradient; sgd: with momentum if it is given; muon: matrices of the decoder layers "
-                "by the orthogonal factor of their momentum, all else by adamw.");
+  optimizer.add(
+      "name", &S::name, Choice{{"adamw", "adam", "sgd", "muon"}},
+      "Optimizer, with PyTorch's update rules. adamw: decoupled weight decay; adam: weight decay "
+      "added to the gradient; sgd: with momentum if it is given; muon: orthogonalised momentum for "
+      "the matrices of the decoder layers, adamw for all other parameters.");
   optimizer.add("lr", &S::lr, Number{}, "Peak learning rate.").also = {"learning_rate"};
   optimizer.add("betas", &S::betas, NumberPair{Number{0.0, 1.0}},
                 "Decay rates of the two moments of adamw and adam.");
   optimizer.add("eps", &S::eps, Number{}, "Added to the denominator of adamw and adam.");
-  optimizer.add("weight_decay", &S::weight_decay, Number{}, "Decay of the parameters.");
+  optimizer.add("weight_decay", &S::weight_decay, Number{}, "Weight decay.");
   optimizer.add("no_decay", &S::no_decay, Texts{},
-                "Globs over parameters' names, in which * also matches dots: these do not decay. "
-                "[\"*.bias\", \"*norm*\"]: biases and norms.");
+                "Parameters without weight decay, as globs over their names, in which * also "
+                "matches dots. [\"*.bias\", \"*norm*\"]: biases and norms.");
   optimizer.add("momentum", &S::momentum, Optional<Number>{Number{0.0, 1.0}},
                 "Momentum of sgd and muon. Absent: 0 for sgd, 0.95 for muon.");
   optimizer.add("nesterov", &S::nesterov, Optional<Boolean>{},
@@ -125,7 +129,7 @@ void add_optimizer(std::vector<FieldSpec>& out) {
   using C = SchedulerSection;
   const Integer steps{0, int64_t{1} << 40};
   scheduler.add("name", &C::name, Choice{{"constant", "cosine", "linear", "wsd"}},
-                "The learning rate's curve after warm-up; wsd: constant, then a final decay.");
+                "Learning-rate schedule after the warm-up; wsd: constant, then a final decay.");
   scheduler.add("warmup_steps", &C::warmup_steps, steps, "Steps of the linear rise from 0 to lr.")
       .also = {"lr_warmup_steps", "lr_warmup_iters"};
   scheduler.add("min_lr", &C::min_lr, Number{}, "Learning rate at the end of the decay.");
@@ -146,18 +150,18 @@ void add_data(std::vector<FieldSpec>& out) {
            "Files, folders or globs. Required unless kind is synthetic.")
       .is_path = is_any_path;
   data.add("shuffle", &S::shuffle, Boolean{},
-           "Visit each epoch's samples in an order that depends only on train.seed.");
+           "Shuffle the samples of each epoch, in an order that depends only on train.seed.");
   data.add("tokenizer", &S::tokenizer, Text{Text::Empty::kRefused, "\"bytes\" or a path"},
            "bytes: one token per byte; or a tokenizer.json.")
       .is_path = [](std::string_view text) { return text != "bytes"; };
   data.add("token_dtype", &S::token_dtype, Choice{{"uint16", "uint32"}},
-           "Integers of a tokens file.");
+           "Integer type of the files of kind tokens.");
   data.add("reset_position_ids", &S::reset_position_ids, Boolean{},
-           "Documents are packed into a sequence: positions start again after each eod_token, and "
+           "Treat sequences as packed documents: position ids restart after each eod_token, and "
            "attention stays inside a document.");
   data.add("eod_token", &S::eod_token, Optional<Integer>{Integer{0}},
-           "The token that ends a document. Kind text writes it after each file and each line of a "
-           ".jsonl.");
+           "Id of the token that ends a document. With kind text it is added after each file and "
+           "each line of a .jsonl.");
 }
 
 void add_validation(std::vector<FieldSpec>& out) {
@@ -166,12 +170,12 @@ void add_validation(std::vector<FieldSpec>& out) {
   using S = ValidationSection;
   validation
       .add("every", &S::every, Integer{},
-           "Optimizer steps between two losses on other data; the last step has one too. 0: none.")
+           "Optimizer steps between two validations; the last step has one too. 0: no validation.")
       .also = {"val_check_interval", "eval_interval", "val_every_steps"};
   validation
-      .add(
-          "steps", &S::steps, Integer{1, 1 << 20},
-          "Number of global batches, from the start of the data, over which each loss is averaged.")
+      .add("steps", &S::steps, Integer{1, 1 << 20},
+           "Number of global batches, from the start of the data, over which each validation loss "
+           "is averaged.")
       .also = {"eval_iters", "limit_val_batches"};
   validation
       .add("path", &S::path, Texts{"path or array of paths"},
@@ -205,7 +209,8 @@ void add_outputs(std::vector<FieldSpec>& out) {
   checkpoint
       .add("resume", &S::resume, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
            "auto: resume from the newest complete checkpoint, if there is one and it belongs to "
-           "this run; none: start a new run; or a path: resume from it, whatever differs.")
+           "this run; none: start a new run; or a path: resume from that checkpoint, even if the "
+           "plan differs from its run.")
       .is_path = is_path_unless_auto_or_none;
   checkpoint.add("export", &S::export_format, Choice{{"hf", "none"}},
                  "hf: write a Hugging Face folder at the end.");
@@ -222,8 +227,8 @@ void add_outputs(std::vector<FieldSpec>& out) {
       "runtime", [](auto& plan) -> auto& { return plan.runtime; }, out);
   runtime
       .add("timeout_minutes", &RuntimeSection::timeout_minutes, Number{0.01, 1e6},
-           "Minutes that a rank waits for its peers in a collective before the job ends with their "
-           "names. am-run --timeout, in seconds, wins.")
+           "Minutes that a rank waits for its peers in a collective before the job ends and names "
+           "them. am-run --timeout, in seconds, takes precedence.")
       .also = {"dist_timeout", "distributed_timeout_minutes"};
 
   FieldBuilder cluster(
@@ -233,21 +238,23 @@ void add_outputs(std::vector<FieldSpec>& out) {
       .add("gpu", &G::gpu, Text{Text::Empty::kAllowed, "text"},
            "The GPU that predictions assume, such as h100-sxm.")
       .is_path = looks_like_path;
-  cluster.add("nodes", &G::nodes, Integer{0, 1 << 20}, "Machines. 0: as many as the ranks need.");
+  cluster.add("nodes", &G::nodes, Integer{0, 1 << 20},
+              "Number of machines. 0: as many as the ranks need.");
   cluster.add("implementation", &G::implementation, Text{},
               "Framework that runs the step: automesh, torchtitan, pytorch, megatron, nemo, ...");
   cluster
       .add("calibration", &G::calibration, Text{Text::Empty::kAllowed, "text"},
-           "Constants of the time model, a file of scripts/calibrate. \"\": the built-in ones.")
+           "File with constants of the time model, written by scripts/calibrate. \"\": the "
+           "built-in constants.")
       .is_path = looks_like_path;
   cluster.add("hours_between_failures", &G::hours_between_failures, Number{0.0, 1e9},
-              "Hours that one GPU runs until it ends a job; 50700 in Llama 3's training. 0: not "
-              "known.");
+              "Mean hours until a failure of one GPU ends a job; 50700 in Llama 3's training. 0: "
+              "not known.");
   cluster.add("restart_minutes", &G::restart_minutes, Number{0.0, 1e5},
               "Minutes from a failure until the ranks that start again load a checkpoint.");
   cluster.add("storage_gb_per_s", &G::storage_gb_per_s, Number{0.0, 1e6},
-              "10^9 bytes per second that all ranks together write to checkpoints, or read. 0: not "
-              "known.");
+              "Rate at which all ranks together write or read checkpoints, in 10^9 bytes per "
+              "second. 0: not known.");
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ class Loader {
       } else if (!member.value.is_table()) {
         found_.error("plan.type", member.value.span,
                      cat("[", member.key, "] is a section, not ", kind_name(member.value.kind)),
-                     cat("write [", member.key, "] on a line of its own, its keys below"));
+                     cat("write [", member.key,
+                         "] on a line of its own, and its keys on the lines below it"));
       } else {
         plan_.spans[member.key] = member.key_span;
         for (const Member& key : member.value.members) read_key(member.key, key);
@@ -96,7 +97,7 @@ class Loader {
     if (!owners.empty()) {
       found_.error("plan.key", member.key_span,
                    cat("\"", key, "\" is a key of strategy ", join(owners, " and "),
-                       "; this plan's is ", strategy_),
+                       "; the strategy of this plan is ", strategy_),
                    cat("remove it, or set strategy.name = \"", owners.front(), "\""));
       return;
     }
@@ -227,7 +228,7 @@ std::optional<Plan> load_draft(const std::filesystem::path& file,
   if (!unknown && size > kLargest) {
     found.error("plan.syntax", Span{file.string(), 0, 0, 1, {}},
                 cat("the file has ", format_bytes(static_cast<int64_t>(size))),
-                "a plan is a TOML file of a few lines");
+                "a plan is a small TOML file; check the path");
     return std::nullopt;
   }
   return parse_draft(read_file(file), file.string(), overrides, found);

@@ -198,9 +198,10 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
   span.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + begin, '\n'));
   span.column = 1 + display_width(text.substr(begin, i - begin));
   span.source = std::string(text.substr(begin, text.find('\n', begin) - begin));
-  found.error("plan.syntax", span,
-              "a character that TOML allows only in text and comments, and not after a backslash",
-              "keys are ASCII letters, digits, - and _; anything else must be in quotes");
+  found.error(
+      "plan.syntax", span,
+      "this character is allowed only in quoted text and comments, and not after a backslash",
+      "keys are ASCII letters, digits, - and _; anything else must be in quotes");
   return false;
 }
 
@@ -216,10 +217,10 @@ std::string message_of(const toml::parse_error& error) {
 
 std::string help_for(std::string_view description) {
   if (description.find("redefine") != std::string_view::npos) {
-    return "each key and section is written once; keep one of the two";
+    return "write each key and section only once; remove one of the two";
   }
   if (description.find("determine value type") != std::string_view::npos) {
-    return "text is written in quotes";
+    return "write text in quotes";
   }
   return {};
 }

@@ -41,7 +41,7 @@ std::vector<TpTableEntry> parse_tp_table(std::string_view text, const std::strin
   flatten(input, "", entries);
   if (found.errors() > before) return {};
   if (entries.empty()) {
-    found.error("tp.plan", where, cat(source, ": no pattern = style in it"),
+    found.error("tp.plan", where, cat(source, ": the file has no table of pattern = style"),
                 "write a table [tp_plan] of \"module.pattern\" = \"style\"");
   }
   return entries;

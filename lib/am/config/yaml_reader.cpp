@@ -112,7 +112,7 @@ class YamlReader {
     if (!root.is_table()) fail("the document is one value, not a mapping", begin);
     next();  // the document's end
     next();
-    if (event().type != YAML_STREAM_END_EVENT) fail("a second document", span());
+    if (event().type != YAML_STREAM_END_EVENT) fail("the file has a second document", span());
     return root;
   }
 
@@ -123,7 +123,7 @@ class YamlReader {
 
   [[noreturn]] void fail(const std::string& message, const Span& where) {
     found_.error("exchange.syntax", where, message,
-                 "YAML or JSON of mappings, lists and scalars is read");
+                 "write YAML or JSON with mappings, lists and scalars only");
     throw Stop{};
   }
 
@@ -167,7 +167,7 @@ class YamlReader {
   }
 
   std::string begin_node(const yaml_char_t* anchor, const yaml_char_t* tag) {
-    if (tag != nullptr) fail("tags (!) are not read", span());
+    if (tag != nullptr) fail("tags (!) are not supported", span());
     return text_of(anchor);
   }
 
@@ -175,7 +175,7 @@ class YamlReader {
     const Size size = value.has_value() ? size_of(*value) : Size{};
     copies_ += size.values;
     if (copies_ > kMostCopies) {
-      fail(cat("anchors and aliases make more than ", kMostCopies, " values"), span());
+      fail(cat("anchors and aliases expand to more than ", kMostCopies, " values"), span());
     }
     return size;
   }
@@ -183,7 +183,8 @@ class YamlReader {
   std::optional<Value> alias(int depth) {
     const std::string name = text_of(event().data.alias.anchor);
     const auto found = anchors_.find(name);
-    if (found == anchors_.end()) fail(cat("no anchor &", name, " ends before *", name), span());
+    if (found == anchors_.end())
+      fail(cat("no anchor &", name, " ends before the alias *", name), span());
     if (depth + count_copies(found->second).levels > kDeepest) {
       fail(cat("more than ", kDeepest, " levels"), span());
     }
@@ -226,7 +227,7 @@ class YamlReader {
     std::vector<std::pair<Span, std::optional<Value>>> merged;
     for (next(); event().type != YAML_MAPPING_END_EVENT; next()) {
       const Span where = span();
-      if (event().type != YAML_SCALAR_EVENT) fail("a key that is not text", where);
+      if (event().type != YAML_SCALAR_EVENT) fail("a key is not text", where);
       const auto& scalar = event().data.scalar;
       std::string name(reinterpret_cast<const char*>(scalar.value), scalar.length);
       const bool merges = scalar.style == YAML_PLAIN_SCALAR_STYLE && name == "<<";
@@ -247,12 +248,12 @@ class YamlReader {
   // Adds the members of a mapping, or of each mapping in a list, that do not exist yet.
   void merge(const Span& where, std::optional<Value> from, std::set<std::string>& names,
              Value& out) {
-    if (!from.has_value()) fail("<< merges a mapping or a list of them", where);
+    if (!from.has_value()) fail("<< must be followed by a mapping or a list of mappings", where);
     if (from->kind == Value::Kind::kArray) {
       for (Value& item : from->items) merge(where, std::move(item), names, out);
       return;
     }
-    if (!from->is_table()) fail("<< merges a mapping or a list of them", where);
+    if (!from->is_table()) fail("<< must be followed by a mapping or a list of mappings", where);
     for (Member& member : from->members) {
       if (names.insert(member.key).second) out.members.push_back(std::move(member));
     }

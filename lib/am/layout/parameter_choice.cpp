@@ -118,8 +118,9 @@ class Choice {
     }
     if (wrong.empty()) return;
     const std::string others = wrong.size() == 1 ? "" : cat("; and ", wrong.size() - 1, " more");
-    found_.error(kPlacement, plan_.span(kPlacement), cat(wrong.front(), others),
-                 "dimension 0, on which pieces may differ, or one that is divided evenly");
+    found_.error(
+        kPlacement, plan_.span(kPlacement), cat(wrong.front(), others),
+        "choose dimension 0, where pieces may be uneven, or a dimension that is divided evenly");
   }
 
   std::optional<std::string> wrong_dimension(const ParameterLayout& parameter) const {

@@ -87,7 +87,7 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
   for (const model::Family* family : model::families()) {
     if (family->runs) running.emplace_back(family->model_type);
   }
-  const std::string families = cat("model types that run: ", listed(running));
+  const std::string families = cat("model types that am-run runs: ", listed(running));
   if (!contains(running, config.model_type)) {
     limits.add("model_type", cat("model_type \"", config.model_type, "\""), families);
     return limits.take();
@@ -100,30 +100,29 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
   for (const model::RopeConfig& rope : spec.ropes) {
     if (!contains(kRopeTypes, rope.type)) {
       limits.add(rope_key(config), cat("a rotary embedding of type \"", rope.type, "\""),
-                 cat("types that run: ", listed(kRopeTypes)));
+                 cat("types that am-run runs: ", listed(kRopeTypes)));
     }
   }
   if (config.alibi) {
-    limits.add(
-        "alibi", "position biases of attention scores (ALiBi)",
-        "alibi = false runs, but is another model, with rotary embeddings; weights cannot be "
-        "converted");
+    limits.add("alibi", "position biases of attention scores (ALiBi)",
+               "am-run runs alibi = false, which is a different model with rotary embeddings; its "
+               "weights cannot be converted");
   }
   if (config.bidirectional) {
     limits.add("use_bidirectional_attention", "non-causal attention",
-               "use_bidirectional_attention = false runs");
+               "am-run runs use_bidirectional_attention = false");
   }
   if (config.moe && config.mlp_bias) {
-    limits.add("mlp_bias", "experts with biases", "mlp_bias = false runs");
+    limits.add("mlp_bias", "experts with biases", "am-run runs mlp_bias = false");
   }
   if (config.moe && config.moe->jitter > 0.0) {
     limits.add("router_jitter_noise", cat("router_jitter_noise = ", config.moe->jitter),
-               "router_jitter_noise = 0.0 runs, without it");
+               "am-run runs router_jitter_noise = 0.0");
   }
   if (spec.layer(0).activation == model::Activation::kOther) {
     const std::string_view key = model::family_of(config).keys.activation;
     limits.add(key, cat(key, " \"", config.hidden_act, "\""),
-               "silu, gelu, gelu_new and gelu_pytorch_tanh run");
+               "am-run runs silu, gelu, gelu_new and gelu_pytorch_tanh");
   }
   return limits.take();
 }

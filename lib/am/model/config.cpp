@@ -99,8 +99,9 @@ void read_model(ConfigReader& reader, std::string_view fallback, ModelConfig& co
 // Reads the text part of a multimodal config. `tie_word_embeddings` may be outside text_config.
 void read_text_part(ConfigReader& reader, const Wrapper& wrapper, ModelConfig& config) {
   if (!reader.raw("text_config").is_object()) {
-    reader.error("model.type", "text_config",
-                 cat("a ", wrapper.model_type, " config has a text_config: an object"));
+    reader.error(
+        "model.type", "text_config",
+        cat("a ", wrapper.model_type, " config must have a text_config that is an object"));
     return;
   }
   config.wrapped_in = wrapper.model_type;

@@ -51,15 +51,15 @@ void read_head_dim(ConfigReader& reader, const Family& family, ModelConfig& conf
       reader.error("model.heads", heads_key,
                    cat(heads_key, " = ", heads, " does not divide ", family.keys.hidden_size, " = ",
                        config.hidden_size, ", and the config has no head_dim"),
-                   "give head_dim, or sizes that divide");
+                   "give head_dim, or choose sizes that divide evenly");
       return;
     }
     config.head_dim = config.hidden_size / heads;
   }
   if (family.rotary && config.head_dim % 2 != 0) {
-    reader.error(
-        "model.heads", written.has_value() ? family.keys.head_dim : heads_key,
-        cat("the rotary embedding turns pairs, and head_dim = ", config.head_dim, " is odd"));
+    reader.error("model.heads", written.has_value() ? family.keys.head_dim : heads_key,
+                 cat("the rotary embedding rotates pairs of values, but head_dim = ",
+                     config.head_dim, " is odd"));
   }
   if (config.head_dim * heads > kMaxHidden) {
     reader.error("model.value", heads_key,

@@ -154,19 +154,20 @@ std::string why_not_llama(const ConfigReader& reader) {
   if (reader.raw("is_encoder_decoder") == true) return "it is an encoder-decoder model";
   const std::vector<std::string> foreign = foreign_keys(reader);
   if (!foreign.empty()) {
-    return cat(
-        "it has ", list_of(foreign),
-        foreign.size() == 1 ? ", a key that Llama's has not" : ", keys that Llama's has not");
+    return cat("it has ", list_of(foreign),
+               foreign.size() == 1 ? ", a key that Llama's config does not have"
+                                   : ", keys that Llama's config does not have");
   }
   const Json& activation = reader.raw("hidden_act");
   if (activation.is_string() && activation != "silu" && activation != "swish") {
-    return cat("hidden_act is ", activation.dump(), ", which goes with other layers");
+    return cat("hidden_act is ", activation.dump(), ", which Llama layers do not use");
   }
   const std::string type = other_layer_type(reader);
   if (!type.empty()) return cat("layer_types has ", type);
   const Json& model_type = reader.raw("model_type");
   if (model_type.is_string() && contains(kSilentlyOther, model_type.get<std::string>())) {
-    return "its layers have other norms, biases or projections, though no key says so";
+    return "its layers have other norms, biases or projections than Llama, although no key shows "
+           "it";
   }
   return {};
 }

@@ -85,7 +85,7 @@ std::vector<double> read_factors(ConfigReader& details, std::string_view key, in
   if (!list.is_array() || std::ssize(factors) != std::ssize(list) || std::ssize(factors) != count) {
     details.error("model.rope", key,
                   cat("longrope needs ", key, " as a list of ", count,
-                      " numbers above 0: one for each pair that turns"));
+                      " numbers above 0: one for each rotated pair of values"));
     factors.clear();
   }
   return factors;

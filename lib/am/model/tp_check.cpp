@@ -59,10 +59,11 @@ void check_linear(const TpModule& module, Reporter& report) {
                  "a linear layer takes \"colwise\", \"rowwise\", \"colwise_rep\" or "
                  "\"rowwise_rep\"; leave it out to replicate it");
   } else if (module.style == TpStyle::kColwise && is_packed(module)) {
-    report.error("tp.style", module,
-                 "holds several matrices one after the other, and cannot be \"colwise\": a rank "
-                 "would have all of one and nothing of another",
-                 "\"packed_colwise\" cuts each by itself; \"colwise_rep\" gathers the output");
+    report.error(
+        "tp.style", module,
+        "holds several matrices one after the other, and cannot be \"colwise\": a rank "
+        "would have all of one and nothing of another",
+        "\"packed_colwise\" cuts each of them separately; \"colwise_rep\" gathers the output");
   } else if (module.style == TpStyle::kPackedColwise && !is_packed(module)) {
     report.error("tp.style", module, "is one matrix and cannot be \"packed_colwise\"",
                  "\"colwise\" cuts it");
@@ -76,7 +77,7 @@ void check_style(const TpModule& module, Reporter& report) {
     case ModuleKind::kEmbedding:
       if (module.role() == Role::kPositions) {
         report.error("tp.style", module, cat("holds learned positions and cannot be ", style),
-                     "each rank looks its own tokens' up; leave it out");
+                     "each rank needs the whole table; leave the module out of the plan");
         return;
       }
       if (module.style == TpStyle::kRowwise || module.style == TpStyle::kRowwiseRep) return;
@@ -89,15 +90,16 @@ void check_style(const TpModule& module, Reporter& report) {
       return;
     case ModuleKind::kExpert:
     case ModuleKind::kRouter:
-      report.error("tp.style", module,
-                   cat(module.kind() == ModuleKind::kExpert ? "is an expert" : "chooses experts",
-                       " and cannot be ", style),
-                   "tensor parallelism leaves experts and routers whole; leave it out");
+      report.error(
+          "tp.style", module,
+          cat(module.kind() == ModuleKind::kExpert ? "is an expert" : "chooses experts",
+              " and cannot be ", style),
+          "tensor parallelism does not cut experts and routers; leave the module out of the plan");
       return;
     case ModuleKind::kHeadVector:
       if (module.style == TpStyle::kColwise) return;
       report.error("tp.style", module, cat("has a value for each head and cannot be ", style),
-                   "it is cut as q_proj is; leave it out");
+                   "it is always cut like q_proj; leave it out of the plan");
       return;
     case ModuleKind::kNorm:
       break;
@@ -189,7 +191,7 @@ void check_head_norm(const TpModules& modules, const TpModule& module, Reporter&
   const bool cut = projection->has_cut_output();
   if (modules.attention_of(module).norms_span_heads && cut && module.style.has_value()) {
     report.error("tp.style", module, "has a weight for each head and cannot be replicated",
-                 cat("it is cut as ", name, " is; leave it out"));
+                 cat("it is always cut like ", name, "; leave it out of the plan"));
   } else if (module.style.has_value() && !cut) {
     report.error("tp.pair", module,
                  cat("sums its gradient over tp, but ", name,

@@ -40,7 +40,7 @@ std::optional<Action> parse_action(std::string_view text, std::string* why) {
   const auto stage = parse_index(text.substr(0, name_at));
   const auto kind = parse_kind(name);
   if (name_at == 0 || !kind.has_value()) {
-    explain(why, "an action is a stage, its kind and a micro-batch, as 2F0");
+    explain(why, "an action is a stage, a kind and a micro-batch, for example 2F0");
     return std::nullopt;
   }
   if (!stage.has_value()) {
@@ -51,7 +51,7 @@ std::optional<Action> parse_action(std::string_view text, std::string* why) {
   const std::string_view number = text.substr(number_at);
   if (!has_micro_batch(*kind)) {
     if (number.empty()) return action;
-    explain(why, cat(name, " is about a stage and takes no micro-batch"));
+    explain(why, cat(name, " applies to a whole stage and takes no micro-batch"));
     return std::nullopt;
   }
   if (number.empty()) {
@@ -70,7 +70,8 @@ std::optional<Action> parse_action(std::string_view text, std::string* why) {
 std::optional<Slot> parse_pair(std::string_view text, std::string* why) {
   const size_t close = text.find(')');
   const size_t middle = text.find(';');
-  const std::string_view form = "a pair is a forward and a backward, as (2F1;5B0)OVERLAP_F_B";
+  const std::string_view form =
+      "a pair is a forward and a backward, for example (2F1;5B0)OVERLAP_F_B";
   if (close == std::string_view::npos || text.substr(close + 1) != kPair || middle > close) {
     explain(why, std::string(form));
     return std::nullopt;

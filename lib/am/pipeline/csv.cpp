@@ -93,9 +93,10 @@ bool count_sizes(CsvSchedule& csv, Report& report) {
     for (size_t i = 0; i < schedule.ranks[rank].size(); ++i) {
       for (const Action& action : schedule.ranks[rank][i].actions()) {
         if (action.stage >= passes || action.micro_batch >= passes) {
-          report.error(
-              "schedule.passes", csv.span(rank, i),
-              cat(to_string(action), " is far beyond what ", passes / 2, " slots can be about"));
+          report.error("schedule.passes", csv.span(rank, i),
+                       cat(to_string(action),
+                           " names a stage or micro-batch that is too large for a file of ",
+                           passes / 2, " slots"));
           sane = false;
           continue;
         }
@@ -113,7 +114,7 @@ bool count_sizes(CsvSchedule& csv, Report& report) {
   if (sane && schedule.stages() > 4 * passes / std::max<int64_t>(1, schedule.microbatches)) {
     report.error("schedule.passes", Span{.file = csv.file},
                  cat("the file names ", schedule.stages(), " stages and ", schedule.microbatches,
-                     " micro-batches, and has only ", passes / 2, " slots"));
+                     " micro-batches, but has only ", passes / 2, " slots"));
     sane = false;
   }
   return sane;

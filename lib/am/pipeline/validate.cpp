@@ -62,7 +62,7 @@ class Validation {
     if (owner == static_cast<int64_t>(rank)) return;
     add("schedule.owner", rank, slot,
         cat(to_string(action), ": stage ", action.stage, " is on rank ", owner, " already"),
-        "all passes of a stage are on one rank, in one line");
+        "write all passes of a stage in the line of one rank");
   }
 
   void check_pass(size_t rank, size_t slot, const Action& action) {
@@ -90,7 +90,7 @@ class Validation {
       add("schedule.passes", rank, slot,
           cat(to_string(action), ": stage ", action.stage, " has this pass on micro-batch ",
               action.micro_batch, " already"),
-          "one F for each micro-batch, and one B or one I and one W");
+          "a stage needs one F for each micro-batch, and either one B or one I and one W");
     } else if (lacks != nullptr) {
       add("schedule.order", rank, slot,
           cat(to_string(action), " comes before ", action.stage, lacks, action.micro_batch));

@@ -28,7 +28,7 @@ MlaConfig read_mla(ConfigReader& reader, int64_t rotated) {
   mla.v_head_dim = reader.integer("v_head_dim", 1, kMaxHeadPart).value_or(128);
   if (mla.qk_rope_head_dim % 2 != 0) {
     reader.error("model.heads", "qk_rope_head_dim",
-                 "the rotary embedding turns pairs, and qk_rope_head_dim is odd",
+                 "the rotary embedding rotates pairs of values, but qk_rope_head_dim is odd",
                  "give an even number");
   }
   return mla;

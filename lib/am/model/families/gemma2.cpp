@@ -21,7 +21,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 
 const Family kGemma2 = {
     .model_type = "gemma2",
-    .description = "Gemma 2 decoder: four norms per layer, a window in every second layer",
+    .description = "Gemma 2 decoder: four norms per layer, a sliding window in every second layer",
     .layer_class = "transformers.models.gemma2.modeling_gemma2.Gemma2DecoderLayer",
     .keys = {.activation = "hidden_activation"},
     .defaults = {.max_position_embeddings = 8192,

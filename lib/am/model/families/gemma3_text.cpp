@@ -29,7 +29,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 
 const Family kGemma3Text = {
     .model_type = "gemma3_text",
-    .description = "Gemma 3 decoder: Gemma 2's with q_norm and k_norm, five windows to one full",
+    .description =
+        "Gemma 3 decoder: Gemma 2's with q_norm and k_norm, full attention in every sixth layer",
     .layer_class = "transformers.models.gemma3.modeling_gemma3.Gemma3DecoderLayer",
     .keys = {.activation = "hidden_activation"},
     .defaults = {.max_position_embeddings = 131072,

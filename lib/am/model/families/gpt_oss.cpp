@@ -73,7 +73,8 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
 
 const Family kGptOss = {
     .model_type = "gpt_oss",
-    .description = "gpt-oss decoder: attention sinks, a window in every second layer, experts",
+    .description =
+        "gpt-oss decoder: attention sinks, a sliding window in every second layer, experts",
     .layer_class = "transformers.models.gpt_oss.modeling_gpt_oss.GptOssDecoderLayer",
     .defaults = {.max_position_embeddings = 131072,
                  .key_value_heads = 8,

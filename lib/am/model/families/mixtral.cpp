@@ -35,7 +35,7 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
 
 const Family kMixtral = {
     .model_type = "mixtral",
-    .description = "Mixtral decoder: Mistral's, each token through some of the experts",
+    .description = "Mixtral decoder: Mistral's with routed experts",
     .layer_class = "transformers.models.mixtral.modeling_mixtral.MixtralDecoderLayer",
     .defaults = {.max_position_embeddings = 4096 * 32,
                  .key_value_heads = 8,

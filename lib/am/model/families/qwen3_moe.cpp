@@ -36,7 +36,7 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
 
 const Family kQwen3Moe = {
     .model_type = "qwen3_moe",
-    .description = "Qwen3-MoE decoder: Qwen3's, each token through some of the experts",
+    .description = "Qwen3-MoE decoder: Qwen3's with routed experts",
     .layer_class = "transformers.models.qwen3_moe.modeling_qwen3_moe.Qwen3MoeDecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 4},
     .read_config = read_config,

@@ -67,19 +67,19 @@ void set_interval(const MeasuredRuns& runs, bool own_calibration, Prediction& pr
     known = fitted && evidence.of_this > 0;
     if (evidence.on_gpu == 0) {
       prediction.basis = cat("No run of ", kind_of_model(workload), " on ", gpu,
-                             " was measured: how far this is off is not known");
+                             " was measured: the error of this prediction is not known");
       return;
     }
     if (!known && evidence.of_implementation > 0) {
-      prediction.basis = cat("No run of ", who, " with ", kind_of_model(workload), " on ", gpu,
-                             " was measured: the interval is that of implementations left out of "
-                             "the fit");
+      prediction.basis = cat(
+          "No run of ", who, " with ", kind_of_model(workload), " on ", gpu,
+          " was measured: the interval is that of implementations that were left out of the fit");
     }
   }
   if (!known && prediction.basis.empty()) {
-    prediction.basis = cat("No run of ", who,
-                           " was measured: the interval is that of implementations left out of "
-                           "the fit");
+    prediction.basis =
+        cat("No run of ", who,
+            " was measured: the interval is that of implementations that were left out of the fit");
   }
   const double spread = known ? calibration.time_90 : calibration.time_90_unseen;
   const double seconds = prediction.time.seconds;
