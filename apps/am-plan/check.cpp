@@ -114,11 +114,11 @@ Run declare_check(CLI::App& command, SharedOptions& shared) {
   add_option(command,
              {.name = "--dialect",
               .value = "NAME",
-              .help = "Judge by that framework's own rules, not by ours",
+              .help = "Check by this framework's own rules instead of automesh's",
               .choices = am::frameworks::rule_framework_names()},
              shared.plan.dialect);
   add_flag(command, "--plan-only",
-           "Judge only the layout: a plan that this version of am-run cannot run is not an error",
+           "Check only the layout: do not report what this version of am-run cannot run",
            shared.plan.plan_only);
   add_overrides(command, shared);
   return [&shared](const Output& output) { return run_check(shared.plan, output); };

@@ -189,7 +189,7 @@ std::string nearest_table(const Prediction& prediction, const am::term::Style& s
 }
 
 std::string interval_text(const Prediction& prediction) {
-  if (!prediction.interval) return ", with an error that is not known";
+  if (!prediction.interval) return ", with an unknown error";
   return am::cat(", between ", am::format_duration(prediction.interval->low), " and ",
                  am::format_duration(prediction.interval->high));
 }
@@ -205,14 +205,14 @@ std::string goodput_lines(const PlanInput& input, const Prediction& prediction) 
   };
   const am::predict::FailureLosses& losses = job->losses;
   const double ranks = static_cast<double>(input.layout.mesh.world_size());
-  return am::cat(
-      "\na failure each ", duration(losses.between_failures), ", ", duration(losses.restart),
-      " until steps go on; a save of ", am::format_bytes(std::llround(losses.checkpoint_bytes)),
-      " blocks ", duration(losses.save), "\ngoodput ", percent(job->planned.goodput),
-      " with saves every ", saves(job->planned), "; the best: ", percent(job->best.goodput),
-      " every ", saves(job->best), "\n", input.plan.train.max_steps, " steps take ",
-      am::format_fixed(job->seconds / 3600.0, 1), " hours, ",
-      am::format_short_count(ranks * job->seconds / 3600.0), " GPU-hours\n");
+  return am::cat("\none failure every ", duration(losses.between_failures), ", ",
+                 duration(losses.restart), " until training continues; a save of ",
+                 am::format_bytes(std::llround(losses.checkpoint_bytes)), " blocks training for ",
+                 duration(losses.save), "\ngoodput ", percent(job->planned.goodput),
+                 " with saves every ", saves(job->planned), "; best: ", percent(job->best.goodput),
+                 " every ", saves(job->best), "\n", input.plan.train.max_steps, " steps take ",
+                 am::format_fixed(job->seconds / 3600.0, 1), " hours, ",
+                 am::format_short_count(ranks * job->seconds / 3600.0), " GPU-hours\n");
 }
 
 std::string report(const PlanInput& input, const Prediction& prediction,

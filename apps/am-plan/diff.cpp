@@ -237,7 +237,7 @@ std::string report(const Both& both, const DiffOptions& options, const am::term:
   add_rows(sent, both.communication, bytes_of(both.communication));
   if (!sent.empty()) text += sent.text(style) + "\n";
   text += cost_text(both, style) + shard_text(both, style);
-  if (!both.same_model) text += "the models differ: their shards are not compared\n";
+  if (!both.same_model) text += "the plans have different models: shards are not compared\n";
   if (text.size() == head) return text + "the plans are the same\n";
   while (am::ends_with(text, "\n\n")) text.pop_back();
   return text;

@@ -48,8 +48,8 @@ am::Json to_json(const Exported& exported, const Framework& framework) {
 int run_export(const PlanOptions& plan, const ExportOptions& options, const Output& output) {
   const Framework& framework = framework_of(options.framework);
   if (options.flags && !framework.has_flags) {
-    throw am::Error(am::ErrorKind::kUsage,
-                    am::cat("--flags: ", framework.name, " has one form, ", framework.format));
+    throw am::Error(am::ErrorKind::kUsage, am::cat("--flags: ", framework.name,
+                                                   " has only one format, ", framework.format));
   }
   int status = am_apps::kFine;
   const auto input = load_input(plan, output, status);
@@ -71,9 +71,9 @@ Run declare_export(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<ExportOptions>();
   add_plan(command, shared);
   add_framework(command, "--to", "The framework to export to", options->framework);
-  add_output(command, shared, "Write it here", options->output);
-  add_flag(command, "--flags", "As flags of a command line, where the framework has both",
-           options->flags);
+  add_output(command, shared, "Write the configuration to this file", options->output);
+  add_flag(command, "--flags",
+           "Write command-line flags instead of a file, if the framework has both", options->flags);
   return [options, &shared](const Output& output) {
     return run_export(shared.plan, *options, output);
   };

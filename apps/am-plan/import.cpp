@@ -69,11 +69,12 @@ void set_model(const ImportOptions& options, Imported& imported) {
     path = seen_from(options.output, options.model);
   } else if (path == ".") {
     imported.notes.emplace_back(
-        "model.path is \".\", this folder: --model names a config.json or its folder");
+        "model.path is set to \".\", the current folder: name the config.json or its folder with "
+        "--model");
   } else {
     imported.notes.push_back(
-        am::cat("model.path is the file's own, \"", path,
-                "\": a plan needs a config.json there, or --model with another folder"));
+        am::cat("model.path is taken from the file, \"", path,
+                "\": if no config.json is there, name another folder with --model"));
   }
 }
 
@@ -84,7 +85,8 @@ std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, s
   try {
     return am::model::load_config(options.model, found);
   } catch (const am::Error& error) {
-    problem = am::cat("what the file says of its model was not compared: ", error.what());
+    problem =
+        am::cat("the model's sizes in the file were not compared with --model: ", error.what());
     return std::nullopt;
   }
 }
@@ -142,9 +144,9 @@ Run declare_import(CLI::App& command, SharedOptions& shared) {
       {"--model", "CONFIG", "The plan's model.path: a Hugging Face config.json, or its folder"},
       options->model);
   add_force(command, shared,
-            "Leave out what a plan cannot say, though the layout or the numbers change, and write "
-            "over a file that is there");
-  add_output(command, shared, "Write the plan here", options->output);
+            "Leave out settings that a plan cannot express, even if the layout or the numbers "
+            "change; overwrite an existing file");
+  add_output(command, shared, "Write the plan to this file", options->output);
   add_json(command, shared);
   return [options, &shared](const Output& output) {
     options->force = shared.force;

@@ -39,7 +39,7 @@ int run_man(const CLI::App& tool, const ManOptions& options, bool force) {
 
 Run declare_man(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<ManOptions>();
-  add_option(command, {"COMMAND", "COMMAND", "Which command's page"}, options->command);
+  add_option(command, {"COMMAND", "COMMAND", "Command whose page is printed"}, options->command);
   add_option(command, {"-o,--output", "DIR", "Write all pages into this folder"}, options->folder);
   add_force(command, shared);
   return [options, &shared, &tool = *command.get_parent()](const Output&) {

@@ -50,7 +50,7 @@ std::string sharding_text(const PlanInput& input) {
 // "AdamW: two moments"
 std::string states_text(const am::config::OptimizerSection& optimizer) {
   if (optimizer.name == "muon") {
-    return "Muon: the momentum of the layers' matrices; AdamW: two moments of all else";
+    return "Muon: momentum of the layers' matrices; AdamW: two moments of all other parameters";
   }
   if (optimizer.name != "sgd")
     return am::cat(optimizer.name == "adam" ? "Adam" : "AdamW", ": two moments");
@@ -63,12 +63,12 @@ std::vector<Component> formula_parts(const PlanInput& input, const MemoryCompone
   return {
       {"parameters", memory.parameters, sharding_text(input)},
       {"gradients", memory.gradients, ""},
-      {"optimizer", memory.optimizer, "AdamW: two moments, and master copies where they are kept"},
+      {"optimizer", memory.optimizer, "AdamW: two moments, and master weights if they are kept"},
       {"activations", memory.activations,
        am::cat(train.micro_batch_size, " x ", train.seq_len, " tokens")},
       {"logits", memory.logits, "saved by the loss, plus temporaries of its backward"},
       {"unsharded", memory.unsharded, "gathered parameters and their gradients"},
-      {"communication", memory.communication, "included in the tensors that it sends"},
+      {"communication", memory.communication, "counted with the tensors that are sent"},
       {"other", memory.other, "cuBLAS and the batch"},
   };
 }
@@ -88,10 +88,10 @@ std::vector<Component> parts_of(const PlanInput& input, const MemoryComponents& 
       {"optimizer", memory.optimizer, states_text(input.plan.optimizer)},
       {"activations", memory.activations,
        am::cat(precision.compute, ", ", train.micro_batch_size, " x ", train.seq_len, " tokens")},
-      {"logits", memory.logits, "and the loss; their gradient takes their place"},
-      {"unsharded", memory.unsharded, "gathered parameters, and a gradient"},
+      {"logits", memory.logits, "and the loss; the gradient overwrites the logits"},
+      {"unsharded", memory.unsharded, "gathered parameters and a full gradient"},
       {"communication", memory.communication,
-       whole ? am::cat("gather buffers, and gradients kept whole over ", batches, " micro-batches")
+       whole ? am::cat("gather buffers, and unreduced gradients of ", batches, " micro-batches")
              : "gather and reduce buffers"},
       {"other", memory.other,
        am::cat(on_host ? "" : "cuBLAS's workspace, ", "the rotary embedding's table",
@@ -144,14 +144,13 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
   const auto show = [&](double value) { return bytes.text(static_cast<int64_t>(value)); };
   std::string text = am::cat("\nOn a GPU the allocator reserves about ", show(device.reserved),
                              ", and nvidia-smi shows ", show(device.process), ". ");
-  if (!device.gpu)
-    return text + "[cluster] gpu is not set, so there is no GPU to compare that with.\n";
+  if (!device.gpu) return text + "[cluster] gpu is not set, so no GPU is compared.\n";
   const std::string has = am::cat(device.gpu->name, " has ", show(device.gpu->memory_bytes), ": ");
   switch (device.fit) {
     case Fit::kFits:
-      return text + has + "it fits, with a margin for the error of such figures.\n";
+      return text + has + "it fits, with a margin for the prediction's error.\n";
     case Fit::kMayFit:
-      return text + has + "within the error of such figures; it may not fit.\n";
+      return text + has + "it may not fit: the difference is within the prediction's error.\n";
     case Fit::kTooLarge:
       return text + has + "it does not fit.\n";
   }
@@ -164,11 +163,12 @@ std::string how_far_off(const PlanInput& input, const OnDevice& device) {
       am::predict::workload_of(input.plan, input.model, input.layout);
   const am::cluster::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;
   if (am::predict::memory_evidence(am::predict::built_in_runs(), workload, gpu).of_this > 0) {
-    return "nine in ten such figures are within 15 % of what is measured.";
+    return "nine in ten such predictions are within 15 % of the measured memory.";
   }
-  return am::cat("no memory of ", am::predict::kind_of_model(workload),
+  return am::cat("the error is not known, because no memory of ",
+                 am::predict::kind_of_model(workload),
                  gpu != nullptr ? am::cat(" on ", gpu->name) : std::string(),
-                 " that it ran was measured; how far this is off is not known.");
+                 " with this implementation was measured.");
 }
 
 // Returns the rank's peak memory if all tokens are routed to the same experts. Returns nullopt for
@@ -238,7 +238,7 @@ std::string advice(const PlanInput& input, const RankMemory& peak, const ByteCol
   const int64_t saved = peak.components.total() - other.components.total();
   if (saved <= 0) return {};
   return am::cat("\nstrategy.defer_fsdp_grad_sync = false would save ", bytes.text(saved),
-                 ", for a reduction after every micro-batch\n");
+                 ", but reduces gradients after every micro-batch\n");
 }
 
 std::string report(const PlanInput& input, const RankMemory& peak,
@@ -265,15 +265,17 @@ std::string report(const PlanInput& input, const RankMemory& peak,
   }
   text += advice(input, peak, bytes);
   if (const auto skewed = skewed_peak(input, peak)) {
-    text += am::cat("\nexperts have equal loads here; if all tokens went to the same experts: ",
-                    bytes.text(*skewed), "\n");
+    text += am::cat(
+        "\nexperts are assumed to have equal loads; if all tokens went to the same experts: ",
+        bytes.text(*skewed), "\n");
   }
   if (stages.size() > 1) text += "\n" + stage_table(stages, bytes, style);
   text += text_of(device, bytes);
   if (am::predict::runs_automesh(input.plan)) {
-    return text + "States are exact; activations, logits and buffers are formulas.\n";
+    return text + "Parameters, gradients and optimizer states are exact, the rest is estimated.\n";
   }
-  return text + am::cat("By formula, for ", am::predict::implementation_of(input.plan).name, ": ",
+  return text + am::cat("Estimated by formulas for ",
+                        am::predict::implementation_of(input.plan).name, ": ",
                         how_far_off(input, device), "\n");
 }
 
@@ -308,7 +310,7 @@ int run_memory(const PlanOptions& plan, const std::optional<int64_t>& rank, cons
 Run declare_memory(CLI::App& command, SharedOptions& shared) {
   auto rank = std::make_shared<std::optional<int64_t>>();
   add_plan(command, shared);
-  add_rank(command, "This rank (default: the worst)", *rank);
+  add_rank(command, "The rank (default: the one with the highest peak)", *rank);
   return [rank, &shared](const Output& output) { return run_memory(shared.plan, *rank, output); };
 }
 

@@ -82,6 +82,6 @@ void add_output_file(CLI::App& command, SharedOptions& shared, const Option& opt
 void add_output(CLI::App& command, SharedOptions& shared, const char* help, std::string& file);
 // Adds --force, unless the command has it already.
 void add_force(CLI::App& command, SharedOptions& shared,
-               const char* help = "Write over files that are there");
+               const char* help = "Overwrite existing files");
 
 }  // namespace am_plan

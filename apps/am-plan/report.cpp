@@ -68,7 +68,7 @@ int run_report(const PlanOptions& plan, const std::string& page, const Output& o
 Run declare_report(CLI::App& command, SharedOptions& shared) {
   auto page = std::make_shared<std::string>("plan.html");
   add_plan(command, shared);
-  add_output(command, shared, "The page (default: plan.html)", *page);
+  add_output(command, shared, "The HTML file (default: plan.html)", *page);
   return [page, &shared](const Output& output) { return run_report(shared.plan, *page, output); };
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 int run_rules(const Output& output) {
   am::Json list = am::Json::array();
-  am::term::Table table({{"rule"}, {"what it asks for", am::term::Align::kWrap}});
+  am::term::Table table({{"rule"}, {"what it requires", am::term::Align::kWrap}});
   for (const am::rules::Rule* rule : am::frameworks::every_rule()) {
     list.push_back({{"id", rule->id}, {"summary", rule->summary}});
     table.add({{std::string(rule->id), am::term::Role::kBold}, std::string(rule->summary)});
@@ -18,7 +18,7 @@ int run_rules(const Output& output) {
   if (output.json) {
     am_apps::print(am::Json{{"rules", std::move(list)}});
   } else {
-    am_apps::print(table.text(output.out) + "\n`am-plan explain RULE` tells why it exists\n");
+    am_apps::print(table.text(output.out) + "\n`am-plan explain RULE` explains a rule\n");
   }
   return am_apps::kFine;
 }

@@ -212,14 +212,14 @@ int run_schedule(const PlanOptions& plan, const ScheduleOptions& options, const 
 Run declare_schedule(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<ScheduleOptions>();
   add_plan(command, shared);
-  add_output_file(command, shared, {"--svg", "FILE", "Write the timeline as a picture"},
+  add_output_file(command, shared, {"--svg", "FILE", "Write the timeline as an SVG file"},
                   options->svg);
   add_output_file(command, shared, {"--trace", "FILE", "Write it as a Chrome trace, for Perfetto"},
                   options->trace);
   add_output_file(command, shared, {"--csv", "FILE", "Write the order of passes as PyTorch's CSV"},
                   options->csv);
   add_option(command,
-             {"--from-csv", "FILE", "Check and draw this CSV in the place of the plan's schedule"},
+             {"--from-csv", "FILE", "Check and draw this CSV file instead of the plan's schedule"},
              options->from_csv);
   return [options, &shared](const Output& output) {
     return run_schedule(shared.plan, *options, output);

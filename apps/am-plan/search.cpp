@@ -85,8 +85,8 @@ std::string precision_warning(const SearchResult& result) {
   if (float32 == 0) return {};
   return am::cat(
       float32 == static_cast<int>(result.layouts.size()) ? "all" : am::cat(float32),
-      " of these layouts compute in float32, as ddp and megatron_fsdp have no mp_policy: "
-      "their steps and MFU do not compare with those of fsdp2 in bfloat16");
+      " of these layouts compute in float32, as ddp and megatron_fsdp have no mp_policy: their "
+      "step times and MFU cannot be compared with those of fsdp2 in bfloat16");
 }
 
 // Warns about found layouts that am-run cannot run.
@@ -97,7 +97,7 @@ std::string runs_text(const SearchResult& result, const am::predict::SearchReque
   const auto all = static_cast<int64_t>(result.layouts.size());
   if (runs == all) return {};
   return am::cat("\nThis version of am-run runs ", runs == 0 ? "none" : am::cat(runs), " of these ",
-                 all, "; --runnable keeps to those that it runs.\n");
+                 all, "; --runnable shows only those that it runs.\n");
 }
 
 // "fsdp2 in bfloat16"
@@ -173,11 +173,11 @@ std::string no_layout_text(const SearchResult& result, const am::predict::Search
   if (result.smallest_misfit == 0) return "No layout fits.\n";
   const double room = am::predict::usable_bytes(*request.implementation, request.gpu);
   const auto text = [](double bytes) { return am::format_bytes(static_cast<int64_t>(bytes)); };
-  return am::cat("No layout fits: the smallest takes ",
-                 text(static_cast<double>(result.smallest_misfit)), " a rank, and of the ",
-                 text(request.gpu.memory_bytes), " of ", request.gpu.name, " a layout may take ",
-                 text(room),
-                 ", with room for the error of predictions. More GPUs cut it further.\n");
+  return am::cat("No layout fits: the smallest needs ",
+                 text(static_cast<double>(result.smallest_misfit)), " per rank, but of the ",
+                 text(request.gpu.memory_bytes), " of ", request.gpu.name,
+                 " a layout may use only ", text(room),
+                 ", to leave room for the error of predictions. More GPUs would reduce it.\n");
 }
 
 std::string report(const SearchResult& result, const am::predict::SearchRequest& request,
@@ -205,10 +205,11 @@ std::string report(const SearchResult& result, const am::predict::SearchRequest&
 void require_rates(const SearchOptions& options) {
   const bool rates = options.hours_between_failures > 0 && options.storage_gb_per_s > 0;
   if (rates == (options.goal == "goodput")) return;
-  throw am::Error(am::ErrorKind::kUsage,
-                  "--goal goodput, --hours-between-failures and --storage-gb-per-s go together",
-                  "am-plan search --goal goodput --hours-between-failures 50700 "
-                  "--storage-gb-per-s 100 ...");
+  throw am::Error(
+      am::ErrorKind::kUsage,
+      "--goal goodput, --hours-between-failures and --storage-gb-per-s must be given together",
+      "am-plan search --goal goodput --hours-between-failures 50700 "
+      "--storage-gb-per-s 100 ...");
 }
 
 int run_search(const SearchOptions& options, const Output& output) {
@@ -277,12 +278,12 @@ Run declare_search(CLI::App& command, SharedOptions& shared) {
              {"--gpu", "NAME",
               "GPU: a name in plans/clusters, or the path of such a file (default: h100-sxm)"},
              options->gpu);
-  add_option(
-      command,
-      {"--seq-len", "S", "Tokens of a sequence (default: 4096, or what the model was made for)"},
-      options->seq_len);
   add_option(command,
-             {"--global-batch-size", "B", "Sequences of a step (default: about 4 Mi tokens)"},
+             {"--seq-len", "S",
+              "Tokens per sequence (default: 4096, or the model's maximum if it is shorter)"},
+             options->seq_len);
+  add_option(command,
+             {"--global-batch-size", "B", "Sequences per step (default: about 4 Mi tokens)"},
              options->global_batch_size);
   add_option(command, {"--top", "K", "How many layouts to show (default: 10)"}, options->top);
   add_option(command,
@@ -295,9 +296,12 @@ Run declare_search(CLI::App& command, SharedOptions& shared) {
              {"--implementation", "NAME",
               "Framework that runs the step: automesh, torchtitan, megatron, ..."},
              options->implementation);
-  add_option(command, {"--calibration", "FILE", "A file of scripts/calibrate"},
+  add_option(command,
+             {"--calibration", "FILE",
+              "A file with constants of the time model, written by scripts/calibrate"},
              options->calibration);
-  add_output_file(command, shared, {"--write", "FILE", "Write the first layout as a plan"},
+  add_output_file(command, shared,
+                  {"--write", "FILE", "Write the first layout as a plan to this file"},
                   options->write);
   add_option(command,
              {.name = "--goal",
@@ -305,11 +309,13 @@ Run declare_search(CLI::App& command, SharedOptions& shared) {
               .help = "Sort by step time, or by goodput after failures",
               .choices = {"step", "goodput"}},
              options->goal);
-  add_option(command, {"--hours-between-failures", "H", "Hours that one GPU runs until it fails"},
+  add_option(command, {"--hours-between-failures", "H", "Mean hours until one GPU fails"},
              options->hours_between_failures);
-  add_option(command, {"--storage-gb-per-s", "R", "GB/s of all ranks' checkpoints together"},
+  add_option(command,
+             {"--storage-gb-per-s", "R", "GB/s at which all ranks together write checkpoints"},
              options->storage_gb_per_s);
-  add_flag(command, "--runnable", "Only what this version of am-run runs", options->runnable);
+  add_flag(command, "--runnable", "Only layouts that this version of am-run can run",
+           options->runnable);
   add_json(command, shared);
   return [options](const Output& output) { return run_search(*options, output); };
 }

@@ -188,7 +188,10 @@ int run_shards(const PlanOptions& plan, const ShardsOptions& options, const Outp
 Run declare_shards(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<ShardsOptions>();
   add_plan(command, shared);
-  add_rank(command, "This rank's part (default: the first rank that has one)", options->rank);
+  add_rank(
+      command,
+      "The rank whose parts are shown (default: for each parameter the first rank that has one)",
+      options->rank);
   add_option(command, {"--param", "GLOB", "Only parameters whose name matches"}, options->glob);
   return [options, &shared](const Output& output) {
     return run_shards(shared.plan, *options, output);

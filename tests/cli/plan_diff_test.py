@@ -72,7 +72,7 @@ class Diff(PlanCase):
         answer = self.json("diff", a, b)
         self.assertFalse(answer["same_model"])
         self.assertEqual(answer["shards"], [])
-        self.assertIn("the models differ", self.am_plan("diff", a, b).out)
+        self.assertIn("the plans have different models", self.am_plan("diff", a, b).out)
 
     def test_overrides_hold_for_both(self):
         a, b = self.both(b=A)

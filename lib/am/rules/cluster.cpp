@@ -85,16 +85,16 @@ constexpr std::array<Rule, 8> kRules = {{
                 "assumed. 0 takes as many nodes as the ranks need.",
      .check = check_nodes},
     {.id = "cluster.failures",
-     .summary = "failures and the storage's rate are known both, or neither (a warning)",
-     .explain =
-         "[cluster] hours_between_failures is how long one GPU runs until it ends a job, on "
-         "average: 16,384 GPUs that fail once in 3.1 hours make 50,700. storage_gb_per_s is the "
-         "rate at which all ranks together write checkpoints. From both, restart_minutes and "
-         "the predicted step `am-plan cost` says how much of a job's time stays, and which "
-         "checkpoint.every keeps most of it.",
+     .summary = "hours_between_failures and storage_gb_per_s are given together (a warning)",
+     .explain = "[cluster] hours_between_failures is how long one GPU runs until it ends a job, on "
+                "average: 16,384 GPUs that fail once in 3.1 hours make 50,700. storage_gb_per_s is "
+                "the rate at which all ranks together write checkpoints. From both, "
+                "restart_minutes and the predicted step time, `am-plan cost` predicts the goodput: "
+                "the share of a job's time that failures, restarts and saves leave for training. "
+                "It also names the checkpoint.every with the highest goodput.",
      .check = check_failures},
     {.id = "predict.range",
-     .summary = "a plan's predicted time and memory can be represented",
+     .summary = "a plan's predicted time and memory are in range",
      .explain = "Every size is legal by itself, and their product can be too large to represent: "
                 "sequences of 2^27 tokens in micro-batches of 2^20 of a model with 405 billion "
                 "parameters. Time and memory of such a plan are not predicted.",

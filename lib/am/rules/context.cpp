@@ -55,7 +55,7 @@ void note_padding(const RuleContext& context, Diagnostics& found) {
 
 constexpr std::array<Rule, 3> kRules = {{
     {.id = "cp.section",
-     .summary = "[context] is given with cp_size > 1 (a warning)",
+     .summary = "[context] is given only with cp_size > 1 (a warning)",
      .explain =
          "context.method says how attention sees sequences that are distributed over several "
          "ranks. With cp_size = 1 each rank has whole sequences.",

@@ -47,21 +47,20 @@ void check_keys(const RuleContext& context, Diagnostics& found) {
 
 constexpr std::array<Rule, 2> kRules = {{
     {.id = "experts.balancing",
-     .summary = "balanced experts exist, and so does the bias that balancing moves",
-     .explain =
-         "bias: after each step the correction bias of a router (e_score_correction_bias of "
-         "DeepSeek-V3) falls by experts.rate for experts with more tokens of the global batch than "
-         "the mean, and rises for the others. Only families with such a bias support it.\n\n"
-         "sequence: DeepSeek-V3's loss of each sequence, coefficient / sequences of the global "
-         "batch * the sum over layers, sequences and experts of f_i P_i. Its gradient is added at "
-         "the router's scores; the reported loss stays the cross-entropy, and aux_loss is a "
-         "metric.\n\n"
-         "Both are the same under every layout. Losses over the tokens of a whole micro-batch "
-         "(router_aux_loss_coef) are not: two micro-batches of one sequence and one of two would "
-         "train differently. They are not offered, and those keys of a config.json not read.",
+     .summary = "balancing needs experts, and \"bias\" a router with a correction bias",
+     .explain = "bias: after each step the correction bias of a router (e_score_correction_bias of "
+                "DeepSeek-V3) falls by experts.rate for experts with more tokens of the global "
+                "batch than the mean, and rises for the others. Only families with such a bias "
+                "support it.\n\nsequence: DeepSeek-V3's loss of each sequence, coefficient / "
+                "sequences of the global batch * the sum over layers, sequences and experts of f_i "
+                "P_i. Its gradient is added at the router's scores; the reported loss stays the "
+                "cross-entropy, and aux_loss is a metric.\n\nBoth are the same under every layout. "
+                "Losses over the tokens of a whole micro-batch (router_aux_loss_coef) are not: two "
+                "micro-batches of one sequence and one of two would train differently. They are "
+                "not supported, and the keys of a config.json for them are ignored.",
      .check = check_balancing},
     {.id = "experts.keys",
-     .summary = "the way of balancing reads the keys that are given (a warning)",
+     .summary = "keys of [experts] that are given apply to the chosen balancing (a warning)",
      .explain = "rate is the step by which balancing = \"bias\" changes a bias; coefficient is the "
                 "factor of balancing = \"sequence\".",
      .check = check_keys},

@@ -56,7 +56,7 @@ constexpr std::array<Rule, 15> kRules = {{
                 "The message names the range; `am-plan schema` lists all of them.",
      .check = nullptr},
     {.id = "plan.value",
-     .summary = "a key with a list of legal words has one of them",
+     .summary = "every key with a fixed list of values has one of them",
      .explain =
          "Keys such as `strategy.name`, `scheduler.name` or `model.dtype` accept one of a few "
          "words. The help line names the nearest ones.",

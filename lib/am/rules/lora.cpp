@@ -38,7 +38,7 @@ void check_weights(const RuleContext& context, Diagnostics& found) {
 
 constexpr std::array<Rule, 3> kRules = {{
     {.id = "lora.rank",
-     .summary = "keys of [lora] are given with a rank (a warning)",
+     .summary = "keys of [lora] are given only with a rank (a warning)",
      .explain =
          "[lora] trains two narrow matrices A and B for each target module's W, which gives y = "
          "W x + alpha / rank * B (A x), and leaves the model's own parameters as they are. "

@@ -31,10 +31,11 @@ void check_quantized(const RuleContext& context, Diagnostics& found) {
   if (context.model == nullptr) return;
   const std::string method = model::quantization_of(context.model->text);
   if (method.empty() || context.plan.model.weights == "none") return;
-  found.add({"model.quantized", Severity::kNote, context.plan.span("model.path"),
-             cat("the config describes weights that are quantised (", method,
-                 "); the plan is that of the model itself, and am-run does not load them"),
-             "dequantised weights, or weights = \"none\""});
+  found.add(
+      {"model.quantized", Severity::kNote, context.plan.span("model.path"),
+       cat("the config describes weights that are quantised (", method,
+           "); the plan is for the model in model.dtype, and am-run cannot load quantised weights"),
+       "give dequantised weights, or set weights = \"none\""});
 }
 
 void check_weights(const RuleContext& context, Diagnostics& found) {
@@ -54,7 +55,7 @@ void warn_of_dropout(const RuleContext& context, Diagnostics& found) {
   const model::ModelConfig& model = *context.model;
   found.warning("model.dropout", find_json_key(model.text, model.file, model.dropout_key),
                 cat(model.dropout_key, " = ", model.dropout, ": am-run trains without dropout"),
-                cat(model.dropout_key, " = 0.0 says so"));
+                cat(model.dropout_key, " = 0.0 in the config removes this warning"));
 }
 
 constexpr std::array<Rule, 13> kRules = {{
@@ -151,16 +152,16 @@ constexpr std::array<Rule, 13> kRules = {{
      .needs = Needs::kFiles,
      .check = check_quantized},
     {.id = "model.dropout",
-     .summary = "dropout of the config is neither predicted nor trained",
+     .summary = "dropout in the config is ignored (a warning)",
      .explain =
-         "attention_dropout, attn_pdrop, resid_pdrop, embd_pdrop and hidden_dropout above 0 are "
-         "warned of. am-run trains without dropout, as the pretraining of large models does, "
-         "and predictions of memory and time leave its masks out. An export keeps the config as "
-         "it is.",
+         "attention_dropout, attn_pdrop, resid_pdrop, embd_pdrop and hidden_dropout above 0 cause "
+         "a warning. am-run trains without dropout, as the pretraining of large models does, and "
+         "predictions of memory and time leave its masks out. An export keeps the config as it is.",
      .needs = Needs::kFiles,
      .check = warn_of_dropout},
     {.id = "model.freeze_params",
-     .summary = "every glob of freeze_params matches a parameter, and some are left to train",
+     .summary =
+         "every glob of freeze_params matches a parameter, and some parameters are left to train",
      .explain = "model.freeze_params lists globs over parameters' names, in which `*` also matches "
                 "dots: [\"model.embed_tokens.*\", \"model.layers.0.*\"]. Frozen parameters are "
                 "sharded and gathered as all others; they have no gradient and no optimizer state. "

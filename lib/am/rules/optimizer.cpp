@@ -55,7 +55,7 @@ void check_nesterov(const RuleContext& context, Diagnostics& found) {
 
 constexpr std::array<Rule, 3> kRules = {{
     {.id = "optimizer.keys",
-     .summary = "the optimizer reads the keys that are given (a warning)",
+     .summary = "keys of [optimizer] that are given apply to the chosen optimizer (a warning)",
      .explain =
          "betas and eps are AdamW's and Adam's (and so Muon's, which leaves all but the layers' "
          "matrices to AdamW); momentum and nesterov are SGD's and Muon's; adjust_lr is Muon's. "
@@ -63,8 +63,8 @@ constexpr std::array<Rule, 3> kRules = {{
      .check = check_keys},
     {.id = "optimizer.nesterov",
      .summary = "nesterov needs a momentum",
-     .explain = "Nesterov's step looks ahead along the momentum. Without one there is nothing to "
-                "look along: torch.optim.SGD refuses it too.",
+     .explain = "Nesterov's step looks ahead along the momentum. Without momentum it is not "
+                "defined: torch.optim.SGD refuses it too.",
      .check = check_nesterov},
     {.id = "optimizer.no_decay",
      .summary = "every glob of no_decay matches a parameter",

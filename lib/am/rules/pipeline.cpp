@@ -160,7 +160,7 @@ void check_balance(const RuleContext& context, Diagnostics& found) {
 
 constexpr std::array<Rule, 9> kRules = {{
     {.id = "pp.section",
-     .summary = "[pipeline] is there for pp_size > 1 (a warning)",
+     .summary = "[pipeline] is given only with pp_size > 1 (a warning)",
      .explain = "Without pipeline stages the schedule and its keys do nothing; a plan that has "
                 "them probably lost its pp_size.",
      .check = check_section},
@@ -214,11 +214,11 @@ constexpr std::array<Rule, 9> kRules = {{
                 "as several layers when the vocabulary is large.",
      .check = check_split_points},
     {.id = "pp.balance",
-     .summary = "balance is there without split_points (a warning)",
+     .summary = "balance is given only without split_points (a warning)",
      .explain = "balance = \"cost\" gives stages consecutive layers so that the one with the most "
                 "operations in a forward has as few as can be: a layer counts its matrices and its "
-                "attention at train.seq_len, the last stage the head too. Split points say the "
-                "same by hand, and come first.",
+                "attention at train.seq_len, the last stage the head too. split_points set the "
+                "stages by hand, and take precedence.",
      .check = check_balance},
     {.id = "pp.microbatches",
      .summary = "the micro-batches of a step are a multiple of pipeline.microbatches",

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::array<Rule, 3> kRules = {{
     {.id = "runtime.unsupported",
-     .summary = "the plan asks only for what this build of am-run can run",
+     .summary = "the plan uses only what this build of am-run can run",
      .explain =
          "am-plan draws and measures every plan of the schema. am-run refuses those that it "
          "cannot run, at the key that asks for it and before any rank starts, and `am-plan "

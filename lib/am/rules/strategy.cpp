@@ -176,9 +176,9 @@ constexpr std::array<Rule, 11> kRules = {{
      .explain = "fsdp2 has mp_policy, by default bfloat16 with reductions in float32. ddp and "
                 "megatron_fsdp compute in the dtype that they store, model.dtype, which is float32 "
                 "unless the plan says otherwise: on a GPU a fraction of the speed, and a "
-                "prediction that is not comparable with fsdp2's. autocast_dtype makes ddp's "
-                "products narrow and keeps its weights. The warning comes where [cluster] gpu or "
-                "the backend says that it is a GPU.",
+                "prediction that is not comparable with fsdp2's. With autocast_dtype, ddp computes "
+                "matrix products in 16 bits and keeps its weights in float32. The warning appears "
+                "if [cluster] gpu or the backend names a GPU.",
      .check = check_float32},
     {.id = "strategy.ignored_params",
      .summary = "every glob of ignored_params matches a parameter",

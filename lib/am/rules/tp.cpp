@@ -175,17 +175,18 @@ constexpr std::array<Rule, 12> kRules = {{
     {.id = "tp.hidden",
      .summary = "tp_size divides hidden_size, where a plan cuts it (a warning)",
      .explain = "Most plans cut heads, feed-forward and vocabulary and leave the hidden state "
-                "whole. One may cut a projection along it: uneven pieces "
-                "cost time and padding there.",
+                "whole. A plan may cut a projection along the hidden size; uneven pieces then cost "
+                "time and padding.",
      .needs = Needs::kLayout,
      .check = check_hidden},
     {.id = "tp.qk_norm",
      .summary =
          "norms over query and key heads sum their gradients over tp (a note of `am-plan tp`)",
-     .explain = "q_norm and k_norm are one weight for all heads, and a tensor-parallel rank "
-                "normalises its own heads only: each rank sees a part of the gradient. automesh "
-                "sums the parts over tp whether or not the plan has a style for the norms. Where "
-                "that is left out the replicas drift apart, without an error.",
+     .explain =
+         "q_norm and k_norm are one weight for all heads, and a tensor-parallel rank normalises "
+         "its own heads only: each rank sees a part of the gradient. automesh sums the parts over "
+         "tp whether or not the plan has a style for the norms. Frameworks that leave out this sum "
+         "let the replicas drift apart, without an error.",
      .check = nullptr},
     {.id = "tp.plan",
      .summary = "strategy.tp_plan names a tensor-parallel plan that can be read",
@@ -206,7 +207,7 @@ constexpr std::array<Rule, 12> kRules = {{
          "a checkpoint or a run folder is data and never loads a plugin.",
      .check = nullptr},
     {.id = "tp.sequence",
-     .summary = "sequence_parallel = true has an effect",
+     .summary = "sequence_parallel = true is set only with tp_size > 1",
      .explain =
          "Sequence parallelism cuts the hidden states over the tensor-parallel ranks between the "
          "layers that are cut. With tp_size = 1 there is nothing to cut over.",
@@ -228,7 +229,7 @@ constexpr std::array<Rule, 12> kRules = {{
          "k_norm) take replicated_with_grad_allreduce. A module without a style is replicated.",
      .check = nullptr},
     {.id = "tp.pair",
-     .summary = "modules that feed each other are cut so that they fit",
+     .summary = "modules that feed each other are cut consistently",
      .explain =
          "q_proj, k_proj and v_proj are cut alike, and o_proj takes their output: colwise, then "
          "rowwise. The same holds for gate_proj and up_proj before down_proj. One without the "

@@ -217,7 +217,7 @@ constexpr std::array<Rule, 14> kRules = {{
      .needs = Needs::kFiles,
      .check = check_missing},
     {.id = "validation.path",
-     .summary = "validation has data of its own",
+     .summary = "validation data that is read from files has a path",
      .explain =
          "With validation.every = N the loss on other data is taken every N steps. That data "
          "is read as [data] says, by its kind, tokenizer and token_dtype, from "

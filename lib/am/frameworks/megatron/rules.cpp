@@ -224,7 +224,7 @@ constexpr std::array<FrameworkRule, 20> kRules = {{
     framework_rule(
         "megatron.world_size", "Megatron: world_size % (tp * pp * cp) == 0, and dp is the quotient",
         "The data parallel size is not an argument: it is the world over the other sizes. Expert "
-        "parallelism is not a factor, whatever a line in the documentation says.",
+        "parallelism is not a factor, although Megatron's documentation says so in one place.",
         check_world),
     framework_rule("megatron.expert_world", "Megatron: world_size % (etp * ep * pp) == 0",
                    "Experts have a mesh of their own over the same ranks: expert tensor, expert, "
@@ -277,8 +277,8 @@ constexpr std::array<FrameworkRule, 20> kRules = {{
                    "which makes 2 * cp chunks of one length.",
                    check_context),
     framework_rule("megatron.experts", "Megatron: num_experts % ep == 0, and ep > 1 needs experts",
-                   "Every rank of an expert-parallel group holds the same number of experts. A "
-                   "dense model has no use for the group.",
+                   "Every rank of an expert-parallel group holds the same number of experts. In a "
+                   "dense model the group would be unused.",
                    check_experts, Reads::kModel),
     framework_rule(
         "megatron.moe_sequence",
@@ -307,8 +307,8 @@ constexpr std::array<FrameworkRule, 20> kRules = {{
                    "to fill.",
                    check_meta_device),
     framework_rule("megatron.overlap", "Megatron: overlap_param_gather needs overlap_grad_reduce",
-                   "The gather of parameters hangs on the hooks that overlapped gradient "
-                   "reduction installs, so the arguments are refused without it.",
+                   "The gather of parameters uses hooks that only overlapped gradient reduction "
+                   "installs, so the arguments are refused without it.",
                    check_overlap),
     framework_rule("megatron.average",
                    "Megatron: average_in_collective excludes calculate_per_token_loss",

@@ -218,9 +218,9 @@ constexpr std::array<FrameworkRule, 15> kRules = {{
     framework_rule("nemo-automodel.stages",
                    "NeMo AutoModel: ceil(layers / layers_per_stage) == pp_size * stages per rank, "
                    "and at most layers",
-                   "One stage per rank, or two for schedules of several, is the default; more are "
-                   "asked for by layers_per_stage, from which the stages are counted, so not every "
-                   "number can be had.",
+                   "By default a rank has one stage, or two under schedules that need several. "
+                   "More stages are requested by layers_per_stage, from which their number is "
+                   "computed, so not every number is possible.",
                    check_stages, Reads::kModel),
 }};
 

@@ -174,10 +174,10 @@ constexpr std::array<FrameworkRule, 11> kRules = {{
     framework_rule("torchtitan.stages",
                    "torchtitan: ceil((layers + 2) / layers_per_stage) == pp * stages per "
                    "rank, and at most layers + 2",
-                   "The embedding and the head count as a layer each. One stage per rank, or two "
-                   "for schedules of several, is the default and can be any number up to layers + "
-                   "2; more are asked for by layers_per_stage, from which the stages are counted, "
-                   "so not every number can be had.",
+                   "The embedding and the head count as a layer each. By default a rank has one "
+                   "stage, or two under schedules that need several; the number of stages can then "
+                   "be any number up to layers + 2. More stages are requested by layers_per_stage, "
+                   "from which torchtitan computes their number, so not every number is possible.",
                    check_stages, Reads::kModel),
 }};
 
