@@ -17,9 +17,9 @@ struct Invocation {
 };
 
 constexpr const char* kDescription =
-    "Plans parallel training: checks a plan, draws its mesh, shows who holds which shard and how "
-    "much memory it takes.\n"
-    "It needs the plan and the model's config.json: no GPU, no weights, no network.";
+    "Plans parallel training: checks a plan, draws its mesh, shows which rank holds which shard "
+    "and how much memory a step takes.\nIt needs the plan and the model's config.json: no GPU, no "
+    "weights, no network.";
 
 constexpr const char* kExamples =
     "Examples:\n"

@@ -55,8 +55,8 @@ void share_folder(const std::filesystem::path& folder, const std::string& name,
   for (size_t rank = 0; rank < blind.size(); ++rank) {
     if (blind[rank].empty()) continue;
     throw Error(ErrorKind::kPlan,
-                cat(name, " is not shared: what rank 0 wrote there, rank ", rank,
-                    " does not find in ", blind[rank]),
+                cat(name, " is not shared: a file that rank 0 wrote there is not visible to rank ",
+                    rank, " in ", blind[rank]),
                 cat(help, ", on a file system that all machines share"));
   }
 }
@@ -108,7 +108,7 @@ std::vector<run_folder::RunLock> lock_folders(const run_folder::RunFolder& run,
                       cat(run.root().string(),
                           ": the run folder was removed, moved or replaced after the job was "
                           "started: its lock is not this job's"),
-                      "start the job again, and leave its folder where it is until it has ended");
+                      "start the job again, and do not move or remove its folder while it runs");
         }
       });
   return locks;

@@ -42,7 +42,7 @@ train::ResumePoint resume_point_of(const config::Plan& plan,
     const auto newest = run_folder::newest_complete(checkpoints);
     if (newest.found) begin.folder = newest.found->path;
     if (!newest.found && !newest.skipped.empty()) {
-      throw Error(ErrorKind::kFormat, cat("no checkpoint is whole: ", newest.skipped.front()),
+      throw Error(ErrorKind::kFormat, cat("no checkpoint is complete: ", newest.skipped.front()),
                   "--resume none starts a new run");
     }
   } else if (wanted != "none") {

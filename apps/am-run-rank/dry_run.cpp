@@ -74,8 +74,8 @@ std::string to_text(const Answer& answer, const term::Style& style) {
                               1.0);
   std::string text =
       cat("rank ", run.rank, " of ", answer.world_size, ": ",
-          style.paint(term::Role::kBold, format_bytes(peak)), " of tensors at the fullest moment; ",
-          "am-plan says ", format_bytes(answer.predicted_bytes), " (", off < 0 ? "" : "+",
+          style.paint(term::Role::kBold, format_bytes(peak)), " of tensors at the peak; ",
+          "am-plan predicts ", format_bytes(answer.predicted_bytes), " (", off < 0 ? "" : "+",
           format_fixed(off, 1), " %)\n\n", term::bars(bars, 24, style));
   if (const int64_t host = run.peak.of(tensor::TensorUse::kHost); host > 0) {
     text += cat(format_bytes(host), " more in host memory, by offload_policy\n");

@@ -50,11 +50,11 @@ std::string to_text(const job::ScaledDownJob& proxy, const train::LayoutVerdict&
     const std::string whose = divergence->name.empty() ? "" : " of " + divergence->name;
     return cat(text, "\n", style.paint(term::Role::kError, "differs"), " in step ",
                divergence->step, ": the ", divergence->what, whose, ", by ",
-               format_scientific(divergence->difference, 1), " of its norm, furthest on rank ",
+               format_scientific(divergence->difference, 1), " of its norm, most on rank ",
                divergence->rank, " (stage ", divergence->stage, ")\n");
   }
   return cat(text, "\n", style.paint(term::Role::kAccent, "ok"), ": ", verdict.steps,
-             " steps are those of one rank; the largest difference is ",
+             " steps agree with those of one rank; the largest difference is ",
              format_scientific(verdict.largest, 1), "\n");
 }
 

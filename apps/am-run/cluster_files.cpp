@@ -89,7 +89,7 @@ ClusterJob cluster_job(const FilesOptions& options, const job::Job& job,
   cluster.ranks_per_node = std::min(world, job.plan.mesh.ranks_per_node);
   if (world % cluster.ranks_per_node != 0) {
     throw Error(ErrorKind::kPlan,
-                cat("the plan's ", world, " ranks cannot be shared by nodes of ",
+                cat("the plan's ", world, " ranks cannot be divided into nodes of ",
                     cluster.ranks_per_node, " evenly"),
                 "mesh.ranks_per_node must divide mesh.world_size");
   }
@@ -213,7 +213,7 @@ int run_files(int argc, char** argv) {
   am_apps::add_set(app, sets);
   app.add_option("--run-dir", options.job.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
   app.add_option("--max-restarts", options.job.max_restarts,
-                 "Attempts after a failure (default: 3)")
+                 "Restarts after a failure (default: 3)")
       ->check(am_apps::integer_from(0));
   app.add_option("--image", options.image,
                  "The container image that has am-run (default: automesh:latest)")
@@ -221,8 +221,8 @@ int run_files(int argc, char** argv) {
   app.add_option("--claim", options.claim,
                  "The persistent volume claim that is mounted at this folder (default: training)")
       ->needs(jobset);
-  app.add_option("-o,--output", options.output, "Write it here")->type_name("FILE");
-  app.add_flag("--force", options.force, "Write over a file that is there");
+  app.add_option("-o,--output", options.output, "Write the file here")->type_name("FILE");
+  app.add_flag("--force", options.force, "Overwrite an existing file");
   am_apps::add_plugins(app, flags);
   am_apps::add_color(app, flags);
   if (const auto ended = am_apps::parse(app, argc, argv)) return *ended;

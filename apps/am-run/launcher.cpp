@@ -34,8 +34,9 @@ launch::JobSpec job_spec(const Options& options, const std::filesystem::path& pr
                          const std::vector<std::string>& arguments, int64_t world_size,
                          const run_folder::RunFolder& run, const std::string& job_id) {
   if (world_size % options.nnodes != 0) {
-    throw Error(ErrorKind::kPlan, cat("the plan's ", world_size, " ranks cannot be shared by ",
-                                      options.nnodes, " machines evenly"));
+    throw Error(ErrorKind::kPlan,
+                cat("the plan's ", world_size, " ranks cannot be divided evenly among ",
+                    options.nnodes, " machines"));
   }
   launch::JobSpec spec = node_spec(options, world_size / options.nnodes, run);
   spec.argv = {program};

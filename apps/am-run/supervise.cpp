@@ -46,7 +46,7 @@ class Console {
 
 void Console::event(const launch::JobEvent& event) {
   if (event.kind == launch::JobEventKind::kStopping) {
-    out_.write("\nstopping after this step; once more to end at once\n");
+    out_.write("\nstopping after this step; interrupt again to end the job at once\n");
   }
   if (event.kind == launch::JobEventKind::kKilling) out_.write("ending the ranks\n");
   if (event.kind == launch::JobEventKind::kRankSuspended) {
@@ -63,7 +63,8 @@ void Console::failure(const launch::JobResult& result) {
 void Console::restart(int64_t restart, std::optional<int64_t> step) {
   std::string line = cat("restart ", restart, " of ", options_.max_restarts);
   if (step) line += cat(" from step ", *step);
-  if (!step && !options_.exec()) line += " from where the job began: no checkpoint of its own";
+  if (!step && !options_.exec())
+    line += " from the beginning of the job, which has saved no checkpoint";
   out_.write(line + "\n");
 }
 

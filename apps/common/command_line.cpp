@@ -45,7 +45,7 @@ const CLI::App& active_command(const CLI::App& app) {
 std::string usage_hint(const CLI::App& app, const CLI::App& command) {
   const std::string name =
       &command == &app ? app.get_name() : am::cat(app.get_name(), " ", command.get_name());
-  return am::cat("`", name, " --help` shows what it takes");
+  return am::cat("`", name, " --help` shows its options");
 }
 
 // Context for errors of the command line. They are printed on stderr; if --json appears anywhere on

@@ -31,8 +31,8 @@ constexpr const char* kRunDescription =
     "  am-run files plan.toml --slurm                        a script for sbatch, or --jobset";
 
 constexpr const char* kExecHelp =
-    "Start this program on every rank, with torchrun's variables, in the place of a plan (--nproc: "
-    "1 unless given); all that follows is its command line";
+    "Start this program instead of a plan on every rank, with torchrun's variables (--nproc "
+    "defaults to 1); everything after --exec is its command line";
 
 // Makes a path absolute, because --resume is relative to the current folder and a plan's path to
 // the plan.
@@ -63,7 +63,7 @@ std::string is_fault(const std::string& name) {
   if (am::fault::find(name)) return {};
   std::vector<std::string> names;
   for (const am::fault::Description& each : am::fault::all()) names.emplace_back(each.name);
-  return am::cat("no such fault; one of ", am::join(names, ", "));
+  return am::cat("there is no such fault; legal: ", am::join(names, ", "));
 }
 
 std::string program_problem(const Options& options, const CLI::App& app, bool exec) {
@@ -77,7 +77,7 @@ std::string program_problem(const Options& options, const CLI::App& app, bool ex
   }
   for (const char* flag : {"--set", "--steps", "--resume", "--timeout", "--no-attach",
                            "--attach-at", "--stopped-status", "--fault"}) {
-    if (app.count(flag) > 0) return am::cat(flag, ": only a PLAN takes it, not a program");
+    if (app.count(flag) > 0) return am::cat(flag, ": this option needs a PLAN, not a program");
   }
   return {};
 }
@@ -114,7 +114,7 @@ void add_placement(CLI::App& app, Options& options) {
   app.add_option("--nproc", options.nproc, "Ranks on this machine (default: the plan's)")
       ->check(am_apps::integer_from(1));
   app.add_option("--nnodes", options.nnodes, "Machines")->check(am_apps::integer_from(1));
-  app.add_option("--node-rank", options.node_rank, "Which machine this is, from 0")
+  app.add_option("--node-rank", options.node_rank, "Number of this machine, from 0")
       ->check(am_apps::integer_from(0));
   app.add_option("--rdzv", options.rdzv, "HOST:PORT of machine 0, for several machines");
   app.add_option("--ranks-per-gpu", options.ranks_per_gpu,
@@ -168,7 +168,8 @@ std::optional<Options> parse_options(int argc, char** argv,
   app.add_option("--steps", steps, "Train to this step (train.max_steps)")
       ->check(am_apps::integer_from(1));
   app.add_option("--resume", resume,
-                 "auto: the run folder's newest whole checkpoint; none; or a checkpoint")
+                 "auto: the newest complete checkpoint of the run folder; none: start a new run; "
+                 "or a checkpoint")
       ->take_last();  // a restart appends its own after the user's
   app.add_option("--max-restarts", options.max_restarts,
                  "Restart all ranks after a failure, at most N times, from the newest checkpoint "
@@ -195,8 +196,8 @@ std::optional<Options> parse_options(int argc, char** argv,
   app.add_flag("--force", options.force,
                "Start ranks that need more memory than this machine has available");
   auto* dry_run = app.add_flag("--dry-run", options.dry_run,
-                               "Make one rank's step on the meta device, in a fake world, and "
-                               "print its memory and its collectives");
+                               "Run one step of a rank on the meta device, in a simulated world, "
+                               "and print its memory and its collectives");
   app.add_option("--rank", options.rank, "The rank of --dry-run (default: 0)")
       ->check(am_apps::integer_from(0))
       ->needs(dry_run);

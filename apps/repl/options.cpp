@@ -14,14 +14,12 @@ namespace am_repl {
 namespace {
 
 constexpr const char* kDescription =
-    "Opens a checkpoint or a plan, and answers questions about its sharded parameters.\n\n"
-    "TARGET is a folder of Hugging Face safetensors, a checkpoint or a run folder of am-run, or a "
-    "plan: then its "
-    "ranks are started here and hold the sharded model. To the job of a run folder that runs it "
-    "attaches: commands run between two steps, and training goes on. Without -c and -f, commands "
-    "come from "
-    "standard input; at a "
-    "terminal there is a prompt, where `help` lists them.";
+    "Opens a checkpoint or a plan, and answers questions about its sharded parameters.\n\nTARGET "
+    "is a folder of Hugging Face safetensors, a checkpoint or a run folder of am-run, or a plan. "
+    "The ranks of a plan are started on this machine and hold the sharded model. If the job of a "
+    "run folder is running, am-repl attaches to it: commands run between two steps, and training "
+    "continues. Without -c and -f, commands come from standard input; at a terminal there is a "
+    "prompt, where `help` lists them.";
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -80,7 +78,7 @@ std::optional<int> parse_options(int argc, char** argv,
   app.add_option("--token", options.token, "Copy of control/token, for a job at tcp://HOST:PORT")
       ->type_name("FILE");
   app.add_flag("--force", options.force,
-               "Try what needs more memory than this machine has available");
+               "Run commands even if they need more memory than this machine has available");
   app.add_flag("--write", options.write,
                "Allow commands that change a running job (save, set optimizer.lr); the default is "
                "read-only");

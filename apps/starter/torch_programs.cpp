@@ -113,7 +113,7 @@ fs::path torch_program(const std::string& name) {
   fs::path program = (own_folder() / kPrograms / name).lexically_normal();
   if (::access(program.c_str(), X_OK) == 0) return program;
   throw Error(ErrorKind::kRuntime, cat("cannot run ", program.string(), ": ", std::strerror(errno)),
-              "the tools are installed together with it: build or install automesh again");
+              "this program is installed together with the tools: build or install automesh again");
 }
 
 void become_torch_program(const std::string& name, char** argv) {

@@ -66,10 +66,11 @@ TEST_CASE("patterns of strangers have a length and a depth") {
   CHECK(glob_match(nested(64, true), "a"));
   CHECK_FALSE(glob_match(nested(64, true), "c"));
   for (const bool closed : {true, false}) {
-    CHECK(glob_problem(nested(65, closed)) == "has braces in braces, more than 64 deep");
+    CHECK(glob_problem(nested(65, closed)) == "has nested braces, more than 64 deep");
   }
   CHECK_THROWS_AS(glob_match(nested(100'000, true), "b"), am::Error);
-  CHECK(glob_problem("*" + std::string(16 << 10, 'a')) == "has 16385 characters, more than 16384");
+  CHECK(glob_problem("*" + std::string(16 << 10, 'a')) ==
+        "has 16385 characters; the limit is 16384");
   // A name is not a pattern, however long.
   CHECK(glob_problem(std::string(100'000, 'a')).empty());
   // Unclosed brackets are searched for only once.

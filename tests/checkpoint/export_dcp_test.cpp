@@ -152,7 +152,7 @@ TEST_CASE("any run of stored rows is filled as the whole is") {
 
 TEST_CASE("what a framework has no place for is named, and nothing is left") {
   CHECK_THAT(export_error(*open_model("gpt2"), {.table = &frameworks::torchtitan_table()}),
-             Catch::Contains("torchtitan's names for a gpt2 are not known here"));
+             Catch::Contains("torchtitan's tensor names for model_type gpt2 are not known"));
   CHECK_THAT(export_error(*open_model("llama-bias"), {.table = &frameworks::torchtitan_table()}),
              Catch::Contains("has no name for") &&
                  Catch::Contains("model.layers.0.self_attn.q_proj.bias"));

@@ -102,7 +102,7 @@ TEST_CASE("an adapter that is not the plan's is refused, with what the plan shou
   contains(refusal(peft, "rank = 4\nalpha = 4\ntarget_modules = [\"all-linear\"]\n"),
            "lora.alpha = 6");
   contains(refusal(peft, "rank = 4\nalpha = 6\ntarget_modules = [\"q_proj\"]\n"),
-           "the model has no place for base_model.model.model.layers.0.");
+           "the model has no parameter base_model.model.model.layers.0.");
   contains(refusal(adapter("llama-head"), kLlamaLora), "q_proj.lora_A.weight is missing");
   contains(refusal(changed(temp, "use_dora", true), kLlamaLora), "use_dora is not supported");
   contains(refusal(changed(temp, "rank_pattern", {{"q_proj", 8}}), kLlamaLora), "rank_pattern");

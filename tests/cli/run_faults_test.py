@@ -252,7 +252,7 @@ class Launcher(Faults):
                 for rank in (0, 1):
                     self.wait_for((self.path / f"up-{rank}").exists)
                 job.send_signal(number)
-                self.wait_for_line(job, "once more to end at once")
+                self.wait_for_line(job, "interrupt again to end the job at once")
                 if number == signal.SIGTERM:
                     time.sleep(1.1)  # within a second it counts as the same request
                 job.send_signal(number)

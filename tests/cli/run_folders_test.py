@@ -136,19 +136,19 @@ class LostFolder(FolderTest):
             (run / "checkpoints" / "step-1").mkdir(parents=True)
             (run / "mine").write_text("of somebody else")
 
-        self.each(replace, "is another folder now")
+        self.each(replace, "is now another folder")
         self.assertEqual((self.path / "run" / "mine").read_text(), "of somebody else")
 
     def test_replaced_by_a_copy(self):
         self.each(lambda run: shutil.copytree(self.path / "moved", run, ignore=shutil.ignore_patterns("*.sock")),
-                  "is another folder now")
+                  "is now another folder")
 
     def test_replaced_by_a_link(self):
         def replace(run):
             (self.path / "other").mkdir()
             run.symlink_to(self.path / "other")
 
-        self.each(replace, "is another folder now")
+        self.each(replace, "is now another folder")
         self.assertEqual(list((self.path / "other").iterdir()), [])
 
     def test_moved_behind_a_link_it_is_the_folder_still(self):

@@ -130,7 +130,7 @@ class Faults(NodesTest):
         jobs = self.start_program("while :; do sleep 0.1; done", first="trap '' TERM; ")
         jobs[0].send_signal(signal.SIGSTOP)
         jobs[1].send_signal(signal.SIGTERM)
-        self.wait_for_line(jobs[1], "once more to end at once")
+        self.wait_for_line(jobs[1], "interrupt again to end the job at once")
         time.sleep(1.1)  # within a second it counts as the same request
         jobs[1].send_signal(signal.SIGTERM)
         _, errors = jobs[1].communicate(timeout=LIMIT)

@@ -15,7 +15,7 @@ class NonFinite(RunTest):
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn("step 7: the output of model.embed_tokens in micro-batch 0 on rank 0 (stage 0) is not finite; "
                       "the loss is nan on ranks 0, 1", result.stderr)
-        self.assertIn("help: the last checkpoint is from before", result.stderr)
+        self.assertIn("help: the last checkpoint was saved before this step", result.stderr)
         self.assertNotIn("restart 1", result.stderr)
         folders = [folder.name for folder in (self.path / "run/checkpoints").iterdir()]
         self.assertEqual(folders, ["step-5"])

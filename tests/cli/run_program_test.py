@@ -83,7 +83,7 @@ class Program(RunTest):
         for arguments, words in (
             (["--exec"], "a program is expected"),
             (["plan.toml", "--exec", "true"], "exclude each other"),
-            (["--steps", "3", "--exec", "true"], "only a PLAN takes it"),
+            (["--steps", "3", "--exec", "true"], "this option needs a PLAN"),
             (["--exec", "no-such-program-anywhere"], "no such program in PATH"),
             (["--max-restarts", "-1", "--exec", "true"], "--max-restarts"),
         ):

@@ -56,7 +56,7 @@ class TwoDisksTest(RunTest):
                                         [(self.path / "run/checkpoints", other)])
         self.assertNotIn(0, statuses)
         for errors in said:
-            self.assertIn("rank 1 does not see the checkpoint that rank 0 goes on from", errors)
+            self.assertIn("rank 1 does not see the checkpoint from which rank 0 resumes", errors)
         self.assertEqual(len(self.metrics("run")), 2)
 
     def test_another_save_of_the_same_step(self):
@@ -71,7 +71,7 @@ class TwoDisksTest(RunTest):
         saved, other = self.new_folder("saved"), self.new_folder("other")
         plan = self.write_plan(plan_text(f'[checkpoint]\ndir = "{saved}"\n', steps=2))
         self.assert_refused([plan, "--run-dir", "run"], [(saved, other)],
-                            "the checkpoint folder is not shared", "rank 1 does not find in", "checkpoint.dir")
+                            "the checkpoint folder is not shared", "is not visible to rank 1", "checkpoint.dir")
         self.assertEqual(list(saved.iterdir()), [])
 
     def test_data_that_is_not_the_same(self):
@@ -83,7 +83,7 @@ class TwoDisksTest(RunTest):
         (other / "tokens.bin").write_bytes(content[:-2] + b"\0\0")
         plan = self.write_plan(text.replace(str(tokens), str(data / "tokens.bin")))
         self.assert_refused([plan, "--run-dir", "run"], [(data, other)],
-                            "rank 1 does not train what rank 0 trains", "data.fingerprint: ")
+                            "rank 1 has other data or another model than rank 0", "data.fingerprint: ")
         shutil.copy(data / "tokens.bin", other / "tokens.bin")
         statuses, said = self.run_ranks([plan, "--run-dir", "run"], [(data, other)])
         self.assertEqual(statuses, [0, 0], said)

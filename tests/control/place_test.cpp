@@ -81,7 +81,7 @@ TEST_CASE("a socket whose path is too long lies in a runtime folder of the user"
   }
   CHECK(fs::is_empty(own));
   CHECK_THROWS_WITH(ControlPlace(run, {open_to_all}),
-                    Catch::Contains("not a folder that only this user can enter"));
+                    Catch::Contains("must be accessible only to this user"));
 }
 
 TEST_CASE("what dead jobs left is removed, and what lives is not") {

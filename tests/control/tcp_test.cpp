@@ -58,11 +58,11 @@ TEST_CASE("a token is read from a file that is its owner's alone") {
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
   CHECK(Token::read(file).text() == token.text());
   fs::permissions(file, fs::perms::group_read, fs::perm_options::add);
-  CHECK_THROWS_WITH(Token::read(file), Catch::Contains("others may read"));
+  CHECK_THROWS_WITH(Token::read(file), Catch::Contains("other users can read"));
   fs::permissions(file, fs::perms::group_read, fs::perm_options::remove);
   write_file_atomically(file, "no token");
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
-  CHECK_THROWS_WITH(Token::read(file), Catch::Contains("holds no token"));
+  CHECK_THROWS_WITH(Token::read(file), Catch::Contains("holds no valid token"));
   CHECK_THROWS_WITH(Token::read(scratch.path / "none"), Catch::Contains("No such file"));
 }
 
@@ -155,9 +155,10 @@ TEST_CASE("strangers over TCP learn nothing and keep nobody out") {
   const TcpAddress at = *job.place.address().tcp;
   const auto hello = [](const Json& words) { return cat(kMagic, to_frame(dump_json(words, -1))); };
   CHECK(heard(at, "GET / HTTP/1.1\r\n\r\n").empty());
-  CHECK_THAT(heard(at, hello({{"protocol", kProtocol}})), Catch::Contains("wants its token"));
+  CHECK_THAT(heard(at, hello({{"protocol", kProtocol}})),
+             Catch::Contains("must prove that it knows the token"));
   CHECK_THAT(heard(at, hello({{"protocol", kProtocol}, {"nonce", "00"}})),
-             Catch::Contains("wants its token"));
+             Catch::Contains("must prove that it knows the token"));
   CHECK_THAT(heard(at, hello({{"protocol", 99}})), Catch::Contains("another version"));
   const std::string nonce = draw_nonce();
   const Json asked = {{"protocol", kProtocol}, {"nonce", nonce}};

@@ -153,7 +153,7 @@ TEST_CASE("a wrong Megatron pair is a clear error") {
     return text;
   };
   const std::string good = megatron_index(4, 4, {2, 1});
-  CHECK_THAT(message_with("nonsense"), Catch::EndsWith("not an index of Megatron's data sets"));
+  CHECK_THAT(message_with("nonsense"), Catch::EndsWith("not an index file of a Megatron dataset"));
   CHECK_THAT(message_with(good.substr(0, 50)), Catch::Contains("truncated"));
   CHECK_THAT(message_with(megatron_index(7, 4, {2, 1})), Catch::Contains("data type 7"));
   CHECK_THAT(message_with(megatron_index(4, 4, {2, 9})), Catch::Contains("names 11"));
@@ -268,7 +268,7 @@ TEST_CASE("documents of text end with the token that the plan names") {
               "{\"text\": \"c\\nd\", \"id\": 1}\n\n{\"text\": \"\"}\n{\"text\": \"e\"}");
   DataSpec spec = spec_of("text", {folder.path()}, 300);
   CHECK(all_tokens(spec) == std::vector<int64_t>{'a', 'b', 'c', '\n', 'd', 'e'});
-  CHECK(open_token_source(spec)->description().find("4 documents, nothing between them") !=
+  CHECK(open_token_source(spec)->description().find("4 documents without a separator") !=
         std::string::npos);
   spec.eod_token = 299;
   CHECK(all_tokens(spec) ==

@@ -172,5 +172,5 @@ TEST_CASE("a lock that no am-run wrote is watched, then taken") {
   const TemporaryFolder folder;
   std::ofstream(folder / "lock") << "{\"host\": 3";
   const RunLock next = RunLock::take(folder.path(), quick("job-b"));
-  CHECK(next.left_by() == "a process that has not said who it is");
+  CHECK(next.left_by() == "an unknown process");
 }

@@ -93,7 +93,7 @@ TEST_CASE("the newest checkpoint that is whole is found, and what is newer is na
   const NewestCheckpoint found = newest_complete(folder.path());
   CHECK(found.found->step == 20);
   REQUIRE(found.skipped.size() == 1);
-  CHECK_THAT(found.skipped[0], Catch::StartsWith("step-30 is not whole: "));
+  CHECK_THAT(found.skipped[0], Catch::StartsWith("step-30 is incomplete: "));
   CHECK_THAT(found.skipped[0], Catch::Contains(reason));
 }
 

@@ -58,7 +58,7 @@ TEST_CASE("a rank that waits for another one is no culprit") {
   peers.erase(3);
   const Stall unknown = find_stall(tp, 0, peers, 1.0);
   CHECK(unknown.missing == Ranks{3});
-  CHECK(unknown.text == "rank 3 did not arrive: it never said anything");
+  CHECK(unknown.text == "rank 3 did not arrive: it never reported its state");
 }
 
 TEST_CASE("a rank that fell silent is missing, also when it had arrived") {

@@ -38,7 +38,8 @@ TEST_CASE("auto refuses a checkpoint of another run and lists what differs") {
   SECTION("freezing") { other.model = "freeze_params = [\"*embed*\"]\n"; }
   const Error error = runs.refusal(other);
   CHECK(error.kind() == ErrorKind::kPlan);
-  CHECK_THAT(error.what(), Catch::Contains("step-2: the checkpoint is of another run:\n"));
+  CHECK_THAT(error.what(),
+             Catch::Contains("step-2: the checkpoint belongs to a run with other settings:\n"));
   CHECK_THAT(error.what(), Catch::Contains(" there, "));
   CHECK_THAT(error.hint(), Catch::Contains("--resume " + runs.step(2).string()));
   CHECK(runs.checkpoints() == std::set<std::string>{"step-2"});
@@ -170,7 +171,7 @@ TEST_CASE("data goes on where it stood on another number of ranks") {
   }
   SECTION("whose share is not: the batch does not change by itself") {
     const Error error = broken.refusal(rest);
-    CHECK_THAT(error.what(), Catch::Contains("trained with 2 sequences per step, which 2 data-"));
+    CHECK_THAT(error.what(), Catch::Contains("trained with 2 sequences per step, but 2 data-"));
     CHECK_THAT(error.hint(), Catch::Contains("train.micro_batch_size"));
   }
   SECTION("with another batch, as the user insists") {
@@ -226,7 +227,7 @@ TEST_CASE("ranks with other data or another model do not start") {
     } catch (const Error& error) {
       said = error.what();
     }
-    RANK_CHECK(said.find("rank 1 does not train what rank 0 trains") == 0);
+    RANK_CHECK(said.find("rank 1 has other data or another model than rank 0") == 0);
     RANK_CHECK(said.find("data.tokens: 4992 there, 4960 here") != std::string::npos);
     RANK_CHECK(said.find("data.fingerprint: ") != std::string::npos);
   });
@@ -242,12 +243,12 @@ TEST_CASE("auto steps over what is not whole, and does not begin anew by itself"
   fs::create_directory(runs.step(40));
   const Ran ran = runs.run(job);
   CHECK(ran.result.trained_steps == 2);
-  CHECK_THAT(ran.all(), Catch::Contains("note        skipped: step-40 is not whole: ") &&
-                            Catch::Contains("note        skipped: step-6 is not whole: ") &&
+  CHECK_THAT(ran.all(), Catch::Contains("note        skipped: step-40 is incomplete: ") &&
+                            Catch::Contains("note        skipped: step-6 is incomplete: ") &&
                             Catch::Contains("set aside: step-40.superseded"));
   for (const int64_t step : {2, 4, 6}) fs::remove(runs.step(step) / "__0_0.distcp");
   const Error error = runs.refusal(job);
-  CHECK_THAT(error.what(), Catch::Contains("no checkpoint is whole:\n  step-6 is not whole"));
+  CHECK_THAT(error.what(), Catch::Contains("no checkpoint is complete:\n  step-6 is incomplete"));
   CHECK_THAT(error.hint(), Catch::Contains("--resume none"));
 }
 

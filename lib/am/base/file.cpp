@@ -68,7 +68,7 @@ Descriptor open_to_read(const fs::path& path, struct stat& info) {
 [[noreturn]] void refuse_size(const fs::path& path, size_t most) {
   throw Error(ErrorKind::kIo,
               cat(path.string(), ": cannot read: it has more than ",
-                  format_bytes(static_cast<int64_t>(most)), ", the most that is read at once"));
+                  format_bytes(static_cast<int64_t>(most)), ", the limit for this kind of file"));
 }
 
 void write_all(int fd, const fs::path& path, const void* data, size_t size) {
@@ -219,7 +219,8 @@ fs::path behind_own_links(const fs::path& path) {
       throw Error(ErrorKind::kIo,
                   cat(place.string(), ": a symbolic link of ", user_name(info.st_uid),
                       ", which is not followed"),
-                  "only links of this user and of root are; remove it, or choose another folder");
+                  "only links of this user and of root are followed; remove the link, or choose "
+                  "another folder");
     }
     std::string target(PATH_MAX, '\0');
     const ssize_t size = ::readlinkat(entry.get(), "", target.data(), target.size());

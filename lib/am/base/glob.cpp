@@ -146,12 +146,12 @@ bool glob_match(std::string_view pattern, std::string_view text) {
 std::string glob_problem(std::string_view pattern) {
   if (!is_glob(pattern)) return {};
   if (pattern.size() > kLongestGlob) {
-    return cat("has ", pattern.size(), " characters, more than ", kLongestGlob);
+    return cat("has ", pattern.size(), " characters; the limit is ", kLongestGlob);
   }
   int depth = 0;
   for (const char c : pattern) {
     depth += c == '{' ? 1 : c == '}' && depth > 0 ? -1 : 0;
-    if (depth > kDeepestGlob) return cat("has braces in braces, more than ", kDeepestGlob, " deep");
+    if (depth > kDeepestGlob) return cat("has nested braces, more than ", kDeepestGlob, " deep");
   }
   return {};
 }

@@ -12,12 +12,13 @@ bool begins_with_home(std::string_view path) { return path == "~" || starts_with
 std::filesystem::path expand_home(const std::string& path) {
   if (path.empty() || path.front() != '~') return path;
   if (!begins_with_home(path)) {
-    throw Error(ErrorKind::kUsage, cat(path, ": only ~ and ~/... are supported of paths with ~"),
+    throw Error(ErrorKind::kUsage,
+                cat(path, ": of the paths that begin with ~, only ~ and ~/... are supported"),
                 cat("./", path, " is the file of this name in the current folder"));
   }
   const char* home = std::getenv("HOME");
   if (home == nullptr || *home == '\0') {
-    throw Error(ErrorKind::kUsage, cat(path, ": HOME is not set"), "write the whole path");
+    throw Error(ErrorKind::kUsage, cat(path, ": HOME is not set"), "write the path without ~");
   }
   return std::filesystem::path(cat(home, path.substr(1)));
 }

@@ -143,8 +143,9 @@ void require_whole(const std::filesystem::path& path, std::span<const std::byte>
   throw Error(ErrorKind::kIo,
               smaller ? cat(path.string(), ": became smaller while it was open: ", map.size(),
                             " bytes before, ", now, " now")
-                      : cat(path.string(), ": can no longer be read where it was mapped"),
-              "another program writes to it, or its disk fails; open it again when it is whole");
+                      : cat(path.string(), ": the mapped file can no longer be read"),
+              "another program may be writing to the file, or its disk failed; open the file again "
+              "when it is complete");
 }
 
 }  // namespace am

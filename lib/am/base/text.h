@@ -33,7 +33,7 @@ bool ends_with(std::string_view text, std::string_view suffix);
 // case-sensitive. A `*` also matches dots. Throws Error(kUsage) for a pattern that glob_problem
 // rejects.
 bool glob_match(std::string_view pattern, std::string_view text);
-// Returns why a text cannot be used as a glob, "has braces in braces, more than 64 deep"; empty if
+// Returns why a text cannot be used as a glob, "has nested braces, more than 64 deep"; empty if
 // it can. Limits are needed because patterns come from untrusted plans, and time grows with length
 // times depth.
 std::string glob_problem(std::string_view pattern);

@@ -73,17 +73,18 @@ frameworks::NameMap name_map_of(const frameworks::NameTable& table,
                                 const stored::TensorSource& source) {
   stored::HubConfig config = stored::find_hub_config({source.config_file().parent_path()});
   if (!config.config) {
-    throw Error(
-        ErrorKind::kFormat,
-        cat(source.path().string(), ": no config.json says which model it is: ", config.problem),
-        cat(table.framework, "'s rows depend on it; put the model's config.json there"));
+    throw Error(ErrorKind::kFormat,
+                cat(source.path().string(),
+                    ": the model is not known without a config.json: ", config.problem),
+                cat(table.framework,
+                    "'s order of rows depends on the model; put its config.json into that folder"));
   }
   const std::string type = config.config->model_type;
   frameworks::NameMap names(table, *std::move(config.config));
   if (names.knows_model()) return names;
   throw Error(ErrorKind::kFormat,
-              cat(source.path().string(), ": ", table.framework, "'s names for a ", type,
-                  " are not known here"),
+              cat(source.path().string(), ": ", table.framework, "'s tensor names for model_type ",
+                  type, " are not known"),
               cat("known: ", table.types));
 }
 
@@ -108,7 +109,7 @@ std::vector<Planned> plan_all(const stored::TensorSource& source, const DcpExpor
     if (formats::torch_dtype_size(tensor::dtype_name(each.dtype)) == 0) {
       throw Error(ErrorKind::kFormat,
                   cat(source.path().string(), ": ", each.tensor.name, " is ",
-                      tensor::dtype_name(each.dtype), ", which such a folder cannot have"));
+                      tensor::dtype_name(each.dtype), ", a dtype that such a folder cannot store"));
     }
     const formats::SlicePlace place =
         formats::place_slice(tensor::dtype_name(each.dtype), each.tensor.shape, position);

@@ -20,7 +20,7 @@ fs::path partial_export(const fs::path& folder) { return folder.string() + ".tmp
 fs::path begin_export(const fs::path& folder) {
   if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder))) {
     throw Error(ErrorKind::kIo, cat(folder.string(), ": exists and is not an empty folder"),
-                "name a folder that is not there yet");
+                "name a folder that does not exist yet");
   }
   fs::path partial = partial_export(folder);
   fs::remove_all(partial);
@@ -98,9 +98,9 @@ void refuse_adapters(const stored::TensorSource& source) {
   throw Error(
       ErrorKind::kUsage,
       cat(source.path().string(), ": ", found->name,
-          " is an adapter's, and its factor is in the plan that trained it"),
-      "open the plan with this folder as model.weights and export that; am-run exports with "
-      "checkpoint.export = \"hf\", merged where lora.merge is true");
+          " belongs to an adapter, whose factor is known only from the plan that trained it"),
+      "open the plan with model.weights set to this folder, and export from there; or let am-run "
+      "export with checkpoint.export = \"hf\" (merged if lora.merge is true)");
 }
 
 }  // namespace
@@ -114,8 +114,8 @@ void require_exportable(const stored::TensorSource& source, std::optional<at::Sc
   if (codes == nullptr || !dtype) return;
   throw Error(ErrorKind::kFormat,
               cat(source.path().string(), ": ", codes->name, " is ",
-                  formats::safetensors_name(codes->dtype), ", no number that ",
-                  tensor::dtype_name(*dtype), " could hold"),
+                  formats::safetensors_name(codes->dtype), ", which cannot be converted to ",
+                  tensor::dtype_name(*dtype), ""),
               "export without a dtype, which copies the tensors as they are");
 }
 

@@ -65,7 +65,7 @@ void require_all_parts(const frameworks::NameMap& names, const FilledTensor& ten
     }
   }
   if (!missing.empty()) fail(cat(tensor.name, " lacks ", listed(std::move(missing))));
-  if (found != fillings.size()) fail(cat(tensor.name, " is not made up by its parts"));
+  if (found != fillings.size()) fail(cat(tensor.name, " is not completely covered by its parts"));
   for (const Filling& each : fillings) {
     const bool same_rest =
         std::equal(each.hub->shape.begin() + 1, each.hub->shape.end(),
@@ -73,7 +73,7 @@ void require_all_parts(const frameworks::NameMap& names, const FilledTensor& ten
     const frameworks::RowMap& rows = each.place.rows;
     const int64_t wanted_rows = rows.is_whole() ? tensor.shape[tensor.in_front] : rows.rows();
     if (!same_rest || each.hub->shape.front() != wanted_rows || each.hub->dtype != tensor.dtype) {
-      fail(cat(tensor.name, " is made of parts of other shapes or dtypes: ", each.hub->name, " ",
+      fail(cat(tensor.name, " has parts with different shapes or dtypes: ", each.hub->name, " ",
                shape_text(each.hub->shape)));
     }
   }

@@ -47,7 +47,8 @@ model::AdapterSpec adapter_of(const model::Inventory& inventory) {
   for (const model::ParameterSpec& parameter : inventory.parameters) {
     if (parameter.adapter != AdapterPart::kNone) return *module_of(inventory, parameter).adapter;
   }
-  throw Error(ErrorKind::kUsage, "the model has no adapters", "lora.rank in the plan adds them");
+  throw Error(ErrorKind::kUsage, "the model has no adapters",
+              "set lora.rank in the plan to add adapters");
 }
 
 void check_tensors(const model::Inventory& inventory, const stored::TensorSource& named) {
@@ -60,7 +61,7 @@ void check_tensors(const model::Inventory& inventory, const stored::TensorSource
     if (stored == nullptr) {
       wrong.push_back(cat(parameter.name, " is missing"));
     } else if (stored->shape != parameter.shape || !stored::holds_values(stored->dtype)) {
-      wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape), ", the plan's ",
+      wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape), ", but in the plan ",
                           shape_text(parameter.shape)));
     }
   }
@@ -68,18 +69,18 @@ void check_tensors(const model::Inventory& inventory, const stored::TensorSource
     // PEFT also stores a copy of an embedding or head that has an adapter.
     const bool copy = stored.name.find(".base_layer.") != std::string::npos;
     if (wanted.count(stored.name) == 0 && !copy) {
-      wrong.push_back(cat("the model has no place for ", stored.name));
+      wrong.push_back(cat("the model has no parameter ", stored.name));
     }
   }
   if (wrong.empty()) return;
   constexpr size_t kShown = 4;
   const size_t more = wrong.size() > kShown ? wrong.size() - kShown : 0;
   if (more > 0) wrong.resize(kShown);
-  throw Error(
-      ErrorKind::kFormat,
-      cat(named.path().string(), ": does not fit the plan's adapters: ", join(wrong, "; "),
-          more > 0 ? cat("; and ", more, " more") : ""),
-      "lora.target_modules as its adapter_config.json has them, and the model that it is of");
+  throw Error(ErrorKind::kFormat,
+              cat(named.path().string(), ": does not fit the plan's adapters: ", join(wrong, "; "),
+                  more > 0 ? cat("; and ", more, " more") : ""),
+              "set lora.target_modules as in the adapter's adapter_config.json, and use the "
+              "adapter's base model");
 }
 
 struct Targets {

@@ -83,8 +83,8 @@ bool SaveSteps::all_have_reported() {
   if (unreported_ == world_.size()) return true;
   require_place_();
   if (fs::exists(partial_folder(folder_))) return false;
-  throw Error(ErrorKind::kIo,
-              cat(partial_folder(folder_).string(), ": it was removed while it was written"));
+  throw Error(ErrorKind::kIo, cat(partial_folder(folder_).string(),
+                                  ": the folder was removed while the checkpoint was written"));
 }
 
 void SaveSteps::publish() const {

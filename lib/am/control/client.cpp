@@ -23,10 +23,11 @@ bool is_remote(const JobAddress& address) { return address.socket.empty() && add
 
 int connect_to(const std::filesystem::path& socket) {
   if (socket.native().size() > kLongestSocketPath) {
-    throw Error(ErrorKind::kRuntime, cat(socket.string(), ": too long for a socket"));
+    throw Error(ErrorKind::kRuntime,
+                cat(socket.string(), ": the path is too long for a Unix socket"));
   }
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) throw Error(ErrorKind::kRuntime, cat("no socket: ", std::strerror(errno)));
+  if (fd < 0) throw Error(ErrorKind::kRuntime, cat("cannot make a socket: ", std::strerror(errno)));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, socket.c_str(), socket.native().size());
@@ -35,7 +36,7 @@ int connect_to(const std::filesystem::path& socket) {
     ::close(fd);
     throw Error(ErrorKind::kRuntime,
                 cat("cannot attach to the job at ", socket.string(), ": ", std::strerror(reason)),
-                reason == EACCES ? "a job can be reached by the user who started it" : "");
+                reason == EACCES ? "only the user who started the job can attach to it" : "");
   }
   return fd;
 }
@@ -71,7 +72,8 @@ Json Client::expect(const JobAddress& address, std::chrono::milliseconds patienc
                 remote ? std::string() : cat("is its process ", address.pid, " stopped?"));
   }
   if (text_in(*message, "event") == "refused") {
-    throw Error(ErrorKind::kRuntime, text_in(*message, "message", "the job refuses"));
+    throw Error(ErrorKind::kRuntime,
+                text_in(*message, "message", "the job refused the connection"));
   }
   return *std::move(message);
 }

@@ -94,8 +94,8 @@ std::vector<std::string> reply_frames(int64_t id, const Json& reply, size_t larg
     text = ascii_text({{"error",
                         {{"kind", static_cast<int>(ErrorKind::kUsage)},
                          {"message", cat("the answer has ", text.size(),
-                                         " bytes, and a job answers with at most ", largest)},
-                         {"hint", "ask for a part of it: `print NAME[0:4, :8]`"}}}});
+                                         " bytes; the limit for a job's answer is ", largest)},
+                         {"hint", "ask for a part of the tensor: `print NAME[0:4, :8]`"}}}});
   }
   std::vector<std::string> frames;
   if (text.size() <= kPieceBytes) {
@@ -137,13 +137,13 @@ std::optional<Json> ReplyReader::add(const Json& message) {
   if (!last->get<bool>()) return std::nullopt;
   next_part_ = 0;
   auto reply = parse_message(std::exchange(text_, {}));
-  if (!reply) throw broken("its parts make no whole");
+  if (!reply) throw broken("its parts do not form valid JSON");
   return reply;
 }
 
 Error not_a_job() {
   return {ErrorKind::kFormat, "the server there is not a job of am-run",
-          "a job has its socket in the `control` folder of its run"};
+          "the socket of a job is in the `control` folder of its run folder"};
 }
 
 std::optional<Json> parse_message(std::string_view text) {

@@ -199,8 +199,8 @@ void Server::Listener::say_hello(Connection& connection, const std::string& text
   connection.who.hello = *std::move(hello);
   if (!same) {
     return refuse(connection,
-                  "the job speaks another version of the protocol: attach with the am-repl that "
-                  "belongs to its am-run");
+                  "the job uses another version of the protocol: attach with the am-repl of the "
+                  "same build as its am-run");
   }
   if (connection.remote) return challenge(connection);
   welcome(connection);
@@ -217,7 +217,9 @@ void Server::Listener::refuse(Connection& connection, std::string_view message) 
 void Server::Listener::challenge(Connection& connection) {
   Nonces nonces{text_in(connection.who.hello, "nonce"), draw_nonce()};
   if (!is_nonce(nonces.client)) {
-    return refuse(connection, "over TCP a job wants its token: am-repl shows it");
+    return refuse(connection,
+                  "a client over TCP must prove that it knows the token of the job: use am-repl "
+                  "--token FILE");
   }
   const Json event = {{"event", "challenge"},
                       {"nonce", nonces.job},
@@ -243,7 +245,7 @@ void Server::Listener::welcome(Connection& connection) {
   std::unique_lock lock(shared_.mutex);
   if (shared_.outlets.size() >= shared_.options.limits.clients) {
     lock.unlock();
-    return refuse(connection, "too many are attached to this job");
+    return refuse(connection, "too many clients are attached to this job");
   }
   connection.open = true;
   Outlet& outlet = shared_.outlets[connection.who.number];

@@ -51,7 +51,8 @@ Descriptor require_private(const fs::path& folder, bool mend) {
   bool is_private = ::fstat(fd.get(), &info) == 0 && info.st_uid == ::geteuid();
   if (is_private && (info.st_mode & 0077) != 0) is_private = mend && ::fchmod(fd.get(), 0700) == 0;
   if (is_private) return fd;
-  throw Error(ErrorKind::kIo, cat(folder.string(), ": not a folder that only this user can enter"),
+  throw Error(ErrorKind::kIo,
+              cat(folder.string(), ": this folder must be accessible only to this user"),
               "its owner must be this user, and its permissions 0700");
 }
 

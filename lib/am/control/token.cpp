@@ -69,14 +69,15 @@ Token Token::read(const fs::path& file) {
     throw Error(ErrorKind::kIo, cat(file.string(), ": cannot read: ", std::strerror(errno)));
   }
   if ((info.st_mode & 0077) != 0) {
-    throw Error(ErrorKind::kIo, cat(file.string(), ": others may read this token"),
-                cat("chmod 600 ", file.string(), ", and start the job again if they have"));
+    throw Error(ErrorKind::kIo, cat(file.string(), ": other users can read this token"),
+                cat("chmod 600 ", file.string(),
+                    "; if another user may have read the token, start the job again"));
   }
   constexpr size_t kMost = 4096;
   const std::string text = read_file(file, kMost);
   Token token;
   if (bytes_of(trim(text), token.secret_)) return token;
-  throw Error(ErrorKind::kFormat, cat(file.string(), ": holds no token"),
+  throw Error(ErrorKind::kFormat, cat(file.string(), ": the file holds no valid token"),
               "a job that is started with --attach-at writes one to RUN/control/token");
 }
 

@@ -55,7 +55,7 @@ int64_t count_tokens(std::span<const std::byte> index, uint64_t sequences, int64
     const auto offset = value_at<int64_t>(index, pointers + i * sizeof(int64_t));
     if (length < 0) fail(path, cat("sequence ", i, " has a negative length"));
     if (offset != tokens * width) {
-      fail(path, cat("sequence ", i, " does not follow the one before it"));
+      fail(path, cat("sequence ", i, " does not begin where the previous sequence ends"));
     }
     tokens += length;
   }
@@ -71,24 +71,26 @@ TokenFile open_megatron_file(const std::filesystem::path& path) {
   const MappedFile index_map(index_path);
   const auto index = index_map.bytes();
   if (index.size() < kHeaderBytes || std::memcmp(index.data(), kMagic.data(), kMagic.size()) != 0) {
-    fail(index_path, "not an index of Megatron's data sets");
+    fail(index_path, "not an index file of a Megatron dataset");
   }
   const auto version = value_at<uint64_t>(index, 9);
-  if (version != 1) fail(index_path, cat("version ", version, " is not known, only 1"));
+  if (version != 1) fail(index_path, cat("version ", version, " is not supported, only version 1"));
   const auto code = value_at<uint8_t>(index, 17);
   const auto type = type_of_code(code);
-  if (!type) fail(index_path, cat("data type ", int{code}, " holds no tokens"));
+  if (!type) fail(index_path, cat("data type ", int{code}, " is not an integer type"));
   const auto sequences = value_at<uint64_t>(index, 18);
   const uint64_t room = (index.size() - kHeaderBytes) / (sizeof(int32_t) + sizeof(int64_t));
   if (sequences > room) {
-    fail(index_path, cat("truncated: it names ", sequences, " sequences and has room for ", room));
+    fail(index_path, cat("truncated: the header gives ", sequences,
+                         " sequences, but the file has room for ", room));
   }
   TokenFile file = open_token_file(prefix.string() + ".bin", *type);
   const int64_t tokens = count_tokens(index, sequences, token_bytes(*type), index_path);
   if (tokens > file.size) {
-    fail(file.path, cat("truncated: it holds ", file.size, " tokens, its index names ", tokens));
+    fail(file.path,
+         cat("truncated: the file holds ", file.size, " tokens, but its index gives ", tokens));
   }
-  if (tokens == 0) fail(file.path, "the index names no tokens");
+  if (tokens == 0) fail(file.path, "the index lists no tokens");
   file.size = tokens;
   return file;
 }

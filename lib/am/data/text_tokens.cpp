@@ -74,8 +74,9 @@ class TextReader {
   TextReader(const DataSpec& spec, const Tokenizer& tokenizer)
       : spec_(spec), tokenizer_(tokenizer) {
     if (spec.eod_token && *spec.eod_token >= spec.vocab_size) {
-      throw Error(ErrorKind::kPlan, cat("data.eod_token = ", *spec.eod_token,
-                                        " is not below the model's vocab_size, ", spec.vocab_size));
+      throw Error(ErrorKind::kPlan,
+                  cat("data.eod_token = ", *spec.eod_token,
+                      " must be below the model's vocab_size, ", spec.vocab_size));
     }
   }
 
@@ -116,7 +117,7 @@ class TextReader {
   }
 
   std::string describe(const std::vector<fs::path>& files, size_t tokens) const {
-    const char* ends = spec_.eod_token ? " documents" : " documents, nothing between them";
+    const char* ends = spec_.eod_token ? " documents" : " documents without a separator";
     return cat("text: ", files.front().string(),
                files.size() > 1 ? cat(" and ", files.size() - 1, " more") : "", ", ",
                documents_ > 1 ? cat(format_count(documents_), ends, ", ") : "",

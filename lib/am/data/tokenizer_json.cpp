@@ -33,19 +33,19 @@ class Parser {
       fail(json_reason(error));
     }
     if (!byte_level_) {
-      fail("a BPE without the ByteLevel pre-tokenizer (SentencePiece's kind, as Llama 2 has it)");
+      fail(
+          "the tokenizer is a BPE without the ByteLevel pre-tokenizer (SentencePiece's kind, as in "
+          "Llama 2)");
     }
     return std::move(spec_);
   }
 
  private:
   [[noreturn]] void fail(const std::string& reason) const {
-    throw Error(
-        ErrorKind::kFormat, cat(file_, ": ", reason),
-        "byte-level BPE is read, as GPT-2, Llama 3, Qwen and SmolLM have it; with another one, "
-        "write "
-        "the ids out by its own library (numpy.array(ids, 'uint32').tofile('tokens.bin')), for "
-        "data.kind = \"tokens\"");
+    throw Error(ErrorKind::kFormat, cat(file_, ": ", reason),
+                "automesh supports byte-level BPE, as in GPT-2, Llama 3, Qwen and SmolLM; with "
+                "another tokenizer, write the ids to a file by its own library (numpy.array(ids, "
+                "'uint32').tofile('tokens.bin')), and set data.kind = \"tokens\"");
   }
 
   static std::string type_of(const SortedJson& object) {
@@ -67,7 +67,7 @@ class Parser {
 
   void read_model(const SortedJson& model) {
     if (type_of(model) != "BPE") {
-      fail(cat("a tokenizer of the type ", type_of(model), ", not BPE"));
+      fail(cat("the tokenizer has the type ", type_of(model), ", not BPE"));
     }
     for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
       if (given(model, key)) fail(cat("the model's \"", key, "\" is not supported"));
@@ -106,7 +106,7 @@ class Parser {
 
   void read_pre_tokenizer(const SortedJson& step) {
     if (step.is_null()) return;
-    if (byte_level_) fail("a pre-tokenizer after ByteLevel");
+    if (byte_level_) fail("a pre-tokenizer after ByteLevel is not supported");
     const std::string type = type_of(step);
     if (type == "Sequence") {
       for (const SortedJson& part : step.at("pretokenizers")) read_pre_tokenizer(part);
@@ -161,7 +161,8 @@ class Parser {
       added.strip_left = token.value("lstrip", false);
       added.strip_right = token.value("rstrip", false);
       if (token.value("single_word", false)) {
-        fail(cat("the added token \"", added.content, "\" is a single word: not supported"));
+        fail(cat("the added token \"", added.content,
+                 "\" has single_word = true, which is not supported"));
       }
       if (!added.content.empty()) spec_.added.push_back(std::move(added));
     }

@@ -170,14 +170,14 @@ bool is_unread_folder(const fs::path& path) {
 [[noreturn]] void refuse_folder(const fs::path& path) {
   if (is_deepspeed(path)) {
     throw Error(ErrorKind::kFormat,
-                cat(path.string(), ": a checkpoint of DeepSpeed, which is not read"),
-                "`python zero_to_fp32.py FOLDER OUT --safe_serialization`, which DeepSpeed puts "
-                "next to it, writes the weights as safetensors");
+                cat(path.string(), ": a checkpoint of DeepSpeed, which is not supported"),
+                "convert the weights to safetensors with DeepSpeed's script in that folder: "
+                "`python zero_to_fp32.py FOLDER OUT --safe_serialization`");
   }
   throw Error(ErrorKind::kFormat,
               cat(path.string(),
-                  ": Megatron has saved it as \"torch\", a pickle for each rank, "
-                  "which is not read"),
+                  ": Megatron saved this checkpoint in the format \"torch\" (one pickle per rank), "
+                  "which is not supported"),
               "load it with Megatron and save it with --ckpt-format torch_dist");
 }
 

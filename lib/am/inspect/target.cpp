@@ -40,7 +40,7 @@ std::optional<Target> newest_in(const fs::path& folder) {
                   {}};
   }
   if (skipped.empty()) return std::nullopt;
-  throw Error(ErrorKind::kFormat, cat(folder.string(), ": no checkpoint is whole: ", skipped));
+  throw Error(ErrorKind::kFormat, cat(folder.string(), ": no checkpoint is complete: ", skipped));
 }
 
 // The running job of a run folder.

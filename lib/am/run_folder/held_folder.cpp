@@ -111,23 +111,23 @@ void HeldFolder::require() const {
   if (lock == Found::kSame && (locked || folder == Found::kSame)) return;
   if (locked && lock == Found::kOther && shows_our_touches(path_ / kLockName, lock_)) return;
   if (!locked && folder == Found::kOther && shows_our_touches(path_, folder_)) return;
-  const std::string ended = ", so the job has ended: it could not save any more";
+  const std::string ended = ", so the job has ended, because it could no longer save";
   if (folder == Found::kSame) {
     throw Error(ErrorKind::kIo,
                 cat(path_.string(), ": its file ", kLockName, " was ",
                     lock == Found::kNothing ? "removed" : "replaced",
-                    " while the job ran and keeps no other job out", ended),
-                "leave that file to am-run; the job goes on from its last checkpoint when it is "
+                    " while the job ran, which unlocks the folder for other jobs", ended),
+                "leave this file alone; the job continues from its last checkpoint when it is "
                 "started again");
   }
   const auto place = place_of(folder_);
   const std::string fate = folder == Found::kOther
-                               ? "is another folder now: the one of this job was "
+                               ? "this path is now another folder; this job's folder was "
                                : "the folder was ";
   const std::string how = place ? cat("moved to ", place->string()) : "removed or moved";
   throw Error(ErrorKind::kIo, cat(path_.string(), ": ", fate, how, " while the job ran", ended),
-              place ? cat("go on from there with --run-dir ", place->string())
-                    : "start the job again, and leave its folder where it is until it has ended");
+              place ? cat("continue from there with --run-dir ", place->string())
+                    : "start the job again, and do not move or remove its folder while it runs");
 }
 
 }  // namespace am::run_folder

@@ -94,7 +94,7 @@ std::optional<LockHolder> holder_in(const fs::path& file) {
 }
 
 std::string name_of(const LockHolder& holder) {
-  if (holder.pid == 0) return "a process that has not said who it is";
+  if (holder.pid == 0) return "an unknown process";
   return cat("process ", holder.pid, " on ", holder.host);
 }
 

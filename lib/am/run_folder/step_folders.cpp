@@ -116,7 +116,7 @@ NewestCheckpoint newest_complete(const fs::path& checkpoints) {
       newest.found = *each;
       break;
     }
-    newest.skipped.push_back(cat(each->path.filename().string(), " is not whole: ", *reason));
+    newest.skipped.push_back(cat(each->path.filename().string(), " is incomplete: ", *reason));
   }
   return newest;
 }

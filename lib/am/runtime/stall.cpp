@@ -93,7 +93,7 @@ class Walk {
 };
 
 std::string sentence(int64_t rank, const PeerView& peer, bool silent) {
-  if (!peer.state) return cat("rank ", rank, " did not arrive: it never said anything");
+  if (!peer.state) return cat("rank ", rank, " did not arrive: it never reported its state");
   if (!peer.state->failed.empty()) return cat("rank ", rank, " failed: ", peer.state->failed);
   const char* what =
       silent ? " gives no sign of life: stopped, dead or unreachable" : " did not arrive";
@@ -116,7 +116,7 @@ Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t
   if (stall.circle) {  // only ranks that wait for each other
     stall.missing.assign(walk.seen().begin(), walk.seen().end());
     std::erase(stall.missing, self);
-    lines.emplace_back("the ranks wait for each other: their collectives come in another order");
+    lines.emplace_back("the ranks wait for each other: they call collectives in different orders");
   }
   for (size_t i = 0; i < std::min(kMostSentences, stall.missing.size()); ++i) {
     const PeerView& peer = walk.view(stall.missing[i]);

@@ -175,7 +175,8 @@ struct Watchdog::Shared {
     if (limit.count() == 0 || Clock::now() - waiting->since < limit + options.grace) {
       return std::nullopt;
     }
-    return CollectiveError(collective, /*timed_out=*/true, "it did not end, and nothing ended it",
+    return CollectiveError(collective, /*timed_out=*/true,
+                           "the collective did not end, and its own timeout did not end it",
                            explain(collective, /*timed_out=*/true));
   }
 

@@ -101,7 +101,7 @@ struct OutputPlace {
 };
 
 constexpr const char* kBrokenHint =
-    "a lower optimizer.lr or a longer warm-up, from the last checkpoint";
+    "continue from the last checkpoint with a lower optimizer.lr or a longer warm-up";
 
 }  // namespace
 
@@ -134,10 +134,11 @@ bool StepGuard::allows_update(const at::Tensor& own_loss, observe::StepMetrics& 
     skip(metrics,
          cat("loss ", value_text(metrics.loss), ", gradient norm ", value_text(metrics.grad_norm)));
   } else if (!update) {
-    throw Error(ErrorKind::kNumeric,
-                cat("step ", metrics.step, ": ", describe(own_loss, metrics, first_output)),
-                "the last checkpoint is from before: go on from it with a lower optimizer.lr or a "
-                "longer warm-up, or leave such steps out with train.on_nonfinite = \"skip\"");
+    throw Error(
+        ErrorKind::kNumeric,
+        cat("step ", metrics.step, ": ", describe(own_loss, metrics, first_output)),
+        "the last checkpoint was saved before this step: continue from it with a lower "
+        "optimizer.lr or a longer warm-up, or skip such steps with train.on_nonfinite = \"skip\"");
   }
   metrics.skipped_steps = skipped_;
   return update;
@@ -147,9 +148,10 @@ bool StepGuard::allows_update(const at::Tensor& own_loss, observe::StepMetrics& 
 void StepGuard::refuse_broken_state(const observe::StepMetrics& metrics) {
   const std::string broken = broken_state();
   if (broken.empty()) return;
-  throw Error(ErrorKind::kNumeric,
-              cat("step ", metrics.step, ": ", broken, " is not finite; no step can mend that"),
-              kBrokenHint);
+  throw Error(
+      ErrorKind::kNumeric,
+      cat("step ", metrics.step, ": ", broken, " is not finite, and no later step can repair it"),
+      kBrokenHint);
 }
 
 void StepGuard::skip(const observe::StepMetrics& metrics, const std::string& why) {

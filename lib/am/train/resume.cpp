@@ -24,7 +24,7 @@ fs::path newest_whole(const fs::path& checkpoints, std::vector<std::string>& not
   if (!newest.found && !newest.skipped.empty()) {
     throw Error(
         ErrorKind::kFormat,
-        cat(checkpoints.string(), ": no checkpoint is whole:\n  ", join(newest.skipped, "\n  ")),
+        cat(checkpoints.string(), ": no checkpoint is complete:\n  ", join(newest.skipped, "\n  ")),
         "--resume none starts a new run and sets them aside");
   }
   for (const std::string& each : newest.skipped) notes.push_back(cat("skipped: ", each));
@@ -122,7 +122,7 @@ ResumePoint choose_resume_point(const config::Plan& plan, const fs::path& checkp
   if (choice.folder.empty()) return begin;
   throw_first(
       world.group().all_gather_text(why_not_seen(choice)),
-      cat(" does not see the checkpoint that rank 0 goes on from, ", choice.folder.string(), ": "),
+      cat(" does not see the checkpoint from which rank 0 resumes, ", choice.folder.string(), ": "),
       "all machines need the same checkpoint folder, on a file system that they share");
   begin.folder = choice.folder;
   begin.info = run_folder::parse_checkpoint_info(choice.info,
@@ -141,12 +141,12 @@ config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const R
       shape.in_round == 1 ? "" : cat(", ", shape.in_round, " in each round of the pipeline");
   throw Error(
       ErrorKind::kPlan,
-      cat(begin.folder.string(), ": trained with ", batch, " sequences per step, which ",
-          sizes.dp(), " data-parallel ranks cannot share in micro-batches of ",
+      cat(begin.folder.string(), ": trained with ", batch, " sequences per step, but ", sizes.dp(),
+          " data-parallel ranks cannot divide these into micro-batches of ",
           plan.train.micro_batch_size, rounds),
-      cat("choose ranks and train.micro_batch_size whose product",
+      cat("choose a number of ranks and a train.micro_batch_size whose product",
           shape.in_round == 1 ? "" : cat(", times ", shape.in_round, ","), " divides ", batch,
-          "; or set train.global_batch_size, and go on with another batch by --resume ",
+          "; or set train.global_batch_size, and continue with another batch by --resume ",
           begin.folder.string()));
 }
 
@@ -158,7 +158,7 @@ void agree_on_facts(const Json& facts, const runtime::World& world) {
     for (const auto& each : differences(Json::parse(first), facts)) differ.push_back(each.text());
   }
   throw_first(world.group().all_gather_text(join(differ, "; ")),
-              " does not train what rank 0 trains (there): ",
+              " has other data or another model than rank 0 (\"there\"): ",
               "give all machines the same data and the same model");
 }
 
@@ -166,8 +166,8 @@ void check_same_run(ResumePoint& begin, const Json& facts) {
   if (!begin.resumes()) return;
   if (begin.info.facts.is_null()) {
     begin.notes.push_back(cat(begin.folder.filename().string(),
-                              " is an older am-run's and does not say what it was trained on: "
-                              "nothing was compared"));
+                              " was written by an older am-run without a record of its data and "
+                              "model: nothing was compared"));
     return;
   }
   std::vector<std::string> breaks;
@@ -181,7 +181,8 @@ void check_same_run(ResumePoint& begin, const Json& facts) {
   if (breaks.empty()) return;
   throw Error(
       ErrorKind::kPlan,
-      cat(begin.folder.string(), ": the checkpoint is of another run:\n  ", join(breaks, "\n  ")),
+      cat(begin.folder.string(), ": the checkpoint belongs to a run with other settings:\n  ",
+          join(breaks, "\n  ")),
       cat("--run-dir gives this run a folder of its own; --resume ", begin.folder.string(),
           " resumes from it nevertheless; --resume none starts a new run"));
 }

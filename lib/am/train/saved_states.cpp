@@ -35,13 +35,14 @@ void require_states(const stored::TensorSource& source,
   }
   if (missing.empty()) return;
   const std::string others = missing.size() == 1 ? "" : cat(" and ", missing.size() - 1, " more");
-  throw Error(ErrorKind::kFormat,
-              cat(source.path().string(), ": no optimizer state of ", *missing.begin(), others,
-                  ", as where model.freeze_params froze them or another optimizer trained them"),
-              cat("freeze the same parameters, and keep the optimizer; or begin a new run from "
-                  "these weights, with "
-                  "model.weights = \"",
-                  source.path().string(), "\""));
+  throw Error(
+      ErrorKind::kFormat,
+      cat(source.path().string(), ": the checkpoint has no optimizer state of ", *missing.begin(),
+          others, ": model.freeze_params may have frozen them, or another optimizer trained them"),
+      cat("freeze the same parameters, and keep the optimizer; or begin a new run from "
+          "these weights, with "
+          "model.weights = \"",
+          source.path().string(), "\""));
 }
 
 }  // namespace am::train

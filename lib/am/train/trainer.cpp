@@ -256,9 +256,9 @@ fs::path Trainer::save(int64_t steps) {
     note_missing_metadata(std::exchange(newest_, folder));
     log(cat("checkpoint  ", folder.string(),
             tensor::is_asynchronous(mesh_.device())
-                ? ", is copied and"
-                : cat(", copied in ", format_duration(seconds_since(start)), ", is"),
-            " written while training goes on"));
+                ? ""
+                : cat(", copied in ", format_duration(seconds_since(start))),
+            ", is being written while training continues"));
     return folder;
   }
   checkpoint::save_checkpoint(folder, state, *model_);

@@ -178,7 +178,7 @@ TEST_CASE("on several machines a lost peer points elsewhere") {
   result.ranks = {reported(0, "peer", 1.0)};
   result.cause = FirstCause{0, 0, 0, std::nullopt};
   result.silent_nodes = {1};
-  CHECK_THAT(describe(result), Catch::Contains("the cause is on a machine that told nothing") &&
+  CHECK_THAT(describe(result), Catch::Contains("the cause is on a machine that reported nothing") &&
                                    Catch::Contains("  node 1 did not answer"));
   // The launcher that serves the store died, which explains more than a closed connection.
   result.silent_nodes.clear();
@@ -223,10 +223,10 @@ TEST_CASE("a death without a word comes with what it most often means") {
   result.exit_status = 1;
   result.cause = FirstCause{0, 0, 0, std::nullopt};
   result.ranks = {failed(0, 0, SIGKILL, 1.0)};
-  CHECK(describe(result).find("  help: the kernel kills so when memory runs out") !=
-        std::string::npos);
+  CHECK(describe(result).find("  help: the signal may come from the kernel") != std::string::npos);
   result.ranks = {failed(0, 0, SIGBUS, 1.0)};
-  CHECK(describe(result).find("  help: a file that was mapped got shorter") != std::string::npos);
+  CHECK(describe(result).find("  help: a mapped file of data or weights became shorter") !=
+        std::string::npos);
 }
 
 TEST_CASE("a death without a word is placed by what the rank said before") {

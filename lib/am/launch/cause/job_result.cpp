@@ -46,11 +46,11 @@ std::string_view hint_of(const RankExit& end) {
   if (end.error) return {};
   switch (end.signal) {
     case SIGKILL:
-      return "the kernel kills so when memory runs out (dmesg, or memory.events of the cgroup); a "
-             "scheduler or a person may have, too";
+      return "the signal may come from the kernel, when memory runs out (see dmesg, or "
+             "memory.events of the cgroup), from a scheduler or from a user";
     case SIGBUS:
-      return "a file that was mapped got shorter, or its disk failed: data or weights that changed "
-             "under the job";
+      return "a mapped file of data or weights became shorter while the job ran, or its disk "
+             "failed";
     default:
       return {};
   }
@@ -276,7 +276,9 @@ std::string describe(const JobResult& result) {
   } else {
     append_death(out, result);
     if (only_lost_a_peer(result) && result.num_nodes > 1) {
-      out += "  it only lost a peer: the cause is on a machine that told nothing\n";
+      out +=
+          "  this rank only lost its connection to a peer: the cause is on a machine that reported "
+          "nothing\n";
     }
   }
   append_others(out, result);

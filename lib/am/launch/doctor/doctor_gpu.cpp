@@ -102,9 +102,9 @@ Check check_gpu_memory(const JobNeeds& needs, const Machine& machine) {
   const std::string wanted =
       cat(format_bytes(peak), " predicted for ",
           sharing == 1 ? "the worst rank" : cat(sharing, " ranks of one GPU"), ", ",
-          format_bytes(smallest->memory_bytes), " there");
+          format_bytes(smallest->memory_bytes), " on the GPU");
   const char* const smaller =
-      "more sharding, a smaller micro_batch_size or seq_len: see am-plan memory";
+      "use more sharding, or a smaller micro_batch_size or seq_len: see am-plan memory";
   if (peak > smallest->memory_bytes) return error(wanted, smaller);
   if (peak + overhead > smallest->memory_bytes) {
     return warning(cat(wanted, ": little is left for CUDA and NCCL"), smaller);
@@ -132,7 +132,8 @@ Check check_nccl(const JobNeeds& needs, const Machine& machine) {
   }
   if (version < kSplits) {
     return warning(cat(text, " is older than what libtorch's groups expect"),
-                   "NCCL 2.18 can split communicators and end a collective that hangs");
+                   "install NCCL 2.18 or newer, which can split communicators and abort a "
+                   "collective that hangs");
   }
   return ok(text);
 }

@@ -27,7 +27,7 @@ Check check_memory(const JobNeeds& needs, const Machine& machine) {
 }
 
 Check check_disk(const JobNeeds& needs, const Machine& machine) {
-  if (!machine.disk) return warning("the run folder's disk does not tell its size", "");
+  if (!machine.disk) return warning("the size of the run folder's disk is not known", "");
   const int64_t all = needs.checkpoint_bytes * needs.checkpoints_kept;
   const std::string text =
       cat(format_bytes(machine.disk->available), " free, a checkpoint is ",

@@ -38,7 +38,7 @@ Check check_variables(const JobNeeds& needs, const Machine& machine) {
   }
   if (here) {
     return warning(cat("this process is rank ", here->rank, " of ", here->world_size, " of ",
-                       here->launcher, ": am-run will be that rank, and start none"),
+                       here->launcher, ": am-run will run as that rank, and start no others"),
                    "to let am-run start the ranks, run it outside of that launcher");
   }
   std::string left;
@@ -61,8 +61,8 @@ Check check_address(const JobNeeds& needs, const Machine& machine) {
 }
 
 Check check_port(const JobNeeds& needs, const Machine& machine) {
-  if (needs.master_port == 0) return ok("the launcher takes a free one");
-  if (!needs.serves_port) return skipped("node 0 or the launcher serves it");
+  if (needs.master_port == 0) return ok("the launcher chooses a free port");
+  if (!needs.serves_port) return skipped("node 0 or the launcher opens this port");
   if (!machine.port_problem.empty()) {
     return error(cat("port ", needs.master_port, ": ", machine.port_problem),
                  "another job may have it: give --rdzv (MASTER_PORT) another port");

@@ -21,8 +21,10 @@ int64_t pet_nodes(const Variables& variables) {
       return *nodes;
     }
   }
-  variables.error(cat(name, "=", text, " is a range of machines, and am-run's jobs have one size"),
-                  "give one number: the smallest and the largest alike");
+  variables.error(
+      cat(name, "=", text,
+          " is a range of machines, but a job of am-run has a fixed number of machines"),
+      "give one number instead of a range");
   return 1;
 }
 

@@ -28,8 +28,8 @@ class ServedStore : public KeyValueStore {
 
 // Message for a connection whose other end does not answer like a store.
 inline constexpr const char* kNoGreeting =
-    "who listens there does not answer: another program has the port, or the launcher has no "
-    "descriptor free";
+    "the port is open, but no launcher answers: another program has the port, or the launcher has "
+    "no free file descriptor";
 
 // Called with the reason after 3 s of waiting for a connection, and whenever the reason changes.
 using Waiting = std::function<void(const std::string& reason)>;
