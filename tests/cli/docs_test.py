@@ -43,7 +43,7 @@ UNSTEADY = [
     (re.compile(r"^step \d+ +[█▏▎▍▌▋▊▉]+ +(\w+ )?\d\.\d+$"), "SAMPLE"),
     (re.compile(r"text: .* tokens"), "TEXT"),
     (re.compile(r"^\S+ +different +[\d.e-]+ +[\d.e-]+$"), "DIFFERENCE"),
-    (re.compile(r"\b[0-9a-f]{16}(?= +rank \d+ not as rank)"), "CHECKSUM"),
+    (re.compile(r"\b[0-9a-f]{16}(?= +rank \d+ different from rank)"), "CHECKSUM"),
     (re.compile(r"─+"), "─"),
     (re.compile(r" +"), " "),
 ]

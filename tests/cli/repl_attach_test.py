@@ -246,7 +246,7 @@ class AttachTest(AttachCase):
         quiet = subprocess.run([BIN / "am-repl", "run", "-c", "watch step_seconds --times 500"], capture_output=True,
                                text=True, timeout=100, cwd=self.path)
         self.assertEqual(quiet.stderr.count("step_seconds"), 500)
-        self.assertNotIn("has not come to the end", quiet.stderr)
+        self.assertNotIn("has not reached the end", quiet.stderr)
         # A cancelled watch answers with its samples so far, and so does one whose job ends.
         with Talker(self.path / "run") as talker:
             talker.send(id=1, input="watch loss --times 10000")
@@ -319,7 +319,7 @@ class AttachTest(AttachCase):
         (refused,) = self.repl(f"tcp://{told['tcp']}", "save", options=options, status=1)
         self.assertIn("changes the job", refused["error"]["message"])
         token.write_text("0" * 64)
-        for more, says in (((), "asks for its token"), (options, "does not know the token")):
+        for more, says in (((), "needs the job's token"), (options, "does not know the token")):
             done = subprocess.run([BIN / "am-repl", f"tcp://{told['tcp']}", *more, "-c", "status"],
                                   capture_output=True, text=True, timeout=60, cwd=self.path)
             self.assertIn(done.returncode, (1, 2))

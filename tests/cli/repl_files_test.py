@@ -98,7 +98,7 @@ class TextOrFileTest(FilesCase):
     def test_a_mistyped_file_is_no_text(self):
         for command in ("loss", "logprob"):
             for name in ("notes.tx", "gone/notes", "~/gone"):
-                self.refuse(self.model, "-c", f"{command} {name}", says=("no such file", "quotes make it a text"))
+                self.refuse(self.model, "-c", f"{command} {name}", says=("no such file", "to use the word itself as a text, quote it"))
 
     def test_loss_and_logprob_read_the_same(self):
         for name in ("notes.txt", "~/notes.txt", "'notes.txt'"):
@@ -372,7 +372,7 @@ kind = "synthetic"
 
     def test_a_part_of_it_is_refused(self):
         part = self.run_folder / "checkpoints" / "step-1" / "__0_0.distcp"
-        self.refuse(part, "-c", "ls", status=2, says=("one rank's part", "open the checkpoint's folder"))
+        self.refuse(part, "-c", "ls", status=2, says=("one rank's file", "open the checkpoint's folder"))
 
     def test_a_step_below_zero_is_no_checkpoint_of_a_job(self):
         info = self.run_folder / "checkpoints" / "step-1" / "checkpoint.json"

@@ -51,7 +51,7 @@ class PromptTest(TerminalCase):
         for columns in (80, 130, 100):
             terminal.resize(50, columns)
             terminal.type("help\r")
-            text = terminal.expect("`help COMMAND` says more")
+            text = terminal.expect("`help COMMAND` explains a command")
             widest.append(max(len(line) for line in text.splitlines() if "help\r" not in line))
             self.assertLessEqual(widest[-1], columns)
             terminal.expect(re.escape(PROMPT))

@@ -74,7 +74,7 @@ TEST_CASE("optim shows states beside their parameters", "[inspect]") {
         Approx(square.mean().item<double>()).epsilon(1e-12));
   CHECK_THAT(execute(session, "optim up.weight").result.text, Catch::Contains("  exp_avg_sq"));
   Session bare = stored_session(fixture("llama") + kModel);
-  CHECK_THAT(error_of(bare, "optim"), Catch::Contains("no optimizer state is stored here"));
+  CHECK_THAT(error_of(bare, "optim"), Catch::Contains("the target stores no optimizer state"));
 }
 
 TEST_CASE("values beside tensors are listed and printed", "[inspect]") {

@@ -58,8 +58,8 @@ TEST_CASE("pipes sort, cut, search and count rows", "[inspect]") {
 TEST_CASE("a wrong pipe is refused before anything runs", "[inspect]") {
   Console console = console_of(fixture("llama") + kModel);
   CHECK_THAT(refused(console, "stats | sort nrom"), Catch::Contains("`norm`"));
-  CHECK_THAT(refused(console, "stats | nan"), Catch::Contains("takes no rows"));
-  CHECK_THAT(refused(console, "info | head"), Catch::Contains("has no rows"));
+  CHECK_THAT(refused(console, "stats | nan"), Catch::Contains("cannot follow a pipe"));
+  CHECK_THAT(refused(console, "info | head"), Catch::Contains("prints no rows"));
   CHECK_THAT(refused(console, "ls |"), Catch::Contains("a command is missing"));
   CHECK_THAT(refused(console, "ls | haed"), Catch::Contains("`head`"));
   CHECK_THAT(refused(console, "head 3"), Catch::Contains("can only follow a pipe"));
@@ -123,7 +123,7 @@ TEST_CASE("source runs a file and names the line that fails", "[inspect]") {
   CHECK_THAT(refused(console, "source " + file),
              Catch::Contains("commands.am:4: there is no parameter"));
   write_text(file, "source " + file + "\n");
-  CHECK_THAT(refused(console, "source " + file), Catch::Contains("does one read itself?"));
+  CHECK_THAT(refused(console, "source " + file), Catch::Contains("does a file run itself?"));
   write_text(file, "ls 'a\n");
   CHECK_THAT(refused(console, "source " + file), Catch::Contains("inside a quote"));
   write_text(file, "ls norm\nquit\nls\n");

@@ -10,21 +10,18 @@ namespace {
 
 // Types shared by the answers of several commands. `Answer` is any entry of "results".
 constexpr std::string_view kShared =
-    "{results: [Answer], diagnostics?: [Diagnostic] (of the plan), error?: Error (of the target)};"
-    "Diagnostic = {rule: string, severity: 'error' | 'warning' | 'note', file: string, "
-    "line: integer, column: integer, message: string, help: string};"
-    "Entry = {command: string, input: string (as it was typed), ok: boolean};"
-    "Error = {message: string, help: string};"
-    "Failed = {..Entry, error: Error};"
-    "Mesh = {dims: [string] (the slowest first), sizes: [integer]};"
-    "Moments = {name: string, numel: integer, min: number | null, max: number | null, "
-    "mean: number | null, std: number | null, norm: number | null, nan: integer, inf: integer};"
-    "Part = {rank: integer, offset: [integer], shape: [integer]};"
-    "Piped = {..Entry, filters: [string] (after the pipes), *: any};"
-    "Problem = {what: string, where: string};"
-    "RankBytes = {rank: integer, sharded_bytes: integer, unsharded_bytes: integer, "
-    "gradient_bytes: integer, optimizer_bytes: integer, model_bytes: integer};"
-    "Unread = {name: string, problem: string}";
+    "{results: [Answer], diagnostics?: [Diagnostic] (of the plan), error?: Error (of the "
+    "target)};Diagnostic = {rule: string, severity: 'error' | 'warning' | 'note', file: string, "
+    "line: integer, column: integer, message: string, help: string};Entry = {command: string, "
+    "input: string (as it was typed), ok: boolean};Error = {message: string, help: string};Failed "
+    "= {..Entry, error: Error};Mesh = {dims: [string] (from outer to inner), sizes: "
+    "[integer]};Moments = {name: string, numel: integer, min: number | null, max: number | null, "
+    "mean: number | null, std: number | null, norm: number | null, nan: integer, inf: "
+    "integer};Part = {rank: integer, offset: [integer], shape: [integer]};Piped = {..Entry, "
+    "filters: [string] (the commands after pipes), *: any};Problem = {what: string, where: "
+    "string};RankBytes = {rank: integer, sharded_bytes: integer, unsharded_bytes: integer, "
+    "gradient_bytes: integer, optimizer_bytes: integer, model_bytes: integer};Unread = {name: "
+    "string, problem: string}";
 
 const JsonTypes& shared() {
   static const auto* const kTypes = new JsonTypes(parse_json_types(kShared));

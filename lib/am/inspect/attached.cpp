@@ -144,10 +144,10 @@ void AttachedJob::tell_what_came() {
 void AttachedJob::lost() {
   gone_ = true;
   tell_what_came();
-  throw SessionLost(cat(
-      end_.empty() ? cat("the job of ", run_.string(), " went away; its last words are in its logs")
-                   : end_,
-      "\n"));
+  throw SessionLost(
+      cat(end_.empty() ? cat("the job of ", run_.string(), " ended or is unreachable; see its logs")
+                       : end_,
+          "\n"));
 }
 
 Json AttachedJob::wait_for(int64_t id, bool lasts) {
@@ -167,7 +167,7 @@ Json AttachedJob::wait_for(int64_t id, bool lasts) {
       if (wait_.forget_interrupt) wait_.forget_interrupt();
       if (asked) {
         gone_ = true;
-        throw SessionLost("left: the job has not answered\n");
+        throw SessionLost("the session is over: the job has not answered\n");
       }
       asked = true;
       client_.send({{"cancel", id}});
@@ -175,10 +175,10 @@ Json AttachedJob::wait_for(int64_t id, bool lasts) {
     if (!said && std::chrono::steady_clock::now() - heard > (lasts ? kLongSilence : kSilence)) {
       said = true;
       if (wait_.notice) {
-        wait_.notice(cat(lasts ? "the job has said nothing for half a minute"
-                               : "the job has not come to the end of its step",
-                         "; `status` and `ranks` in another am-repl say what it does, Ctrl-C takes "
-                         "the command back"));
+        wait_.notice(cat(lasts ? "the job has not answered for half a minute"
+                               : "the job has not reached the end of its step",
+                         "; `status` and `ranks` in another am-repl show what the job is doing; "
+                         "Ctrl-C cancels the command"));
       }
     }
   }
@@ -186,7 +186,7 @@ Json AttachedJob::wait_for(int64_t id, bool lasts) {
 
 Outcome AttachedJob::run(const std::string& input) {
   if (auto outcome = execute_without_session(input, style_)) return *std::move(outcome);
-  if (gone_) throw SessionLost("the session is over: the job has gone\n");
+  if (gone_) throw SessionLost("the session is over: the job has ended or is unreachable\n");
   struct Busy {
     explicit Busy(AttachedJob& owner) : job(owner) { set(true); }
     Busy(const Busy&) = delete;

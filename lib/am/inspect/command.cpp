@@ -188,7 +188,7 @@ Outcome outcome_of(const std::string& input, const Perform& perform) {
 
 [[noreturn]] void needs_job(const Command& command) {
   throw Error(ErrorKind::kUsage,
-              cat("`", command.name, "` needs a running job, and this is not one"),
+              cat("`", command.name, "` needs a running job, but the target is not one"),
               "`am-repl RUN` attaches to the job of a run folder while it trains");
 }
 
@@ -215,7 +215,9 @@ Outcome execute(Session& session, const std::string& input) {
                   cat("ls | ", command.usage()));
     }
     if (command.at_console != nullptr) {
-      throw Error(ErrorKind::kUsage, cat("`", command.name, "` is am-repl's: there is no console"));
+      throw Error(ErrorKind::kUsage,
+                  cat("`", command.name,
+                      "` is a command of the am-repl console, which is not available here"));
     }
     if (command.run == nullptr && command.live) needs_job(command);
     return command.tell != nullptr ? command.tell(session.style(), arguments)

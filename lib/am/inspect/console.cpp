@@ -22,13 +22,14 @@ constexpr size_t kMostRemembered = size_t{16} << 20;
 void apply_filter(Outcome& outcome, const std::string& stage, const term::Style& style) {
   const ParsedCommand parsed = parse_command(stage);
   if (parsed.command->filter == nullptr) {
-    throw Error(ErrorKind::kUsage, cat("`", parsed.command->name, "` takes no rows from a pipe"),
+    throw Error(ErrorKind::kUsage, cat("`", parsed.command->name, "` cannot follow a pipe"),
                 "only sort, head, tail, grep, select and count may follow `|`");
   }
   Json* rows = rows_in(outcome.result.json);
   if (rows == nullptr) {
-    throw Error(ErrorKind::kUsage, cat("`", outcome.command, "` has no rows"),
-                cat("`", parsed.command->name, "` takes the rows of commands as ls and stats"));
+    throw Error(
+        ErrorKind::kUsage, cat("`", outcome.command, "` prints no rows"),
+        cat("`", parsed.command->name, "` needs the rows of a command such as ls or stats"));
   }
   parsed.command->filter(*rows, parsed.arguments);
   outcome.filters.emplace_back(parsed.command->name);
@@ -147,8 +148,8 @@ void Console::set_output(const std::filesystem::path& path, bool forced) {
 
 Result Console::source(const std::filesystem::path& path) {
   if (depth_ >= kDeepestSource) {
-    throw Error(ErrorKind::kUsage, cat(path.string(), ": files of commands are ", kDeepestSource,
-                                       " deep: does one read itself?"));
+    throw Error(ErrorKind::kUsage, cat(path.string(), ": `source` is nested ", kDeepestSource,
+                                       " levels deep: does a file run itself?"));
   }
   Result result;
   result.json["results"] = Json::array();

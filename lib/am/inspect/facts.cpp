@@ -82,9 +82,9 @@ DefaultTokenizer tokenizer_beside(const fs::path& folder, int64_t vocab_size) {
   if (others.empty() && vocab_size <= kByteIds) return {"bytes", {}};
   const std::string there =
       others.empty() ? std::string()
-                     : cat("; there is ", join(others, ", "), ", which is not read here");
+                     : cat("; there is ", join(others, ", "), ", which is not supported");
   return {{},
-          cat(folder.string(), ": no tokenizer.json says how texts become this model's ",
+          cat(folder.string(), ": no tokenizer.json was found for this model's vocabulary of ",
               vocab_size, " tokens", there)};
 }
 

@@ -121,9 +121,10 @@ std::vector<Picked> pick_tensors(const Session& session, const std::vector<std::
 Picked pick_one(const Session& session, const std::vector<std::string>& words) {
   std::vector<Picked> found = pick_tensors(session, words);
   if (found.size() != 1) {
-    throw Error(ErrorKind::kUsage,
-                cat("`", join(words, " "), "` names ", found.size(), " tensors, and one is drawn"),
-                cat("name one of them: ", found.front().label));
+    throw Error(
+        ErrorKind::kUsage,
+        cat("`", join(words, " "), "` names ", found.size(), " tensors, but only one can be drawn"),
+        cat("name one of them: ", found.front().label));
   }
   return std::move(found.front());
 }

@@ -300,7 +300,7 @@ void RankProcesses::fail() {
   if (!missing(true).empty()) {
     const std::string stopped = missing_text();
     end_ranks();
-    throw SessionLost(cat(stopped, " did not answer, and the others waited in vain\n"));
+    throw SessionLost(cat(stopped, " did not answer, and the other ranks waited for it\n"));
   }
   std::this_thread::sleep_for(kSettle);
   launch::JobResult job;
@@ -311,7 +311,7 @@ void RankProcesses::fail() {
   job.cause = launch::find_cause(job.ranks);
   const std::string report = launch::describe(job);
   end_ranks();
-  throw SessionLost(report.empty() ? "a rank went away\n" : report);
+  throw SessionLost(report.empty() ? "a rank ended unexpectedly\n" : report);
 }
 
 void RankProcesses::set_busy(bool busy) {
@@ -370,7 +370,7 @@ void RankProcesses::end_ranks() {
 
 Outcome RankProcesses::run(const std::string& input) {
   if (auto outcome = execute_without_session(input, style_)) return *std::move(outcome);
-  if (ranks_.empty()) throw SessionLost("the session is over: its ranks have gone\n");
+  if (ranks_.empty()) throw SessionLost("the session is over: its ranks have ended\n");
   const auto given_up = [&] {
     Outcome outcome;
     outcome.input = input;

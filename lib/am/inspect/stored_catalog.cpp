@@ -76,8 +76,8 @@ void StoredCatalog::read_checkpoint_facts() {
   if (!fs::exists(folder / "tokenizer.json")) tokenizer_ = tokenizer_of(*plan, config_->vocab_size);
   const auto layout = layout::build_layout(*plan, *config_, info.mesh, found);
   if (!layout) {
-    note_ =
-        cat("placements are not named, shards are those of the shard table: ", first_error(found));
+    note_ = cat("placements are not known, only the shards that the checkpoint's index lists: ",
+                first_error(found));
     return;
   }
   for (const layout::ParameterLayout& parameter : layout->parameters) {

@@ -58,8 +58,8 @@ std::optional<Target> job_in(const fs::path& folder) {
   }
   throw Error(ErrorKind::kUsage,
               cat(folder.string(), ": its job runs on ", job->address.host,
-                  ", and a job can be attached to from its own machine"),
-              cat(control::way_to(job->address, folder), "; at rest: am-repl ",
+                  ", and am-repl can attach to it only on that machine"),
+              cat(control::way_to(job->address, folder), "; to open its checkpoints: am-repl ",
                   (folder / "checkpoints").string()));
 }
 
@@ -70,7 +70,7 @@ std::string run_note(const fs::path& plan) {
   const fs::path checkpoints = folder / "checkpoints";
   const auto newest = run_folder::newest_complete(checkpoints).found;
   if (!newest) return {};
-  return cat(plan.string(), ": the plan of a run; what was trained is in ",
+  return cat(plan.string(), ": this is the plan of a run; its trained weights are in ",
              (plan.parent_path() / "checkpoints").string(), ", the newest is ",
              newest->path.filename().string());
 }
@@ -120,9 +120,8 @@ Target recognize(const fs::path& path) {
   if (path.extension() == ".distcp") {
     throw Error(
         ErrorKind::kFormat,
-        cat(path.string(), ": one rank's part of a checkpoint: it holds pieces of tensors"),
-        "open the checkpoint's folder, which has the files of all ranks and says what is in "
-        "them");
+        cat(path.string(), ": one rank's file of a checkpoint, which holds only parts of tensors"),
+        "open the checkpoint's folder, which has the files of all ranks and their metadata");
   }
   throw Error(ErrorKind::kFormat, cat(path.string(), ": neither a plan nor weights"), kKinds);
 }
@@ -133,8 +132,9 @@ Target find_target(const fs::path& path, const fs::path& token) {
   constexpr std::string_view kTcp = "tcp://";
   if (starts_with(path.native(), kTcp)) {
     if (token.empty()) {
-      throw Error(ErrorKind::kUsage, cat(path.string(), ": a job asks for its token over TCP"),
-                  "--token FILE, a copy of RUN/control/token that only you can read");
+      throw Error(ErrorKind::kUsage,
+                  cat(path.string(), ": attaching over TCP needs the job's token"),
+                  "give --token FILE, a copy of RUN/control/token that only you can read");
     }
     control::JobAddress address;
     address.tcp = control::parse_tcp(std::string_view(path.native()).substr(kTcp.size()));

@@ -53,8 +53,8 @@ std::string read_text(const fs::path& path) {
   const auto size = static_cast<int64_t>(fs::file_size(path));
   if (size > kLongestText) {
     throw Error(ErrorKind::kIo,
-                cat(path.string(), ": has ", format_bytes(size), "; texts of at most ",
-                    format_bytes(kLongestText), " are read"),
+                cat(path.string(), ": has ", format_bytes(size), "; the limit for a text is ",
+                    format_bytes(kLongestText)),
                 "cut a part out of it, for example with `head -c`");
   }
   return read_file(path);
@@ -68,7 +68,8 @@ TextArgument text_or_file(const Arguments& arguments) {
   const bool quoted = arguments.quoted.front();
   const bool home = begins_with_home(text);
   const fs::path path = home ? expand_home(text) : fs::path(text);
-  const std::string how_to_quote = cat("quotes make it a text: \"", text, "\"");
+  const std::string how_to_quote =
+      cat("to use the word itself as a text, quote it: \"", text, "\"");
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
   if (fs::is_regular_file(status)) return {read_text(path), path.string()};

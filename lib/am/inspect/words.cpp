@@ -174,7 +174,7 @@ std::vector<std::string> split_words(std::string_view command, std::vector<bool>
   if (quote != 0) {
     throw Error(
         ErrorKind::kUsage, cat("the quote ", quote, " is not closed"),
-        quote == '\'' ? "an apostrophe in a text: put \"double quotes\" around it" : std::string());
+        quote == '\'' ? "put \"double quotes\" around a text with an apostrophe" : std::string());
   }
   end_word();
   return words;

@@ -60,7 +60,7 @@ Condition::Side Condition::side(const std::string& word, const Numbers& numbers)
   const std::vector<std::string> names(numbers.names.begin(), numbers.names.end());
   const auto near = nearest(word, names);
   throw Error(ErrorKind::kUsage,
-              cat("`", word, "` is neither a number nor one of a ", numbers.of, "'s"),
+              cat("`", word, "` is neither a number nor a measure of a ", numbers.of),
               near ? cat("did you mean `", *near, "`?")
                    : cat("a ", numbers.of, " has ", join(names, ", ")));
 }
@@ -79,7 +79,7 @@ Condition Condition::parse(const std::vector<std::string>& words, const Numbers&
   condition.right_ = side(words[2], numbers);
   condition.compare_ = words[1];
   if (!compares(words[1])) {
-    throw Error(ErrorKind::kUsage, cat("`", words[1], "` does not compare"),
+    throw Error(ErrorKind::kUsage, cat("`", words[1], "` is not a comparison"),
                 "<, <=, >, >=, == or !=");
   }
   condition.text_ = join(words, " ");

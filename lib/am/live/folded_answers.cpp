@@ -118,17 +118,17 @@ inspect::Result describe_stack(int64_t rank, const Answers& answers) {
   const auto said = answers.said.find(rank);
   if (said == answers.said.end()) {
     const auto silent = answers.silent.find(rank);
-    throw Error(
-        ErrorKind::kUsage,
-        cat("rank ", rank, " has no stack to show: ",
-            silent == answers.silent.end() ? "it is not there" : silence_text(silent->second)),
-        "`ranks` says where all are");
+    throw Error(ErrorKind::kUsage,
+                cat("rank ", rank, " has no stack to show: ",
+                    silent == answers.silent.end() ? "the rank did not answer"
+                                                   : silence_text(silent->second)),
+                "`ranks` shows the state of all ranks");
   }
   const Stacks stacks = stacks_in(said->second);
   const auto frames = frames_in(stacks.frames);
   if (frames.empty()) {
     throw Error(ErrorKind::kUsage, cat("rank ", rank, "'s ", kNoFrames),
-                "it is inside the kernel, as in a disk or a driver that does not answer");
+                "the thread is inside the kernel, for example waiting for a disk or a driver");
   }
   inspect::Result result;
   const auto backward = frames_in(stacks.backward_frames);

@@ -55,7 +55,7 @@ bool Host::waits(const Turn& turn) const {
 void Host::start_watch(const Arguments& arguments, const control::Request& request) {
   require_mine(request.client);
   if (pause_.active()) {
-    throw Error(ErrorKind::kUsage, "the job is paused: there are no steps to watch",
+    throw Error(ErrorKind::kUsage, "the job is paused: you have no steps to watch",
                 "`continue` first, or `step N`");
   }
   for (const Probe& each : probes_) {
@@ -76,10 +76,9 @@ Result Host::set_tripwire(const Arguments& arguments, const control::Request& re
     std::erase_if(probes_, is_mine);
   } else if (!arguments.words.empty()) {
     if (std::count_if(probes_.begin(), probes_.end(), is_mine) >= kMostTripwires) {
-      throw Error(
-          ErrorKind::kUsage,
-          cat("there are ", kMostTripwires, " tripwires of yours, the most that a user may have"),
-          "`tripwire off` removes them");
+      throw Error(ErrorKind::kUsage,
+                  cat("you have ", kMostTripwires, " tripwires, which is the limit"),
+                  "`tripwire off` removes them");
     }
     probes_.push_back(Probe::tripwire(arguments, request));
     later = true;
@@ -116,9 +115,9 @@ void Host::probe_failed(const Probe& probe, inspect::Outcome outcome) {
   } else if (probe.is_watch()) {
     end_watch(probe);
   } else {
-    server_->event(
-        probe.request().client,
-        {{"event", "tripwire"}, {"text", cat("the tripwire is gone: ", outcome.error->message)}});
+    server_->event(probe.request().client,
+                   {{"event", "tripwire"},
+                    {"text", cat("the tripwire was removed: ", outcome.error->message)}});
   }
 }
 

@@ -32,7 +32,8 @@ bool may_write(const std::optional<control::ClientInfo>& who) {
 void require_write(const std::optional<control::ClientInfo>& who, const Command& command,
                    const std::string& run) {
   if (may_write(who)) return;
-  throw Error(ErrorKind::kUsage, cat("`", command.name, "` changes the job: nothing was done"),
+  throw Error(ErrorKind::kUsage,
+              cat("`", command.name, "` changes the job, which needs --write: nothing was done"),
               cat("am-repl ", run, " --write"));
 }
 
@@ -54,7 +55,7 @@ double learning_rate_in(const Arguments& arguments) {
   const double value = std::strtod(word.c_str(), &end);
   if (word.empty() || *end != '\0' || !std::isfinite(value) || value < 0.0) {
     throw Error(ErrorKind::kUsage, cat("optimizer.lr `", word, "` is not a learning rate"),
-                "a number from 0: set optimizer.lr 3e-4");
+                "give a number of at least 0: set optimizer.lr 3e-4");
   }
   return value;
 }
@@ -145,7 +146,7 @@ void Host::answer_step(const train::Boundary& boundary) {
 Result Host::step_on(const Arguments& arguments, const control::Request& request, int64_t steps) {
   const int64_t count = inspect::steps_in(arguments);
   if (stepping_ && server_->client(stepping_->client)) {
-    throw Error(ErrorKind::kUsage, "another client's `step` is under way");
+    throw Error(ErrorKind::kUsage, "another client's `step` is still running");
   }
   if (pause_.active()) {
     end_pause(cat("for ", count, count == 1 ? " step" : " steps"), steps, /*asked=*/true);
@@ -189,7 +190,8 @@ Result Host::perform(const Command& command, const Arguments& arguments,
     const bool was = pause_.active();
     if (was) end_pause("as asked", boundary.steps, /*asked=*/true);
     result.json = {{"step", boundary.steps}, {"paused", false}};
-    result.text = was ? cat("goes on from step ", boundary.steps, "\n") : "it was not paused\n";
+    result.text =
+        was ? cat("goes on from step ", boundary.steps, "\n") : "the job was not paused\n";
   } else if (command.name == "break") {
     result = set_break(arguments, request.client);
   } else {
@@ -205,8 +207,8 @@ std::optional<Host::Turn> Host::turn_of(const control::Request& request,
   const std::string input = control::text_in(request.body, "input");
   const Command* command = inspect::command_of(input);
   if (command != nullptr && command->name == "export") {
-    const Error refused(ErrorKind::kUsage, "a job that runs exports nothing",
-                        "`save` writes a checkpoint; am-repl on its folder exports that");
+    const Error refused(ErrorKind::kUsage, "a running job cannot export",
+                        "write a checkpoint with `save`, and export it with am-repl on its folder");
     reply(request, inspect::failed(input, std::string(command->name), refused));
     return std::nullopt;
   }

@@ -111,7 +111,8 @@ void Host::run_command(const Turn& turn, const train::Boundary& boundary) {
   }
   if (turn.probe) return probed(*turn.probe, outcome, boundary);
   if (outcome.command == "unshard" && !pause_.active() && !outcome.error) {
-    outcome.result.text += "training goes on: it is freed again; `pause` first keeps it\n";
+    outcome.result.text +=
+        "training continues, so the full tensors are freed again; `pause` first to keep them\n";
   }
   reply(turn.request, outcome);
 }
@@ -141,7 +142,7 @@ void Host::set_learning_rate(const Turn& turn, const train::Boundary& boundary) 
   const auto who = server_->client(turn.request.client);
   const std::string text =
       cat("optimizer.lr ", lr, " instead of ", before, " after step ", boundary.steps);
-  log(cat(text, ", by ", who ? describe(*who) : "one who has left"));
+  log(cat(text, ", by ", who ? describe(*who) : "a client that has left"));
   inspect::Outcome outcome;
   outcome.input = control::text_in(turn.request.body, "input");
   outcome.command = "set";

@@ -61,7 +61,7 @@ void require_two(const std::vector<int64_t>& ids) {
   if (ids.size() >= 2) return;
   throw Error(ErrorKind::kUsage,
               cat("the text has ", ids.size(), ids.size() == 1 ? " token" : " tokens",
-                  "; at least two are needed: the first has nothing before it"));
+                  "; at least two are needed, because the first token is not predicted"));
 }
 
 // Runs forward passes and then restores the memory state, also when the user interrupts, which all
@@ -141,8 +141,8 @@ const data::Tokenizer& tokenizer_of(Session& session) {
   const DefaultTokenizer tokenizer = session.tokenizer();
   if (!tokenizer.name.empty()) return values_of(session).tokenizer(tokenizer.name);
   throw Error(ErrorKind::kPlan, tokenizer.problem,
-              "`set tokenizer PATH` names a tokenizer.json; `set tokenizer bytes` takes each byte "
-              "for a token");
+              "`set tokenizer PATH` selects a tokenizer.json; `set tokenizer bytes` makes each "
+              "byte a token");
 }
 
 std::vector<int64_t> encode(Session& session, const std::string& text) {
@@ -157,7 +157,7 @@ std::vector<int64_t> encode(Session& session, const std::string& text) {
         cat("token ", i, " of the text, ", quoted_text(token, session.style()), ", has the id ",
             ids[i], ", but the model's vocabulary ends at ", vocabulary - 1),
         cat("the tokenizer is `", tokenizer.name(),
-            "`; `set tokenizer PATH` takes the model's own"));
+            "`; choose the model's own with `set tokenizer PATH`"));
   }
   return ids;
 }
@@ -181,9 +181,10 @@ double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids) {
   const auto predictions = static_cast<int64_t>(ids.size()) - 1;
   if (predictions > window_length(session)) {
     throw Error(ErrorKind::kUsage,
-                cat("the text has ", ids.size(), " tokens, and the model sees ",
-                    window_length(session), " at once: gradients are of one window"),
-                "take a part of it");
+                cat("the text has ", ids.size(),
+                    " tokens, but gradients are computed over one window of at most ",
+                    window_length(session), " tokens"),
+                "shorten the text");
   }
   ParameterView& view = values_of(session);
   parallel::ParallelModel& model = view.runnable();

@@ -27,8 +27,9 @@ std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOption
   for (const auto& [given, flag] :
        {std::pair{!options.overrides.empty(), "--set"}, {options.nproc > 0, "--nproc"}}) {
     if (!given) continue;
-    throw Error(ErrorKind::kUsage, cat(flag, ": ", path.string(), " is a checkpoint, not a plan"),
-                "a plan whose model.weights names them takes --set and --nproc");
+    throw Error(
+        ErrorKind::kUsage, cat(flag, ": ", path.string(), " is a checkpoint, not a plan"),
+        "open a plan whose model.weights names this checkpoint: --set and --nproc need a plan");
   }
   auto view =
       std::make_unique<StoredView>(frameworks::open_tensor_source(path, stored::OnDamage::kReport));

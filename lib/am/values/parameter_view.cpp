@@ -20,7 +20,7 @@ void require_file_or_folder(const std::string& name) {
     return;
   }
   throw Error(ErrorKind::kIo, cat(name, ": not a regular file"),
-              "a tokenizer is a tokenizer.json, or a folder with one");
+              "give a tokenizer.json, or a folder that holds one");
 }
 
 }  // namespace
@@ -37,13 +37,14 @@ std::vector<std::vector<int64_t>> ParameterView::gather_numbers(
 }
 
 observe::StepMetrics ParameterView::train(int64_t, const Between&) {
-  throw Error(ErrorKind::kUsage, "a checkpoint at rest has no data to train on",
-              "am-repl PLAN trains a plan's ranks step by step; am-repl RUN holds a job that runs");
+  throw Error(ErrorKind::kUsage, "a checkpoint cannot be trained: it has no data",
+              "am-repl PLAN trains a plan's ranks step by step; am-repl RUN controls the steps of "
+              "a running job");
 }
 
 std::vector<Json> ParameterView::recent_collectives() {
-  throw Error(ErrorKind::kUsage, "a checkpoint at rest has no ranks that speak to each other",
-              "am-repl PLAN starts a plan's ranks; am-repl RUN attaches to a job that runs");
+  throw Error(ErrorKind::kUsage, "a checkpoint has no running ranks, and so no collectives",
+              "am-repl PLAN starts a plan's ranks; am-repl RUN attaches to a running job");
 }
 
 const data::Tokenizer& ParameterView::tokenizer(const std::string& name) {

@@ -64,7 +64,7 @@ std::vector<size_t> ShardedView::sets_of(std::span<const HeldParameter* const> p
     if (state_of_.contains(parameter->name)) {
       throw Error(ErrorKind::kUsage,
                   cat(parameter->name, " is not a parameter and cannot be gathered"),
-                  "`print` puts together what it shows of it");
+                  "`print` gathers the values that it shows");
     }
     // Parameters that FSDP ignores are already whole.
     if (!layouts_.at(parameter->name)->ignored) sets.insert(set_of_.at(parameter->name));
@@ -157,7 +157,7 @@ std::string ShardedView::unshard_note() const {
   }
   return cat("parameters are gathered over dp_shard_cp",
              apart ? ", each rank's experts over ep_shard" : "",
-             ", with all others of their FSDP unit", tp);
+             ", with all other parameters of their FSDP unit", tp);
 }
 
 // Gathers the sets that the user unsharded and frees all others: forward passes leave or free units

@@ -330,7 +330,7 @@ void ShardedView::begin_training() {
   rules::check_model(job.plan, job.model, found);
   if (!found.ok()) {
     throw Error(ErrorKind::kPlan, cat("the plan cannot be trained: ", first_error(found)),
-                "am-plan check says all that is wrong");
+                "`am-plan check` lists all errors");
   }
   trainer_ = std::make_unique<train::Trainer>(job, mesh_.world(), run_folder::RunFolder({}),
                                               train::TrainerCallbacks{}, own_);
@@ -365,7 +365,7 @@ std::vector<Json> ShardedView::recent_collectives() {
 
 void ShardedView::set_compute_dtype(at::ScalarType) {
   throw Error(
-      ErrorKind::kUsage, "the plan says in which dtype its model computes",
+      ErrorKind::kUsage, "the compute dtype of a plan's model is set in the plan",
       "start am-repl with --set model.dtype=... or --set strategy.mp_policy.param_dtype=...");
 }
 
@@ -376,7 +376,7 @@ DefaultTokenizer ShardedView::default_tokenizer() const {
 std::string ShardedView::note() const {
   if (!fresh_) return {};
   return cat(std::filesystem::path(plan_.file).filename().string(), ": its weights are ", weights_,
-             ": nothing has trained them");
+             "; they have not been trained");
 }
 
 // Sequence parallelism cuts a text into equal pieces.

@@ -179,9 +179,8 @@ std::vector<std::string> StoredView::reshard(std::span<const HeldParameter* cons
 }
 
 std::string StoredView::unshard_note() const {
-  return "at rest: shards are in the files of the ranks that wrote them; full tensors are "
-         "assembled in this "
-         "process, counted at rank 0";
+  return "shards are those in the files of the ranks that wrote them; full tensors are assembled "
+         "in this process and counted for rank 0";
 }
 
 int64_t StoredView::runnable_bytes() const {

@@ -76,7 +76,7 @@ constexpr Option kForceOption[] = {{"--force", "", "replace an existing file"}};
 const Command kLetCommand = {
     .name = "let",
     .operands = "[NAME = NAMES]",
-    .summary = "a short name for tensors and slices; without operands: the short names",
+    .summary = "define a short name for tensors or slices; without operands: list the short names",
     .help =
         "A short name may be sliced again. It names the tensors that NAMES matched when it was "
         "defined.\n"
@@ -92,7 +92,7 @@ const Command kLetCommand = {
 const Command kModeCommand = {
     .name = "mode",
     .operands = "table|json|csv|md",
-    .summary = "how answers are written from now on",
+    .summary = "set the format of the answers that follow",
     .help =
         "json: one object per line, with the fields that --json has; csv and md: the rows of an "
         "answer, or its fields.\n"
@@ -106,10 +106,10 @@ const Command kModeCommand = {
 const Command kOutputCommand = {
     .name = "output",
     .operands = "[FILE]",
-    .summary = "answers go to a file from now on; without FILE to the screen again",
+    .summary = "write the answers that follow to a file; without FILE to the screen again",
     .help =
-        "Each answer is added whole; an existing file is replaced only with --force.\n"
-        "Example:  mode csv; output stats.csv; stats",
+        "Each answer is appended; an existing file is replaced only with --force.\nExample:  mode "
+        "csv; output stats.csv; stats",
     .json = "{output: string | null (null: the screen)}",
     .completes = Operand::kPath,
     .max_words = 1,
@@ -130,7 +130,7 @@ const Command kSourceCommand = {
 const Command kReportCommand = {
     .name = "report",
     .operands = "FILE.html",
-    .summary = "write every answer of this session, with its pictures, as a page of HTML",
+    .summary = "write all answers of this session, with pictures, to an HTML page",
     .help =
         "One file without scripts, fonts or links. The oldest answers are left out beyond 16 MiB.\n"
         "Example:  norms --by layer; hist lm_head.weight; report weights.html",

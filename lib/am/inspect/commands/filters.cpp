@@ -88,14 +88,15 @@ void select_fields(Json& rows, const Arguments& arguments) {
 
 void count_rows(Json& rows, const Arguments&) { rows = Json::array({{{"count", rows.size()}}}); }
 
-constexpr Option kSortOptions[] = {{"--up", "", "the smallest first; names from the end"}};
+constexpr Option kSortOptions[] = {{"--up", "", "smallest numbers first; texts in reverse"}};
 
 }  // namespace
 
 const Command kSortCommand = {
     .name = "sort",
     .operands = "KEY",
-    .summary = "after a pipe: rows by a field, the largest first, texts by name",
+    .summary =
+        "after a pipe: sort the rows by a field, numbers from the largest, texts by alphabet",
     .help =
         "KEY is a field of the answer's JSON; rows without it come last.\n"
         "Example:  stats | sort norm | head 3",

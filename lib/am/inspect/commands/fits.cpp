@@ -81,7 +81,7 @@ Result run_fits(Session& session, const Arguments& arguments) {
 const Command kFitsCommand = {
     .name = "fits",
     .operands = "CONFIG|PLAN",
-    .summary = "are these the parameters of that model? Names and shapes",
+    .summary = "check that names and shapes of the parameters are those of a model",
     .help =
         "Compares with a config.json (or its folder), or a plan's model: lists parameters that are "
         "missing, have\n"

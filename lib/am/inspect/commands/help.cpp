@@ -81,8 +81,8 @@ Result tell_help(const term::Style& style, const Arguments& arguments) {
   result.json["commands"] = list;
   result.text =
       draw_list(lines, style) +
-      "\nNAMES: names, unique ends of them, globs, modules; NAME[0:4, :8] is a slice.\n"
-      "`help COMMAND` says more. `;` separates commands, Tab completes, quotes keep spaces.\n";
+      "\nNAMES: names or their unique suffixes, globs, modules; NAME[0:4, :8] is a slice.\n`help "
+      "COMMAND` explains one. `;` separates commands, Tab completes, quotes keep spaces.\n";
   return result;
 }
 
@@ -97,7 +97,7 @@ Result tell_quit(const term::Style&, const Arguments&) {
 const Command kHelpCommand = {
     .name = "help",
     .operands = "[COMMAND]",
-    .summary = "what commands there are, or one of them in detail",
+    .summary = "list the commands, or explain one of them",
     .help = "Example:  help unshard",
     .json =
         "Help | {commands: [Help]}; Help = {name: string, usage: string, summary: string, "
@@ -112,7 +112,7 @@ const Command kQuitCommand = {
     .name = "quit",
     .operands = "",
     .summary = "end the session; so does Ctrl-D",
-    .help = "Ends a script as well: later commands are not run. So do `exit`, `q` and `:q`.",
+    .help = "Also ends a script: later commands are not run. `exit`, `q` and `:q` do the same.",
     .also = "exit q :q bye",
     .tell = tell_quit,
 };

@@ -43,14 +43,12 @@ const Command kRanksCommand = {
 const Command kStackCommand = {
     .name = "stack",
     .operands = "RANK | all",
-    .summary = "a running job: the functions that a rank's training thread is in",
+    .summary = "a running job: the call stack of a rank's training thread",
     .help =
-        "The thread writes its stack, whatever it does; needs neither a debugger nor ptrace "
-        "permission.\n"
-        "A stopped process has no stack to show. A rank with a GPU has a second thread, which runs "
-        "backward. `all` shows equal stacks once, with their ranks.\n"
-        "Examples:  stack 3\n"
-        "           stack all",
+        "The thread itself writes its stack, whatever it is doing; this needs neither a debugger "
+        "nor ptrace permission.\nA stopped process has no stack to show. A rank with a GPU has a "
+        "second thread, which runs backward. `all` shows equal stacks once, with their "
+        "ranks.\nExamples:  stack 3\n           stack all",
     .json =
         "{rank: integer, frames: [string], backward_frames?: [string]} | {stacks: [{ranks: "
         "[integer], frames: [string], backward_frames?: [string]}], silent: [integer]}",

@@ -28,8 +28,8 @@ Result list_values(Session& session, const Arguments& arguments) {
   }
   if (rows.list().empty()) {
     throw Error(ErrorKind::kUsage, view.value_names().empty()
-                                       ? "nothing but tensors is stored here"
-                                       : "no value has such a name; `ls --values` lists them");
+                                       ? "the target stores only tensors"
+                                       : "no value has this name; `ls --values` lists them");
   }
   Result result;
   rows.give(result, "values", session);
@@ -51,7 +51,7 @@ std::vector<const HeldParameter*> listed(const Session& session, const Arguments
     }
   }
   if (states && found.empty()) {
-    throw Error(ErrorKind::kUsage, "no optimizer state is stored here");
+    throw Error(ErrorKind::kUsage, "the target stores no optimizer state");
   }
   return found.empty() ? session.matching("") : found;
 }

@@ -28,7 +28,7 @@ Result run_memory(Session& session, const Arguments&) {
   result.text = draw_held_bytes({}, ranks, session.style());
   if (at_rest && session.view().mesh().world_size() > 1) {
     result.text += session.style().paint(
-        term::Role::kDim, "in the files that each rank wrote: only the first replica is saved\n");
+        term::Role::kDim, "bytes in the files of each rank: only the first replica is saved\n");
   }
   return result;
 }

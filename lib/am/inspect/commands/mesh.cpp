@@ -24,7 +24,8 @@ const Command kMeshCommand = {
     .name = "mesh",
     .operands = "",
     .summary = "the mesh of ranks, and its groups",
-    .help = "A checkpoint at rest shows the mesh that wrote it; a Hugging Face folder is one rank.",
+    .help =
+        "For a checkpoint it is the mesh that wrote it; a Hugging Face folder counts as one rank.",
     .json =
         "{world_size: integer, mesh: Mesh, groups: {*: [[integer]]} (as `am-plan show` gives "
         "them)}",

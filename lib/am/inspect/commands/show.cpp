@@ -106,7 +106,7 @@ Result run_show(Session& session, const Arguments& arguments) {
 const Command kShowCommand = {
     .name = "show",
     .operands = "NAMES",
-    .summary = "one parameter: shape, dtype, placements, which rank holds what",
+    .summary = "one parameter: shape, dtype, placements, and the part that each rank holds",
     .help =
         "A unique suffix of a name is enough. Several parameters are shown in one row each.\n"
         "Example:  show model.layers.0.self_attn.q_proj.weight",

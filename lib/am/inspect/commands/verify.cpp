@@ -62,13 +62,12 @@ Result run_verify(Session& session, const Arguments&) {
 const Command kVerifyCommand = {
     .name = "verify",
     .operands = "",
-    .summary = "are the checkpoint's files whole? Reads all of them",
+    .summary = "read all files of the checkpoint and check that they are undamaged",
     .help =
-        "For am-run's checkpoints every checksum is compared; in a folder of "
-        "torch.distributed.checkpoint every\n"
-        "stored part must be a tensor as .metadata says. Whether the parts cover the tensors is "
-        "checked when a\n"
-        "checkpoint is opened. Exit status 1 if something is wrong; Ctrl-C ends the command.",
+        "In checkpoints of am-run every checksum is compared; in folders of "
+        "torch.distributed.checkpoint every\nstored part must have the dtype and shape that "
+        ".metadata lists. Whether the parts cover the tensors is checked when a\ncheckpoint is "
+        "opened. Exit status 1 if something is wrong; Ctrl-C ends the command.",
     .json = "{ok: boolean, problems: [Problem], more?: integer (that are not listed)}",
     .run = run_verify,
 };

@@ -64,11 +64,11 @@ Result run_where(Session& session, const Arguments& arguments) {
 const Command kWhereCommand = {
     .name = "where",
     .operands = "NAMES",
-    .summary = "which rank, and which file, holds which part of a tensor; drawn",
+    .summary = "draw which rank and which file holds which part of a tensor",
     .help = "Example:  where model.embed_tokens.weight",
     .json =
         "Where | {parameters: [Where]}; Where = {name: string, shape: [integer], dtype: string, "
-        "parts: [{..Part, file: string | null (null: in none, or in one of several), bytes: "
+        "parts: [{..Part, file: string | null (null: no file, or one of several), bytes: "
         "integer}]}",
     .completes = Operand::kParameter,
     .min_words = 1,

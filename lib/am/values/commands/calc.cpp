@@ -52,7 +52,7 @@ class Calculation {
 
   double value() {
     const double result = expression(0);
-    if (at_.peek() != '\0') fail(cat("`", at_.rest(), "` is left over"));
+    if (at_.peek() != '\0') fail(cat("`", at_.rest(), "` is left over after the expression"));
     return result;
   }
 
@@ -61,12 +61,12 @@ class Calculation {
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorKind::kUsage, cat("calc: ", what),
-                cat("numbers, + - * / ( ), and of NAMES ", measure_names(),
-                    ": calc norm(w[:4]) / norm(w)"));
+                cat("use numbers, + - * / ( ), and these measures of NAMES: ", measure_names(),
+                    "; for example calc norm(w[:4]) / norm(w)"));
   }
 
   double expression(int depth) {
-    if (depth == kDeepest) fail(cat("more than ", kDeepest, " brackets in each other"));
+    if (depth == kDeepest) fail(cat("more than ", kDeepest, " nested brackets"));
     double sum = term(depth);
     for (;;) {
       if (at_.take('+')) {
@@ -108,7 +108,7 @@ class Calculation {
     const char c = at_.peek();
     if (c == '.' || std::isdigit(static_cast<unsigned char>(c)) != 0) return number();
     if (std::isalpha(static_cast<unsigned char>(c)) != 0) return measure();
-    fail(c == '\0' ? std::string("it ends where a value is missing")
+    fail(c == '\0' ? std::string("a value is missing at the end")
                    : cat("`", at_.rest(), "` is not the beginning of a value"));
   }
 
@@ -159,7 +159,7 @@ Result run_calc(Session& session, const Arguments& arguments) {
 const Command kCalcCommand = {
     .name = "calc",
     .operands = "EXPRESSION",
-    .summary = "arithmetic on numbers of tensors: calc norm(a) / norm(b)",
+    .summary = "arithmetic on measures of tensors: calc norm(a) / norm(b)",
     .help =
         "Numbers, + - * / and brackets; and norm, l1, rms, absmax, min, max, mean, std, sum (of "
         "the finite values), nan,\n"

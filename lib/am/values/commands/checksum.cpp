@@ -54,7 +54,7 @@ Verdict verdict_of(Session& session, const Picked& picked) {
     first = {{"index", difference->index},
              {"ranks", difference->ranks},
              {"against", difference->against}};
-    verdict.text = cat(ranks_text(difference->ranks), " not as rank ", difference->against,
+    verdict.text = cat(ranks_text(difference->ranks), " different from rank ", difference->against,
                        ", first at ", shape_text(difference->index));
   }
   verdict.json = {{"name", picked.label}, {"equal", verdict.equal},
@@ -91,9 +91,10 @@ Result run_checksum(Session& session, const Arguments& arguments) {
   result.json["parameters"] = list;
   result.failed = unequal > 0;
   if (session.view().at_rest()) {
-    result.text += "at rest: of replicas only the first is saved, there is nothing to compare\n";
+    result.text +=
+        "a checkpoint has only the first replica of each tensor: there is nothing to compare\n";
   } else if (compared == 0) {
-    result.text += "no rank holds what another holds too: there is nothing to compare\n";
+    result.text += "no two ranks hold the same values: there is nothing to compare\n";
   } else {
     result.text +=
         cat(unequal == 0 ? "all replicas are equal bit for bit\n"
@@ -118,8 +119,9 @@ const Command kChecksumCommand = {
         "Example:  checksum *norm*",
     .json =
         "{ok: boolean, parameters: [{name: string, equal: boolean, hash: string, compared: integer "
-        "(copies that have a twin), copies: [{..Part, hash: string}], first_difference: {index: "
-        "[integer], ranks: [integer], against: integer} | null}], unread?: [Unread]}",
+        "(copies of parts that several ranks hold), copies: [{..Part, hash: string}], "
+        "first_difference: {index: [integer], ranks: [integer], against: integer} | null}], "
+        "unread?: [Unread]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .run = run_checksum,

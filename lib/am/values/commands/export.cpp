@@ -32,7 +32,7 @@ void write_export(Session& session, const Arguments& arguments, const fs::path& 
   const std::string format = arguments.value("--format", "hf");
   const bool optimizer = arguments.has("--optimizer");
   if (optimizer && format != "dcp") {
-    throw Error(ErrorKind::kUsage, cat("--optimizer: not of an export to ", format),
+    throw Error(ErrorKind::kUsage, cat("--optimizer: not possible with an export to ", format),
                 "the optimizer states can be exported with --format dcp");
   }
   if (format == "hf") {
@@ -96,13 +96,10 @@ const Command kExportCommand = {
     .summary = "write a folder for transformers, PyTorch or a training framework",
     .help =
         "transformers loads hf. The others are folders of torch.distributed.checkpoint, made from "
-        "a checkpoint on\n"
-        "disk: dcp has model.NAME, torchtitan, olmo and megatron the names and rows of that "
-        "framework's weights.\n"
-        "One parameter, or a few MiB of its rows, is in memory at a time. The folder appears whole "
-        "or not at all; an\n"
-        "existing one must be empty. Ctrl-C ends the export, and leaves nothing.\n"
-        "Example:  export llama-hf --dtype bfloat16",
+        "a checkpoint on\ndisk: dcp names tensors model.NAME; torchtitan, olmo and megatron use "
+        "the names and rows of that framework.\nOne parameter, or a few MiB of its rows, is in "
+        "memory at a time. The folder appears whole or not at all; an\nexisting one must be empty. "
+        "Ctrl-C ends the export, and leaves nothing.\nExample:  export llama-hf --dtype bfloat16",
     .json = "{path: string, files: [string], bytes: integer}",
     .completes = Operand::kPath,
     .min_words = 1,

@@ -42,9 +42,9 @@ Result run_grad(Session& session, const Arguments& arguments) {
   }
   if (view.gradients_of().empty()) {
     throw Error(ErrorKind::kUsage, "there are no gradients yet",
-                view.at_rest() ? "`grad NAMES --of TEXT` makes those of a text's loss"
-                               : "`step` trains a step; `grad NAMES --of TEXT` makes those of a "
-                                 "text's loss");
+                view.at_rest() ? "`grad NAMES --of TEXT` computes the gradients of a text's loss"
+                               : "`step` trains a step; `grad NAMES --of TEXT` computes the "
+                                 "gradients of a text's loss");
   }
   constexpr auto kNumber = RowKind::kNumber;
   Rows rows({{"name", {}, RowKind::kText},
@@ -79,7 +79,7 @@ Result run_grad(Session& session, const Arguments& arguments) {
   const size_t frozen = parameters.size() - all.size();
   result.text += cat("gradients ", of, "; together their norm is ",
                      format_general(total.norm(), session.digits()),
-                     frozen == 0 ? "" : cat("; ", frozen, " do not train"), "\n");
+                     frozen == 0 ? "" : cat("; ", frozen, " are frozen"), "\n");
   return result;
 }
 

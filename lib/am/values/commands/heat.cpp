@@ -193,15 +193,15 @@ constexpr Option kHeatOptions[] = {
 const Command kHeatCommand = {
     .name = "heat",
     .operands = "NAME[SLICE]",
-    .summary = "a tensor as a picture: blocks of it, the darker the larger their values",
+    .summary = "a tensor as a picture of blocks, darker where values are larger",
     .help =
         "The last dim runs to the right, the others down. Each rank adds its share of the "
         "blocks.\n"
         "Examples:  heat model.layers.0.mlp.down_proj.weight --of max\n"
         "           heat lm_head.weight[:64] --svg head.svg",
     .json =
-        "{name: string, of: string, rows: integer (of the tensor), columns: integer, low: "
-        "number, high: number, cells: [[number | null]] (null: the block has NaN or "
+        "{name: string, of: string (mean, max or signed), rows: integer (of the tensor), columns: "
+        "integer, low: number, high: number, cells: [[number | null]] (null: the block has NaN or "
         "infinities), svg?: string}",
     .completes = Operand::kParameter,
     .min_words = 1,

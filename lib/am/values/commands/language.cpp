@@ -90,14 +90,11 @@ const Command kLossCommand = {
     .summary = "mean cross-entropy of predicting each next token",
     .help =
         "The first token has nothing before it and is not predicted. Texts longer than the "
-        "model's\n"
-        "max_position_embeddings, or 2048, are cut into windows of that length. Text is cut by the "
-        "tokenizer that the\n"
-        "plan or the folder names, or `set tokenizer`. A word without quotes that looks like a "
-        "file's name is one;\n"
-        "files may have 64 MiB.\n"
-        "Examples:  loss \"The licenses for most software\"\n"
-        "           loss /usr/share/common-licenses/GPL-3",
+        "model's\nmax_position_embeddings, or 2048, are cut into windows of that length. Text is "
+        "cut by the tokenizer that the\nplan or the folder names, or `set tokenizer`. A word "
+        "without quotes that looks like a file's name is\nread as a file of at most 64 "
+        "MiB.\nExamples:  loss \"The licenses for most software\"\n           loss "
+        "/usr/share/common-licenses/GPL-3",
     .json =
         "{loss: number | null (natural logarithm; null: not finite), tokens: integer, "
         "predictions: integer (tokens - 1), perplexity: number | null, file: string | null "

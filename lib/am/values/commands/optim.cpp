@@ -17,7 +17,7 @@ Json optim_row(Session& session, const HeldParameter& tensor, const std::string&
 
 Result run_optim(Session& session, const Arguments& arguments) {
   if (session.view().states().empty()) {
-    throw Error(ErrorKind::kUsage, "no optimizer state is stored here",
+    throw Error(ErrorKind::kUsage, "the target stores no optimizer state",
                 "am-run's checkpoints have it, and folders of torch.distributed.checkpoint where "
                 "it was saved with the model");
   }

@@ -65,9 +65,9 @@ const Command kPlotCommand = {
         "Examples:  plot *q_proj.weight\n"
         "           plot --by layer --of norm --svg norms.svg",
     .json =
-        "{of: string, parameters: [{name: string, norm?: number | null, rms?: number | null, "
-        "max?: number | null, std?: number | null}] (with the number under its own name), "
-        "svg?: string, unread?: [Unread]}",
+        "{of: string, parameters: [{name: string, norm?: number | null, rms?: number | null, max?: "
+        "number | null, std?: number | null}] (each with the number that `of` names), svg?: "
+        "string, unread?: [Unread]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .options = kPlotOptions,

@@ -113,7 +113,8 @@ Result print_one(Session& session, const Picked& picked) {
   if (printer.elided()) {
     result.text += session.style().paint(
         term::Role::kDim,
-        cat(shape_text(selection.shape), ": the middle is left out; a slice shows it whole\n"));
+        cat(shape_text(selection.shape),
+            ": the middle is left out; print a slice to see all of its values\n"));
   }
   return result;
 }

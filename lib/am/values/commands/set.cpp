@@ -46,7 +46,7 @@ Result list_settings(Session& session) {
   const Json info = session.view().info();
   Rows rows({{"key", {}, RowKind::kText},
              {"value", {}, RowKind::kText},
-             {"legal", "what it may be", RowKind::kText}});
+             {"legal", "legal values", RowKind::kText}});
   for (const Setting& setting : kSettings) {
     const std::string key = setting.key;
     Json value = session.digits();

@@ -27,9 +27,8 @@ AdamSettings settings_for(const Session& session, const Arguments& arguments,
                           const std::string& parameter) {
   auto settings = adam_settings(session, parameter);
   if (!settings && !arguments.has("--lr")) {
-    throw Error(ErrorKind::kUsage,
-                "no learning rate is stored here, from which updates are computed",
-                "--lr LR gives it");
+    throw Error(ErrorKind::kUsage, "the target stores no learning rate, which updates need",
+                "give it with --lr LR");
   }
   if (!settings) settings.emplace();
   settings->lr = arguments.number("--lr", settings->lr, 0.0, 1e9);
@@ -110,7 +109,7 @@ Result run_top(Session& session, const Arguments& arguments) {
   const Measure& measure = arguments.one_of(kMeasures, "--by", "bytes");
   const bool by_update = measure.name == std::string_view("update");
   if (by_update && session.view().states().empty()) {
-    throw Error(ErrorKind::kUsage, "no optimizer state is stored here: updates are not known",
+    throw Error(ErrorKind::kUsage, "the target stores no optimizer state, which updates need",
                 "--by bytes, norm, rms or max need only the parameters");
   }
   Rows rows({{"name", {}, RowKind::kText},
@@ -166,9 +165,9 @@ const Command kTopCommand = {
         "Examples:  top 5 --by norm\n"
         "           top --by update *mlp*",
     .json =
-        "{parameters: [{name: string, shape: [integer], bytes?: integer, norm?: number | "
-        "null, rms?: number | null, max?: number | null, update?: number | null}] (with the "
-        "measure under its name), by: string, unread?: [Unread]}",
+        "{parameters: [{name: string, shape: [integer], bytes?: integer, norm?: number | null, "
+        "rms?: number | null, max?: number | null, update?: number | null}] (each with the measure "
+        "that `by` names), by: string, unread?: [Unread]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .options = kTopOptions,
