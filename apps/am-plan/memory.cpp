@@ -294,7 +294,7 @@ int run_memory(const PlanOptions& plan, const std::optional<int64_t>& rank, cons
   if (!peak.components.is_in_range()) {
     found.error("predict.range", am::Span{input->plan.file, 0, 0, 1, {}},
                 "the memory of a rank is out of range: it is more than can be counted",
-                "smaller train.seq_len or train.micro_batch_size");
+                "use a smaller train.seq_len or train.micro_batch_size");
     return am_apps::refuse(found, output);
   }
   const OnDevice device = on_device(*input, peak.components.total(), found);

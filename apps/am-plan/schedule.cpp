@@ -44,7 +44,7 @@ std::optional<Schedule> micro_batches_in_order(int64_t count, am::Diagnostics& f
   if (count > am::pipeline::kLargestSchedule) {
     found.error("pp.schedule", {},
                 am::cat("a step of ", count, " micro-batches is too long to list"),
-                "a smaller train.global_batch_size, or a larger train.micro_batch_size");
+                "use a smaller train.global_batch_size, or a larger train.micro_batch_size");
     return std::nullopt;
   }
   using am::pipeline::Action;
@@ -64,7 +64,7 @@ std::optional<Schedule> read_schedule(const std::string& file, int64_t pp, am::D
     found.error(
         "schedule.plan", am::Span{.file = file},
         am::cat("the file has ", csv->schedule.pp(), csv->schedule.pp() == 1 ? " rank" : " ranks",
-                ", and the plan pp_size = ", pp),
+                ", but the plan has pp_size = ", pp),
         am::cat("--set mesh.pp_size=", csv->schedule.pp()));
     return std::nullopt;
   }
@@ -172,10 +172,10 @@ std::string report(const Answer& answer, const am::term::Style& style) {
               "two\n");
   if (answer.has_pipeline && answer.rounds > 1) {
     text += am::cat("a step has ", answer.rounds * answer.schedule.microbatches,
-                    " micro-batches, so it runs this ", answer.rounds, " times\n");
+                    " micro-batches, so it runs this schedule ", answer.rounds, " times\n");
   }
   if (!answer.has_pipeline) {
-    text += "no pipeline (pp_size = 1): every rank takes its micro-batches one after the other\n";
+    text += "no pipeline (pp_size = 1): every rank runs its micro-batches one after the other\n";
   }
   return text;
 }

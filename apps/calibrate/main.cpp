@@ -145,8 +145,8 @@ int run(const Options& options, const am_apps::Output& output) {
   const auto [impossible, fitting] = wrong_verdicts(*runs);
   std::string report = am::cat(runs->size(), " runs, ", list.size(), " of them timed\n\n");
   for (const Section& section : sections) report += to_text(section, output.out);
-  report += am::cat("runs that fitted and are called impossible: ", impossible,
-                    "\nruns that ran out of memory and are called fitting: ", fitting, "\n");
+  report += am::cat("runs that fitted but are predicted not to fit: ", impossible,
+                    "\nruns that ran out of memory but are predicted to fit: ", fitting, "\n");
   if (!options.output.empty()) report += am::cat("\nwritten: ", options.output, "\n");
   am_apps::print(report);
   return am_apps::kFine;
@@ -158,7 +158,7 @@ int run(const Options& options, const am_apps::Output& output) {
 int main(int argc, char** argv) {
   am_calibrate::Options options;
   am_apps::CommonFlags flags;
-  CLI::App app("Fits the time model to measured runs; says how far off it is", "am-calibrate");
+  CLI::App app("Fits the time model to measured runs, and prints its errors", "am-calibrate");
   am_apps::add_color(app, flags);
   app.add_option("ROWS", options.rows, "Measured runs, a CSV file (default: the built-in ones)");
   CLI::Option* file = app.add_option("-o,--output", options.output, "Write the constants here");

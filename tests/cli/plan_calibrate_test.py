@@ -34,8 +34,8 @@ class Calibrate(PlanCase):
         report = self.calibrate("--evaluate").out
         self.assertTrue(report.startswith("635 runs, 521 of them timed\n"), report)
         self.assertIn("step time, by the constants as they are", report)
-        self.assertIn("runs that fitted and are called impossible: 0\n", report)
-        self.assertIn("runs that ran out of memory and are called fitting: 0\n", report)
+        self.assertIn("runs that fitted but are predicted not to fit: 0\n", report)
+        self.assertIn("runs that ran out of memory but are predicted to fit: 0\n", report)
 
     def test_rows_say_which_cell_is_wrong(self):
         table = self.write("rows.csv", "config,gpu,implementation,seq_len,format,tp\n"

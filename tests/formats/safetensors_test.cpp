@@ -108,8 +108,8 @@ TEST_CASE("dtypes of less than a byte are refused by name") {
       FAIL(each.dtype);
     } catch (const Error& error) {
       const std::string what = error.what();
-      CHECK(what.find(cat("tensor \"w\" is ", each.dtype, ", of less than a byte")) !=
-            std::string::npos);
+      CHECK(what.find(cat("tensor \"w\" is ", each.dtype,
+                          ", a packed format of less than one byte")) != std::string::npos);
       CHECK(error.hint().find("cut off") == std::string::npos);
     }
   }

@@ -171,8 +171,8 @@ TEST_CASE("archives that two readers would read differently are refused") {
   CHECK(zip_problem(made_zip(two, {.size_more = 1000})).find("bytes ") == 0);
   CHECK(zip_problem(made_zip(two, {.entries_more = 1})) ==
         "3 records do not fit in a directory of 98 bytes");
-  CHECK(zip_problem(made_zip(two, {.entries_more = 1000})).find("records do not fit in a directory of") !=
-        std::string::npos);
+  CHECK(zip_problem(made_zip(two, {.entries_more = 1000}))
+            .find("records do not fit in a directory of") != std::string::npos);
   CHECK(zip_problem(made_zip(two, {.tail = "x"})) == "the end record of the zip file is missing");
   CHECK(zip_problem(made_zip({{"a/b", "1"}, {"a/b", "2"}})) == "two records have the name \"a/b\"");
   CHECK(zip_problem("") == "the end record of the zip file is missing");

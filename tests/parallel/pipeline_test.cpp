@@ -262,7 +262,8 @@ TEST_CASE("an error says in which action it was", "[pipeline]") {
       } catch (const Error& error) {
         said = error.what();
       }
-      RANK_CHECK(said == "6 micro-batches are not whole rounds of the 4 of schedule gpipe");
+      RANK_CHECK(said ==
+                 "6 micro-batches are not a multiple of the 4 micro-batches of schedule gpipe");
       // The first stage detects it in its third forward; the other stage is notified.
       WrongToken wrong(4);
       mine.model->forward_backward(wrong, {});

@@ -22,8 +22,8 @@ struct Absent {
 
 constexpr std::string_view kNoPlan = "transformers has no tensor-parallel plan for it";
 constexpr std::string_view kLatent =
-    "the one in transformers leaves latent attention whole and cuts routed experts, of which "
-    "automesh deals out the tokens";
+    "the plan in transformers does not cut latent attention, and cuts routed experts, which "
+    "automesh distributes by expert parallelism";
 
 constexpr std::array<Absent, 5> kAbsent = {{
     {"gpt2", kNoPlan},

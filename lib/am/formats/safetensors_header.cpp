@@ -221,8 +221,8 @@ class HeaderSax final : public SortedJson::json_sax_t {
     if (is_packed(entry_.dtype)) {
       throw Error(ErrorKind::kFormat,
                   cat(path_.string(), ": tensor \"", entry_.name, "\" is ", entry_.dtype,
-                      ", of less than a byte a value, which is not read here"),
-                  "weights of bfloat16 or float8 are; convert it with the program that packed it");
+                      ", a packed format of less than one byte per value, which is not supported"),
+                  "convert the weights to bfloat16 or float8 with the program that packed them");
     }
     if (element_size == 0) fail_entry(cat("unknown dtype \"", entry_.dtype, "\""));
     const std::string range = cat("data_offsets [", entry_.begin, ", ", entry_.end, ")");

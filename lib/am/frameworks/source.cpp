@@ -55,7 +55,8 @@ std::optional<int64_t> Source::integer(std::string_view path, int64_t low) {
     return std::nullopt;
   }
   if (value->integer < low) {
-    refuse(path, cat(path, " = ", value->integer), cat("an integer from ", low, " on"));
+    refuse(path, cat(path, " = ", value->integer, " is out of range"),
+           cat("give an integer of at least ", low));
     return std::nullopt;
   }
   return value->integer;

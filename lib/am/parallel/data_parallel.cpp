@@ -270,11 +270,11 @@ void DataParallel::check_gradients() const {
       const at::Tensor bad = at::isfinite(group->view_in(flat, i)).logical_not();
       const auto count = bad.sum().item<int64_t>();
       if (count == 0) continue;
-      throw Error(
-          ErrorKind::kNumeric,
-          cat("the gradient of ", group->owned()[i].name, " has ", count, " of ", bad.numel(),
-              " values that are not finite on rank ", rank_),
-          "a lower learning rate, or check_for_nan_in_grad = false to continue nevertheless");
+      throw Error(ErrorKind::kNumeric,
+                  cat("the gradient of ", group->owned()[i].name, " has ", count, " of ",
+                      bad.numel(), " values that are not finite on rank ", rank_),
+                  "use a lower learning rate, or set check_for_nan_in_grad = false to continue "
+                  "nevertheless");
     }
   }
 }

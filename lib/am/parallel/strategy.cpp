@@ -175,7 +175,7 @@ void register_parallel_strategy(const std::string& name, ParallelStrategy strate
   if (parse_plugin_name(name)) {
     throw Error(ErrorKind::kUsage,
                 cat("\"", name, "\" cannot be a strategy's name: it is that of a plugin"),
-                "find_parallel_strategy loads plugins without being told");
+                "choose another name: find_parallel_strategy loads plugins without registration");
   }
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);

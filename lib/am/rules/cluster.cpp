@@ -49,8 +49,7 @@ void check_failures(const RuleContext& context, Diagnostics& found) {
       "cluster.failures", context.plan.span(given),
       cat("without ", rate ? "storage_gb_per_s" : "hours_between_failures",
           " no goodput is predicted"),
-      "goodput follows from how often a GPU ends a job and how fast a checkpoint is saved: "
-      "hours_between_failures = 50700 is Llama 3's figure");
+      "the goodput depends on both keys; in Llama 3's training hours_between_failures was 50700");
 }
 
 constexpr std::array<Rule, 8> kRules = {{

@@ -108,7 +108,7 @@ void check_float32(const RuleContext& context, Diagnostics& found) {
       "strategy.float32", plan.span("strategy.name"),
       cat(name, " has no mp_policy: it computes in model.dtype = \"float32\""),
       cat("model.dtype = \"bfloat16\" computes and stores in bfloat16; ",
-          is_ddp(context) ? "autocast_dtype = \"bfloat16\", and fsdp2, compute" : "fsdp2 computes",
+          is_ddp(context) ? "autocast_dtype = \"bfloat16\", or fsdp2, computes" : "fsdp2 computes",
           " in bfloat16 and ", is_ddp(context) ? "store" : "stores", " float32"));
 }
 

@@ -149,7 +149,8 @@ void read_precision(PlanBuilder& builder) {
     mixed = source.text("mixed_precision").value_or("no");
   }
   if (mixed != "no" && mixed != "bf16" && mixed != "fp16") {
-    source.refuse("mixed_precision", cat("a plan cannot express mixed_precision ", mixed), "no, bf16 or fp16");
+    source.refuse("mixed_precision", cat("a plan cannot express mixed_precision ", mixed),
+                  "no, bf16 or fp16");
     return;
   }
   const std::string dtype = mixed == "bf16" ? "bfloat16" : mixed == "fp16" ? "float16" : "float32";

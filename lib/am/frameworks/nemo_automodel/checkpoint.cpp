@@ -50,8 +50,9 @@ std::unique_ptr<stored::TensorSource> open_step(const fs::path& path, stored::On
   if (incomplete && damage == stored::OnDamage::kRefuse) {
     throw Error(
         ErrorKind::kFormat,
-        cat(path.string(), ": NeMo AutoModel did not finish it: it has a file ", kIncomplete),
-        "open an earlier checkpoint, which LATEST names");
+        cat(path.string(),
+            ": NeMo AutoModel did not finish this checkpoint: the folder has a file ", kIncomplete),
+        "open the earlier checkpoint that LATEST names");
   }
   const fs::path model = path / "model";
   const std::vector<fs::path> configs = {model / ".hf_metadata", model / "consolidated", model,

@@ -82,7 +82,8 @@ class ParamGroup::TakeGradient : public torch::autograd::PostAccumulateGradHook 
         cat("the gradient of ", name_, " has ",
             at::isfinite(gradient).logical_not().sum().item<int64_t>(), " of ", gradient.numel(),
             " values that are not finite on rank ", rank_, ", before it is reduced"),
-        "a lower learning rate, or report_nan_in_param_grad = false to continue nevertheless");
+        "use a lower learning rate, or set report_nan_in_param_grad = false to continue "
+        "nevertheless");
   }
 
   GradientReducer& gradients_;

@@ -77,8 +77,8 @@ Pipeline::Pipeline(const pipeline::Schedule& schedule, std::map<int, Stage> stag
 at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
   if (batches.count() % schedule_.microbatches != 0) {
     throw Error(ErrorKind::kPlan,
-                cat(batches.count(), " micro-batches are not whole rounds of the ",
-                    schedule_.microbatches, " of schedule ", schedule_.name));
+                cat(batches.count(), " micro-batches are not a multiple of the ",
+                    schedule_.microbatches, " micro-batches of schedule ", schedule_.name));
   }
   batches_ = &batches;
   options_ = options;

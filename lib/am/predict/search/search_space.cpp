@@ -330,7 +330,7 @@ void SearchSpace::note_misfit(double bytes) {
 
 void SearchSpace::drop_misfit(double bytes) {
   --result_->feasible;
-  drop("a walk through the step takes more than the formula");
+  drop("the exact prediction of the step needs more than the quick estimate");
   note_misfit(bytes);
 }
 

@@ -169,7 +169,7 @@ std::optional<Prediction> predict_step(const config::Plan& plan, const model::Mo
   if (!is_in_range(prediction.time)) {
     found.error("predict.range", Span{plan.file, 0, 0, 1, {}},
                 "the step is out of range: its seconds or bytes are more than can be counted",
-                "smaller train.seq_len, train.micro_batch_size or train.global_batch_size");
+                "use a smaller train.seq_len, train.micro_batch_size or train.global_batch_size");
     return std::nullopt;
   }
   prediction.tokens_per_second_per_gpu =

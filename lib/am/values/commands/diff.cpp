@@ -165,15 +165,13 @@ const Command kDiffCommand = {
     .operands = "[A] B",
     .summary = "how checkpoint B's parameters differ from A's, or from the open one's",
     .help =
-        "Lists names that one side lacks, shapes, dtypes; for other parameters the largest |a - "
-        "b|, and the largest\n"
-        "|a - b| over the larger of |a| and |b|, the most different first. Equal parameters are "
-        "counted. A and B may be\n"
-        "anything that am-repl opens as weights; `only here` marks parameters that only A (or the "
-        "open target) has. A\n"
-        "few MiB of both are read at a time. Ctrl-C ends the command.\n"
-        "Examples:  diff runs/quickstart/checkpoints/step-200\n"
-        "           diff step-200 step-400 --by layer",
+        "Lists names that only one side has, and differences of shape and dtype. For the other "
+        "parameters it prints the\nlargest |a - b|, and the largest |a - b| divided by the larger "
+        "of |a| and |b|, the most different first. Equal parameters are counted. A and B may "
+        "be\nanything that am-repl opens as weights; `only here` marks parameters that only A (or "
+        "the open target) has. A\nfew MiB of both are read at a time. Ctrl-C ends the "
+        "command.\nExamples:  diff runs/quickstart/checkpoints/step-200\n           diff step-200 "
+        "step-400 --by layer",
     .json =
         "{parameters: [{name: string, status: 'equal' | 'different' | 'dtype' | 'shape' | "
         "'only here' | 'only there' | 'unreadable', max_abs: number | null, relative: number "

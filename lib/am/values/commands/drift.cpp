@@ -110,11 +110,10 @@ const Command kDriftCommand = {
     .operands = "A [B]",
     .summary = "how far parameters moved from checkpoint A to B, or to the open one",
     .help =
-        "The L2 norm of the change over that of A's values, largest first, and the cosine of the "
-        "angle between A and B.\n"
-        "A few MiB of both are read at a time. Ctrl-C ends the command.\n"
-        "Examples:  drift runs/quickstart/checkpoints/step-200\n"
-        "           drift step-200 step-400 --by layer",
+        "The L2 norm of the change divided by that of A's values, largest first, and the cosine of "
+        "the angle between A and B.\nA few MiB of both are read at a time. Ctrl-C ends the "
+        "command.\nExamples:  drift runs/quickstart/checkpoints/step-200\n           drift "
+        "step-200 step-400 --by layer",
     .json =
         "{parameters: [Drift], total: Drift, left_out: [string] (on only one side, or of two "
         "shapes), unread?: [Unread]}; Drift = {name: string, relative: number | null, moved: "

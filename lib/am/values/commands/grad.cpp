@@ -95,13 +95,11 @@ const Command kGradCommand = {
     .summary = "gradients: of a text's loss, or of the last step",
     .help =
         "After `step`, and in a running job, the gradients of the last step: summed over all ranks "
-        "and clipped, as the\n"
-        "optimizer used them. With --of the gradients of `loss TEXT`, on any layout; the text must "
-        "fit into one window.\n"
-        "They stay until the model changes: all other commands accept the tensor grad.NAME. Each "
-        "rank reads its shard.\n"
-        "Examples:  grad *norm.weight --of \"The licenses\"\n"
-        "           step 3; grad model.norm.weight; hist grad.model.norm.weight",
+        "and clipped, as the\noptimizer used them. With --of the gradients of `loss TEXT`, on any "
+        "layout; the text must fit into one window.\nThe gradients stay until the model changes, "
+        "and other commands accept them as tensors grad.NAME. Each rank reads its "
+        "shard.\nExamples:  grad *norm.weight --of \"The licenses\"\n           step 3; grad "
+        "model.norm.weight; hist grad.model.norm.weight",
     .json =
         "{gradients: [{..Moments, rms: number | null}], of: string, norm: number | null (of all "
         "together), loss?: number | null (with --of), tokens?: integer}",

@@ -47,7 +47,7 @@ constexpr Option kNormsOptions[] = {
 const Command kNormsCommand = {
     .name = "norms",
     .operands = "[NAMES]",
-    .summary = "L1, L2, largest magnitude and root mean square, and those of all together",
+    .summary = "L1, L2, largest magnitude and root mean square of each tensor and of all together",
     .help =
         "Computed over the finite values; NaN and infinities are counted separately. Sums are in "
         "double; each rank\n"

@@ -77,11 +77,9 @@ const Command kOptimCommand = {
     .operands = "[NAMES]",
     .summary = "optimizer states with their parameters: shapes, dtypes, step, statistics",
     .help =
-        "Requires a target with optimizer states. Their own names are optim.state.NAME.exp_avg and "
-        "the like; all other\n"
-        "commands accept them too.\n"
-        "Examples:  optim model.norm.weight\n"
-        "           stats optim.state.model.norm.weight.exp_avg_sq",
+        "Requires a target with optimizer states. All other commands accept the states too, as "
+        "tensors with names like\noptim.state.NAME.exp_avg.\nExamples:  optim model.norm.weight\n  "
+        "         stats optim.state.model.norm.weight.exp_avg_sq",
     .json =
         "{parameters: [{..Moments, shape: [integer], dtype: string, step: integer | null (null: "
         "unknown), states: [{..Moments, shape: [integer], dtype: string, state: string (exp_avg, "

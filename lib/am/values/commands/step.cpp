@@ -32,10 +32,9 @@ const Command kCollectivesCommand = {
     .operands = "[RANK | all]",
     .summary = "the last collectives of each rank, or of one, in a plan or a running job",
     .help =
-        "Each with its number in its group, its bytes and its age; the one that the rank is "
-        "waiting in is marked.\n"
-        "With several ranks, the newest four of each.\n"
-        "Example:  collectives 2",
+        "Shows each collective with its number in its group, its bytes and its age, and marks the "
+        "one in which the rank\nwaits. With several ranks, shows the newest four of "
+        "each.\nExample:  collectives 2",
     .json =
         "{ranks: [{rank: integer, collectives: [{op: string, group: string, sequence: "
         "integer, bytes: integer, seconds_ago: number, waiting: boolean}]}]}",

@@ -157,13 +157,10 @@ const Command kTopCommand = {
     .operands = "[N] [NAMES]",
     .summary = "the largest parameters by bytes, norm, magnitude, or Adam's last step",
     .help =
-        "N: number of parameters (default 10). `update` is the L2 norm of Adam's last step over "
-        "that of the weights, from\n"
-        "the stored exp_avg, exp_avg_sq, step, lr, betas and eps; it does not include weight "
-        "decay. Around 1e-3 is\n"
-        "usual; a layer far above it moves too fast.\n"
-        "Examples:  top 5 --by norm\n"
-        "           top --by update *mlp*",
+        "N: number of parameters (default 10). `update` is the L2 norm of Adam's last step divided "
+        "by that of the weights, from\nthe stored exp_avg, exp_avg_sq, step, lr, betas and eps; it "
+        "does not include weight decay. Around 1e-3 is\nusual; a layer far above it moves too "
+        "fast.\nExamples:  top 5 --by norm\n           top --by update *mlp*",
     .json =
         "{parameters: [{name: string, shape: [integer], bytes?: integer, norm?: number | null, "
         "rms?: number | null, max?: number | null, update?: number | null}] (each with the measure "

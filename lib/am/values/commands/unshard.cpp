@@ -104,7 +104,7 @@ constexpr Option kUnshardOptions[] = {
 const Command kUnshardCommand = {
     .name = "unshard",
     .operands = "MODULE|PARAM|all",
-    .summary = "full tensors on every rank, until `reshard`; shows memory before and after",
+    .summary = "gather full tensors on every rank, until `reshard`; shows memory before and after",
     .help =
         "On a plan this is the all-gather of training: whole FSDP units (a decoder layer, the "
         "embedding, the head) are\n"
