@@ -115,7 +115,7 @@ void require_exportable(const stored::TensorSource& source, std::optional<at::Sc
   throw Error(ErrorKind::kFormat,
               cat(source.path().string(), ": ", codes->name, " is ",
                   formats::safetensors_name(codes->dtype), ", which cannot be converted to ",
-                  tensor::dtype_name(*dtype), ""),
+                  tensor::dtype_name(*dtype)),
               "export without a dtype, which copies the tensors as they are");
 }
 

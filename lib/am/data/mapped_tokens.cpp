@@ -70,11 +70,10 @@ void refuse_wider_integers(const TokenFile& file) {
     zero = zero && ids[i] == 0;
   }
   if (even_zero || !odd_zero) return;
-  throw Error(
-      ErrorKind::kFormat,
-      cat(file.path.string(), ": read as uint16, every second token is 0: the integers have ",
-          "more than 2 bytes"),
-      "data.token_dtype = \"uint32\", or convert 64-bit integers to uint32");
+  throw Error(ErrorKind::kFormat,
+              cat(file.path.string(),
+                  ": read as uint16, every second token is 0: the integers have more than 2 bytes"),
+              "data.token_dtype = \"uint32\", or convert 64-bit integers to uint32");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ bool Host::waits(const Turn& turn) const {
 void Host::start_watch(const Arguments& arguments, const control::Request& request) {
   require_mine(request.client);
   if (pause_.active()) {
-    throw Error(ErrorKind::kUsage, "the job is paused: you have no steps to watch",
+    throw Error(ErrorKind::kUsage, "the job is paused: there are no steps to watch",
                 "`continue` first, or `step N`");
   }
   for (const Probe& each : probes_) {
