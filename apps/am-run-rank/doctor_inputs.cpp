@@ -77,7 +77,7 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
     checks.push_back(check("the same run", [&] {
       const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
       train::check_same_run(begin, train::run_facts(full, *checked.model, reader->source()));
-      return cat("goes on from step ", begin.info.step);
+      return cat("continues from step ", begin.info.step);
     }));
     return checks;  // the weights come from the checkpoint
   }

@@ -116,7 +116,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   if (options.max_restarts > 0 && job->plan.checkpoint.every == 0) {
     std::cerr << "note        checkpoint.every = 0 saves nothing before the end: a restart would "
-                 "begin where this job begins\n";
+                 "repeat all steps of this job\n";
   }
   return supervise_and_report(
       options, job_spec(options, program, arguments, job->layout.mesh.world_size(), run, job_id),

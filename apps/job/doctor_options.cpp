@@ -8,13 +8,10 @@ namespace am_run {
 namespace {
 
 constexpr const char* kDescription =
-    "Looks at this machine, and at what the job reads (data, tokenizer, weights, the checkpoint "
-    "that "
-    "it goes on from), and says whether the plan can run, before any rank starts.\n"
-    "\n"
-    "Examples:\n"
-    "  am-run doctor plan.toml\n"
-    "  am-run doctor plan.toml --nnodes 2 --node-rank 1 --rdzv host0:29500 --json";
+    "Checks this machine and all that the job reads (data, tokenizer, weights, the checkpoint from "
+    "which it resumes), and reports whether the plan can run, before any rank "
+    "starts.\n\nExamples:\n  am-run doctor plan.toml\n  am-run doctor plan.toml --nnodes 2 "
+    "--node-rank 1 --rdzv host0:29500 --json";
 
 }  // namespace
 

@@ -25,7 +25,7 @@ std::vector<run_folder::RunLock> take_locks(const run_folder::RunFolder& run,
     const std::string& left_by = locks.back().left_by();
     if (left_by.empty()) continue;
     std::cerr << "note        the lock of " << term::echo(folder.string()) << " was left by "
-              << term::echo(left_by) << ", which is gone\n";
+              << term::echo(left_by) << ", which no longer runs\n";
   }
   return locks;
 }

@@ -31,8 +31,8 @@ class OutputsTest(PlanCase):
         for command in self.commands(taken):
             with self.subTest(command[0]):
                 result = self.am_plan(*command, status=2)
-                self.assertIn("mine.toml is there already", result.err)
-                self.assertIn("--force writes over it", result.err)
+                self.assertIn("mine.toml exists already", result.err)
+                self.assertIn("--force overwrites it", result.err)
                 self.assertEqual(result.out, "")
                 self.assertEqual(taken.read_text(), KEPT)
                 self.assertEqual(self.json(*command, status=2)["ok"], False)
@@ -47,7 +47,7 @@ class OutputsTest(PlanCase):
     def test_the_reports_own_name_is_kept_too(self):
         self.am_plan("report", self.good, cwd=self.folder)
         page = (self.folder / "plan.html").read_text()
-        self.assertIn("is there already",
+        self.assertIn("exists already",
                       self.am_plan("report", self.good, cwd=self.folder, status=2).err)
         self.assertEqual((self.folder / "plan.html").read_text(), page)
 
@@ -55,7 +55,7 @@ class OutputsTest(PlanCase):
         pages = self.folder / "man"
         pages.mkdir()
         self.am_plan("man", "-o", pages)
-        self.assertIn("is there already", self.am_plan("man", "-o", pages, status=2).err)
+        self.assertIn("exists already", self.am_plan("man", "-o", pages, status=2).err)
         self.am_plan("man", "-o", pages, "--force")
 
     def test_two_options_do_not_write_one_file(self):

@@ -58,7 +58,7 @@ class ConsoleTest(unittest.TestCase):
     def test_an_output_file_is_kept_and_whole(self):
         (self.path / "kept").write_text("mine")
         done = self.repl(MODEL, "output kept; ls", status=1)
-        self.assertIn("kept is there already", done.stderr)
+        self.assertIn("kept exists already", done.stderr)
         self.assertEqual((self.path / "kept").read_text(), "mine")
         done = self.repl(MODEL, "output new; ls *norm*; ls nothing", status=1)
         self.assertEqual(done.stdout, "")

@@ -122,18 +122,18 @@ TEST_CASE("what is wrong with a schedule's file or its sizes") {
   CHECK(findings(own_plan("virtual_stages = 2\n")).empty());
   CHECK(findings(own_plan("")) ==
         std::vector<std::string>{am::cat("pp.virtual_stages: ", kOwn,
-                                         " has 2 stages on each rank, and virtual_stages = 1; "
+                                         " has 2 stages on each rank, but virtual_stages = 1; "
                                          "virtual_stages = 2")});
   CHECK(findings(own_plan("virtual_stages = 2\nmicrobatches = 8\n")) ==
-        std::vector<std::string>{am::cat("pp.schedule: ", kOwn,
-                                         " is a schedule of 4 micro-batches, and microbatches = 8; "
-                                         "microbatches = 4")});
+        std::vector<std::string>{
+            am::cat("pp.schedule: ", kOwn,
+                    " is a schedule of 4 micro-batches, but microbatches = 8; microbatches = 4")});
   const std::string three =
       am::cat("[mesh]\nworld_size = 3\npp_size = 3\n[pipeline]\nschedule = \"", kOwn,
               "\"\nvirtual_stages = 2\nmicrobatches = 4\n", "split_points = [6, 12, 18, 24, 30]\n");
   CHECK(findings(three) ==
         std::vector<std::string>{am::cat("pp.schedule_file: ", kOwn,
-                                         " is a schedule for 2 ranks, and pp_size = 3; "
+                                         " is a schedule for 2 ranks, but pp_size = 3; "
                                          "schedule = \"1f1b\"")});
   CHECK(findings("[mesh]\nworld_size = 2\npp_size = 2\n[pipeline]\nschedule = \"no/such.csv\"\n") ==
         std::vector<std::string>{

@@ -103,7 +103,7 @@ TEST_CASE("output takes whole answers and keeps what is there", "[inspect]") {
   CHECK(read_file(file) == ls + ls);
   answered(console, "output");
   CHECK(console.run("ls").result.text == ls);
-  CHECK_THAT(refused(console, "output " + file), Catch::Contains("is there already"));
+  CHECK_THAT(refused(console, "output " + file), Catch::Contains("exists already"));
   CHECK(read_file(file) == ls + ls);
   answered(console, "output " + file + " --force");
   CHECK(read_file(file).empty());
@@ -143,7 +143,7 @@ TEST_CASE("a report has every answer and its pictures", "[inspect]") {
   CHECK_THAT(page, Catch::Contains("<h2>hist lm_head.weight</h2>") && Catch::Contains("</svg>") &&
                        Catch::Contains("5 parameters, 160 elements") &&
                        Catch::EndsWith("</body></html>\n") && !Catch::Contains("<script"));
-  CHECK_THAT(refused(console, "report " + file), Catch::Contains("is there already"));
+  CHECK_THAT(refused(console, "report " + file), Catch::Contains("exists already"));
   answered(console, "report " + file + " --force");
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("heat shows means and maxima of blocks", "[inspect]") {
   const std::string svg = (temporary / "w.svg").string();
   json_answer(session, "heat w --svg " + svg);
   CHECK_THAT(read_file(svg), Catch::StartsWith("<svg") && Catch::EndsWith("</svg>\n"));
-  CHECK_THAT(error_of(session, "heat w --svg " + svg), Catch::Contains("is there already"));
+  CHECK_THAT(error_of(session, "heat w --svg " + svg), Catch::Contains("exists already"));
   json_answer(session, "plot --svg " + svg + " --force");
   CHECK_THAT(read_file(svg), Catch::Contains("rms by tensor"));
 }

@@ -182,7 +182,7 @@ void require_free_path(const fs::path& path, bool forced) {
   std::error_code ignored;
   const bool taken = fs::is_regular_file(path, ignored) || fs::is_directory(path, ignored);
   if (!taken || forced) return;
-  throw Error(ErrorKind::kUsage, cat(path.string(), " is there already"), "--force writes over it");
+  throw Error(ErrorKind::kUsage, cat(path.string(), " exists already"), "--force overwrites it");
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {

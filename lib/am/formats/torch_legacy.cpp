@@ -37,7 +37,7 @@ class LegacyReader {
       if (!text) fail("the key of a storage is not a string");
       result.storages.emplace_back(*text, take_storage(*text));
     }
-    if (!storages_.empty()) fail(cat("storage ", storages_.begin()->first, " is not there"));
+    if (!storages_.empty()) fail(cat("storage ", storages_.begin()->first, " is missing"));
     return result;
   }
 

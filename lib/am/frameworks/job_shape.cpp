@@ -167,7 +167,7 @@ int64_t stages_by_layers(PlanBuilder& builder, const PipelineKeys& keys, int64_t
     return 0;
   }
   if (one_a_rank != (stages == pp)) {
-    source.refuse(keys.layers_per_stage, cat(made, ", and pp_size = ", pp),
+    source.refuse(keys.layers_per_stage, cat(made, ", but pp_size = ", pp),
                   one_a_rank ? "this schedule has one stage per rank"
                              : "this schedule has two or more stages per rank");
     return 0;

@@ -16,7 +16,7 @@ std::string suggest(std::string_view word, const std::vector<std::string>& names
   for (const std::string& name : names) {
     if (name.find(word) != std::string::npos) containing.push_back(name);
   }
-  if (containing.empty()) return "`ls` and `tree` list what there is";
+  if (containing.empty()) return "`ls` and `tree` list all parameters";
   const size_t shown = std::min<size_t>(3, containing.size());
   const std::string more =
       containing.size() > shown ? cat(" and ", containing.size() - shown, " more") : "";

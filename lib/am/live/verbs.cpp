@@ -88,7 +88,7 @@ void Host::end_pause(const std::string& why, int64_t steps, bool asked) {
   owner_ = 0;
   self_->status.set_paused({});
   const std::string text =
-      cat("goes on from step ", steps, " after ", format_duration(held), ": ", why);
+      cat("continues from step ", steps, " after ", format_duration(held), ": ", why);
   log(text);
   tell_others(asked ? std::optional(owner) : std::nullopt,
               {{"event", "continued"}, {"text", text}});
@@ -191,7 +191,7 @@ Result Host::perform(const Command& command, const Arguments& arguments,
     if (was) end_pause("as asked", boundary.steps, /*asked=*/true);
     result.json = {{"step", boundary.steps}, {"paused", false}};
     result.text =
-        was ? cat("goes on from step ", boundary.steps, "\n") : "the job was not paused\n";
+        was ? cat("continues from step ", boundary.steps, "\n") : "the job was not paused\n";
   } else if (command.name == "break") {
     result = set_break(arguments, request.client);
   } else {

@@ -169,7 +169,7 @@ void check_pair(const std::vector<const TpModule*>& producers, const TpModule& l
                                : "\"rowwise\" needs \"colwise\" before it; \"rowwise_rep\" "
                                  "takes a whole input");
   } else if (last.has_cut_output()) {
-    report.error("tp.pair", last, "is \"colwise\", but what follows needs its whole output",
+    report.error("tp.pair", last, "is \"colwise\", but the next module needs its whole output",
                  "\"colwise_rep\" gathers the output");
   }
 }

@@ -51,7 +51,7 @@ std::optional<SizeConstraint> rounds_constraint(const PipelineShape& shape) {
   SizeConstraint constraint{
       "microbatches",
       cat("schedule \"", shape.schedule, "\" assigns micro-batches to ", rounds,
-          " equal rounds (microbatches / pp_size, rounded down), and microbatches = ",
+          " equal rounds (microbatches / pp_size, rounded down), but microbatches = ",
           shape.microbatches, " is not a multiple of ", rounds),
       {},
       "looped_bfs"};
@@ -74,7 +74,7 @@ std::optional<SizeConstraint> microbatches_constraint(const PipelineShape& shape
   return SizeConstraint{
       "microbatches",
       cat("schedule \"", shape.schedule, "\" needs at least one micro-batch for each of its ",
-          shape.stages(), " stages, and microbatches = ", shape.microbatches),
+          shape.stages(), " stages, but microbatches = ", shape.microbatches),
       {shape.stages(), shape.stages() * 2},
       shape.schedule == "1f1b" ? "gpipe" : "zbv_zero_bubble"};
 }
@@ -110,7 +110,7 @@ std::optional<SizeConstraint> own_constraint(const PipelineShape& shape) {
   if (own.pp() != shape.pp) {
     return SizeConstraint{"schedule",
                           cat(shape.schedule, " is a schedule for ", ranks_text(own.pp()),
-                              ", and pp_size = ", shape.pp),
+                              ", but pp_size = ", shape.pp),
                           {},
                           "1f1b"};
   }
@@ -127,7 +127,7 @@ std::optional<SizeConstraint> own_constraint(const PipelineShape& shape) {
   }
   if (each != shape.virtual_stages) {
     return SizeConstraint{"virtual_stages",
-                          cat(shape.schedule, " has ", stages_text(each), " on each rank, and ",
+                          cat(shape.schedule, " has ", stages_text(each), " on each rank, but ",
                               "virtual_stages = ", shape.virtual_stages),
                           {each},
                           {}};
@@ -135,7 +135,7 @@ std::optional<SizeConstraint> own_constraint(const PipelineShape& shape) {
   if (own.microbatches != shape.microbatches) {
     return SizeConstraint{"microbatches",
                           cat(shape.schedule, " is a schedule of ", own.microbatches,
-                              " micro-batches, and microbatches = ", shape.microbatches),
+                              " micro-batches, but microbatches = ", shape.microbatches),
                           {own.microbatches},
                           {}};
   }

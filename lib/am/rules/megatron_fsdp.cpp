@@ -44,7 +44,7 @@ void check_meta_device(const RuleContext& context, Diagnostics& found) {
   if (config == nullptr || !config->init_fsdp_with_meta_device) return;
   if (config->zero_dp_strategy != 0) return;
   found.error("strategy.meta_device", context.plan.span("strategy.init_fsdp_with_meta_device"),
-              "init_fsdp_with_meta_device = true initialises shards, and with zero_dp_strategy = 0 "
+              "init_fsdp_with_meta_device = true initialises shards, but with zero_dp_strategy = 0 "
               "there are none",
               "zero_dp_strategy = 1, 2 or 3, or init_fsdp_with_meta_device = false");
 }

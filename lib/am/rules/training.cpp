@@ -104,7 +104,7 @@ void check_tokenizer(const RuleContext& context, Diagnostics& found) {
   } else if (context.model != nullptr && context.model->vocab_size < kByteValues) {
     found.error("data.tokenizer", context.plan.span("data.tokenizer"),
                 cat("tokenizer \"bytes\" gives ", kByteValues,
-                    " tokens, and vocab_size = ", context.model->vocab_size),
+                    " tokens, but vocab_size = ", context.model->vocab_size),
                 cat("vocab_size = ", kByteValues, " or more in ", context.model->file));
   }
 }

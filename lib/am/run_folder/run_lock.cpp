@@ -102,9 +102,9 @@ Error refusal(const fs::path& folder, const std::optional<LockHolder>& holder) {
   const LockHolder who = holder.value_or(LockHolder{});
   const std::string details =
       who.pid == 0 ? "" : cat(", since ", who.since, who.job.empty() ? "" : cat(", job ", who.job));
-  return Error(ErrorKind::kPlan,
-               cat(folder.string(), ": another job writes there: ", name_of(who), details),
-               "let it end, or end it; or give this job a folder of its own with --run-dir");
+  return Error(
+      ErrorKind::kPlan, cat(folder.string(), ": another job writes there: ", name_of(who), details),
+      "wait until the other job ends, or end it; or give this job another folder with --run-dir");
 }
 
 Error cannot(const fs::path& file, const char* what) {

@@ -57,7 +57,7 @@ std::optional<DeviceError> device_error(const std::exception& error, c10::Device
   if (const auto* own = dynamic_cast<const DeviceError*>(&error)) return *own;
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
     return DeviceError(cat(device_name(device), " is out of memory: ", first_line(error)),
-                       /*out_of_memory=*/true, "am-plan memory shows what takes it");
+                       /*out_of_memory=*/true, "am-plan memory shows what uses the memory");
   }
   if (dynamic_cast<const c10::AcceleratorError*>(&error) == nullptr && !speaks_of_cuda(error)) {
     return std::nullopt;

@@ -121,7 +121,7 @@ TEST_CASE("NCCL's version is asked from the first library that loads") {
   CHECK_FALSE(machine.nccl_version);
   CHECK_THAT(machine.nccl_problem, Catch::Contains("libnccl.so.2"));
   sources.nccl = {AM_TEST_PLUGINS "/fake_nvml.so"};
-  CHECK_THAT(gather_machine({}, sources).nccl_problem, Catch::Contains("does not tell"));
+  CHECK_THAT(gather_machine({}, sources).nccl_problem, Catch::Contains("does not report"));
 }
 
 TEST_CASE("a port that is taken, and an address that is none") {

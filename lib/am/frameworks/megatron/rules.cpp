@@ -228,8 +228,8 @@ constexpr std::array<FrameworkRule, 20> kRules = {{
         check_world),
     framework_rule("megatron.expert_world", "Megatron: world_size % (etp * ep * pp) == 0",
                    "Experts have a mesh of their own over the same ranks: expert tensor, expert, "
-                   "expert data and pipeline parallel. expert_tensor_parallel_size is tp_size "
-                   "unless it is given, which plans cannot.",
+                   "expert data and pipeline parallel. expert_tensor_parallel_size equals tp_size "
+                   "unless it is given; a plan cannot give it.",
                    check_expert_world),
     framework_rule("megatron.optimizer_instances",
                    "Megatron: (dp * cp) % num_distributed_optimizer_instances == 0",

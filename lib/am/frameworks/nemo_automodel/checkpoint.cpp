@@ -32,7 +32,7 @@ std::unique_ptr<stored::TensorSource> open_model(const fs::path& folder,
   }
   if (stored::is_dcp_source(folder)) return stored::open_dcp_source(folder);
   throw Error(ErrorKind::kFormat, cat(folder.string(), ": holds no weights"),
-              "NeMo AutoModel writes shard-*.safetensors or consolidated/ there");
+              "expected shard-*.safetensors or consolidated/, as NeMo AutoModel writes them");
 }
 
 bool is_step(const fs::path& path) {

@@ -99,7 +99,7 @@ void ask_nccl(const std::vector<std::string>& libraries, Machine& machine) {
       machine.nccl_version = version;
       machine.nccl_problem.clear();
     } else {
-      machine.nccl_problem = cat(library, " does not tell its version");
+      machine.nccl_problem = cat(library, " does not report its version");
     }
     ::dlclose(handle);
     if (machine.nccl_version) return;
