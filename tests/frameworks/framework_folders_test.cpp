@@ -163,7 +163,8 @@ TEST_CASE("NeMo AutoModel's folders: the hub's weights in shards, and an optimiz
   fs::remove(all.path / "expected.safetensors");
   CHECK(open_tensor_source(all.path)->format() == "automodel");
   write_file_atomically(folder.path / ".incomplete", "");
-  CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("did not finish it"));
+  CHECK_THROWS_WITH(open_tensor_source(folder.path),
+                    Catch::Contains("did not finish this checkpoint"));
 }
 
 TEST_CASE("accelerate's folders: a model and its optimizer, each of torch.distributed.checkpoint") {

@@ -198,7 +198,7 @@ TEST_CASE("places that metadata of torch_checkpointing invents") {
   with("rank_1/weights.pt", "../k_1/weights.pt");
   refused("model's file is not inside this folder: \"../k_1/weights.pt\"");
   with("rank_1/weights.pt", "/ank_1/weights.pt");
-  refused("outside of the folder");
+  refused("not inside this folder");
   with("rank_1/weights.pt", "rank_0/weights.pt");
   refused("two items are stored in the same file, rank_0/weights.pt");
   with("rank_1/weights.pt", "rank_7/weights.pt");

@@ -287,7 +287,7 @@ TEST_CASE("a checkpoint without one rank's file is refused on all ranks alike") 
   CHECK_THAT(runs.refusal(job).what(), Catch::Contains(problem));
   job.checkpoint.clear();
   CHECK_THAT(runs.refusal(job).what(),
-             Catch::Contains("no checkpoint is whole") && Catch::Contains(problem));
+             Catch::Contains("no checkpoint is complete") && Catch::Contains(problem));
 }
 
 }  // namespace am

@@ -105,7 +105,7 @@ TEST_CASE("a run folder stands for its newest whole checkpoint", "[inspect]") {
   const TemporaryFolder temporary;
   const fs::path checkpoints = temporary.path() / "checkpoints";
   fs::create_directories(checkpoints / "step-12");
-  CHECK_THAT(error_of(temporary.path()), Catch::Contains("no checkpoint is whole"));
+  CHECK_THAT(error_of(temporary.path()), Catch::Contains("no checkpoint is complete"));
   fs::create_directories(checkpoints / "step-9.tmp");
   write_checkpoint(checkpoints / "step-2", 2);
   write_checkpoint(checkpoints / "step-10", 10);
