@@ -111,7 +111,7 @@ void HeldFolder::require() const {
   if (lock == Found::kSame && (locked || folder == Found::kSame)) return;
   if (locked && lock == Found::kOther && shows_our_touches(path_ / kLockName, lock_)) return;
   if (!locked && folder == Found::kOther && shows_our_touches(path_, folder_)) return;
-  const std::string ended = ", so the job has ended, because it could no longer save";
+  const std::string ended = "; the job has ended, because it could no longer save";
   if (folder == Found::kSame) {
     throw Error(ErrorKind::kIo,
                 cat(path_.string(), ": its file ", kLockName, " was ",
