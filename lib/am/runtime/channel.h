@@ -24,7 +24,7 @@
 
 namespace am::runtime {
 
-// A direction between two indices of a group.
+// One direction between two members of a group, given by their indices in the group.
 struct Hop {
   int64_t from = 0;
   int64_t to = 0;
@@ -41,7 +41,7 @@ struct Hop {
 
 class Channel {
  public:
-  // `pair` is a group of two ranks: index 0 sends to index 1.
+  // `pair` is a group of two ranks, in which index 0 sends to index 1.
   explicit Channel(Group pair);
 
   bool sends() const { return pair_.index() == 0; }

@@ -21,7 +21,7 @@ namespace am::runtime {
 
 class CollectiveError : public Error {
  public:
-  // `timed_out`: the peers are connected but did not arrive; otherwise a connection broke.
+  // `timed_out`: true if the peers are connected but did not arrive, false if a connection broke.
   CollectiveError(Collective collective, bool timed_out, const std::string& reason, Stall stall);
 
   const Collective& collective() const { return collective_; }
@@ -37,7 +37,7 @@ class CollectiveError : public Error {
 // Ranks that did not arrive when a group was created.
 class MissingRanks : public Error {
  public:
-  // `where`: the group's name; `size`: its number of ranks.
+  // `where`: the name of the group that was created; `size`: its number of ranks.
   MissingRanks(const std::string& where, std::vector<int64_t> missing, int64_t size,
                std::chrono::milliseconds timeout);
 

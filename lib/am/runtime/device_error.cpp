@@ -29,8 +29,8 @@ bool speaks_of_cuda(const std::exception& error) {
          (text.starts_with("CUDA error: ") || text.starts_with("cuDNN"));
 }
 
-// Returns the error that the CUDA runtime reports at every call once a kernel has failed; empty if
-// the GPU works.
+// Returns the text of the error that the CUDA runtime reports at every call after a kernel has
+// failed; empty if the GPU works.
 std::string kept_error(c10::Device device) {
   if (!c10::impl::hasDeviceGuardImpl(device.type())) return {};
   try {
@@ -43,8 +43,8 @@ std::string kept_error(c10::Device device) {
 
 }  // namespace
 
-// A failed allocation belongs to the place that requests it ("in"); any other error may have
-// occurred earlier than the host sees it ("seen in").
+// Adds "in PLACE" to a failed allocation, which the host notices where it requests the memory, and
+// "seen in PLACE" to any other error, which may have occurred before the host notices it.
 DeviceError DeviceError::in(const std::string& place) const {
   if (placed_ || place.empty()) return *this;
   DeviceError placed(cat(what(), out_of_memory_ ? "; in " : "; seen in ", place), out_of_memory_,

@@ -23,8 +23,9 @@ class DeviceError : public Error {
       : Error(ErrorKind::kRuntime, message, std::move(hint)), out_of_memory_(out_of_memory) {}
 
   bool out_of_memory() const { return out_of_memory_; }
-  // Returns the error with `place` added ("the backward of model.layers.3"); unchanged if it
-  // already has a place.
+  // Returns the error with `place` added to its message: the part of the step that was running, for
+  // example "the backward of model.layers.3". Returns the error unchanged if it already has a
+  // place.
   DeviceError in(const std::string& place) const;
 
  private:
@@ -36,8 +37,8 @@ class DeviceError : public Error {
 // allocator; returns a DeviceError unchanged, and nothing for any other exception.
 std::optional<DeviceError> device_error(const std::exception& error, c10::Device device);
 
-// Returns work()'s result. If work() throws a device error, adds place(), which is called only
-// then.
+// Returns the result of work(). If work() throws a device error, rethrows it with place() added to
+// its message. place() is called only in this case.
 template <typename Place, typename Work>
 auto with_place(c10::Device device, const Place& place, const Work& work) {
   try {

@@ -17,7 +17,8 @@ DeviceMesh::DeviceMesh(const World& world, const mesh::MeshLayout& layout,
     throw Error(ErrorKind::kPlan, cat("the plan's mesh has ", layout.world_size(),
                                       " ranks, but the world has ", world.size()));
   }
-  const std::string mesh = world.unique_name("mesh");  // distinguishes several meshes of a world
+  // Names of the mesh's groups contain this text, so that a world can have several meshes.
+  const std::string mesh = world.unique_name("mesh");
   std::map<std::vector<int64_t>, Group> made;
   for (const std::string_view name : mesh::kGroupNames) {
     std::vector<int64_t> ranks = layout.group(rank_, name);

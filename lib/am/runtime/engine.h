@@ -26,7 +26,7 @@ namespace am::runtime {
 
 // Options of a communicator.
 struct GroupOptions {
-  std::chrono::milliseconds timeout{0};  // of one collective
+  std::chrono::milliseconds timeout{0};  // time limit of each collective
   // NCCL: buffers from Group::allocate are registered with the communicator, so that collectives
   // need no staging copy (Megatron's nccl_ub).
   bool user_buffers = false;
@@ -44,8 +44,8 @@ class Engine {
   virtual std::string name() const = 0;
   // Returns the device of this rank's tensors: the host, or the GPU of its local rank.
   virtual c10::Device device() const = 0;
-  // Connects the ranks of `group`, in which this rank has index `index`; collective. The ranks meet
-  // in `store`, which no other group uses. Throws std::exception.
+  // Connects the ranks of `group`, in which this rank has index `index`; collective. The ranks
+  // exchange their addresses through `store`, which no other group uses. Throws std::exception.
   virtual c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store,
                                                     const CommunicatorId& group, int64_t index,
                                                     const GroupOptions& options) = 0;
@@ -69,8 +69,9 @@ struct Engines {
 };
 
 // Returns the engines of `backend`. Loads the CUDA plugin if the backend needs it, and makes this
-// rank's GPU the calling thread's current device. Throws Error(kUsage) as parse_backend, and
-// Error(kRuntime) with the reason why GPUs cannot be used and with what to write instead.
+// rank's GPU the calling thread's current device. Throws Error(kUsage) as parse_backend does.
+// Throws Error(kRuntime) if GPUs cannot be used; its message tells why, and its hint what to do
+// instead.
 Engines make_engines(const std::string& backend, const launch::RankEnvironment& here);
 
 }  // namespace am::runtime

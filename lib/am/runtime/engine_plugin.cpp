@@ -82,7 +82,7 @@ std::string default_backend() { return why_no_cuda() ? "gloo" : "nccl"; }
 
 std::string nccl_version_text() {
   if (plugin_beside_us().empty()) return "nccl: no plugin";
-  why_no_cuda();  // loads the plugin if there is a GPU
+  why_no_cuda();  // called for its side effect: it loads the plugin if there is a GPU
   const auto loaded = launch::loaded_nccl_version();
   const std::string text = loaded ? launch::nccl_version_name(*loaded) : AM_NCCL_VERSION;
   return cat("nccl ", text,

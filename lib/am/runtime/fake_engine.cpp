@@ -21,7 +21,7 @@ class Finished : public c10d::Work {
 
 WorkPtr finished() { return c10::make_intrusive<Finished>(); }
 
-// The operations that groups call (group.cpp), as no-ops.
+// Implements the operations that Group calls (group.cpp) as no-ops.
 class Nobody : public c10d::Backend {
  public:
   using Backend::Backend;

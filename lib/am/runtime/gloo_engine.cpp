@@ -153,7 +153,8 @@ class GlooEngine : public Engine {
 
  private:
   shared_memory::ChannelOptions channel_;
-  std::vector<Device> devices_;  // shared by all groups, with their threads and sockets
+  // Gloo's devices. All groups share them, with their threads and sockets.
+  std::vector<Device> devices_;
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ class SumOfParts final : public c10d::Work {
 
   bool wait(std::chrono::milliseconds timeout) override {
     arrival_->wait(timeout);
-    if (!parts_.defined()) return true;  // summed before
+    if (!parts_.defined()) return true;  // an earlier call has summed the parts
     if (out_.scalar_type() == at::kFloat || out_.scalar_type() == at::kDouble) {
       at::sum_out(out_, parts_, {0});
     } else {
@@ -121,7 +121,7 @@ c10::intrusive_ptr<c10d::Work> GlooGroup::alltoall_base(at::Tensor& out, at::Ten
                                                         std::vector<int64_t>& out_rows,
                                                         std::vector<int64_t>& in_rows,
                                                         const c10d::AllToAllOptions& options) {
-  // A part without rows may have no memory.
+  // Lent needs an address: a tensor without elements may have no memory.
   if (out.numel() == 0 || in.numel() == 0) {
     return ProcessGroupGloo::alltoall_base(out, in, out_rows, in_rows, options);
   }

@@ -36,8 +36,8 @@ class GlooGroup : public c10d::ProcessGroupGloo {
 
   std::mutex mutex_;
   bool aborted_ = false;
-  std::vector<c10::weak_intrusive_ptr<c10d::Work>>
-      messages_;  // in progress, and some that have ended
+  // Messages in progress, and some messages that have ended.
+  std::vector<c10::weak_intrusive_ptr<c10d::Work>> messages_;
 };
 
 }  // namespace am::runtime

@@ -38,7 +38,8 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
-// False for the meta device: its collectives run on the host engine, that of World::fake.
+// Whether the tensor's collectives run on the accelerator's engine. False for the meta device,
+// whose collectives run on the host engine of World::fake.
 bool on_accelerator(const at::Tensor& tensor) { return !tensor.is_cpu() && !tensor.is_meta(); }
 
 // Whether a failed collective, issued at `start`, ran into its timeout, which the engine counts
@@ -111,7 +112,7 @@ void Pending::wait() {
   progress.wait_begins(collective_);
   guarded(*communicator_, collective_, issued_,
           [&] { checked(collective_, [&] { work->wait(); }); });
-  progress.wait_ends();  // not reached after a failure: the rank then still counts as waiting
+  progress.wait_ends();  // not reached after a failure: this rank then still counts as waiting
 }
 
 Group::Group() : Group("self") {}
@@ -285,7 +286,7 @@ void Group::rotate(at::Tensor out, at::Tensor in, int64_t shift) const {
   rotate_async(std::move(out), std::move(in), shift).wait();
 }
 
-// An all-to-all in which each rank sends to one other rank.
+// Runs an all-to-all in which each rank sends to only one rank.
 Pending Group::rotate_async(at::Tensor out, at::Tensor in, int64_t shift) const {
   AM_ASSERT(out.numel() == in.numel(), "rotate sizes");
   const int64_t steps = (shift % size() + size()) % size();

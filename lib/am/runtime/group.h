@@ -45,12 +45,15 @@ struct GroupContext {
 // The connections between the ranks of a group; groups with equal ranks share one communicator.
 struct Communicator {
   std::shared_ptr<const CommunicatorId> id;
-  int64_t index = 0;                              // of this rank in id->ranks
-  c10::intrusive_ptr<c10d::Backend> cpu;          // null: no host tensors
-  c10::intrusive_ptr<c10d::Backend> accelerator;  // null: no tensors of an accelerator
-  std::shared_ptr<Engine> accelerator_engine;     // engine that created `accelerator`
-  c10::Device device = c10::Device(c10::kCPU);    // for the group's own messages
-  bool user_buffers = false;                      // see GroupOptions
+  int64_t index = 0;  // this rank's position in id->ranks
+  // Backend for host tensors; null: the group has no collectives of host tensors.
+  c10::intrusive_ptr<c10d::Backend> cpu;
+  // Backend for tensors on an accelerator; null: the group has no collectives of such tensors.
+  c10::intrusive_ptr<c10d::Backend> accelerator;
+  std::shared_ptr<Engine> accelerator_engine;  // engine that created `accelerator`
+  // Device of tensors that the group creates for its own use, for example in barrier().
+  c10::Device device = c10::Device(c10::kCPU);
+  bool user_buffers = false;  // see GroupOptions::user_buffers
   std::shared_ptr<GroupContext> context;
   std::atomic<uint64_t> sequence{0};
 };
@@ -74,9 +77,9 @@ class Pending {
 
 class Group {
  public:
-  // A group of one rank.
+  // Creates a group of one rank, rank 0.
   Group();
-  // `rank`: the only member.
+  // Creates a group of one rank, `rank`.
   explicit Group(std::string name, int64_t rank = 0);
   Group(std::string name, std::shared_ptr<Communicator> communicator);
 
@@ -164,7 +167,7 @@ class Group {
 
   std::string name_;
   std::shared_ptr<Communicator> communicator_;
-  std::vector<int64_t> alone_;  // the rank of a group of one
+  std::vector<int64_t> alone_;  // used without a communicator: the group's only rank
 };
 
 }  // namespace am::runtime

@@ -14,9 +14,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Number of ranks that watch a late collective.
+// Number of ranks of a group that watch the states of the other ranks while a collective is late.
 constexpr int64_t kWatchers = 2;
-// Largest number of runs of consecutive ranks in a list that a state itself contains.
+// Largest number of runs of consecutive ranks in a list that is published inside a rank's state. A
+// longer list has a key of its own.
 constexpr size_t kMostRuns = 8;
 // Delay before the states are read after a lost connection, in which the other ranks lose their
 // connections too and publish their states.
@@ -122,8 +123,8 @@ void Inquiry::hear(RankState state) {
   }
 }
 
-// Publishes {"RANK": [beat, seconds]} for silent ranks. If a rank's state has another beat when a
-// reader sees this list, the rank is running.
+// Publishes {"RANK": [beat, seconds]} for the silent ranks. The beat numbers a rank's published
+// states: a reader that sees another beat in the rank's state knows that the rank is running.
 void Inquiry::publish_silence(const Collective& waiting) {
   Json silence = Json::object();
   for (const auto& [peer, entry] : heard_) {
@@ -136,7 +137,8 @@ void Inquiry::publish_silence(const Collective& waiting) {
   silence_ = std::move(text);
 }
 
-// Returns the peers' states that were read, and this rank's state, in which it waits for `waiting`.
+// Returns the states of the peers that were read, and this rank's own state, with the rank waiting
+// in `waiting`.
 std::map<int64_t, PeerView> Inquiry::views(const Collective& waiting) {
   RankState own = context_.progress.state(rank_);
   set_waiting(own, waiting, own.waiting_seconds);
@@ -169,7 +171,8 @@ Stall Inquiry::look(const Collective& collective, bool timed_out) {
   read_states(collective);
   auto all = views(collective);
   if (timed_out) add_silence(collective, all);
-  // A broken connection is noticed immediately, before a rank counts as silent.
+  // The silence limit is for timeouts only: a broken connection is noticed immediately, before any
+  // rank can count as silent.
   return find_stall(collective, rank_, all, timed_out ? silent_limit() : 0.0);
 }
 
@@ -216,7 +219,8 @@ std::optional<Stall> Inquiry::await_verdict(const Collective& collective, millis
 }
 
 void Inquiry::publish_verdict(const Collective& collective, Stall stall) {
-  if (stall.circle) stall.missing.push_back(rank_);  // others see this rank in the cycle
+  // In the other ranks' view, this rank belongs to the cycle.
+  if (stall.circle) stall.missing.push_back(rank_);
   std::sort(stall.missing.begin(), stall.missing.end());
   if (stall.text.size() > kMostText) stall.text.resize(kMostText);
   store_set(store_, key("verdict", collective),

@@ -34,7 +34,8 @@ namespace am::runtime {
 // 1.5 s plus 1 s per thousand ranks, because all ranks ask at one moment.
 std::chrono::milliseconds store_patience(int64_t world_size);
 
-// One rank's part in the inquiries; used by one thread. All functions throw the store's exceptions.
+// Performs one rank's part of the inquiries; used by one thread. All functions throw the store's
+// exceptions.
 class Inquiry {
  public:
   using Clock = Progress::Clock;
@@ -51,9 +52,11 @@ class Inquiry {
   void listen(const Collective& waiting);
   // Forgets the states of other ranks; call it while no collective is late.
   void rest();
-  // Returns this rank's place, from 1, among the ranks that have to explain the collective.
+  // Counts this rank among the ranks that have to explain `collective`, and returns its position in
+  // the order of their calls: 1 for the first rank.
   int64_t take_place(const Collective& collective);
-  // Returns the group's verdict on a collective that failed or timed out.
+  // Returns the group's verdict on a collective that failed or timed out. `place`: the result of
+  // take_place.
   Stall explain(const Collective& collective, bool timed_out, int64_t place);
 
  private:
@@ -83,11 +86,12 @@ class Inquiry {
   const std::chrono::milliseconds interval_;
   const std::function<bool()> stopping_;
   std::map<int64_t, Heard> heard_;
-  std::map<std::string, std::vector<int64_t>> members_;  // by communicator: lists with a key
+  // Lists of ranks that other ranks published under separate keys, by the communicator's name.
+  std::map<std::string, std::vector<int64_t>> members_;
   std::map<std::string, bool> published_members_;
-  std::string late_;     // the collective that is late
-  int64_t place_ = 0;    // this rank's place among the ranks that found `late_` late
-  std::string silence_;  // list of silent ranks as last published
+  std::string late_;     // key of the collective that is late; empty: none
+  int64_t place_ = 0;    // position of this rank among the ranks that found `late_` late
+  std::string silence_;  // list of silent ranks that this rank published last
   Clock::time_point published_ = {};
 };
 

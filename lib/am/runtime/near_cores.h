@@ -8,14 +8,15 @@
 
 namespace am::runtime {
 
-// Returns the cores of a list in the kernel's format, "0-3,8"; an empty set for any other text.
+// Returns the cores of a list in the kernel's format, for example "0-3,8". Returns an empty set for
+// any other text.
 std::set<int> parse_core_list(std::string_view text);
 
 // Binds the calling thread, and thus the threads that it creates later, to the cores that sysfs
-// lists as local to a PCI device ("0000:3b:00.0"); returns whether it did. Does nothing if the
-// thread's affinity excludes cores of the machine (or container), because then a launcher or the
-// user chose the affinity, or if sysfs lists no core of the thread. `root`: other than "/" in
-// tests.
+// lists as local to a PCI device, for example "0000:3b:00.0"; returns whether it did. Does nothing
+// if the thread's affinity excludes cores of the machine (or container), because then a launcher or
+// the user chose the affinity, or if sysfs lists no core of the thread. `root`: folder that
+// contains sys/; "/" except in tests.
 bool keep_near(const std::string& pci_address, const std::filesystem::path& root = "/");
 
 }  // namespace am::runtime

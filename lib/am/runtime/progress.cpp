@@ -21,7 +21,7 @@ double seconds_since(Progress::Clock::time_point start) {
   return std::chrono::duration<double>(Progress::Clock::now() - start).count();
 }
 
-// Whether a collective has completed; for any thread. Without the guard, a thread that has no
+// Whether a collective has completed; any thread may ask. Without the guard, a thread that has no
 // current GPU would create a context on GPU 0.
 bool completed(c10d::Work& observer, c10::Device device) {
   try {

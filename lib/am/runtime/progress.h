@@ -28,21 +28,23 @@ namespace am::runtime {
 // Identity of a communicator, by which messages name it and by which the collectives of different
 // ranks are compared.
 struct CommunicatorId {
-  std::string name;  // unique in the world and the same on all its ranks: "mesh/1/tp/4"
+  // Unique in the world, and equal on all ranks of the communicator; for example "mesh/1/tp/4".
+  std::string name;
   std::vector<int64_t> ranks;
-  std::chrono::milliseconds timeout{0};  // of one collective; 0: none
+  std::chrono::milliseconds timeout{0};  // time limit of one collective; 0: no limit
 };
 
 // One collective: the `sequence`-th of its communicator, counted from 1.
 struct Collective {
-  const char* op = "";  // "all_reduce"
-  std::string group;    // the group's name for users: "tp"
+  const char* op = "";  // operation, for example "all_reduce"
+  std::string group;    // the group's name in messages, for example "tp"
   std::shared_ptr<const CommunicatorId> communicator;
   uint64_t sequence = 0;
 
-  // "all_reduce tp #12"
+  // Returns the collective's name, for example "all_reduce tp #12".
   std::string name() const;
-  // "all_reduce tp #12 (ranks 0, 1, 2, 3)"; long lists are cut.
+  // Returns the name and the ranks, for example "all_reduce tp #12 (ranks 0, 1, 2, 3)"; cuts long
+  // lists.
   std::string describe() const;
 };
 
@@ -67,7 +69,7 @@ class Progress {
 
   // Records that this rank issued a collective, i.e. arrived at it.
   void issued(const Collective& collective);
-  // Record the start and the end of the wait for a collective.
+  // Record the start and the end of this rank's wait for a collective.
   void wait_begins(const Collective& collective);
   void wait_ends();
   // Records a collective on `device` that does not block the host (NCCL's): the rank counts as
@@ -96,7 +98,8 @@ class Progress {
   std::string failed_;
   std::optional<Waiting> waiting_;
   std::vector<Tracked> tracked_;
-  size_t forget_at_ = 64;  // tracked collectives at which completed ones are dropped
+  // When `tracked_` has this many entries, track() removes the completed collectives from it.
+  size_t forget_at_ = 64;
   std::map<std::string, uint64_t> issued_;
   std::optional<Collective> last_;
   uint64_t beat_ = 0;

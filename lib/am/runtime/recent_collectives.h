@@ -32,7 +32,7 @@ class RecentCollectives {
 
   mutable std::mutex mutex_;
   std::array<Entry, kKept> entries_;
-  size_t count_ = 0;  // number ever added
+  size_t count_ = 0;  // number of collectives ever added
 };
 
 }  // namespace am::runtime

@@ -118,7 +118,8 @@ class StagedGroup final : public c10d::Backend {
     return ended_in({}, sent[0], std::move(work));
   }
 
-  // recv does not wait for the stream: the peer may have to receive before it sends.
+  // Unlike a send, recv does not wait for the current stream: the peer may have to receive before
+  // it sends.
   WorkPtr recv(Tensors& tensors, int from, int tag) override {
     check(tensors);
     Tensors arriving = {staging_for(tensors[0])};
@@ -130,7 +131,7 @@ class StagedGroup final : public c10d::Backend {
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override {
     host_->monitoredBarrier(options, wait_all_ranks);
   }
-  // A host group throws errors in the thread that waits, and stores no error.
+  // Always success: a host group throws its errors in the thread that waits, and stores none.
   c10d::ErrorType getError() override { return c10d::ErrorType::SUCCESS; }
   void abort() override { host_->abort(); }
 

@@ -14,8 +14,8 @@
 
 namespace am::runtime {
 
-// `device` holds the tensors; `host` runs the collectives. Errors, timeouts and abort() are the
-// host engine's.
+// Returns an engine for tensors on `device` whose collectives run on `host`. Errors, timeouts and
+// abort() are the host engine's.
 std::shared_ptr<Engine> make_staged_engine(std::shared_ptr<Engine> host, c10::Device device);
 
 }  // namespace am::runtime

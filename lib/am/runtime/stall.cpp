@@ -12,7 +12,7 @@ namespace am::runtime {
 
 namespace {
 
-// The fields of a collective that comparisons need.
+// The fields of a collective by which the walk finds the ranks that have not issued it.
 struct Wanted {
   std::string communicator;
   uint64_t sequence = 0;
@@ -51,7 +51,8 @@ class Walk {
     return found;
   }
 
-  // Walks from `collective` to the ranks that wait for no other rank.
+  // Walks from `collective` along the waiting ranks, and adds the ranks that wait for no other rank
+  // to `ends_`.
   void follow(const Wanted& collective, int64_t waiter) {
     for (const int64_t rank : blockers(collective, waiter)) {
       if (!seen_.insert(rank).second) continue;
@@ -88,7 +89,7 @@ class Walk {
  private:
   const std::map<int64_t, PeerView>& peers_;
   double silent_limit_;
-  std::set<int64_t> seen_;  // followed
+  std::set<int64_t> seen_;  // ranks that the walk has reached
   std::set<int64_t> ends_;  // ranks that wait for no other rank
 };
 
@@ -110,10 +111,11 @@ Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t
   walk.follow(wanted(waiting), self);
   Stall stall;
   stall.missing = walk.culprits();
-  if (walk.seen().empty()) return stall;  // all have arrived: the communication itself is slow
+  // All ranks have arrived: the communication itself is slow.
+  if (walk.seen().empty()) return stall;
   std::vector<std::string> lines;
   stall.circle = stall.missing.empty();
-  if (stall.circle) {  // only ranks that wait for each other
+  if (stall.circle) {  // the walk reached only ranks that wait for each other
     stall.missing.assign(walk.seen().begin(), walk.seen().end());
     std::erase(stall.missing, self);
     lines.emplace_back("the ranks wait for each other: they call collectives in different orders");

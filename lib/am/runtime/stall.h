@@ -21,23 +21,29 @@ namespace am::runtime {
 // Reason why a collective does not end.
 struct Stall {
   std::vector<int64_t> missing;  // ranks for which the other ranks wait; empty: unknown
-  std::string text;              // "rank 1 did not arrive: it is at step 7, in no collective"
-  bool circle = false;           // ranks wait in a cycle: `missing` are its ranks except `self`
+  // Explanation for the user, for example "rank 1 did not arrive; last heard 2 s ago: ...".
+  std::string text;
+  // Whether ranks wait for each other in a cycle; `missing` then lists the ranks of the cycle
+  // except `self`.
+  bool circle = false;
 };
 
 struct PeerView {
-  std::optional<RankState> state;  // nothing: the rank never published one
-  double silent_seconds = 0.0;     // since its state last changed, by this rank's clock
+  std::optional<RankState> state;  // nothing: the rank never published a state
+  // Time since `state` last changed, by the clock of the rank that reads it.
+  double silent_seconds = 0.0;
 };
 
 // Returns why `waiting`, in which rank `self` waits, does not end. `peers` must include the state
-// of `self`, otherwise the walk would end there. Collectives are compared by communicator and
-// sequence. A rank silent for `silent_limit_seconds` counts as stopped; 0: silence is ignored.
+// of `self`: a rank without a state counts as silent, and the walk would end there. Collectives are
+// compared by communicator and sequence. A rank silent for `silent_limit_seconds` counts as
+// stopped; 0: silence is ignored.
 Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t, PeerView>& peers,
                  double silent_limit_seconds);
 
 // Returns the ranks whose states find_stall needs: members of the group, and of the groups in which
-// its missing members wait. With their states in `peers`, the next call may return more ranks.
+// the missing members wait. After the caller has added these states to `peers`, another call may
+// return more ranks.
 std::vector<int64_t> ranks_to_ask(const Collective& waiting, int64_t self,
                                   const std::map<int64_t, PeerView>& peers);
 

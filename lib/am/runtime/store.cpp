@@ -50,7 +50,7 @@ c10::intrusive_ptr<c10d::Store> connect_in_time(
   });
   auto result = task->get_future();
   std::thread([task] { (*task)(); }).detach();
-  // c10d itself observes the timeout while it connects.
+  // One more second: c10d itself observes the timeout while it connects, and its error is clearer.
   if (result.wait_for(timeout + std::chrono::seconds(1)) != std::future_status::ready) {
     throw std::runtime_error(launch::kNoGreeting);
   }
@@ -82,7 +82,7 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(here.master_port);
   options.isServer = here.rank == 0 && !here.agent_store;
-  options.waitWorkers = false;  // meet() waits instead, and knows which ranks are missing
+  options.waitWorkers = false;  // because meet() waits, and names the missing ranks
   options.timeout = timeout;
   const std::string address = cat(here.master_addr, ":", here.master_port);
   try {
@@ -177,7 +177,7 @@ void meet(c10d::Store& store, const std::string& name, int64_t rank,
         if (!store.check({key(peer)})) missing.push_back(peer);
       }
     } catch (const std::exception&) {
-      missing.clear();  // the store went away meanwhile
+      missing.clear();  // the store stopped answering, so the list is incomplete
     }
     if (missing.empty()) {
       throw Error(ErrorKind::kPeer,

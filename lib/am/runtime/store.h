@@ -34,14 +34,15 @@ std::string waiting_text(const launch::RankEnvironment& here, const std::string&
 c10::intrusive_ptr<c10d::Store> connect_again(const c10::intrusive_ptr<c10d::Store>& store,
                                               std::chrono::milliseconds timeout);
 
-// Returns the key's value; nothing, without waiting, if there is no such key.
+// Returns the value of the key. Returns nothing, without waiting, if there is no such key.
 std::optional<std::string> store_get(c10d::Store& store, const std::string& key);
-// store_get of several keys, in few requests if most keys exist: up to 1,024 keys per request.
+// Returns the values of several keys, as store_get does for one, in few requests if most of the
+// keys exist: up to 1,024 keys per request.
 std::vector<std::optional<std::string>> store_get_all(c10d::Store& store,
                                                       const std::vector<std::string>& keys);
 void store_set(c10d::Store& store, const std::string& key, const std::string& value);
 
-// Barrier: waits until all `ranks` have called it with the same `name`. After `timeout`, throws
+// Barrier: waits until all `ranks` have called it with an equal `name`. After `timeout`, throws
 // Error(kPeer), which names the missing ranks. Each rank waits for a single key, so that the
 // barrier scales to thousands of ranks.
 void meet(c10d::Store& store, const std::string& name, int64_t rank,

@@ -8,17 +8,18 @@
 
 namespace am::runtime {
 
-// Returns AM_TORCH_VERSION, "2.11.0".
+// Returns AM_TORCH_VERSION, for example "2.11.0".
 std::string compiled_torch_version();
 // Returns the loaded libtorch's version; nothing if the library is too old to report a version.
 // Does not query ATen: see Note [Load CUDA first] in engine_plugin.h.
 std::optional<std::string> loaded_torch_version();
 
-// Throws Error(kRuntime) with both versions and the loaded file if they differ. Must be called
-// before any other use of libtorch.
+// Throws Error(kRuntime), with both versions and the loaded file, if the loaded libtorch is not the
+// version at compile time. Must be called before any other use of libtorch.
 void require_compiled_torch();
 
-// Returns one or two lines for --version: "libtorch 2.11.0", and the loaded version if it differs.
+// Returns one or two lines for --version. For example "libtorch 2.11.0"; if another version is
+// loaded, its version and file, and on a second line the version at compile time.
 std::string torch_version_text();
 
 // Decodes the result of libtorch's aoti_torch_abi_version(): major, minor and patch, one byte each

@@ -17,7 +17,7 @@ namespace {
 using Clock = Progress::Clock;
 using std::chrono::milliseconds;
 
-// Longest time for which ~Watchdog waits for the thread that talks to the store.
+// Longest time for which the destructor of Watchdog waits for the thread that talks to the store.
 constexpr milliseconds kFarewell{1500};
 
 }  // namespace
@@ -40,7 +40,8 @@ struct Watchdog::Shared {
 
   // A question that a thread of the rank asks the thread that talks to the store, and its answer.
   struct Question {
-    std::optional<Collective> collective;  // nothing: the question is whether the store answers
+    // The collective that does not end. Nothing: only ask whether the store answers.
+    std::optional<Collective> collective;
     bool timed_out = false;
     int64_t place = 0;
     bool store_answered = false;
@@ -48,7 +49,7 @@ struct Watchdog::Shared {
     Stall stall;
   };
 
-  // The thread that talks to the store.
+  // Runs the thread that talks to the store.
   void talk() {
     std::unique_lock lock(mutex);
     while (!stopping) {
@@ -80,7 +81,7 @@ struct Watchdog::Shared {
     changed.notify_all();
   }
 
-  // The thread that watches the time. The Watchdog's destructor joins it.
+  // Runs the thread that watches the time. The Watchdog's destructor joins it.
   void judge() {
     std::unique_lock lock(mutex);
     while (!stopping) {
@@ -96,7 +97,8 @@ struct Watchdog::Shared {
     }
   }
 
-  // Makes talk() publish the state once more and answer a question; returns the question.
+  // Makes talk() publish the state once more and answer a question. Returns the question with its
+  // answer, if the answer came in time.
   std::shared_ptr<Question> ask(std::optional<Collective> collective, bool timed_out) {
     const std::lock_guard one(asking);
     std::unique_lock lock(mutex);
@@ -106,7 +108,8 @@ struct Watchdog::Shared {
     changed.wait_for(lock, patience,
                      [&] { return finished || asked->store_answered || asked->over; });
     if (!asked->store_answered) return asked;
-    // Inquiry waits up to 2 * patience for the group's verdict; the rest is for the requests.
+    // Inquiry waits up to 2 * patience for the group's verdict; the rest of this limit is for the
+    // requests to the store.
     changed.wait_for(lock, 4 * patience, [&] { return finished || asked->over; });
     return asked;
   }
@@ -126,7 +129,7 @@ struct Watchdog::Shared {
     }
   }
 
-  // Reads from the store only while a collective is late.
+  // Publishes the state. Reads from the store only while a collective is late.
   void publish_and_listen() {
     try {
       inquiry->publish();
@@ -139,7 +142,7 @@ struct Watchdog::Shared {
         inquiry->rest();
       }
     } catch (const std::exception&) {
-      // A failure is reported by the next question.
+      // Ignored: if the store does not answer, the next question finds out and reports it.
     }
   }
 
@@ -187,10 +190,10 @@ struct Watchdog::Shared {
   const c10::intrusive_ptr<c10d::Store> store;
   std::optional<Inquiry> inquiry;  // used by talk() only
 
-  std::mutex asking;  // one question at a time
-  std::mutex mutex;   // guards the following members
+  std::mutex asking;  // lets only one question be asked at a time
+  std::mutex mutex;   // guards the members below
   std::condition_variable wake, changed;
-  std::shared_ptr<Question> question;  // to be answered by talk()
+  std::shared_ptr<Question> question;  // the question that talk() must answer next; null: none
   std::atomic<bool> stopping = false;
   bool finished = false;
 };

@@ -42,11 +42,11 @@ class Watchdog {
   explicit Watchdog(const World& world, WatchdogOptions options = {});
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
-  // Publishes the last state, without waiting long for a store that does not answer. When the
-  // destructor returns, on_stall is not running and will not be called again.
+  // Publishes the last state, without waiting long for a store that does not answer. After the
+  // destructor has returned, on_stall is not running and is not called again.
   ~Watchdog();
 
-  // Publishes the state now; for a failed rank that is about to exit.
+  // Publishes the state now. Call it on a failed rank that is about to exit.
   void publish();
 
  private:

@@ -27,7 +27,7 @@ struct World::State {
   Engines engines;
   std::shared_ptr<GroupContext> context = std::make_shared<GroupContext>();
   Group group;
-  bool fake = false;  // there are no other ranks
+  bool fake = false;  // true for World::fake: no other ranks exist, so there is nobody to wait for
 
   std::mutex mutex;
   std::map<std::string, int64_t> names_given;
@@ -147,8 +147,8 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
                     "): ", first_line(error)),
                 "a peer rank went away or did not arrive in time; look at its log");
   }
-  // Gloo connects pair by pair: a peer that has all its connections could use and close the group
-  // while another peer is still connecting, which would then fail.
+  // Gloo connects pair by pair. Without this barrier, a peer that has all its connections could use
+  // and close the group while another peer is still connecting, and that peer would fail.
   if (!state_->fake) {
     meet(*state_->store, cat(name, " (connected)"), rank(), members, options.timeout);
   }
@@ -176,7 +176,9 @@ void World::abort() const {
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   std::mutex mutex;
-  std::exception_ptr first, heard_of;  // heard_of: of kind kPeer
+  // : the first error of kind kPeer, which is a consequence of another rank's failure;
+  // : the first other error.
+  std::exception_ptr first, heard_of;
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {

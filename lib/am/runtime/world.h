@@ -25,23 +25,23 @@ namespace am::runtime {
 struct WorldOptions {
   // Timeout for joining the job, and for collectives of groups without their own timeout.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
-  std::string backend = "gloo";  // see parse_backend
+  std::string backend = "gloo";  // PyTorch's backend string; see parse_backend
   launch::Waiting waiting;       // called with the reason if joining takes long
 };
 
 class World {
  public:
-  // A world of one rank, without a store.
+  // Returns a world of one rank, without a store.
   static World single();
-  // A world of `size` ranks of which only this one exists: every collective completes immediately
-  // and leaves its tensors unchanged. For one rank's part of a step on the meta device, where
-  // tensors have no values.
+  // Returns a world of `size` ranks of which only this one exists: every collective completes
+  // immediately and leaves its tensors unchanged. For one rank's part of a step on the meta device,
+  // where tensors have no values.
   static World fake(int64_t rank, int64_t size);
   // Collective: joins the job that the launcher's environment describes. Throws Error(kPeer), which
   // names the address, or the ranks that did not arrive in time; otherwise throws as make_engines.
   static World connect(const launch::RankEnvironment& here, const WorldOptions& options);
-  // Collective: as connect, but the ranks meet in `store`: within one process, or over an existing
-  // connection.
+  // Collective: as connect, but the ranks exchange addresses through `store`: for ranks within one
+  // process, or over an existing connection.
   static World meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
                        const WorldOptions& options);
   // Collective: as meet_in, but uses `engines` instead of those for `options.backend`.
@@ -56,18 +56,19 @@ class World {
   const std::string& backend() const;
   // The device of this rank's model: its GPU if the backend serves GPUs, otherwise the host.
   c10::Device device() const;
-  // The group of all ranks, created by connect; a group of one for size 1.
+  // The group of all ranks. For a world of one rank: a group of one rank.
   const Group& group() const;
   Progress& progress() const;
   const std::shared_ptr<GroupContext>& context() const;
-  // Null for World::single().
+  // Returns the store of the job; null for World::single().
   const c10::intrusive_ptr<c10d::Store>& store() const;
 
   // Creates a group; collective among `ranks`, which must include this rank. A group of one rank
   // has no connections; a group of all ranks in order shares the world's connections. `name` must
   // be equal on all `ranks` and unique in the world. Throws Error(kPeer).
   Group make_group(const std::string& name, std::vector<int64_t> ranks) const;
-  // As make_group, with separate connections; if `backend` is empty, uses the world's backend.
+  // As make_group, but always creates separate connections. If `backend` is empty, uses the world's
+  // backend.
   Group new_group(const std::string& name, std::vector<int64_t> ranks, const GroupOptions& options,
                   const std::string& backend = {}) const;
   // Returns "NAME/1", "NAME/2", ... in the order of calls. All ranks of the world, or of the only
@@ -83,9 +84,9 @@ class World {
   std::shared_ptr<State> state_;
 };
 
-// Runs `body(rank)` in `size` threads of this process and rethrows the first failure; a kPeer
-// error, which is a consequence of another rank's failure, only if there is no other error. Sets up
-// c10d for ranks in threads; see Note [Flight recorder].
+// Runs `body(rank)` in `size` threads of this process, and rethrows the first failure that is not
+// of kind kPeer; a kPeer error is a consequence of another rank's failure, so it is rethrown only
+// if there is no other error. Sets up c10d for ranks in threads; see Note [Flight recorder].
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body);
 
 // Runs `body` as `size` ranks in threads, connected by Gloo. For tests, and for tools that hold a

@@ -15,12 +15,12 @@ int64_t whole_lines(int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLin
 
 }  // namespace
 
-// The table entry of a slot for one rank.
+// An entry of the table at the start of a slot: describes the data for one rank.
 struct AllToAll::Header {
-  int64_t whole;  // bytes to that rank in all rounds
-  int64_t first;  // offset in the slot
-  int64_t bytes;  // bytes in this slot
-  int64_t more;   // nonzero: the sender has more, for any rank
+  int64_t whole;  // bytes that the sender sends to that rank in all rounds
+  int64_t first;  // offset of that rank's bytes in the slot
+  int64_t bytes;  // number of that rank's bytes in the slot
+  int64_t more;   // nonzero: another round follows, because the sender has more bytes for some rank
 };
 
 AllToAll::AllToAll(const Channel& channel, Rounds& rounds, std::byte* out, const std::byte* in,
@@ -74,7 +74,7 @@ void AllToAll::write(std::byte* slot) {
   copy_bytes(slot, headers.data(), static_cast<int64_t>(headers.size() * sizeof(Header)));
 }
 
-// Returns whether the peer has more bytes, for any rank.
+// Copies the peer's bytes for this rank. Returns whether the peer has more bytes for any rank.
 bool AllToAll::read(int64_t peer, const std::byte* slot) {
   Part& part = parts_[static_cast<size_t>(peer)];
   Header header = {};
@@ -91,7 +91,7 @@ bool AllToAll::read(int64_t peer, const std::byte* slot) {
 }
 
 void AllToAll::run(uint64_t label, Rounds::Deadline deadline) {
-  int64_t ahead = 0;  // rounds that are shown but not read
+  int64_t ahead = 0;  // number of rounds that this rank has shown but not yet read
   for (bool more = true; more;) {
     while (ahead == 0 || (has_more() && !rounds_.all_shown() && rounds_.can_write())) {
       write(rounds_.write(deadline));

@@ -16,14 +16,14 @@ namespace am::runtime::shared_memory {
 
 class AllToAll {
  public:
-  // Arguments as in Exchange::all_to_all.
+  // The arguments from `out` on are as in Exchange::all_to_all.
   AllToAll(const Channel& channel, Rounds& rounds, std::byte* out, const std::byte* in,
            const std::vector<int64_t>& out_bytes, const std::vector<int64_t>& in_bytes);
   void run(uint64_t label, Rounds::Deadline deadline);
 
  private:
   struct Part {
-    std::byte* out;       // next position to receive at
+    std::byte* out;       // where the next bytes received from that rank go
     const std::byte* in;  // next bytes to send to that rank
     int64_t expected, arrived, left;
     int64_t whole;  // total bytes to send to that rank

@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 // Interval at which a sleeping thread checks the deadline, whether the peer ended without notice,
 // and whether an abort happened whose wake-up it missed.
 constexpr milliseconds kNap{50};
-constexpr int kSpins = 400;  // a few microseconds
+constexpr int kSpins = 400;  // polls before a thread sleeps: a few microseconds
 constexpr size_t kCounts = 3;
 
 using Word = std::atomic<uint32_t>;
@@ -65,11 +65,11 @@ bool can_watch_processes() {
 
 }  // namespace
 
-// State of a rank that only this rank writes, on its own cache lines.
+// One rank's state, which only this rank writes. It has cache lines of its own.
 struct alignas(128) Channel::Line {
   struct Counter {
     Word value{0};
-    Word sleepers{0};  // threads that wait for it
+    Word sleepers{0};  // number of threads that sleep until `value` changes
   };
   struct Round {
     std::atomic<uint64_t> label{0};
@@ -108,7 +108,8 @@ std::byte* Channel::slot(int64_t rank, uint32_t number) const {
   return segment_.data() + (static_cast<size_t>(rank) * kSlots + number) * kSlotBytes;
 }
 
-// The peer writes this memory; the modulo keeps any value inside the slots.
+// Another process writes this memory, so the slot's number may be invalid: the modulo keeps it in
+// range.
 Channel::Entry Channel::entry(int64_t rank, uint32_t round) const {
   const Line::Round& said = line(rank).rounds[round % kSlots];
   return {said.label.load(std::memory_order_relaxed),
@@ -155,7 +156,7 @@ void Channel::watch_peers() {
   processes_.assign(static_cast<size_t>(size_), -1);
   for (int64_t i = 0; i < size_; ++i) {
     const int32_t process = line(i).process;
-    if (process == ::getpid()) continue;  // a rank in another thread, or this one
+    if (process == ::getpid()) continue;  // this rank, or a rank in another thread of this process
     const int fd = open_process(process);
     if (fd < 0) throw std::runtime_error(cat("cannot watch the process of ", name(i)));
     processes_[static_cast<size_t>(i)] = fd;
@@ -182,8 +183,8 @@ std::string Channel::why_gone(int64_t peer, bool ask_system) const {
 
 std::string Channel::why_gone(int64_t peer) const { return why_gone(peer, true); }
 
-// Returns why waiting for the peer is hopeless; empty: keep waiting. The caller then checks the
-// count once more.
+// Returns why waiting for the peer is hopeless; empty: keep waiting. If the result is a reason, the
+// caller checks the count once more before it throws.
 std::string Channel::hopeless(int64_t peer, Clock::time_point deadline, bool ask_system) const {
   if (has_left()) return "the group was aborted";
   if (std::string reason = why_gone(peer, ask_system); !reason.empty()) return reason;

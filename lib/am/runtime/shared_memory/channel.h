@@ -32,17 +32,19 @@ enum class Count : uint8_t {
 };
 
 struct ChannelOptions {
-  bool wanted = true;  // if any rank has false here, no rank gets a channel
-  // Spin briefly before sleeping; only useful if every rank of the host has its own core.
+  bool wanted = true;  // whether this rank wants a channel; all ranks must, otherwise none gets one
+  // Spin briefly before sleeping; this helps only if every rank of the host has its own core.
   bool spin = false;
-  std::vector<int64_t> ranks;  // the peers' numbers in errors; empty: their index in the group
+  // Names of the group's members in errors: their ranks in the world. Empty: their index in the
+  // group.
+  std::vector<int64_t> ranks;
 };
 
 class Channel {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Size of a slot, so that two slots fit into a core's cache.
+  // Size of a slot: two slots fit into a core's cache.
   static constexpr size_t kSlotBytes = 512 << 10;
   static constexpr uint32_t kSlots = 4;
 
@@ -73,7 +75,7 @@ class Channel {
   // Returns a rank's progress.
   uint32_t value(int64_t rank, Count count) const;
   // Waits until the peer's count reaches `value`. Throws std::runtime_error if the peer leaves or
-  // its process ends before, if this rank has left, or at the deadline.
+  // its process ends first, if this rank has left, or at the deadline.
   void wait_for(int64_t peer, Count count, uint32_t value, Clock::time_point deadline) const;
   // Ends this rank's participation: peers that wait for it, and threads of this rank that wait
   // here, get an error. Thread-safe.
@@ -81,7 +83,7 @@ class Channel {
   bool has_left() const;
   // Returns why the peer has left the channel; empty if it is not known to have left.
   std::string why_gone(int64_t peer) const;
-  // "rank 3"
+  // Returns the peer's name in errors, for example "rank 3".
   std::string name(int64_t peer) const;
 
  private:
@@ -97,8 +99,9 @@ class Channel {
   int64_t index_;
   int64_t size_;
   ChannelOptions options_;
-  std::vector<int>
-      processes_;  // by rank: a pidfd, which becomes readable when the process ends; -1
+  // For each rank: a pidfd, which becomes readable when the rank's process ends. -1 for ranks in
+  // this process, which are not watched.
+  std::vector<int> processes_;
 };
 
 }  // namespace am::runtime::shared_memory

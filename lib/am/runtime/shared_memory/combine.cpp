@@ -11,13 +11,15 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// Elements per block: accumulators stay in the L1 cache, and the compiler knows the loop length.
+// Number of elements per block: the accumulators stay in the L1 cache, and the compiler knows the
+// length of the loops.
 constexpr int64_t kBlock = 512;
 
 template <typename Scalar>
 using Wide = std::conditional_t<sizeof(Scalar) < sizeof(float), float, Scalar>;
 
-// `Count`: int64_t, or a compile-time constant.
+// Combines `count` elements from index `at` on. `Count` is a compile-time constant for whole
+// blocks, and int64_t for the rest.
 template <typename Scalar, typename Count, typename Step>
 void combine_block(Scalar* out, const std::vector<const void*>& rows, int64_t at, Count count,
                    bool from_zero, Step step) {

@@ -13,13 +13,14 @@
 namespace am::runtime::shared_memory {
 
 enum class Operation : uint8_t {
-  kSum,          // row 0 + row 1 + ...
-  kSumFromZero,  // 0 + row 0 + ..., like ATen: a sum of -0's is 0, with kSum -0
+  kSum,          // row 0 + row 1 + ...; a sum of -0's is -0
+  kSumFromZero,  // 0 + row 0 + row 1 + ..., as in ATen: a sum of -0's is 0
   kMin,
   kMax,
 };
 
-// Supports float32, float64, bfloat16, float16, int32 and int64; kSumFromZero only floats.
+// Whether combine() supports the operation in this dtype: float32, float64, bfloat16 and float16
+// for all operations; int32 and int64 for all except kSumFromZero.
 bool can_combine(c10::ScalarType dtype, Operation operation);
 
 // Writes the combination of the rows to `out`. Each row holds `count` elements of `dtype`; `out`

@@ -11,13 +11,13 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// Bytes up to which every rank sums all elements itself: the wait for other ranks' sums would take
-// longer.
+// Largest size in bytes for which every rank sums all elements itself. For so few bytes, waiting
+// for the sums of other ranks would take longer.
 constexpr int64_t kSmall = 16 << 10;
 
 constexpr auto kSlot = static_cast<int64_t>(Channel::kSlotBytes);
 
-// Splits `count` items into rounds of at most `most`.
+// Splits `count` items into rounds of at most `most` items each.
 class Cut {
  public:
   Cut(int64_t count, int64_t most) : count_(count), most_(most) {}
@@ -45,8 +45,8 @@ void Exchange::guarded(uint64_t label, Deadline deadline, const std::function<vo
   }
 }
 
-// Writes later rounds ahead only while other ranks' data of the current round is missing; see Note
-// [Rounds].
+// Writes data of later rounds ahead of time only while other ranks' data of the current round is
+// missing; see Note [Rounds].
 void Exchange::run(int64_t count, const std::function<void(int64_t, std::byte*)>& write,
                    const std::function<void(int64_t)>& read) {
   int64_t written = 0;
@@ -87,7 +87,7 @@ void Exchange::reduce_scatter(void* out, const void* in, int64_t count, c10::Sca
     auto* to = static_cast<std::byte*>(out);
     const auto width = static_cast<int64_t>(c10::elementSize(dtype));
     const int64_t size = channel_.size();
-    // Each rank's part of the slot: whole cache lines.
+    // Size in bytes of each rank's part of the slot: a multiple of a cache line.
     const int64_t part = kSlot / size / 64 * 64;
     const Cut cut(count, part / width);
     const auto given = [&](int64_t i, int64_t peer) {

@@ -58,9 +58,9 @@ class Exchange {
 
   const Channel& channel_;
   Rounds rounds_;
-  uint64_t label_ = 0;  // of the current collective; peers must have an equal label
-  Deadline deadline_;   // of the current collective
-  std::string broken_;  // why no further collective can run
+  uint64_t label_ = 0;  // label of the current collective; the peers must have an equal label
+  Deadline deadline_;   // deadline of the current collective
+  std::string broken_;  // why no further collective can run; empty: one can
 };
 
 }  // namespace am::runtime::shared_memory

@@ -20,10 +20,11 @@ enum class Kind : uint8_t {
   kMessage,
 };
 
-// `amount`: number of bytes; for sums, of elements.
+// Returns a label. `amount`: number of elements for all-reduce and reduce-scatter; bytes per
+// element for all-to-all; otherwise number of bytes.
 uint64_t label_of(Kind kind, uint64_t detail, int64_t amount);
 uint64_t detail_of(c10::ScalarType dtype, Operation operation);
-// "all_reduce of 12 of Float"
+// Returns the label as text for errors, for example "all_reduce of 12 of Float".
 std::string text_of(uint64_t label);
 
 }  // namespace am::runtime::shared_memory

@@ -54,12 +54,13 @@ Mailbox::~Mailbox() {
 void Mailbox::leave() { channel_->leave(); }
 
 c10::intrusive_ptr<c10d::Work> Mailbox::post(const at::Tensor& tensor) {
-  c10::intrusive_ptr<c10d::Work>
-      work;  // declared before the lock, to be destroyed after it is released
+  // Declared before the lock, and therefore destroyed after the lock is released: the destructor of
+  // the work locks the mutex too.
+  c10::intrusive_ptr<c10d::Work> work;
   std::unique_lock lock(mutex_);
   if (channel_->has_left()) fail("the group was aborted");
-  // Only a sender fails here if the other end has left: a sender that has left may have left data
-  // to receive.
+  // A receiver may still post if the sender has left, because the slots may contain data that the
+  // sender left in them.
   if (sends()) {
     if (const std::string reason = channel_->why_gone(kReceiver); !reason.empty()) fail(reason);
   }
@@ -128,7 +129,8 @@ void Mailbox::move_part(Posted& message) {
   const int64_t left = static_cast<int64_t>(message.tensor.nbytes()) - message.moved;
   const int64_t bytes = std::min<int64_t>(left, Channel::kSlotBytes);
   const uint64_t label = label_of(message.tensor);
-  const auto now = Channel::Clock::now();  // never waits
+  // The deadline: write() and shown() need not wait, as move_some() has checked.
+  const auto now = Channel::Clock::now();
   if (sends()) {
     copy_bytes(rounds_.write(now), at, bytes);
     rounds_.show(label);
@@ -162,7 +164,7 @@ void Mailbox::run_thread() {
     if (posted_.empty() || !broken_.empty()) {
       changed_.wait(lock);
     } else if (move_some()) {
-      lock.unlock();  // lets other threads post
+      lock.unlock();  // so that other threads can post
       lock.lock();
     } else {
       wait_for_peer(lock, Rounds::Deadline::max());

@@ -31,7 +31,7 @@ namespace am::runtime::shared_memory {
 
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
-  // A timeout of 0 means none.
+  // `timeout`: limit of each wait for a message; 0: no limit.
   Mailbox(std::unique_ptr<Channel> channel, std::chrono::milliseconds timeout);
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
@@ -49,7 +49,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   struct Posted {
     uint64_t number;
     at::Tensor tensor;
-    int64_t moved;  // bytes
+    int64_t moved;  // number of bytes that have been moved
   };
 
   bool sends() const { return channel_->index() == 0; }
@@ -58,11 +58,11 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void wait(uint64_t number);
   void take_back(uint64_t number);
 
-  // Functions that require the lock: move_some(), move_part() and fail().
+  // The caller of these three functions must hold the lock.
   bool move_some();
   void move_part(Posted& message);
   void fail(const std::string& reason);
-  // Waits without the lock until the first message can move.
+  // Releases the lock, waits until the first message can move, and takes the lock again.
   void wait_for_peer(std::unique_lock<std::mutex>& lock, Rounds::Deadline deadline);
   void run_thread();
 
@@ -70,7 +70,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   const std::chrono::milliseconds timeout_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;  // for the mailbox's thread
+  std::condition_variable changed_;  // wakes the mailbox's thread
   Rounds rounds_;
   std::deque<Posted> posted_;  // incomplete messages, in order
   uint64_t next_ = 0;

@@ -10,8 +10,8 @@ namespace am::runtime::shared_memory {
 
 Rounds::Rounds(const Channel& channel) : channel_(channel) {}
 
-// Returns the number of this rank's rounds that all other ranks are done with. In a broadcast, a
-// rank that reads nothing from this rank may be done with more rounds than this rank has shown.
+// Returns the number of this rank's rounds that all other ranks have completed. In a broadcast, a
+// rank that reads nothing from this rank may have completed more rounds than this rank has shown.
 uint64_t Rounds::done_by_others() const {
   int32_t behind = 0;
   for (int64_t peer = 0; peer < channel_.size(); ++peer) {
@@ -72,7 +72,7 @@ std::byte* Rounds::own() const {
   return channel_.slot(channel_.index(), channel_.entry(channel_.index(), count_done()).slot);
 }
 
-// Also advances kReduced, so that it does not fall behind the counts for which ranks wait.
+// Also advances kReduced: it counts every round, although only reductions in parts call reduced().
 void Rounds::done() {
   ++done_;
   channel_.reach(Count::kReduced, count_done());

@@ -24,7 +24,7 @@
 
 namespace am::runtime::shared_memory {
 
-// Pointers may be null if bytes == 0.
+// Copies bytes; the pointers may be null if bytes == 0.
 inline void copy_bytes(void* to, const void* from, int64_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
@@ -48,7 +48,8 @@ class Rounds {
   std::byte* own() const;  // this rank's slot of the round to read
   void done();
   uint32_t count_done() const { return static_cast<uint32_t>(done_); }
-  // Publish this rank's part of a sum, and wait for a peer's; see Count::kReduced.
+  // Functions of a reduction: reduced() publishes this rank's part of the sum, and
+  // wait_until_reduced() waits for the peer's part; see Count::kReduced.
   void reduced() const;
   void wait_until_reduced(int64_t peer, Deadline deadline) const;
 
@@ -57,10 +58,12 @@ class Rounds {
   const uint64_t* free_slot() const;
 
   const Channel& channel_;
-  uint64_t shown_ = 0;  // the channel's counts are the last 32 bits of shown_ and done_
+  // Numbers of rounds that this rank has shown, and has completed. The channel's counts are their
+  // last 32 bits.
+  uint64_t shown_ = 0;
   uint64_t done_ = 0;
-  // By slot: number of rounds that all other ranks must be done with before the slot is written
-  // again.
+  // For each slot: number of rounds that all other ranks must have completed before the slot is
+  // written again.
   std::array<uint64_t, Channel::kSlots> free_at_ = {};
   uint32_t writing_ = 0;  // number of the slot that is being written
 };

@@ -31,7 +31,7 @@ class Segment {
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  // Returns the text by which another process opens the segment; valid until close_address().
+  // Returns the text with which another process opens the segment; valid until close_address().
   std::string address() const;
   // Closes the file descriptor; the memory stays mapped.
   void close_address();

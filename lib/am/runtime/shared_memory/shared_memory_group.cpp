@@ -29,7 +29,8 @@ bool plain(const at::Tensor& tensor) {
 
 int64_t bytes_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
 
-// Returns the bytes of each rank's rows; without rows, equal parts.
+// Returns the number of bytes for each rank: the size of its `rows`, or an equal part of the tensor
+// if `rows` is empty.
 std::vector<int64_t> bytes_of_ranks(const at::Tensor& tensor, const std::vector<int64_t>& rows,
                                     int64_t ranks) {
   if (rows.empty())

@@ -22,11 +22,11 @@ class SharedMemoryGroup final : public GlooGroup {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
 
-  // As GlooGroup's constructor; `channel` connects the group's ranks.
+  // Arguments as for GlooGroup's constructor; `channel` connects the ranks of the group.
   SharedMemoryGroup(std::unique_ptr<Channel> channel, const c10::intrusive_ptr<c10d::Store>& store,
                     int rank, int size, const c10::intrusive_ptr<Options>& options);
-  // Finishes collectives in progress; after an error, leaves the channel instead, and peers get an
-  // error.
+  // Finishes collectives in progress. If an exception destroys the group, leaves the channel
+  // instead, so that the peers get an error.
   ~SharedMemoryGroup() override;
 
   Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
@@ -45,7 +45,7 @@ class SharedMemoryGroup final : public GlooGroup {
   const std::unique_ptr<Channel> channel_;
   const std::chrono::milliseconds timeout_;
   Exchange exchange_;
-  TaskQueue tasks_;  // destroyed first: its tasks use the other members
+  TaskQueue tasks_;  // destroyed first, because its tasks use the other members
 };
 
 }  // namespace am::runtime::shared_memory

@@ -19,9 +19,11 @@
 namespace am::runtime::shared_memory {
 
 enum class When : uint8_t {
-  kSoon,       // in the queue's thread, or in a thread that waits for the task
-  kWaitedFor,  // in a thread that waits for the task or a later task; in the queue's thread if that
-               // is awake
+  // Run the task in the queue's thread, or in a thread that waits for it.
+  kSoon,
+  // Run the task in a thread that waits for it or for a later task. If the queue's thread happens
+  // to be awake, it may run the task too.
+  kWaitedFor,
 };
 
 class TaskQueue {
@@ -32,8 +34,8 @@ class TaskQueue {
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  // Adds a task. The function and its captures are freed when it has run. wait() rethrows its
-  // exception.
+  // Adds a task. The function and its captures are freed when the task has run. wait() on the
+  // returned work rethrows an exception that the task threw.
   c10::intrusive_ptr<c10d::Work> add(std::function<void()> task) {
     return add(When::kSoon, std::move(task));
   }
