@@ -176,8 +176,8 @@ void World::abort() const {
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   std::mutex mutex;
-  // : the first error of kind kPeer, which is a consequence of another rank's failure;
-  // : the first other error.
+  // `heard_of`: the first error of kind kPeer, which is a consequence of another rank's failure;
+  // `first`: the first other error.
   std::exception_ptr first, heard_of;
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < size; ++rank) {
