@@ -171,8 +171,8 @@ void DataParallel::reduce(std::span<ParamGroup* const> groups) {
   send(std::move(reduction));
 }
 
-// Starts a unit's reduction. While the next unit computes, this unit's reduce-scatter and the
-// previous unit's all-reduce are in flight.
+// Starts the reduction of a unit. While the next unit computes, the reduce-scatter of this unit and
+// the all-reduce of the previous unit are in flight.
 void DataParallel::send(Reduction reduction) {
   std::erase_if(reduction, [](GradientReducer* each) { return !each->begin_reduce(); });
   if (reduction.empty()) return;

@@ -12,7 +12,9 @@ namespace am::parallel {
 struct MicroBatch {
   at::Tensor ids_BT;
   at::Tensor labels_BT;
-  at::Tensor positions_BT;     // undefined: 0, 1, .. in every row; on the host for GPUs
+  // Positions of the tokens; undefined: 0, 1, 2, ... in every row. Unlike the other tensors, they
+  // are in host memory if the model is on a CUDA GPU.
+  at::Tensor positions_BT;
   int64_t first_sequence = 0;  // index of the first row in the global batch
 };
 

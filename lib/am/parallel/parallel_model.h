@@ -34,8 +34,9 @@ namespace am::parallel {
 
 class ParallelModel {
  public:
-  // Collective. `layout` is copied; `mesh` must outlive the model. Parameters start as zeros.
-  // `strategy`: a registered one, or a plugin's (strategy.h); empty: the plan's own.
+  // Builds this rank's part of the model; collective. `layout` is copied; `mesh` must outlive the
+  // model. Parameters start as zeros. `strategy`: name of a registered strategy or of a plugin's
+  // (strategy.h); empty: the strategy of the plan.
   static std::unique_ptr<ParallelModel> build(const config::Plan& plan,
                                               const model::ModelConfig& config,
                                               const layout::Layout& layout,
@@ -43,16 +44,16 @@ class ParallelModel {
                                               const std::string& strategy = {});
 
   // Runs forward and backward of all micro-batches and accumulates gradients. Returns the sum of
-  // this rank's label cross-entropies: [1], float64, on the model's device, equal on all tp ranks,
-  // and zero on ranks without the pipeline's last stage. A device error names the unit.
+  // the cross-entropies of this rank's labels: [1], float64, on the model's device, equal on all tp
+  // ranks, and zero on ranks without the pipeline's last stage. A device error names the unit.
   at::Tensor forward_backward(MicroBatches& batches, const PassOptions& options);
   // Returns the sum that forward_backward() returns, without a graph or gradients. Leaves the last
   // units gathered.
   at::Tensor forward_only(MicroBatches& batches);
 
-  // Logits, and functions of logits, as in StageModel. With a pipeline, forward() requires
-  // gradients to be off; it runs the stages one after the other (collective) and returns the full
-  // logits on all pipeline ranks, in float32.
+  // Return logits, and functions of logits, as StageModel's functions of these names do. With a
+  // pipeline, forward() requires gradients to be off. It runs the stages one after the other
+  // (collective) and returns the full logits on all pipeline ranks, in float32.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
   at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
@@ -68,11 +69,11 @@ class ParallelModel {
   }
   void end_dropout() { whole().decoder().end_dropout(); }
 
-  // This rank's stages, by their number in the pipeline.
+  // Returns this rank's stages, by their number in the pipeline.
   const std::map<int, std::unique_ptr<StageModel>>& stages() const { return stages_; }
-  // Executes the stages' schedule; null: one stage.
+  // Returns the object that executes the schedule of the stages; null without pipeline parallelism.
   Pipeline* pipeline() const { return pipeline_.get(); }
-  // Parameter groups of all this rank's stages.
+  // Returns the parameter groups of all stages of this rank.
   const std::vector<ParamGroup*>& groups() const { return groups_; }
   // Whether parameters are stored in host memory while a GPU computes (offloading).
   bool offloaded() const { return stages_.begin()->second->data_parallel().offloaded(); }
@@ -80,11 +81,11 @@ class ParallelModel {
   // Frees the full parameters of all units.
   void reshard();
 
-  // Number of this rank's tokens routed to each expert since the last call, for every MoE layer of
-  // the whole model, layer after layer; zeros for other ranks' layers. Empty for a model without
-  // experts.
+  // Returns the number of this rank's tokens that were routed to each expert since the last call,
+  // for every MoE layer of the whole model, layer after layer; zeros for layers of other ranks.
+  // Empty for a model without experts.
   std::vector<int64_t> take_expert_counts();
-  // As in nn::Decoder, for the layers of this rank's stages.
+  // As the functions of nn::Decoder, for the layers of this rank's stages.
   void set_balance_factor(double factor);
   at::Tensor take_balance();
 
@@ -92,13 +93,13 @@ class ParallelModel {
   const runtime::DeviceMesh& mesh() const { return mesh_; }
   const model::ModelConfig& config() const { return config_; }
 
-  // Calls `visit` for every parameter box that this rank stores, unit after unit.
+  // Calls `visit` for every box of a parameter that this rank stores, unit after unit.
   void for_each_owned(const std::function<void(ParamGroup&, size_t, const LocalParameter&)>& visit);
-  // Returns a full parameter on every rank, in the storage dtype, gathered from all ranks that hold
-  // a part; collective.
+  // Collective: returns a full parameter on every rank, in the storage dtype, gathered from all
+  // ranks that store a part of it.
   at::Tensor full_parameter(const std::string& name) const;
-  // Returns the full gradient of a trainable parameter on every rank, after a backward pass;
-  // collective.
+  // Collective: returns the full gradient of a trainable parameter on every rank. Call it after a
+  // backward pass.
   at::Tensor full_gradient(const std::string& name) const;
 
  private:
@@ -109,7 +110,8 @@ class ParallelModel {
   friend class UnshardScope;
 
   at::Tensor no_loss() const;
-  // The unit whose work was last enqueued on the device; empty outside of forward and backward.
+  // Returns the name of the unit whose work was last enqueued on the device; empty outside of
+  // forward and backward.
   std::string place() const;
   at::Tensor run_all(MicroBatches& batches, const PassOptions& options);
   at::Tensor run(MicroBatch batch, const PassOptions& options, bool last);
@@ -121,20 +123,21 @@ class ParallelModel {
   void add_pipeline(const config::Plan& plan);
 
   model::ModelConfig config_;
-  config::DistributedConfig strategy_;  // the plan's
+  config::DistributedConfig strategy_;  // strategy of the plan
   layout::Layout layout_;
   const runtime::DeviceMesh& mesh_;
   std::map<int, std::unique_ptr<StageModel>> stages_;
   std::vector<ParamGroup*> groups_;
-  std::unique_ptr<Pipeline> pipeline_;  // null: one stage
-  int unshard_scopes_ = 0;              // UnshardScopes that are open
+  std::unique_ptr<Pipeline> pipeline_;  // null without pipeline parallelism
+  int unshard_scopes_ = 0;              // number of UnshardScopes that are open
 };
 
 // Adds a "runtime.unsupported" error for each strategy or key of a valid plan that am-run and
 // am-repl cannot run in this version.
 void check_supported(const config::Plan& plan, Diagnostics& found);
 
-// Returns strategy.backend; if absent, nccl with a GPU that this build can use, otherwise gloo.
+// Returns strategy.backend. If it is absent, returns nccl if there is a GPU that this build can
+// use, otherwise gloo.
 std::string backend_of(const config::Plan& plan);
 
 }  // namespace am::parallel

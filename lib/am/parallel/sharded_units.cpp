@@ -110,8 +110,8 @@ void ShardedUnits::after_unit(size_t use, std::span<at::Tensor> outputs) {
   for (ParamGroup* group : groups_of(use)) group->reshard_after_forward();
 }
 
-// Gathers the units of the next `depth` uses: after `use` in forward order for step +1, before it
-// for -1.
+// Starts gathering the units of `depth` uses: the uses after `use` in forward order if `step` is
+// +1, the uses before it if `step` is -1.
 void ShardedUnits::prefetch(size_t use, int step, int64_t depth) {
   auto place = static_cast<int64_t>(use);
   for (int64_t i = 0; i < depth; ++i) {

@@ -26,9 +26,9 @@ class ShardedUnits final : public DataParallel {
  private:
   void finish(ParamGroup& group) override;
   void forget_pass() override;
-  // Returns this rank's block of N ranks of the group, over which parameters are sharded between
-  // forward and backward (reshard_after_forward = N); null if parameters return to the shards of
-  // the whole group.
+  // Returns the block of N ranks of the group that contains this rank. Parameters are sharded over
+  // this block between forward and backward (reshard_after_forward = N). Returns null if parameters
+  // are sharded over the whole group at all times.
   const runtime::Group* post_forward(const runtime::DeviceMesh& mesh, std::string_view group);
   void add_ignored(const nn::Decoder& decoder, const layout::Layout& layout,
                    const runtime::DeviceMesh& mesh, Ranks ranks, ParamGroupOptions options);
@@ -40,13 +40,13 @@ class ShardedUnits final : public DataParallel {
   void unshard(size_t use);
   void reshard_and_reduce(std::span<ParamGroup* const> groups);
 
-  std::vector<nn::UnitUse> uses_;  // in the order of the forward pass
+  std::vector<nn::UnitUse> uses_;  // uses of the units, in the order of the forward pass
   BufferPool pool_;
   std::list<runtime::Group> post_forward_groups_;
   std::vector<std::vector<ParamGroup*>> units_;
-  std::vector<ParamGroup*> ignored_;       // unsharded parameters outside of any unit
-  std::vector<bool> reduce_at_end_;        // units whose input requires no gradient
-  std::vector<bool> gathers_in_backward_;  // units whose backward reads parameters
+  std::vector<ParamGroup*> ignored_;  // unsharded parameters outside of any unit
+  std::vector<bool> reduce_at_end_;   // by unit: whether none of its inputs requires a gradient
+  std::vector<bool> gathers_in_backward_;  // by unit: whether its backward reads parameters
 };
 
 }  // namespace am::parallel

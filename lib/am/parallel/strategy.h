@@ -45,11 +45,12 @@ struct StrategyInput {
 
 struct Parallelized {
   std::unique_ptr<DataParallel> data_parallel;  // never null
-  mesh::Extent vocabulary_slice;                // of this rank's logits
-  std::optional<at::ScalarType> output_dtype;   // of the logits; absent: not converted
+  mesh::Extent vocabulary_slice;  // this rank's slice of the vocabulary, which its logits cover
+  // Dtype to which logits are converted; absent: they are not.
+  std::optional<at::ScalarType> output_dtype;
 };
 
-// Collective: every rank of the mesh calls it for the same model.
+// A strategy as a function. Collective: every rank of the mesh calls it for the same model.
 using ParallelStrategy = std::function<Parallelized(const StrategyInput& input)>;
 
 // Registers a strategy for the whole process. Thread-safe. Throws Error(kUsage) if the name or the
@@ -58,10 +59,10 @@ using ParallelStrategy = std::function<Parallelized(const StrategyInput& input)>
 void register_parallel_strategy(const std::string& name, ParallelStrategy strategy);
 // Returns "fsdp2", "megatron_fsdp", "ddp", then the registered names.
 std::vector<std::string> parallel_strategy_names();
-// Returns a strategy by name, or loads "libmine.so:symbol", a function that returns a
-// StrategyPlugin. Throws Error(kUsage) listing the names if the name is unknown, Error(kIo) if the
-// library or the symbol is missing, Error(kRuntime) if it returns no strategy or was built for
-// another version of automesh.
+// Returns a strategy by its name. A name such as "libmine.so:symbol" loads a library and calls its
+// function `symbol`, which returns a StrategyPlugin. Throws Error(kUsage), which lists the names,
+// if the name is unknown; Error(kIo) if the library or the symbol is missing; Error(kRuntime) if
+// the function returns no strategy or was built for another version of automesh.
 ParallelStrategy find_parallel_strategy(const std::string& name);
 
 // Object that a plugin, a library with a strategy, exports. The library links libautomesh:
@@ -71,7 +72,7 @@ ParallelStrategy find_parallel_strategy(const std::string& name);
 //     return &plugin;
 //   }
 struct StrategyPlugin {
-  const char* version;  // AM_VERSION
+  const char* version;  // AM_VERSION of the plugin's build
   Parallelized (*parallelize)(const StrategyInput& input);
 };
 
@@ -81,9 +82,10 @@ struct StrategyPlugin {
 mesh::Extent prepare_decoder(const StrategyInput& input);
 
 // Returns data parallelism over the layout's units: one per decoder layer, one for the embedding,
-// one for the head, and the root unit with the rest, the final norm (model::shard_units decides).
-// If options.reshard_after_forward is empty it follows PyTorch: the last layer, the head and the
-// root keep their full parameters after forward, because backward needs them first.
+// one for the head, and the root unit with the final norm and any other parameters
+// (model::shard_units decides). If options.reshard_after_forward is empty, it follows PyTorch: the
+// last layer, the head and the root keep their full parameters after forward, because backward
+// needs them first.
 //
 // AutoModel's function of this name makes a unit of each element of a ModuleList, the last of which
 // keeps its parameters after forward; embedding and head stay in the root unit, whose single

@@ -30,7 +30,7 @@ class [[nodiscard]] SyncContext {
  private:
   friend SyncContext get_sync_ctx(DataParallel&, const config::DistributedConfig&, bool, bool);
 
-  DataParallel* restore_ = nullptr;  // model that reduces again after the scope; null: none
+  DataParallel* restore_ = nullptr;  // model that reduces again after the scope; null: no model
 };
 
 // Returns the scope. `is_optim_step`: whether the backward pass inside is the last before the

@@ -12,14 +12,14 @@ namespace am::parallel {
 // Written by the threads that run forward and backward, one at a time; any thread may read.
 class UnitPlace {
  public:
-  // `names`: the unit's name for each use.
+  // `names`: for each use of a unit in forward order, the name of the unit.
   explicit UnitPlace(std::vector<std::string> names) : names_(std::move(names)) {}
 
   void forward(size_t use) { set(2 * use); }
   void backward(size_t use) { set(2 * use + 1); }
   void nowhere() { at_ = kNowhere; }
 
-  // "the forward of model.layers.3"; empty outside of any unit.
+  // Returns, for example, "the forward of model.layers.3"; empty outside of any unit.
   std::string text() const;
   // Sequence number of the last change, increasing within the process: the place with the larger
   // number was set later.

@@ -15,7 +15,8 @@ UnshardScope::~UnshardScope() {
 }
 
 UnshardScope unshard_fsdp2_model(ParallelModel& model) {
-  UnshardScope scope(model);  // before any gather: if one throws, its destructor frees the units
+  // Made before any gather: if a gather throws, its destructor frees the units.
+  UnshardScope scope(model);
   for (const auto& group : model.groups()) group->unshard();
   return scope;
 }

@@ -12,7 +12,7 @@
 
 namespace am::parallel::cp {
 
-// The nn::AttentionCore of this method over the group `ranks`. Collective.
+// Computes attention by this method, as an nn::AttentionCore, over the group `ranks`. Collective.
 at::Tensor all_gather_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                                 const std::optional<at::Tensor>& sinks_H,
                                 const SequenceGroup& ranks);

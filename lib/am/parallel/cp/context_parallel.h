@@ -14,8 +14,9 @@ namespace am::parallel::cp {
 void apply_context_parallel(nn::Decoder& decoder, const config::Plan& plan,
                             const layout::Layout& layout, const runtime::DeviceMesh& mesh);
 
-// Returns whole sequences on every rank, gathered from x_BtX, this rank's part of each sequence: in
-// order, with padding at the end, without gradient. Collective.
+// Returns complete sequences on every rank, gathered from x_BtX, which is this rank's part of each
+// sequence. The result is in the order of the sequence, with padding at the end, and has no
+// gradient. Collective.
 at::Tensor whole_sequences(const at::Tensor& x_BtX, const nn::SequencePart& part,
                            const runtime::Group& group);
 

@@ -23,10 +23,11 @@ using torch::autograd::variable_list;
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
-// A run of this rank's query positions and a run of the owner's key positions.
+// A run of consecutive query positions of this rank, and a run of consecutive key positions of the
+// rank that owns the keys.
 struct Pair {
-  int64_t row, rows;    // the queries among this rank's positions
-  int64_t first, keys;  // the keys among their owner's positions
+  int64_t row, rows;    // index of the first query within this rank's part, and number of queries
+  int64_t first, keys;  // index of the first key within the owner's part, and number of keys
   nn::Firsts firsts;
 };
 
@@ -46,8 +47,8 @@ class Round {
   }
   bool is_last(size_t step) const { return step + 1 == steps_.size(); }
 
-  // Calls visit(step, owner, packed keys and values of the owner) for each step, while the next
-  // step's buffer is received.
+  // For each step, calls visit(step, owner, packed), where `packed` contains the owner's keys and
+  // values. Receives the next step's buffer at the same time.
   template <typename Visit>
   void run(const at::Tensor& own, const Visit& visit) const {
     at::Tensor here = own;
@@ -155,7 +156,9 @@ struct Ring : torch::autograd::Function<Ring> {
     const at::Tensor of_q_BHtK = at::zeros(q_BHtK.sizes(), q_BHtK.options().dtype(wide));
     const KeysAndValues form({q_BHtK, k_BGtK, v_BGtV});
     const Round round(ranks, q_BHtK.size(2), params.window);
-    at::Tensor sums, sent;  // gradients received for the current owner's keys; buffer being sent
+    // `sums`: received gradients of the current owner's keys and values. `sent`: the buffer that is
+    // being sent.
+    at::Tensor sums, sent;
     runtime::Pending coming;
     round.run(form.packed(k_BGtK, v_BGtV), [&](size_t step, int64_t owner,
                                                const at::Tensor& packed) {

@@ -19,7 +19,7 @@ namespace am::parallel::cp {
 // Merges attention over two disjoint sets of keys, in place: `sum` becomes the attention over both.
 void merge(const nn::Attended& sum, const nn::Attended& with);
 
-// The nn::AttentionCore of this method over the group `ranks`. Collective.
+// Computes attention by this method, as an nn::AttentionCore, over the group `ranks`. Collective.
 at::Tensor ring_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                           const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks);
 

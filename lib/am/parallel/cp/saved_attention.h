@@ -12,8 +12,8 @@ namespace am::parallel::cp {
 
 struct SavedAttention {
   at::Tensor q_BHtK, k_BGtK, v_BGtV, lse_BHt;
-  at::Tensor sinks_H = {};   // undefined: no sinks
-  at::Tensor out_BtHV = {};  // undefined: backward does not read it
+  at::Tensor sinks_H = {};   // attention sinks; undefined: the model has none
+  at::Tensor out_BtHV = {};  // attention's output; undefined: backward does not read it
   nn::AttentionParams params = {};
   const SequenceGroup* ranks = nullptr;
 

@@ -13,7 +13,7 @@
 
 namespace am::parallel::cp {
 
-inline constexpr int64_t kPositionDim = 2;  // of [B, H, T, X]
+inline constexpr int64_t kPositionDim = 2;  // the position dim of [B, H, T, X]
 
 // The ranks that share sequences, and the order of their parts. Must outlive the autograd graphs
 // built with it: backward keeps its address.
@@ -23,7 +23,7 @@ struct SequenceGroup {
 
   int64_t size() const { return group->size(); }
   int64_t index() const { return group->index(); }
-  // Returns how sequences are cut if each rank has `local` positions.
+  // Returns how sequences are cut over the ranks if each rank has `local` positions.
   mesh::SequenceCut cut(int64_t local) const;
 };
 
@@ -33,11 +33,12 @@ class KeysAndValues {
   explicit KeysAndValues(const nn::Qkv& like);
 
   int64_t numel() const { return keys_.numel + values_.numel; }
-  // Returns keys and values copied into one buffer, [numel()].
+  // Returns the keys and values, copied into one buffer [numel()].
   at::Tensor packed(const at::Tensor& k_BGsK, const at::Tensor& v_BGsV) const;
-  // Returns a buffer of zeros, [numel()].
+  // Returns a buffer [numel()] of zeros.
   at::Tensor zeros(at::ScalarType dtype) const;
-  // Return views into packed buffers: [.., numel()] -> [.., B, G, s, X].
+  // Return views of the keys, and of the values, in packed buffers: [.., numel()] -> [.., B, G, s,
+  // X].
   at::Tensor keys(const at::Tensor& packed) const;
   at::Tensor values(const at::Tensor& packed) const;
 
@@ -51,9 +52,9 @@ class KeysAndValues {
   at::TensorOptions options_;
 };
 
-// Returns the parts of all ranks, x_PBGsX, put together in the order of the sequence, x_BGTX.
+// Joins the parts of all ranks, x_PBGsX: returns x_BGTX in the order of the sequence.
 at::Tensor in_order(const at::Tensor& x_PBGsX, const mesh::SequenceCut& cut);
-// Inverse of in_order: copies x_BGTX into parts_PBGsX.
+// Performs the inverse of in_order: copies x_BGTX into the parts of all ranks, parts_PBGsX.
 void put_by_rank(const at::Tensor& x_BGTX, const mesh::SequenceCut& cut,
                  const at::Tensor& parts_PBGsX);
 

@@ -40,8 +40,8 @@ variable_list exchanged(const variable_list& tensors, const runtime::Group& grou
   return out;
 }
 
-// All H heads of t positions -> h = H / P heads of all T = P t positions: BHtX -> BhTX for each
-// tensor, in memory [B, T, h, X], the order that attention uses.
+// Exchanges this rank's t positions of all H heads for all T = P t positions of h = H / P heads:
+// BHtX -> BhTX for each tensor. The result's memory is [B, T, h, X], the order that attention uses.
 variable_list to_heads(const variable_list& tensors, const runtime::Group& group) {
   const int64_t ranks = group.size();
   const auto split = [&](const at::Tensor& x) {
@@ -57,7 +57,7 @@ variable_list to_heads(const variable_list& tensors, const runtime::Group& group
   return exchanged(tensors, group, split, join);
 }
 
-// Inverse of to_heads: BhTX -> BHtX, in memory [B, t, H, X].
+// Performs the inverse of to_heads: BhTX -> BHtX. The result's memory is [B, t, H, X].
 variable_list to_positions(const variable_list& tensors, const runtime::Group& group) {
   const int64_t ranks = group.size();
   const auto split = [&](const at::Tensor& x) {
@@ -74,8 +74,8 @@ variable_list to_positions(const variable_list& tensors, const runtime::Group& g
   return exchanged(tensors, group, split, join);
 }
 
-// Autograd node of to_heads if `heads`, otherwise of to_positions; each function is the backward of
-// the other.
+// Autograd node that runs to_heads if `heads`, otherwise to_positions. Each of these functions is
+// the backward of the other.
 struct Exchange : torch::autograd::Function<Exchange> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const std::optional<at::Tensor>& y,
@@ -95,7 +95,7 @@ struct Exchange : torch::autograd::Function<Exchange> {
         *reinterpret_cast<const runtime::Group*>(context->saved_data["group"].toInt());
     variable_list back = context->saved_data["heads"].toBool() ? to_positions(gradients, group)
                                                                : to_heads(gradients, group);
-    back.resize(5);  // undefined for the other arguments
+    back.resize(5);  // the other arguments have no gradients
     return back;
   }
 };

@@ -13,8 +13,9 @@
 
 namespace am::parallel::cp {
 
-// The nn::AttentionCore of this method over the group `ranks`. Collective. The group's size must
-// divide H, and each rank must hold consecutive positions, in the order of the ranks.
+// Computes attention by this method, as an nn::AttentionCore, over the group `ranks`. Collective.
+// The group's size must divide H, and each rank must have consecutive positions, in the order of
+// the ranks.
 at::Tensor ulysses_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                              const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks);
 

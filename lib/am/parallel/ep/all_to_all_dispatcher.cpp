@@ -62,7 +62,7 @@ struct DispatchOver : torch::autograd::Function<DispatchOver> {
     const std::vector<int64_t> counts = exchange.rows_of_experts();
     const size_t experts = counts.size();
     variable_list all = gradients;
-    for (size_t e = 0; e < experts; ++e) {  // undefined gradients are zeros
+    for (size_t e = 0; e < experts; ++e) {  // replaces undefined gradients by zeros
       at::Tensor &rows = all[e], &weights = all[experts + e];
       if (!rows.defined()) {
         rows = at::zeros({counts[e], data["width"].toInt()},

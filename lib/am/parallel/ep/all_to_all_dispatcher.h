@@ -1,10 +1,11 @@
-// Sends tokens' rows to the ranks of a group that hold their experts, and the results back. Every
-// rank holds equally many consecutive experts, in the order of the ranks.
+// Sends the rows of tokens to the ranks of a group that hold the tokens' experts, and the results
+// back. Every rank holds equally many consecutive experts, in the order of the ranks.
 //
-// Forward exchanges three times: the number of rows per expert (8 E bytes a rank), the rows with
-// their weights to the experts, and the experts' results back; backward exchanges twice. A
-// checkpointed segment keeps the row counts (Placement::received_Pe), so recomputing it does not
-// send them again. No token is dropped: memory is proportional to the number of rows that arrive.
+// Forward exchanges three times: the number of rows per expert (8 bytes for each expert), the rows
+// with their weights to the experts, and the experts' results back; backward exchanges twice. A
+// checkpointed segment keeps the row counts (Placement::received_Pe), so that its recomputation
+// does not exchange them again. No token is dropped: memory is proportional to the number of rows
+// that arrive.
 #pragma once
 
 #include "am/nn/experts/token_dispatcher.h"

@@ -98,7 +98,7 @@ std::vector<at::Tensor> RowExchange::end_to_experts(Message message) const {
 }
 
 RowExchange::Message RowExchange::begin_to_sources(at::TensorList of_expert) const {
-  std::vector<std::vector<at::Tensor>> parts;  // by expert, then by rank
+  std::vector<std::vector<at::Tensor>> parts;  // rows to send back, by expert, then by rank
   for (int64_t e = 0; e < experts(); ++e) {
     std::vector<int64_t> rows;
     for (int64_t p = 0; p < ranks(); ++p) rows.push_back(received(p, e));

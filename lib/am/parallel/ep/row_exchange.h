@@ -20,8 +20,8 @@ namespace am::parallel::ep {
 
 // Returns the number of rows that each rank sends to each of this rank's experts: int64 [P, e] on
 // the host. `counts`: number of this rank's rows for each of all P * e experts. Collective. On the
-// meta device, where received counts have no values, returns as many rows as this rank sends,
-// evenly distributed over ranks and experts.
+// meta device, received counts have no values: the result then has as many rows in total as this
+// rank sends, evenly distributed over ranks and experts.
 at::Tensor exchange_counts(const std::vector<int64_t>& counts, bool on_meta,
                            const runtime::Group& group);
 
@@ -29,8 +29,9 @@ class RowExchange {
  public:
   RowExchange(const nn::Placement& placed, const runtime::Group& group);
 
-  // A message in progress. ended() waits for it and frees both buffers' memory explicitly: the
-  // threads of a collective hold references to its tensors until they are scheduled again.
+  // A message in progress. ended() waits for it and frees the memory of both buffers explicitly,
+  // because the threads of a collective keep references to its tensors until these threads are
+  // scheduled again.
   struct Message {
     at::Tensor out, in;
     runtime::Pending pending;
@@ -39,22 +40,23 @@ class RowExchange {
     template <typename Make>
     auto ended(const Make& make);
   };
-  // Sends rows_R.., sorted by expert, to the ranks of their experts.
+  // Sends rows, which are sorted by expert, to the ranks of their experts.
   Message begin_to_experts(at::Tensor rows) const;
   // Returns the received rows of each local expert.
   std::vector<at::Tensor> end_to_experts(Message message) const;
-  // Sends the rows of each local expert back; each rank receives its R rows.
+  // Sends the rows of each local expert back to the ranks that they came from; each rank receives
+  // its R rows.
   Message begin_to_sources(at::TensorList of_expert) const;
 
-  // Returns R.
+  // Returns R, the number of rows of this rank's tokens.
   int64_t sent_rows() const;
-  // Number of rows of each local expert.
+  // Returns the number of rows of each local expert.
   std::vector<int64_t> rows_of_experts() const;
 
  private:
   int64_t ranks() const { return received_Pe_.size(0); }
   int64_t experts() const { return received_Pe_.size(1); }
-  // Number of rows from rank p for local expert e.
+  // Returns the number of rows from rank p for local expert e.
   int64_t received(int64_t p, int64_t e) const;
   std::vector<int64_t> received_of_ranks() const;
   Message begin(at::Tensor in, const std::vector<int64_t>& arriving,

@@ -18,22 +18,26 @@
 namespace am::parallel {
 
 struct Piece {
-  int64_t flat_offset = 0;  // in the flat shard
-  int64_t flat_length = 0;  // padding included
-  Shape full_shape;         // tp-local
+  int64_t flat_offset = 0;  // index of the piece's first element in the flat shard
+  int64_t flat_length = 0;  // number of the piece's elements in the flat shard, padding included
+  // Shape of the parameter on this tp rank, before it is sharded over data-parallel ranks.
+  Shape full_shape;
   int64_t full_numel = 0;
-  int64_t outer = 1;   // product of the dims before the one that is cut
-  Shape own_shape;     // of this rank's piece, without padding
-  int packed_dim = 0;  // dim on which boxes follow one another if a matrix is cut slice by slice
+  int64_t outer = 1;  // product of the dims before the dim that is sharded
+  Shape own_shape;    // shape of this rank's piece, without padding
+  // Dim on which the boxes follow one another in the piece. A piece has several boxes if the
+  // parameter is a packed matrix that tp cuts slice by slice.
+  int packed_dim = 0;
   struct Box {
     layout::LocalShard part;
-    int64_t start = 0;           // in the piece, on packed_dim
-    int64_t grad_sum_ranks = 1;  // number of neighbouring tp ranks whose gradients are to be summed
+    int64_t start = 0;  // index of the box's first element on packed_dim of the piece
+    // Number of neighbouring tp ranks whose gradients of this box are summed.
+    int64_t grad_sum_ranks = 1;
   };
   std::vector<Box> boxes;  // at least one
 
-  // Return a view of `flat`, a flat tensor of this piece alone: [own_shape], or
-  // [box.part.box.shape].
+  // Return a view of the whole piece [own_shape], or of one of its boxes [box.part.box.shape].
+  // `flat`: the part of a flat tensor that belongs to this piece.
   at::Tensor view_of(const at::Tensor& flat) const;
   at::Tensor view_of(const at::Tensor& flat, const Box& box) const;
 };
@@ -55,17 +59,17 @@ class FlatLayout {
     return pieces_[i].view_of(piece_in(flat, i), box);
   }
 
-  // Calls visit(of_full, of_ranks) with views of equal shape, into the flat full tensor and into
-  // `ranks`: first all pieces of full length together, then the shorter one, if any. The pieces
-  // after it are empty.
+  // Calls visit(of_full, of_ranks) for the parts of parameter `i`, with views of equal shape into
+  // the flat full tensor and into `ranks`. The first call covers all pieces of full length. A
+  // second call covers the shorter piece, if there is one. All later pieces are empty.
   template <typename Visit>
   void for_each_part(size_t i, const at::Tensor& full, const at::Tensor& ranks,
                      const Visit& visit) const;
   // Whether every full tensor consists of [ranks, flat_length] elements in order, without padding.
-  // flat_lengths() returns these lengths.
+  // flat_lengths() returns the flat_length of every piece.
   bool even() const { return even_; }
   const std::vector<int64_t>& flat_lengths() const { return flat_lengths_; }
-  // Writes zeros wherever `ranks` holds no part of a parameter.
+  // Writes zeros to all elements of `ranks` that belong to no parameter.
   void zero_padding(const at::Tensor& ranks) const;
 
  private:

@@ -8,7 +8,8 @@ namespace am::parallel {
 
 namespace {
 
-// ATen's resize of GPU storage copies the contents and requires libtorch_cuda.
+// Replaces the memory of a storage. ATen's resize of GPU storage would copy the contents, and
+// requires libtorch_cuda.
 void set_memory(c10::StorageImpl* storage, c10::DataPtr memory, size_t bytes, BufferPool* pool) {
   const size_t had = storage->nbytes();
   c10::DataPtr old = storage->set_data_ptr(std::move(memory));

@@ -14,27 +14,27 @@
 
 namespace am::parallel {
 
-// Keeps freed memory for the next tensor of the same size. It allocates as many buffers as are
+// Keeps freed memory for the next tensor of equal size. The pool allocates as many buffers as are
 // alive at the same time (two, if one unit is gathered while another computes). Not thread-safe.
-// Must outlive the tensors that it fills.
+// Must outlive the tensors that get memory from it.
 class BufferPool {
  public:
   c10::DataPtr take(c10::Allocator& allocator, size_t bytes);
   void give(c10::DataPtr memory, size_t bytes);
 
  private:
-  std::map<size_t, std::vector<c10::DataPtr>> free_;  // by bytes
+  std::map<size_t, std::vector<c10::DataPtr>> free_;  // freed buffers, by their size in bytes
 };
 
 // Returns a contiguous tensor whose storage is empty.
 at::Tensor empty_storage(at::IntArrayRef shape, const at::TensorOptions& options);
-// Allocates the tensor's memory, uninitialised, unless it has memory already. Uses `pool` unless
-// null.
+// Allocates the tensor's memory, uninitialised, unless the tensor has memory already. Takes the
+// memory from `pool`, unless `pool` is null.
 void fill_storage(const at::Tensor& tensor, BufferPool* pool);
-// Frees the tensor's memory, into `pool` unless null.
+// Frees the tensor's memory, or gives it to `pool`, unless `pool` is null.
 void free_storage(const at::Tensor& tensor, BufferPool* pool);
 
-// Returns an alias of `tensor`; autograd does not count writes to it as changes of `tensor`.
+// Returns an alias of `tensor`. Autograd does not count writes to the alias as changes of `tensor`.
 at::Tensor untracked_alias(const at::Tensor& tensor);
 
 }  // namespace am::parallel

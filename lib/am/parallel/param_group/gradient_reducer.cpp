@@ -55,8 +55,9 @@ void GradientReducer::take(size_t i, const at::Tensor& gradient) {
   pieces_.for_each_part(i, gradient.reshape({-1}), buffer_,
                         [first](const at::Tensor& of_full, const at::Tensor& of_ranks) {
                           if (first) {
-                            // On a GPU its kernel reads and writes packs of elements, copy_'s
-                            // conversion single ones.
+                            // Used instead of copy_: on a GPU, the kernel of _foreach_copy_ reads
+                            // and writes several elements at once, while copy_ converts one element
+                            // at a time.
                             at::_foreach_copy_({of_ranks}, {of_full});
                           } else {
                             of_ranks.add_(of_full);
@@ -76,8 +77,8 @@ void GradientReducer::zero_missing() {
   }
 }
 
-// Sums over tp the partial gradients of all the unit's pieces in one message, and those of shared
-// key heads over the key-head group in another.
+// Sums over tp, in one message, the gradients of all the unit's pieces that are partial sums; sums
+// gradients of shared key heads over the key-head group, in another message.
 void GradientReducer::sum_over_tp() {
   if (tp_group_.size() == 1) return;
   sum_over(tp_group_);
@@ -105,11 +106,12 @@ void GradientReducer::sum_over(const runtime::Group& group) {
     summed.push_back(sums.narrow(0, offset, part.numel()).view(part.sizes()));
     offset += part.numel();
   }
-  at::_foreach_copy_(parts, summed);  // in one launch on a GPU
+  at::_foreach_copy_(parts, summed);  // one kernel launch on a GPU
 }
 
-// PyTorch's split for float16: the first divisor is the smallest power of two not below the
-// factor's root.
+// Returns the divisors before and after the reduction. For float16, the factor is split as in
+// PyTorch: the first divisor is the smallest power of two that is not below the factor's square
+// root.
 std::pair<double, double> GradientReducer::divisors() const {
   if (!divide_factor_) return {1.0, 1.0};
   if (options_.reduce_dtype != at::kHalf) return {1.0, *divide_factor_};
@@ -125,7 +127,9 @@ bool GradientReducer::begin_reduce() {
   const MemoryUse use(TensorUse::kCommunication);
   zero_missing();
   if (const double before = divisors().first; before != 1.0) buffer_.div_(before);
-  make_flat();  // before the stream waits: a block of the allocator may still be in use
+  // Allocated before the stream waits: work on the current stream may still use the block that the
+  // allocator returns.
+  make_flat();
   const bool into_flat = shard_group_.size() > 1 && direct_ && !flat_valid_;
   if (options_.stream != nullptr) options_.stream->wait_for_current();
   const SideStream::Use stream(options_.stream);
@@ -176,7 +180,8 @@ void GradientReducer::finish_reduce() {
   stage_ = Stage::kIdle;
 }
 
-// If offloaded, the addition runs on the host, which has to wait for the stream first.
+// Adds the reduced gradient to the flat gradient. If offloaded, the addition runs on the host,
+// which first has to wait for the stream.
 void GradientReducer::add_to_flat() {
   if (flat_valid_) {
     if (options_.offloaded && options_.stream != nullptr) options_.stream->host_waits();
@@ -186,7 +191,7 @@ void GradientReducer::add_to_flat() {
   }
 }
 
-// Frees the storage immediately, although the thread of a finished collective may still hold the
+// Frees the buffer's memory immediately: the thread of a finished collective may still hold the
 // tensor.
 void GradientReducer::release_buffer() {
   if (!buffer_.defined()) return;
@@ -204,7 +209,7 @@ void GradientReducer::zero() {
   arrived_.assign(pieces_.size(), false);
   new_ = 0;
   flat_valid_ = false;
-  // Pinned host memory is slow to allocate, and not what a GPU runs out of.
+  // Not freed if offloaded: pinned host memory is slow to allocate, and GPU memory is not affected.
   if (!options_.offloaded && pieces_.size() > 0) flat_.reset();
 }
 

@@ -1,13 +1,13 @@
-// Reduces the gradients of one unit's parameters: from whole gradients, as autograd makes them, to
+// Reduces the gradients of one unit's parameters: from full gradients, as autograd makes them, to
 // the flat shard that the optimizer reads.
 //
-// Each gradient is packed and freed as soon as autograd has it: a unit's backward holds one whole
-// gradient at a time, and the buffer [ranks, flat] that the reduction sends. Without sync the
-// buffer stays and later backward passes add to it. It is reduce-scattered over the shard group,
-// then all-reduced over the replicate group, as in PyTorch's HSDP; last, this rank's shard of
-// gradients that are partial sums on tp ranks is summed over tp. With a shard group of one rank the
-// buffer is the flat gradient itself, if dtype and device allow, and only the all-reduce remains:
-// a DDP bucket whose gradients are views of it.
+// Each gradient is packed and freed as soon as autograd has computed it: a unit's backward holds
+// one full gradient at a time, and the buffer [ranks, flat] that the reduction sends. Without sync
+// the buffer stays, and later backward passes add to it. The buffer is reduce-scattered over the
+// shard group, then all-reduced over the replicate group, as in PyTorch's HSDP. Last, this rank's
+// shard of gradients that are partial sums on tp ranks is summed over tp. If the shard group has
+// one rank, the buffer is the flat gradient itself, if dtype and device allow, and only the
+// all-reduce remains: a DDP bucket whose gradients are views of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,8 +24,8 @@
 
 namespace am::parallel {
 
-// Groups of a reduction. `shard`: ranks over which parameters are sharded; `replicate`: holders of
-// the same shards; `key_head`: tp ranks that share a key head (null: each has its own).
+// Groups of a reduction. `shard`: ranks over which parameters are sharded. `replicate`: ranks that
+// store equal shards. `key_head`: tp ranks that share a key head (null: no key head is shared).
 struct ReductionGroups {
   const runtime::Group* shard;
   const runtime::Group* replicate;
@@ -37,44 +37,48 @@ class GradientReducer {
  public:
   struct Options {
     at::ScalarType reduce_dtype = at::kFloat;
-    at::TensorOptions storage;   // of the flat gradient
-    at::TensorOptions compute;   // its device is the one that reduces
-    BufferPool* pool = nullptr;  // where buffers come from; null: the allocator
-    bool offloaded = false;      // the flat gradient is not on the device that computes
+    at::TensorOptions storage;   // dtype and device of the flat gradient
+    at::TensorOptions compute;   // the device on which gradients are reduced
+    BufferPool* pool = nullptr;  // source of buffers; null: the allocator
+    bool offloaded = false;      // whether the flat gradient is in host memory while a GPU computes
     // Stream on which packed gradients are reduced; null: the thread's current stream. With a
-    // stream, flat() is complete after the last finish_reduce only for readers that wait for it:
-    // another stream, or the host if offloaded.
+    // stream, flat() is complete after the last finish_reduce only for a reader that waits for this
+    // stream: another stream, or the host if offloaded.
     tensor::SideStream* stream = nullptr;
   };
 
-  // `pieces` and the groups must outlive this.
+  // `pieces` and the groups must outlive the reducer.
   GradientReducer(const FlatLayout& pieces, const ReductionGroups& groups, const Options& options);
 
-  // Adds the whole gradient of piece `i` to those that arrived since the last reduction.
+  // Adds the full gradient of piece `i` to the gradients that arrived since the last reduction.
   void take(size_t i, const at::Tensor& gradient);
-  // `complete` is called when every piece's gradient has arrived since begin_reduce or keep.
+  // `complete` is called when the gradients of all pieces have arrived since begin_reduce() or
+  // keep().
   void on_complete(std::function<void()> complete) { complete_ = std::move(complete); }
-  // Whether any gradient arrived since begin_reduce or keep.
+  // Whether any gradient arrived since begin_reduce() or keep().
   bool any_new() const { return new_ > 0; }
-  // Keeps the gradients that arrived for a later reduction.
+  // Keeps the gradients that arrived: a later reduction includes them.
   void keep() { new_ = 0; }
 
-  // Reduce all gradients that arrived, in three steps that overlap with computation: begin starts
-  // the reduce-scatter, advance waits for it and starts the all-reduce over the replicas, finish
-  // waits and adds to flat(). Each first runs the steps that are still to be done. begin returns
-  // whether there was anything to reduce.
+  // Reduce all gradients that arrived, in three steps that overlap with computation. begin_reduce()
+  // starts the reduce-scatter. advance_reduce() waits for it and starts the all-reduce over the
+  // replicas. finish_reduce() waits for the all-reduce and adds its result to flat(). Each function
+  // first runs the earlier steps that are still to be done. begin_reduce() returns whether there
+  // was anything to reduce.
   bool begin_reduce();
   void advance_reduce();
   void finish_reduce();
   // Whether a collective is in flight.
   bool in_flight() const { return pending_.active(); }
 
-  // PyTorch's set_gradient_divide_factor: sums are divided by it, in float16 partly before and
-  // partly after the reduction, against overflow and underflow. Absent: plain sums.
+  // Sets the divisor of the gradients' sums, as PyTorch's set_gradient_divide_factor. In float16,
+  // sums are divided partly before and partly after the reduction, against overflow and underflow.
+  // Absent: sums are not divided.
   void set_divide_factor(std::optional<double> factor) { divide_factor_ = factor; }
 
-  // The reduced gradient, laid out like the pieces, padding zero. Undefined before the first
-  // reduction and after zero(), unless there are no pieces or the gradient is offloaded.
+  // Returns the reduced gradient, laid out like the pieces, with zeros as padding. It is undefined
+  // before the first reduction and after zero(), unless there are no pieces or the gradient is
+  // offloaded.
   const at::Tensor& flat() const { return flat_; }
   // Discards the gradients and frees flat(), as PyTorch's zero_grad(set_to_none=True). An offloaded
   // flat() keeps its memory; the next gradients replace its contents.
@@ -90,7 +94,7 @@ class GradientReducer {
   void sum_over_tp();
   void add_to_flat();
   void sum_over(const runtime::Group& group);
-  // Divisors before and after the reduction.
+  // Returns the divisors before and after the reduction.
   std::pair<double, double> divisors() const;
 
   const FlatLayout& pieces_;
@@ -99,19 +103,21 @@ class GradientReducer {
   const runtime::Group& tp_group_;
   const runtime::Group* key_head_group_;
   Options options_;
-  bool direct_;  // a reduction can write into the flat gradient: same dtype, same device
+  // Whether a reduction can write into the flat gradient, because both have the same dtype and
+  // device.
+  bool direct_;
   std::optional<double> divide_factor_;
 
   at::Tensor flat_;
   bool flat_valid_ = false;
-  at::Tensor buffer_;          // [ranks, flat] in the reduce dtype
-  std::vector<bool> arrived_;  // pieces whose gradient is in the buffer
+  at::Tensor buffer_;          // packed gradients, [ranks, flat], in the reduce dtype
+  std::vector<bool> arrived_;  // by piece: whether its gradient is in the buffer
   size_t new_ = 0;
   std::function<void()> complete_;
 
   Stage stage_ = Stage::kIdle;
   runtime::Pending pending_;
-  at::Tensor reduced_;  // [flat]
+  at::Tensor reduced_;  // result of the reduction in progress, [flat]
 };
 
 }  // namespace am::parallel

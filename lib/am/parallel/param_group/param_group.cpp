@@ -54,7 +54,7 @@ Layouts layouts_of(const std::vector<ParamGroup::Member>& members, bool trained_
   return layouts;
 }
 
-// Puts the members in the order in which the group keeps them.
+// Sorts the members, trainable ones first, and returns their layouts.
 Layouts trained_first(std::vector<ParamGroup::Member>& members) {
   std::stable_partition(members.begin(), members.end(),
                         [](const auto& member) { return member.layout->trainable; });
@@ -66,7 +66,7 @@ Layouts trained_first(std::vector<ParamGroup::Member>& members) {
 // Moves a leaf's gradient to the reducer as soon as autograd has accumulated it.
 class ParamGroup::TakeGradient : public torch::autograd::PostAccumulateGradHook {
  public:
-  // `name` empty: the gradient is not checked.
+  // `name`: the parameter's name in errors; empty: the gradient is not checked.
   TakeGradient(GradientReducer& gradients, size_t i, std::string name, int64_t rank)
       : gradients_(gradients), i_(i), name_(std::move(name)), rank_(rank) {}
   void operator()(const at::Tensor& leaf) override {
@@ -135,7 +135,7 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
   make_full_tensors(members, mesh.rank());
 }
 
-// Removes the hooks: leaves that a layer holds outlive the group.
+// Removes the hooks, which refer to this group: a layer may hold the full tensors for longer.
 ParamGroup::~ParamGroup() {
   for (const auto& full : full_) torch::autograd::impl::set_post_acc_grad_hooks(full, nullptr);
 }
@@ -175,7 +175,8 @@ void ParamGroup::prefetch() {
   }
 }
 
-// Copies into memory of the compute stream, so it waits for that memory's earlier users.
+// Copies the parameters from host memory on the gather stream. The full tensors' memory belongs to
+// the compute stream, so the gather stream first waits for earlier uses of this memory.
 void ParamGroup::copy_in() {
   begun_ = true;
   fill_full_tensors();
@@ -184,8 +185,9 @@ void ParamGroup::copy_in() {
   copy_out(flat_.view({1, -1}));
 }
 
-// Gathers into memory of the gather stream. It waits for results of the compute stream, and for
-// memory of a pool, which belongs to the compute stream.
+// Starts the all-gather, on the gather stream and into memory of this stream. The gather stream
+// waits for the compute stream if it reads results of the compute stream, or if a pool is used,
+// because a pool's memory belongs to the compute stream.
 void ParamGroup::gather() {
   begun_ = true;
   const at::NoGradGuard no_grad;
@@ -222,7 +224,8 @@ void ParamGroup::unshard() {
 }
 
 void ParamGroup::end_gather() {
-  // Keeps a part only in forward passes with a graph; in backward gradients are off.
+  // Keeps this rank's part only in a forward pass that builds a graph. In backward, grad mode is
+  // off.
   if (options_.post_forward_group != nullptr && !kept_.defined() && at::GradMode::is_enabled()) {
     const at::NoGradGuard no_grad;
     const MemoryUse use(TensorUse::kUnsharded);
@@ -233,8 +236,8 @@ void ParamGroup::end_gather() {
   free_gathered();
 }
 
-// Frees the buffers immediately, although the thread of a finished collective may still hold the
-// tensors. The stream that owns the memory reuses it after the current one has read it.
+// Frees the buffers immediately: the thread of a finished collective may still hold the tensors.
+// The stream that owns the memory reuses it only after the current stream has read it.
 void ParamGroup::free_gathered() {
   if (options_.gathers != nullptr) options_.gathers->wait_for_current();
   if (gather_input_.defined() && !gather_input_.is_alias_of(flat_)) {
@@ -250,7 +253,7 @@ void ParamGroup::fill_full_tensors() {
   for (const at::Tensor& full : full_) fill_storage(full, options_.pool);
 }
 
-// ranks: [ranks, flat]. Rank r's part of a piece holds rows r*length .. of the full tensor.
+// Copies the gathered shards `ranks`, [ranks, flat], into the full tensors.
 void ParamGroup::copy_out(const at::Tensor& ranks) {
   const at::NoGradGuard no_grad;
   const MemoryUse use(TensorUse::kUnsharded);
@@ -263,9 +266,10 @@ void ParamGroup::copy_out(const at::Tensor& ranks) {
   }
 }
 
-// All pieces in one launch on a GPU.
+// As copy_out, but with one kernel launch for all pieces on a GPU.
 void ParamGroup::copy_out_even(const at::Tensor& ranks) {
-  const bool alone = pieces_.ranks() == 1;  // then copies may cast, and come from the host
+  // With one rank, the copies may convert the dtype and read host memory.
+  const bool alone = pieces_.ranks() == 1;
   std::vector<at::Tensor> full;
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const at::Tensor whole = untracked_alias(full_[i]);
@@ -281,8 +285,9 @@ void ParamGroup::copy_out_even(const at::Tensor& ranks) {
   }
 }
 
-// Completes and drops a gathering. The values may be about to change, on the device, whose stream
-// has to wait for the gathering, or in host memory.
+// Completes a gathering that nobody waited for, and frees its result. The caller may be about to
+// change the parameters' values: on the device, whose stream has to wait for the gathering, or in
+// host memory.
 void ParamGroup::drop_gathering() {
   begun_ = false;
   if (is_copied_in()) {

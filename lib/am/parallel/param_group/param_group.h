@@ -1,11 +1,11 @@
 // One FSDP unit's parameters: the flat shard that this rank stores, and the full tensors that exist
 // only while they are needed.
 //
-// The decomposition is PyTorch's: a group's parameters travel in one all-gather and one
+// The decomposition is PyTorch's: the parameters of a group travel in one all-gather and one
 // reduce-scatter (gradient_reducer.h). HSDP adds an all-reduce over dp_replicate. A shard group of
 // one rank gathers nothing: with a replicate group of all data-parallel ranks, it serves DDP, and
-// the parameters that FSDP ignores. Frozen parameters are gathered with the others and lie behind
-// them, so that the trainable ones are one contiguous range.
+// the parameters that FSDP ignores. Frozen parameters are gathered with the trainable ones and lie
+// behind them, so that the trainable ones are one contiguous range.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,30 +26,31 @@
 
 namespace am::parallel {
 
-// PyTorch's MixedPrecisionPolicy with dtypes resolved; absent means the storage dtype.
+// PyTorch's MixedPrecisionPolicy with parsed dtypes. An absent param_dtype means the storage dtype,
+// an absent reduce_dtype the param_dtype.
 struct Precision {
-  std::optional<at::ScalarType> param_dtype;   // of gathered parameters and of the computation
-  std::optional<at::ScalarType> reduce_dtype;  // of the gradient reduction
+  std::optional<at::ScalarType> param_dtype;  // dtype of gathered parameters and of the computation
+  std::optional<at::ScalarType> reduce_dtype;  // dtype of the gradient reduction
 };
 
 // PyTorch's CPUOffloadPolicy: shards, their gradients and the optimizer state are in host memory.
 struct Offload {
-  bool pin_memory = true;  // where a GPU computes
+  bool pin_memory = true;  // whether the host memory is pinned, if a GPU computes
 };
 
 struct ParamGroupOptions {
   at::ScalarType storage_dtype = at::kFloat;
   Precision precision;
   std::optional<Offload> offload;
-  // reshard_after_forward = N: group of N ranks, a block of the shard group, over which the
-  // gathered parameters are sharded between forward and backward; null: the shard group.
+  // Group of N ranks, a block of the shard group, over which the gathered parameters are sharded
+  // between forward and backward (reshard_after_forward = N); null: the shard group.
   const runtime::Group* post_forward_group = nullptr;
-  BufferPool* pool = nullptr;  // where full tensors and buffers come from; null: the allocator
+  BufferPool* pool = nullptr;  // source of full tensors' memory and of buffers; null: the allocator
   // Streams of all-gathers and of gradient reductions; null: the thread's current stream.
   tensor::SideStream* gathers = nullptr;
   tensor::SideStream* reductions = nullptr;
-  // Checks each whole gradient before it is reduced: backward throws Error(kNumeric), which names
-  // parameter and rank, if one is not finite.
+  // Whether each full gradient is checked before it is reduced. If one is not finite, backward
+  // throws Error(kNumeric), which names parameter and rank.
   bool report_nan = false;
 };
 
@@ -57,18 +58,19 @@ struct ParamGroupOptions {
 // matrix that is sharded slice by slice.
 struct LocalParameter {
   std::string name;
-  Shape shape;                // global
-  mesh::Box box;              // this rank's part of it
+  Shape shape;                // global shape of the parameter
+  mesh::Box box;              // this rank's part of the parameter
   at::Tensor value;           // [box.shape], a view of the group's flat shard
   bool first_replica = true;  // true on exactly one of the ranks that store the same box
-  // Ranks that store the same box: their number, this rank's index among them, and a name that is
-  // equal for boxes with equal ranks. `replicas` is 0 for a stage's copy of a tied weight.
+  // The ranks that store the same box: their number, the index of this rank among them, and a name
+  // that is equal for boxes stored by equal ranks. `replicas` is 0 for a stage's copy of a tied
+  // weight.
   int64_t replicas = 1;
   int64_t replica = 0;
   std::string holders;
   bool trainable = true;
-  size_t piece = 0;   // of ParamGroup::pieces()
-  size_t number = 0;  // among the piece's boxes
+  size_t piece = 0;   // index of the parameter in ParamGroup::pieces()
+  size_t number = 0;  // index of the box among the boxes of its piece
 };
 
 class ParamGroup {
@@ -77,8 +79,8 @@ class ParamGroup {
     nn::ParameterPtr parameter;
     const layout::ParameterLayout* layout = nullptr;
   };
-  // `mesh` and the objects that `groups` and the options point to must outlive the group. Storage
-  // starts as zeros.
+  // `mesh` and the objects that `groups` and the options point to must outlive the group.
+  // Parameters start as zeros.
   ParamGroup(std::string name, std::vector<Member> members, const runtime::DeviceMesh& mesh,
              const ReductionGroups& groups, const ParamGroupOptions& options);
   ~ParamGroup();
@@ -86,40 +88,44 @@ class ParamGroup {
   ParamGroup& operator=(const ParamGroup&) = delete;
 
   const std::string& name() const { return name_; }
-  // Trainable ones first.
+  // Returns the boxes that this rank stores, those of trainable parameters first.
   const std::vector<LocalParameter>& owned() const { return owned_; }
-  // flat(): this rank's shards, padding included. trained(): the trainable part of it. flat_grad():
-  // the gradient of trained(), undefined before the first one.
+  // flat() returns this rank's shards, padding included; trained() returns the trainable part of
+  // flat(). flat_grad() returns the gradient of trained(); it is undefined before the first
+  // gradient.
   const at::Tensor& flat() const { return flat_; }
   at::Tensor trained() const { return flat_.narrow(0, 0, trained_.flat_numel()); }
   const at::Tensor& flat_grad() const { return gradients_.flat(); }
-  // Places of the parameters in flat(), one piece per parameter, and the ranks they are sharded
-  // over.
+  // pieces() returns the positions of the parameters in flat(), one piece per parameter.
+  // shard_group() returns the ranks over which the parameters are sharded.
   const FlatLayout& pieces() const { return pieces_; }
   const runtime::Group& shard_group() const { return shard_group_; }
-  // [box.shape] view of owned()[i]'s part in a tensor laid out like flat() or, if trainable, like
-  // trained(): its gradient, an optimizer moment.
+  // Returns a view [box.shape] of the elements that belong to owned()[i] in a tensor laid out like
+  // flat(). For a trainable parameter, the tensor may be laid out like trained(), for example its
+  // gradient or an optimizer moment.
   at::Tensor view_in(const at::Tensor& flat, size_t i) const { return view_in(flat, owned_[i]); }
   at::Tensor view_in(const at::Tensor& flat, const LocalParameter& owned) const {
     return pieces_.view(flat, owned.piece, pieces_[owned.piece].boxes[owned.number]);
   }
 
-  // Full tensors: begin gathering, wait for them, free them. unshard() = begin + wait; all are
-  // idempotent. reshard() completes and drops a gathering that nobody waited for.
+  // Functions of the full tensors. begin_unshard() starts gathering them, unshard() waits for them
+  // (after begin_unshard(), if it was not called), and reshard() frees them; all are idempotent.
+  // reshard() also completes and drops a gathering that nobody waited for.
   void begin_unshard();
-  // begin_unshard(), but the gather stream does not wait for the current stream. The caller must
-  // have made it wait since the values last changed.
+  // As begin_unshard(), but the gather stream does not wait for the current stream. The caller must
+  // have made the gather stream wait since the values last changed.
   void prefetch();
   void unshard();
   void reshard();
-  // reshard(); with a post-forward group, this rank keeps its part for that group until the next
-  // reshard(), and the next unshard gathers in that group.
+  // As reshard(). If there is a post-forward group, this rank keeps its part for that group until
+  // the next reshard(), and the next unshard() gathers in that group.
   void reshard_after_forward();
   bool is_unsharded() const { return unsharded_; }
-  // Bytes that the full tensors occupy now; 0 while they are freed, or if they are views of flat().
+  // Returns the number of bytes that the full tensors occupy now; 0 while they are freed, or if
+  // they are views of flat().
   int64_t unsharded_bytes() const;
 
-  // Receives each gradient as soon as autograd has made it.
+  // Returns the reducer, which receives each gradient as soon as autograd has computed it.
   GradientReducer& gradients() { return gradients_; }
   void zero_grad();
 
@@ -127,7 +133,7 @@ class ParamGroup {
   class TakeGradient;
 
   void make_full_tensors(const std::vector<Member>& members, int64_t rank);
-  // Whether full parameters are only copied from host memory, without a collective.
+  // Whether the full tensors are only copied from host memory, without a collective.
   bool is_copied_in() const;
   void gather();
   void copy_in();
@@ -144,19 +150,20 @@ class ParamGroup {
   FlatLayout trained_;         // the trainable pieces, which are the first ones of pieces_
   at::TensorOptions compute_;  // dtype and device of the full tensors
   ParamGroupOptions options_;
-  bool aliased_;  // full tensors are views of the flat shard: nothing to gather, nothing to cast
+  // Whether the full tensors are views of the flat shard: nothing is gathered or cast.
+  bool aliased_;
 
   std::vector<LocalParameter> owned_;
   at::Tensor flat_;
   GradientReducer gradients_;
-  std::vector<at::Tensor> full_;  // leaves that the layers compute with
+  std::vector<at::Tensor> full_;  // full tensors, the autograd leaves that the layers compute with
   bool unsharded_ = false;
 
-  bool begun_ = false;  // a gathering, or a copy from the host
+  bool begun_ = false;  // whether a gathering, or a copy from host memory, was begun and not ended
   runtime::Pending gathering_;
   at::Tensor gather_input_;
-  at::Tensor gather_output_;  // [ranks, flat]
-  at::Tensor kept_;           // this rank's rows of it in the post-forward group
+  at::Tensor gather_output_;  // gathered shards, [ranks, flat]
+  at::Tensor kept_;           // this rank's rows of gather_output_ in the post-forward group
 };
 
 }  // namespace am::parallel

@@ -17,8 +17,8 @@ using am::pipeline::Slot;
 
 namespace {
 
-// Returns the hops, in both directions, between neighbouring stages on different ranks, and between
-// the first and the last stage if they share a weight.
+// Returns the hops, in both directions, between ranks with neighbouring stages, and between the
+// ranks of the first and the last stage if these stages share a weight.
 std::set<runtime::Hop> hops_between(const std::vector<int64_t>& owners, bool tied) {
   std::set<runtime::Hop> hops;
   const auto add = [&](int64_t a, int64_t b) {
@@ -36,7 +36,8 @@ bool has_gradients(Kind kind) {
          kind == Kind::kSendBackward || kind == Kind::kRecvBackward || kind == Kind::kReduceGrad;
 }
 
-// Scope in which units neither reduce nor free themselves; the actions of the list do.
+// Scope in which units neither reduce their gradients nor free their parameters by themselves:
+// actions of the schedule's list do both.
 class ListDecides {
  public:
   explicit ListDecides(std::map<int, Stage>& stages) : stages_(stages) { set(false); }
@@ -152,7 +153,7 @@ void Pipeline::run_round() {
       try {
         perform(action);
       } catch (const Error& error) {
-        if (error.kind() == ErrorKind::kPeer) throw;  // the culprit names its own action
+        if (error.kind() == ErrorKind::kPeer) throw;  // the rank that failed names its own action
         throw Error(error.kind(), cat("in ", to_string(action), ": ", error.what()), error.hint());
       }
       if (on_action) on_action(action);
@@ -185,7 +186,8 @@ void Pipeline::perform(const Action& action) {
       stage.backward_weight(m);
       return sync_now(data_parallel);
     case Kind::kUnshard:
-      data_parallel.unshard("", /*async_op=*/true);  // each unit waits before its use
+      // Does not block: each unit waits for its gathering before it computes.
+      data_parallel.unshard("", /*async_op=*/true);
       return;
     case Kind::kReshard:
       return data_parallel.reshard("");
@@ -257,7 +259,8 @@ void Pipeline::send(Way way, const Action& action) {
   auto made = leaving_[way].extract({action.stage, action.micro_batch});
   AM_ASSERT(!made.empty(), "what is sent was made before");
   const at::Tensor tensor = made.mapped().contiguous();
-  // The receiver has posted a receive of this size; any other size would abort its process.
+  // The receiver has posted a receive of this size; a message of any other size would abort the
+  // receiver's process.
   AM_ASSERT(
       tensor.dim() == 3 && tensor.size(2) == hidden_.width && tensor.scalar_type() == hidden_.dtype,
       cat("stages hand on [.., .., ", hidden_.width, "] in the mesh's dtype"));

@@ -4,9 +4,9 @@
 //   at::Tensor loss_sum = pipeline.run(batches, {.divisor = labels_in_global_batch});
 //
 // F, B, I and W compute on a stage. SEND and RECV pass hidden states down the pipeline and
-// gradients up, between two ranks; between two stages of one rank, tensors are passed directly.
-// UNSHARD, RESHARD and REDUCE_GRAD gather and free a stage's parameters and reduce its gradients;
-// the stage's units do so only in these actions.
+// gradients up the pipeline, between two ranks; between two stages of one rank, tensors are passed
+// directly. UNSHARD, RESHARD and REDUCE_GRAD gather and free a stage's parameters and reduce its
+// gradients; the units of the stage do so only in these actions.
 //
 // Note [A pipeline progresses]: the lists of all ranks come from one simulated run
 // (am/pipeline/communication.h), in which a message is sent and received at the same moment, and
@@ -38,8 +38,9 @@ namespace am::parallel {
 // Shape and dtype of the hidden states between stages: contiguous [B, t / sequence_parts, D], where
 // t is the number of positions of each sequence that the rank computes.
 struct HiddenForm {
-  int64_t width = 0;           // D
-  int64_t sequence_parts = 1;  // shards of a sequence under sequence parallelism
+  int64_t width = 0;  // D, the hidden size
+  // Number of tp shards of each sequence under sequence parallelism; otherwise 1.
+  int64_t sequence_parts = 1;
   at::ScalarType dtype = at::kFloat;
 };
 
@@ -61,7 +62,7 @@ class Pipeline {
   at::Tensor run_forward(MicroBatches& batches);
 
   const std::map<int, Stage>& stages() const { return stages_; }
-  // Micro-batches per round.
+  // Returns the number of micro-batches per round of run().
   int64_t micro_batches() const { return schedule_.microbatches; }
   // Returns an uninitialised tensor of the shape and dtype of the hidden states for these ids.
   at::Tensor hidden_like(const at::Tensor& ids_BT) const;
@@ -73,13 +74,14 @@ class Pipeline {
   std::function<void(const pipeline::Action&)> on_action;
 
  private:
-  // A stage, and a micro-batch of the round.
+  // Number of a stage, and number of a micro-batch within the round.
   using Place = std::pair<int, int64_t>;
   struct Message {
-    runtime::Pending pending;  // inactive: passed between two stages of this rank
+    runtime::Pending pending;  // inactive if the tensor was passed between two stages of this rank
     at::Tensor tensor;
   };
-  enum Way : size_t { kDown, kUp };  // direction of hidden states; of gradients
+  // kDown: hidden states, to the next stage. kUp: gradients, to the previous stage.
+  enum Way : size_t { kDown, kUp };
 
   void run_round();
   void perform(const pipeline::Action& action);
@@ -94,7 +96,7 @@ class Pipeline {
   // holds no shard, if the parameter is frozen, or if it has no gradient yet.
   at::Tensor tied_gradient(int stage) const;
   void sum_tied_gradients();
-  // Returns the action's input, after waiting for its arrival; undefined for the first stage's
+  // Waits until the action's input has arrived and returns it; undefined for the first stage's
   // forward and the last stage's backward.
   at::Tensor take(Way way, const pipeline::Action& action);
   void send(Way way, const pipeline::Action& action);
@@ -115,14 +117,17 @@ class Pipeline {
 
   // State of the current pass.
   MicroBatches* batches_ = nullptr;
-  int64_t first_ = 0;  // first micro-batch of the round
+  int64_t first_ = 0;  // index of the first micro-batch of the round
   PassOptions options_;
   bool last_round_ = false;
   at::Tensor loss_;
-  std::map<int64_t, MicroBatch> read_;  // of the round, until the forward of the rank's last stage
-  std::array<std::map<Place, Message>, 2> arriving_;    // by way, then by receiving stage
-  std::array<std::map<Place, at::Tensor>, 2> leaving_;  // by way, then by sending stage
-  // Messages being sent, whose tensors must stay unchanged.
+  // Micro-batches of the round. Each stays until the forward of the last stage on this rank.
+  std::map<int64_t, MicroBatch> read_;
+  // Inputs of this rank's stages, by way, then by receiving stage and micro-batch.
+  std::array<std::map<Place, Message>, 2> arriving_;
+  // Results to be sent, by way, then by sending stage and micro-batch.
+  std::array<std::map<Place, at::Tensor>, 2> leaving_;
+  // Messages that are being sent, whose tensors must stay unchanged.
   std::map<runtime::Hop, std::deque<Message>> under_way_;
 };
 

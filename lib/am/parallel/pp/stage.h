@@ -30,9 +30,10 @@ class Stage {
   bool is_last() const { return model_->range().head; }
   StageModel& model() const { return *model_; }
 
-  // Returns the hidden states for the next stage, detached; on the last stage the sum of the label
-  // cross-entropies. `hidden_BTD`: output of the previous stage, undefined on the first. Backward
-  // differentiates the sum divided by `divisor`. Without grad mode nothing is kept.
+  // Returns the hidden states for the next stage, detached. On the last stage, returns the sum of
+  // the cross-entropies of the labels. `hidden_BTD`: output of the previous stage; undefined on the
+  // first stage. Backward differentiates the sum divided by `divisor`. Without grad mode, nothing
+  // is kept for backward.
   at::Tensor forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_BTD, double divisor);
   // backward computes all gradients of a micro-batch. backward_input computes only the gradients of
   // the stage's input and of vectors (such as norm weights); backward_weight computes those of
@@ -47,9 +48,10 @@ class Stage {
 
  private:
   struct UnderWay {
-    at::Tensor input;                   // a leaf; undefined on the first stage
-    torch::autograd::Edge output = {};  // invalid: the output requires no gradient
-    at::Tensor of_loss = {};            // gradient of the loss, 1; defined on the last stage
+    at::Tensor input;  // the stage's input, an autograd leaf; undefined on the first stage
+    // Where backward begins; invalid: the output requires no gradient.
+    torch::autograd::Edge output = {};
+    at::Tensor of_loss = {};  // gradient of the loss, which is 1; defined only on the last stage
     nn::WeightPassPtr weights = {};
   };
 
@@ -57,7 +59,7 @@ class Stage {
   at::Tensor run_backward(UnderWay& batch, const at::Tensor& of_output);
 
   StageModel* model_;
-  std::map<int64_t, UnderWay> under_way_;  // by micro-batch
+  std::map<int64_t, UnderWay> under_way_;  // micro-batches in flight, by number
 };
 
 }  // namespace am::parallel

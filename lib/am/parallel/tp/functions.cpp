@@ -15,7 +15,7 @@ using torch::autograd::variable_list;
 
 enum class Move { kNothing, kAllReduce, kGather, kOwnPiece, kReduceScatter };
 
-// `size`: global length of `dim`, needed to gather.
+// Performs `move` on x. `size`: global length of `dim`, which only a gather needs.
 at::Tensor carry_out(Move move, const at::Tensor& x, int64_t dim, int64_t size,
                      const runtime::Group& group) {
   switch (move) {

@@ -9,12 +9,13 @@
 
 namespace am::parallel::tp {
 
-// Returns the whole parameter [parameter.shape] from each tp rank's `local` [parameter.tp_shape].
-// Collective over tp if the parameter is sharded. If several ranks hold a part, the last rank's
-// values are used.
+// Returns the complete parameter [parameter.shape], gathered from each tp rank's `local`
+// [parameter.tp_shape]. Collective over tp if the parameter is sharded. If several ranks hold the
+// same part, the last rank's values are used.
 at::Tensor gather_parameter(const at::Tensor& local, const layout::ParameterLayout& parameter,
                             const runtime::DeviceMesh& mesh);
-// Returns this rank's part [parameter.tp_shape] of `whole` [parameter.shape].
+// Returns this rank's part [parameter.tp_shape] of the complete parameter `whole`
+// [parameter.shape].
 at::Tensor own_pieces(const at::Tensor& whole, const layout::ParameterLayout& parameter,
                       const runtime::DeviceMesh& mesh);
 

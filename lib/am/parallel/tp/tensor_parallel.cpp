@@ -21,12 +21,15 @@ namespace {
 
 using model::TpStyle;
 
-constexpr int64_t kSequenceDim = 1;  // of [B, T, D]
+constexpr int64_t kSequenceDim = 1;  // the position dim of [B, T, D]
 
-// One object per kind of transform, so that layers with a common input transform it once.
+// One object for each kind of transform: layers with a common input share the object, and transform
+// their input only once.
 struct Transforms {
-  nn::TransformPtr enter_colwise;  // replicated (or sequence shards) -> column-wise layers
-  nn::TransformPtr leave_rowwise;  // partial sums -> replicated (or sequence shards)
+  // Replicated tensor (or sequence shards) -> input of column-wise layers.
+  nn::TransformPtr enter_colwise;
+  // Partial sums of row-wise layers -> replicated tensor (or sequence shards).
+  nn::TransformPtr leave_rowwise;
 
   Transforms(const runtime::Group& group, bool sequence_parallel) {
     const auto* tp = &group;
@@ -76,13 +79,14 @@ void apply_style(nn::Linear& linear, TpStyle style, int64_t out_features,
   }
 }
 
-// Entries of the layout for one parameter.
+// Entries of the TP plan and of the layout for one parameter.
 struct Cut {
   const model::TpParameter* plan = nullptr;
   const layout::ParameterLayout* placed = nullptr;
 };
 
-// Index by name: a model with experts has tens of thousands of matrices.
+// Finds a parameter's entries by its name. An index, because a model with experts has tens of
+// thousands of matrices.
 class Cuts {
  public:
   explicit Cuts(const layout::Layout& layout) {

@@ -11,7 +11,8 @@ namespace am::parallel::tp {
 
 namespace {
 
-// Global ids as indices within the slice (0 for ids outside), and whether each id is inside.
+// Global ids, converted to indices within the slice (0 for ids outside), and whether each id is
+// inside.
 struct Local {
   at::Tensor index;
   at::Tensor inside;
@@ -41,7 +42,7 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const m
   if (slice.size == 0) {
     std::vector<int64_t> shape = ids.sizes().vec();
     shape.push_back(weight.size(-1));
-    // The sum of the empty weight makes its (empty) gradient exist, as on all other ranks.
+    // The term weight.sum() makes a gradient of the empty weight exist, as on all other ranks.
     return at::zeros(shape, weight.options()) + weight.sum();
   }
   const Local local = localize(ids, slice);

@@ -20,10 +20,10 @@ namespace am::parallel::tp {
 at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const mesh::Extent& slice,
                         std::optional<int64_t> padding = std::nullopt);
 
-// Returns nn::fused::cross_entropy_sum over the whole vocabulary, equal on every rank; logits_..v
-// and their gradient are this rank's slice. `labels` are global ids; throws Error(kUsage) for a
-// label outside `vocabulary`. Forward exchanges three numbers per token: the maximum, the sum of
-// exponentials, and the label's logit.
+// Returns nn::fused::cross_entropy_sum over the whole vocabulary, equal on every rank, while
+// `logits` and their gradient are this rank's slice of the vocabulary. `labels` are global ids;
+// throws Error(kUsage) for a label outside `vocabulary`. Forward exchanges three numbers per token:
+// the maximum, the sum of exponentials, and the label's logit.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const mesh::Extent& slice, int64_t vocabulary, int64_t ignore_index,
                              const runtime::Group& group);
