@@ -30,7 +30,8 @@ enum class Kind : uint8_t {
   kReduceGrad,
 };
 
-// "F", "I", "W", "B", "UNSHARD", ...
+// Returns "F" (forward), "I", "W", "B" (backward of the input, of the weights, of both), "UNSHARD",
+// and so on.
 const char* to_string(Kind kind);
 
 constexpr bool is_compute(Kind kind) { return kind <= Kind::kBackward; }
@@ -44,7 +45,8 @@ constexpr bool makes_input_gradient(Kind kind) {
 constexpr bool ends_micro_batch(Kind kind) {
   return kind == Kind::kBackward || kind == Kind::kBackwardWeight;
 }
-// False for UNSHARD, RESHARD and REDUCE_GRAD, which apply to a stage rather than one micro-batch.
+// Whether the action concerns one micro-batch. False for UNSHARD, RESHARD and REDUCE_GRAD, which
+// concern a whole stage.
 constexpr bool has_micro_batch(Kind kind) {
   return kind != Kind::kUnshard && kind != Kind::kReshard && kind != Kind::kReduceGrad;
 }
@@ -52,25 +54,25 @@ constexpr bool has_micro_batch(Kind kind) {
 struct Action {
   Kind kind = Kind::kForward;
   int32_t stage = 0;
-  int32_t micro_batch = -1;  // -1: none
+  int32_t micro_batch = -1;  // -1 for actions without a micro-batch, such as UNSHARD
 
   bool operator==(const Action&) const = default;
 };
 
-// "2F0"
+// Returns the action's text, for example "2F0".
 std::string to_string(const Action& action);
 
-// One position in a rank's list: a bubble, an action, or an overlapped pair of forward and
-// backward.
+// One position in a rank's list: a bubble, an action, or a forward and a backward that overlap.
 class Slot {
  public:
-  Slot() = default;  // a bubble
+  // Makes a bubble.
+  Slot() = default;
   Slot(const Action& action) : actions_{action, {}}, count_(1) {}
   Slot(const Action& forward, const Action& backward) : actions_{forward, backward}, count_(2) {}
 
   bool is_bubble() const { return count_ == 0; }
   bool is_pair() const { return count_ == 2; }
-  // Zero, one, or two actions (forward, then backward).
+  // Returns the actions: none for a bubble; a forward and then a backward for an overlapped pair.
   std::span<const Action> actions() const { return {actions_.data(), count_}; }
 
   bool operator==(const Slot&) const = default;
@@ -80,11 +82,12 @@ class Slot {
   uint8_t count_ = 0;
 };
 
-// "2F0", "(2F1;5B0)OVERLAP_F_B", or an empty string for a bubble.
+// Returns the slot's text, for example "2F0" or "(2F1;5B0)OVERLAP_F_B"; empty for a bubble.
 std::string to_string(const Slot& slot);
 
-// Inverse of to_string; ignores surrounding blanks. Returns nothing if the text is not an action;
-// `why`, if not null, is then set to the reason as a phrase: "a backward (B) needs a micro-batch".
+// Parses the text that to_string returns; ignores surrounding blanks. Returns nothing if the text
+// is not an action. `why`, if it is not null, is then set to the reason as a phrase, for example "a
+// backward (B) needs a micro-batch".
 std::optional<Slot> parse_slot(std::string_view text, std::string* why = nullptr);
 
 }  // namespace am::pipeline

@@ -41,7 +41,8 @@ class Progress {
   int64_t stages_;
   int64_t microbatches_;
   std::vector<bool> forwards_;
-  std::vector<bool> backwards_;  // whether the input's gradient has been computed
+  // By stage and micro-batch: whether the gradient of the stage's input exists.
+  std::vector<bool> backwards_;
 };
 
 [[noreturn]] void throw_stuck(const ExecutionLists& lists, const std::vector<size_t>& next) {
@@ -60,7 +61,7 @@ class Progress {
               "order the passes so that each comes after the pass that computes its input");
 }
 
-// The two ends of the message that carries an action's result to another rank.
+// The SEND and the RECV of the message that carries an action's result to another rank.
 struct Message {
   Action send;
   Action recv;
@@ -79,8 +80,8 @@ std::optional<Message> message_of(const Action& action, const std::vector<int64_
   return Message{{send, action.stage, action.micro_batch}, {recv, to, action.micro_batch}};
 }
 
-// Returns, for every slot, the next `count` stages that the list uses from this slot on, soonest
-// first.
+// Returns, for every slot, the stages that the list uses from this slot on: the first `count`
+// different stages, in the order of their next use.
 std::vector<std::vector<int32_t>> upcoming_stages(const std::vector<Slot>& list, size_t count) {
   std::vector<std::vector<int32_t>> upcoming(list.size());
   std::vector<int32_t> soonest;
@@ -90,7 +91,7 @@ std::vector<std::vector<int32_t>> upcoming_stages(const std::vector<Slot>& list,
       const auto known = std::find(soonest.begin(), soonest.end(), actions[j].stage);
       if (known != soonest.end()) soonest.erase(known);
       soonest.insert(soonest.begin(), actions[j].stage);
-      // Both stages of a pair are needed, even if `count` is smaller.
+      // A pair needs both of its stages, even if `count` is smaller.
       if (soonest.size() > std::max(count, actions.size())) soonest.pop_back();
     }
     upcoming[i] = soonest;
@@ -126,7 +127,7 @@ std::vector<Slot> add_unshard_reshard(const std::vector<Slot>& list, size_t acti
 
 std::vector<Slot> add_reduce_grad(const std::vector<Slot>& list, int64_t microbatches) {
   std::vector<Slot> out;
-  std::vector<int64_t> ended;  // per stage
+  std::vector<int64_t> ended;  // for each stage: number of micro-batches whose backward has ended
   for (const Slot& slot : list) {
     if (slot.is_bubble()) continue;
     out.push_back(slot);
@@ -142,8 +143,9 @@ std::vector<Slot> add_reduce_grad(const std::vector<Slot>& list, int64_t microba
   return out;
 }
 
-// Simulates the ranks, which take turns of one slot each; a rank whose next slot lacks an input is
-// skipped. Messages between two ranks are thus in the same order in both lists.
+// Simulates the ranks. They take turns, and each turn executes one slot; a rank skips its turn if
+// an input of its next slot is missing. The lists of a sender and a receiver thus have the messages
+// between them in the same order.
 ExecutionLists add_send_recv(const ExecutionLists& lists, const std::vector<int64_t>& owners,
                              int64_t microbatches) {
   Progress progress(owners, microbatches);

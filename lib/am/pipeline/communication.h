@@ -1,9 +1,11 @@
-// Adds communication to a compute-only schedule: sends, receives, and the stages' parameters.
+// Adds communication to a schedule that only computes: messages between ranks, and gathering,
+// freeing and reducing for the stages.
 //
 // Each action whose result another rank needs gets a SEND, and the receiver's list gets the RECV at
-// the time of the send. Any two ranks thus issue the messages between them in one order and cannot
-// deadlock. UNSHARD and RESHARD gather and free a stage's parameters around its use; REDUCE_GRAD
-// reduces its gradients after its last backward. The result equals what PyTorch's runtime executes.
+// the time of the send. Any two ranks thus have the messages between them in the same order and
+// cannot deadlock. UNSHARD and RESHARD gather and free a stage's parameters before and after their
+// use; REDUCE_GRAD reduces the stage's gradients after its last backward. The result equals the
+// actions that PyTorch's runtime executes.
 //
 //   with_communication(make_schedule({.schedule = "1f1b", .pp = 2, .microbatches = 2}))[1];
 //   // 1UNSHARD 1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1REDUCE_GRAD 1RESHARD
@@ -20,21 +22,21 @@ namespace am::pipeline {
 // the oldest.
 inline constexpr int kMostUnderWay = 2;
 
-// Actions of every rank in order, without bubbles.
+// For each rank: the actions in the order of execution, without bubbles.
 using ExecutionLists = std::vector<std::vector<Slot>>;
 
 // Returns the schedule with all communication. Throws Error(kPlan) if the order deadlocks; the
 // message names each waiting rank and its position.
 ExecutionLists with_communication(const Schedule& schedule);
 
-// Individual steps of with_communication(), on one rank's list; bubbles are removed.
+// Steps of with_communication() on the list of one rank. They remove bubbles.
 //
 // Keeps the next `active_stages` stages that the list uses gathered, and frees all other stages:
 // with three, a forward and a backward can run while a third stage is being gathered. Stages freed
 // at one point are freed in ascending order.
 std::vector<Slot> add_unshard_reshard(const std::vector<Slot>& list, size_t active_stages = 3);
 
-// Inserts REDUCE_GRAD after the last of each stage's `microbatches` backwards.
+// Inserts REDUCE_GRAD for each stage after the last of its `microbatches` backwards.
 std::vector<Slot> add_reduce_grad(const std::vector<Slot>& list, int64_t microbatches);
 
 // Inserts sends and receives between ranks; neighbouring stages on one rank need none. `lists` may

@@ -58,7 +58,8 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
   const std::string_view line = csv.lines[rank];
   auto& slots = csv.schedule.ranks.emplace_back();
   auto& columns = csv.columns.emplace_back();
-  // Errors as slot and message; spans are known only at the end of the line.
+  // Errors of this line, as slot and message. They are reported after the loop, because a span
+  // needs the columns of the whole line.
   std::vector<std::pair<size_t, std::string>> wrong;
   int column = 1;
   for (size_t begin = 0; begin <= line.size();) {
@@ -79,13 +80,13 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
   }
 }
 
-// Sets the numbers of stages and micro-batches, and the owner of each stage. Returns false after an
-// error.
+// Sets the schedule's numbers of stages and micro-batches, and the rank of each stage. Returns
+// false after an error.
 bool count_sizes(CsvSchedule& csv, Report& report) {
   Schedule& schedule = csv.schedule;
-  // A complete schedule uses every stage and every micro-batch, so neither number exceeds the
-  // number of passes, at most two per slot. Larger numbers are rejected here, before tables of
-  // their size are allocated.
+  // A complete schedule runs every stage on every micro-batch, so neither number exceeds the number
+  // of passes, which is at most two per slot. Larger numbers are rejected before tables of their
+  // size are allocated.
   int64_t passes = 0;
   for (const auto& list : schedule.ranks) passes += 2 * static_cast<int64_t>(list.size());
   bool sane = true;
@@ -109,8 +110,8 @@ bool count_sizes(CsvSchedule& csv, Report& report) {
       }
     }
   }
-  // Rejects only sizes far beyond the passes found; a few missing passes are reported by
-  // validate().
+  // Rejects only sizes that need far more passes than the file has. If a few passes are missing,
+  // validate() reports them.
   if (sane && schedule.stages() > 4 * passes / std::max<int64_t>(1, schedule.microbatches)) {
     report.error("schedule.passes", Span{.file = csv.file},
                  cat("the file names ", schedule.stages(), " stages and ", schedule.microbatches,
@@ -123,7 +124,7 @@ bool count_sizes(CsvSchedule& csv, Report& report) {
 }  // namespace
 
 Span CsvSchedule::span(size_t rank, std::optional<size_t> slot) const {
-  constexpr size_t kLongestSource = 1 << 16;  // longer lines are not quoted in the report
+  constexpr size_t kLongestSource = 1 << 16;  // a line that is longer is not quoted in the report
   Span span{.file = file, .line = static_cast<int>(rank) + 1, .column = 1};
   if (lines[rank].size() <= kLongestSource) span.source = lines[rank];
   if (!slot.has_value()) return span;

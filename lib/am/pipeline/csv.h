@@ -20,23 +20,24 @@ namespace am::pipeline {
 struct CsvSchedule {
   Schedule schedule;
   std::string file;
-  std::vector<std::string> lines;         // per rank
-  std::vector<std::vector<int>> columns;  // per rank and slot, in characters, from 1
+  std::vector<std::string> lines;  // text of each rank's line
+  // For each rank and slot: its column in the line, in characters, from 1.
+  std::vector<std::vector<int>> columns;
 
-  // Returns the span of a slot, or of the whole line without one.
+  // Returns the span of a slot, or of the rank's whole line if `slot` is absent.
   Span span(size_t rank, std::optional<size_t> slot = std::nullopt) const;
 };
 
-// Number of errors that are reported individually; a note counts the rest.
+// Largest number of errors that are reported one by one; a note counts any further errors.
 inline constexpr int kMostReported = 20;
 
-// Parses and validates (validate.h) a schedule. The numbers of stages and micro-batches are taken
-// from the file, and each stage belongs to the rank on which it first occurs. Returns nothing after
-// an error; `found` has the errors, under the rules of validate().
+// Parses a schedule and validates it (validate.h). The largest stage and micro-batch in the file
+// determine their numbers, and each stage belongs to the rank on which it first occurs. Returns
+// nothing after an error; `found` has the errors, under the rules of validate().
 std::optional<CsvSchedule> parse_csv(std::string_view text, const std::string& file,
                                      Diagnostics& found);
 
-// Inverse of parse_csv. Lines end with "\n".
+// Returns the text that parse_csv parses. Lines end with "\n".
 std::string to_csv(const Schedule& schedule);
 
 }  // namespace am::pipeline

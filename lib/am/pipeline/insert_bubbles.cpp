@@ -67,8 +67,9 @@ class Aligner {
   const std::vector<SlotList>& lists_;
   const PipelineShape& shape_;
   bool backwards_wait_;
-  std::vector<int64_t> forward_at_;   // column, by stage and micro-batch
-  std::vector<int64_t> backward_at_;  // column of the pass that computes the input's gradient
+  std::vector<int64_t> forward_at_;  // by stage and micro-batch: column of the forward
+  // By stage and micro-batch: column of the pass that computes the gradient of the stage's input.
+  std::vector<int64_t> backward_at_;
 };
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 
 class Interleaved {
  public:
-  // `lead`: number of forwards that a rank is ahead of the next rank.
+  // `lead`: number of additional forwards that a rank runs before its first backward, compared with
+  // the next rank.
   Interleaved(const PipelineShape& shape, int64_t rank, int64_t lead)
       : shape_(shape),
         rank_(rank),
@@ -26,7 +27,7 @@ class Interleaved {
   int64_t count() const { return count_; }
   int64_t ahead() const { return ahead_; }
 
-  // Returns the k-th forward or backward of this rank.
+  // Returns the slot of this rank's k-th forward, or of its k-th backward.
   Slot pass(Kind kind, int64_t k) const {
     const int64_t turn = k / round_ % shape_.virtual_stages;
     const int64_t lap = kind == Kind::kForward ? turn : shape_.virtual_stages - 1 - turn;
@@ -44,9 +45,9 @@ class Interleaved {
  private:
   const PipelineShape& shape_;
   int64_t rank_;
-  int64_t round_;  // micro-batches per round
-  int64_t count_;  // forwards of a rank
-  int64_t ahead_;  // forwards before the first one-forward-one-backward pair
+  int64_t round_;  // number of micro-batches per round
+  int64_t count_;  // number of forwards of this rank, which is also its number of backwards
+  int64_t ahead_;  // number of forwards before the first pair of one forward and one backward
 };
 
 void add_bubbles(SlotList& order, int64_t count) {
@@ -59,21 +60,22 @@ SlotList interleaved_1f1b_order(const PipelineShape& shape, int64_t rank) {
   const Interleaved passes(shape, rank, 2);
   SlotList order = passes.start();
   if (passes.ahead() > 0) {
-    // Slot in which the first gradient arrives at this rank.
+    // Index of the slot in which the first gradient reaches this rank.
     const int64_t arrives = shape.stages() + 2 * (shape.pp - 1 - rank);
     add_bubbles(order, arrives - static_cast<int64_t>(order.size()));
   }
   for (int64_t k = 0; k < passes.count(); ++k) {
     const int64_t forward = passes.ahead() + k;
-    // When no forwards are left, their slots stay empty, because later ranks still run forwards.
+    // When this rank has no forwards left, their slots stay empty, because later ranks still run
+    // forwards.
     order.push_back(forward < passes.count() ? passes.pass(Kind::kForward, forward) : Slot());
     order.push_back(passes.pass(Kind::kBackward, k));
   }
   return order;
 }
 
-// Weight gradients are deferred by `rank` backwards: they fill the bubbles, which grow with the
-// distance from the first rank.
+// Defers each weight gradient by `rank` backwards: weight gradients fill the bubbles, which are
+// longer the farther a rank is from the first rank.
 SlotList interleaved_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
   const Interleaved passes(shape, rank, 1);
   SlotList order = passes.start();

@@ -20,8 +20,8 @@ SlotList gpipe_order(const PipelineShape& shape, int64_t rank) {
   return order;
 }
 
-// A rank first runs as many forwards as there are stages from its own to the last. Then backwards
-// and forwards alternate.
+// A rank first runs as many forwards as there are stages from its own stage to the last one, both
+// included. After that, backwards and forwards alternate.
 SlotList one_forward_one_backward_order(const PipelineShape& shape, int64_t rank) {
   const int64_t filling = std::min(shape.microbatches, shape.pp - rank);
   SlotList order;
@@ -34,7 +34,7 @@ SlotList one_forward_one_backward_order(const PipelineShape& shape, int64_t rank
   return order;
 }
 
-// Every stage runs all micro-batches before the rank continues with its next stage.
+// A rank runs a stage on all micro-batches before it continues with its next stage.
 SlotList looped_bfs_order(const PipelineShape& shape, int64_t rank) {
   SlotList order(static_cast<size_t>(rank));
   for (int64_t lap = 0; lap < shape.virtual_stages; ++lap) {

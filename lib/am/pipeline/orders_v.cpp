@@ -1,7 +1,8 @@
 // zbv_zero_bubble (Qi et al., 2023) and dual_pipe_v (DeepSeek-AI, 2024, folded in two).
 //
-// Each rank has one stage on each arm of the V, `down` and `up` below. The orders consist of phases
-// of fixed lengths; within each phase the micro-batches of a stage are in ascending order.
+// Each rank has one stage on each arm of the V; the code calls the arms `down` and `up`. The orders
+// consist of phases of fixed lengths. Within a phase, the micro-batches of a stage are in ascending
+// order.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -13,16 +14,16 @@ namespace {
 
 enum Arm { kDown, kUp };
 
-// A weight gradient that is deferred.
+// A weight gradient that is deferred: its B was split, and only the part for the input has run.
 struct Owed {
-  size_t since = 0;  // length of the list when it was deferred
+  size_t since = 0;  // length of the list when the weight gradient was deferred
   int32_t micro_batch = 0;
 };
 
 // Builds one rank's list, and counts each arm's passes.
 class Builder {
  public:
-  // Passes beyond the last micro-batch become bubbles.
+  // Passes on micro-batches beyond the last one become bubbles.
   Builder(const PipelineShape& shape, int64_t rank)
       : stage_{static_cast<int32_t>(rank), static_cast<int32_t>(2 * shape.pp - 1 - rank)},
         microbatches_(shape.microbatches) {}
@@ -38,7 +39,7 @@ class Builder {
     add({Kind::kBackwardInput, stage_[arm], micro_batch});
   }
 
-  // Adds the oldest deferred weight gradient: of one arm or, without argument, of the whole rank.
+  // Adds the oldest deferred weight gradient: with an argument, of that arm; without, of both arms.
   // Does nothing if none is deferred.
   void backward_weight(Arm arm) {
     if (owed_[arm].empty()) return;
@@ -81,7 +82,7 @@ class Builder {
 // micro-batches that do not exist are bubbles.
 SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
   const int64_t count = std::max(2 * shape.pp - 1, shape.microbatches);
-  // Ranks from this one to the turning point of the V, both included.
+  // Number of ranks from this rank to the turning point of the V, both included.
   const int64_t to_turn = shape.pp - rank;
   Builder build(shape, rank);
   const auto whole_backward = [&build](Arm arm) {
@@ -104,7 +105,7 @@ SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
     build.forward(kUp);
     whole_backward(kUp);
   }
-  // Cool-down: gradients of inputs first, because other ranks wait for them.
+  // Cool-down: the gradients of inputs come first, because other ranks wait for them.
   for (int64_t i = 0; i < rank; ++i) {
     build.backward_input(kDown);
     build.backward_input(kUp);
@@ -119,7 +120,8 @@ SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
 }
 
 SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank) {
-  const int64_t behind = shape.pp - 1 - rank;  // ranks between this one and the turning point
+  // Number of ranks between this rank and the turning point.
+  const int64_t behind = shape.pp - 1 - rank;
   Builder build(shape, rank);
   // Warm-up.
   for (int64_t i = 0; i < 2 * behind; ++i) build.forward(kDown);
@@ -132,8 +134,9 @@ SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank) {
     build.backward_weight();
     build.forward(kUp);
   }
-  // Steady state: every forward overlaps with a backward of the other arm. Only on the turning
-  // point's rank, the first forward and backward do not overlap, so that the backward ends earlier.
+  // Steady state: every forward overlaps with a backward of the other arm. The only exception is
+  // the first pair on the turning point's rank: it does not overlap, so that its backward ends
+  // earlier.
   const int64_t steady = shape.microbatches - 2 * shape.pp + rank + 1;
   for (int64_t i = 0; i < steady; ++i) {
     if (i == 0 && behind == 0) {
@@ -149,7 +152,7 @@ SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank) {
     build.backward(kUp);
     build.pair(kUp, kDown);
   }
-  // From the middle of this phase on, weight gradients are deferred and fill the bubbles that
+  // In the second half of this phase, weight gradients are deferred, and fill the bubbles that
   // follow.
   for (int64_t i = 0; i < 2 * (rank + 1); ++i) {
     const Arm arm = i % 2 == 0 ? kUp : kDown;

@@ -9,7 +9,8 @@
 namespace am::pipeline {
 namespace {
 
-// Source of a schedule's bubbles: the order of each rank (kOwn), or insert_bubbles().
+// Where the bubbles of a schedule come from: the order of each rank (kOwn), or insert_bubbles(), in
+// which only forwards wait (kForwardsWait) or all passes wait (kAllWait).
 enum class Bubbles { kOwn, kForwardsWait, kAllWait };
 
 struct Entry {
@@ -66,7 +67,8 @@ std::vector<int64_t> in_flight_by_stage(const std::vector<Slot>& list, int64_t s
   };
   int64_t now = 0;
   int64_t most = 0;
-  size_t when = 0;  // number of slots up to the peak, which includes the last slot's forward
+  // Number of slots up to the peak. The last of them contains the forward that reaches the peak.
+  size_t when = 0;
   for (size_t i = 0; i < list.size(); ++i) {
     for (const Action& action : list[i].actions()) {
       now += change(action);
@@ -78,7 +80,8 @@ std::vector<int64_t> in_flight_by_stage(const std::vector<Slot>& list, int64_t s
   std::vector<int64_t> peak(static_cast<size_t>(stages), 0);
   for (size_t i = 0; i < when; ++i) {
     for (const Action& action : list[i].actions()) {
-      // At the peak, a pair's forward has started and its backward has not ended.
+      // In the peak's slot, a pair's forward has started and its backward has not ended, so only
+      // the forward counts.
       if (i + 1 == when && action.kind != Kind::kForward) continue;
       peak[static_cast<size_t>(action.stage)] += change(action);
     }

@@ -17,10 +17,11 @@
 namespace am::pipeline {
 
 struct Schedule {
-  std::string name;  // name of the schedule, or its file
+  std::string name;  // name of the schedule, or path of its file
   int64_t microbatches = 0;
-  std::vector<int64_t> owners;  // per stage: rank, as an index along pp
-  // Per rank. Only the order matters; bubbles align the ranks if every action takes one slot.
+  std::vector<int64_t> owners;  // for each stage: its rank, as an index along pp
+  // The actions of each rank. Only their order matters; bubbles align the ranks if every action
+  // takes one slot.
   std::vector<std::vector<Slot>> ranks;
 
   int64_t pp() const { return static_cast<int64_t>(ranks.size()); }
@@ -32,14 +33,14 @@ struct Schedule {
 // is returned unchanged. Throws Error(kPlan) if violated_constraint() returns a constraint.
 Schedule make_schedule(const PipelineShape& shape);
 
-// Returns one rank's list, without the bubbles that depend on other ranks. Throws as
-// make_schedule().
+// Returns the list of one rank, without the bubbles that depend on other ranks. Throws as
+// make_schedule() does.
 std::vector<Slot> make_rank_order(const PipelineShape& shape, int64_t rank);
 
-// Returns, per stage, the number of this rank's micro-batches in flight (forward has run, the
-// weights' gradient has not been computed) at the moment when their sum over the rank's stages is
-// largest. All their activations are live at that moment. `stages` is the number of stages of the
-// pipeline.
+// Returns, for each of the pipeline's `stages` stages, the number of this rank's micro-batches in
+// flight: those whose forward has run and whose weight gradient has not been computed. The numbers
+// are for the time at which their sum over the rank's stages is largest; the activations of all
+// these micro-batches are then live.
 std::vector<int64_t> in_flight_by_stage(const std::vector<Slot>& list, int64_t stages);
 
 }  // namespace am::pipeline

@@ -15,8 +15,8 @@ bool runs_in_rounds(std::string_view schedule) {
   return schedule == "interleaved_1f1b" || schedule == "interleaved_zero_bubble";
 }
 
-// Whether micro-batches divide into rounds of equal size: of at least pp micro-batches each, or a
-// single round if there are fewer.
+// Whether micro-batches divide into rounds of equal size. A round has at least pp micro-batches,
+// unless there are fewer than pp in total.
 bool fills_rounds(int64_t microbatches, int64_t pp) {
   return microbatches % std::max<int64_t>(1, microbatches / pp) == 0;
 }
@@ -55,7 +55,7 @@ std::optional<SizeConstraint> rounds_constraint(const PipelineShape& shape) {
           shape.microbatches, " is not a multiple of ", rounds),
       {},
       "looped_bfs"};
-  // Multiples of pp always fit, so both loops end soon.
+  // Both loops end soon, because every multiple of pp fills its rounds.
   int64_t below = shape.microbatches - 1;
   while (!fills_rounds(below, shape.pp)) --below;
   int64_t above = shape.microbatches + 1;
@@ -79,8 +79,8 @@ std::optional<SizeConstraint> microbatches_constraint(const PipelineShape& shape
       shape.schedule == "1f1b" ? "gpipe" : "zbv_zero_bubble"};
 }
 
-// Returns the largest number of micro-batches that kLargestSchedule allows; below 1 if even one is
-// too many.
+// Returns the largest number of micro-batches that kLargestSchedule allows. Returns less than 1 if
+// even one micro-batch is too many.
 int64_t most_microbatches(const PipelineShape& shape) {
   if (shape.pp > kLargestSchedule / shape.virtual_stages) return 0;
   return kLargestSchedule / shape.stages() - shape.pp;
@@ -95,7 +95,7 @@ std::optional<SizeConstraint> size_constraint(const PipelineShape& shape) {
           " stages * ", shape.microbatches, " micro-batches"),
       {},
       {}};
-  // A multiple of pp fills every round.
+  // A multiple of pp, because it fills every round.
   PipelineShape smaller = shape;
   smaller.microbatches = most / shape.pp * shape.pp;
   if (most > 0 && !microbatches_constraint(smaller)) constraint.nearest = {smaller.microbatches};
@@ -104,7 +104,8 @@ std::optional<SizeConstraint> size_constraint(const PipelineShape& shape) {
 
 std::string ranks_text(int64_t count) { return cat(count, count == 1 ? " rank" : " ranks"); }
 
-// Returns the violated constraint of a custom schedule, whose file fixes the sizes.
+// Returns the constraint of a custom schedule that the sizes violate. The schedule's file fixes the
+// sizes.
 std::optional<SizeConstraint> own_constraint(const PipelineShape& shape) {
   const Schedule& own = *shape.own;
   if (own.pp() != shape.pp) {

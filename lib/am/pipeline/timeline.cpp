@@ -11,19 +11,21 @@ namespace {
 
 constexpr double kNotYet = -1.0;
 
-// Result of a simulation: all passes, or only the time at which the last pass ends.
+// What a simulation keeps: all passes, or only the time at which the last pass ends.
 enum class Keep { kPasses, kEnd };
 
-// Running totals of a rank.
+// Running totals of one rank.
 struct Sums {
   double computing = 0.0;
-  double until = 0.0;  // end of its last pass; the two actions of a pair count once
+  // End of the rank's latest pass, so that `computing` counts the overlapped time of a pair once.
+  double until = 0.0;
   int64_t in_flight = 0;
   int64_t peak = 0;
 };
 
-// Runs each rank until an input is missing. The action that produces this input puts the rank back
-// into the queue, so every slot is examined once, plus once per input that was missing.
+// Runs each rank until an input is missing. The action that computes the input puts the waiting
+// rank back into the queue. Every slot is therefore examined once, plus once for each input that
+// was missing.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, const Durations& durations, Keep keep)
@@ -43,7 +45,7 @@ class Simulation {
     }
   }
 
-  // Returns true if all lists ran to their end.
+  // Returns whether all lists ran to their end.
   bool run() {
     std::vector<size_t> ready(schedule_.ranks.size());
     std::iota(ready.rbegin(), ready.rend(), size_t{0});
@@ -152,7 +154,8 @@ class Simulation {
     if (ends_micro_batch(action.kind)) --sums.in_flight;
   }
 
-  // Whether the next slot of a rank has the action of stage `to` that reads the result of `made`.
+  // Whether the next slot of a rank contains the action of stage `to` that reads the result of
+  // `made`.
   bool waits_for(size_t rank, const Action& made, int64_t to) const {
     const std::vector<Slot>& list = schedule_.ranks[rank];
     if (next_[rank] == list.size()) return false;
@@ -166,12 +169,14 @@ class Simulation {
   const Schedule& schedule_;
   const Durations& durations_;
   const bool keeps_passes_;
-  std::vector<double> forward_end_;   // by stage and micro-batch
-  std::vector<double> backward_end_;  // of the input's gradient
-  std::vector<size_t> next_;          // per rank: number of slots that have run
-  std::vector<double> free_at_;       // per rank
-  std::vector<char> awake_;           // per rank: 1 while it is in the queue
-  std::vector<Sums> sums_;            // per rank
+  std::vector<double> forward_end_;  // by stage and micro-batch: end of the forward, or kNotYet
+  // By stage and micro-batch: end of the pass that computes the gradient of the stage's input, or
+  // kNotYet.
+  std::vector<double> backward_end_;
+  std::vector<size_t> next_;     // for each rank: number of slots that have run
+  std::vector<double> free_at_;  // for each rank: time at which its next action may start
+  std::vector<char> awake_;      // for each rank: 1 while it is in the queue
+  std::vector<Sums> sums_;       // totals of each rank
   Timeline timeline_;
 };
 

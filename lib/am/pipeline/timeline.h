@@ -14,53 +14,57 @@
 
 namespace am::pipeline {
 
-// Durations of a stage's passes in any unit of time; not negative.
+// Durations of a stage's passes, in any unit of time; not negative. A full backward takes the time
+// of both of its parts.
 struct StageDurations {
   double forward = 1.0;
   double backward_input = 1.0;
-  double backward_weight = 1.0;  // a whole backward takes both
+  double backward_weight = 1.0;
 };
 
-// Returns the duration of an action of the stage; 0 for actions that compute nothing.
+// Returns the duration of an action of the stage; 0 for actions that do not compute.
 double pass_length(Kind kind, const StageDurations& stage);
 
 struct Durations {
-  std::vector<StageDurations> stages;  // per stage
-  double hop_latency = 0.0;            // per message between ranks, independent of its size
-  double hop_transfer = 0.0;           // per message, for its bytes
-  bool hops_occupy = false;            // the sending rank computes nothing during hop_transfer
-  // Fraction of the shorter action of an overlapped pair that takes no time: 0 runs the two in
-  // sequence, 1 hides the shorter one.
+  std::vector<StageDurations> stages;  // durations of each stage
+  double hop_latency = 0.0;   // time of each message between ranks, independent of its size
+  double hop_transfer = 0.0;  // time of each message between ranks for its bytes
+  bool hops_occupy = false;   // whether the sending rank cannot compute during hop_transfer
+  // Fraction of the shorter action of an overlapped pair that is hidden. 0: the two actions run one
+  // after the other; 1: the shorter action takes no additional time.
   double pair_overlap = 0.0;
 
-  // Returns durations of equal stages: the forward of a rank's layers takes one unit of time, the
-  // forward of one stage ranks / stages.
+  // Returns durations of equal stages. The forwards of all stages of one rank take one unit of time
+  // together, so the forward of one stage takes ranks / stages. The parts of a backward take as
+  // long as a forward.
   static Durations even(int64_t stages, int64_t ranks);
 };
 
 struct Event {
   Action action;
-  bool paired = false;  // one action of an overlapped pair
+  bool paired = false;  // whether the action belongs to an overlapped pair
   double start = 0.0;
   double end = 0.0;
 };
 
 struct Timeline {
-  std::vector<std::vector<Event>> ranks;  // per rank, in the order of its list
+  std::vector<std::vector<Event>> ranks;  // for each rank: its actions, in the order of its list
   double makespan = 0.0;
-  std::vector<double> idle;             // per rank: makespan minus computing time
-  double bubble_fraction = 0.0;         // idle fraction of all ranks' time
-  std::vector<int64_t> peak_in_flight;  // per rank, in micro-batches of one stage
+  std::vector<double> idle;      // for each rank: makespan minus computing time
+  double bubble_fraction = 0.0;  // idle fraction of the time of all ranks
+  // For each rank: largest number of its micro-batches in flight at one time. A micro-batch counts
+  // once for each of the rank's stages.
+  std::vector<int64_t> peak_in_flight;
 };
 
-// `schedule` must contain compute actions only. Throws Error(kPlan) if ranks deadlock. Takes
-// O(actions).
+// Simulates a schedule, which must contain compute actions only. Throws Error(kPlan) if ranks
+// deadlock. Takes O(actions).
 Timeline simulate(const Schedule& schedule, const Durations& durations);
 // Returns only the makespan, for searches, which simulate thousands of schedules.
 double simulated_seconds(const Schedule& schedule, const Durations& durations);
 
 // A rank that waits forever, and the index of the slot that it cannot run. find_deadlock returns
-// all such ranks; none if all lists complete.
+// all these ranks; none if all lists run to their end.
 struct Stuck {
   int64_t rank = 0;
   size_t slot = 0;

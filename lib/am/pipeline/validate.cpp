@@ -8,7 +8,7 @@
 namespace am::pipeline {
 namespace {
 
-// A stage's passes on one micro-batch that have been found.
+// The passes of one stage on one micro-batch that the schedule contains.
 struct Passes {
   bool forward = false;
   bool backward = false;
@@ -119,7 +119,7 @@ class Validation {
     }
   }
 
-  // Describes the pass on another stage that this pass waits for; empty if there is none.
+  // Describes the pass on another stage whose result this pass needs; empty if there is none.
   std::string input_of(const Action& action) const {
     if (action.kind == Kind::kForward && action.stage > 0) {
       return cat("the forward of stage ", action.stage - 1, " on micro-batch ", action.micro_batch);

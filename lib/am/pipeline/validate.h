@@ -10,7 +10,8 @@
 
 namespace am::pipeline {
 
-// A violation at a slot of a rank or, if `slot` is empty, of the rank's whole list.
+// A violation at a slot of a rank. If `slot` is empty, the violation concerns the rank's whole
+// list.
 struct Violation {
   std::string rule;
   size_t rank = 0;
