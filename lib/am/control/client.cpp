@@ -147,7 +147,7 @@ std::optional<Json> Client::receive(std::chrono::milliseconds patience) {
         std::chrono::duration_cast<std::chrono::milliseconds>(end - ClientClock::now()).count();
     pollfd wait{fd_, POLLIN, 0};
     const int ready = ::poll(&wait, 1, static_cast<int>(std::max<int64_t>(left, 0)));
-    if (ready < 0) return std::nullopt;  // a signal; the caller checks which one
+    if (ready < 0) return std::nullopt;  // a signal arrived; the caller checks which one
     if (ready == 0) return std::nullopt;
     const ssize_t count = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -19,7 +19,7 @@
 
 namespace am::control {
 
-// The job closed the connection: it ended, or dropped this client.
+// Error: the job closed the connection, because it ended or because it dropped this client.
 class ConnectionLost : public Error {
  public:
   ConnectionLost();
@@ -27,16 +27,17 @@ class ConnectionLost : public Error {
 
 class Client {
  public:
-  // Connects over TCP if the address has no socket; both ends then prove that they know the token.
-  // Throws Error(kRuntime) if no job answers in time, the job refuses, or the peer is not the job;
-  // also what Token::read throws. receive() refuses a reply of more than `largest_reply` bytes.
+  // Connects to the job's socket, or over TCP if the address has no socket; over TCP, both ends
+  // then prove that they know the token. Throws Error(kRuntime) if no job answers in time, if the
+  // job refuses, or if the peer is not the job; also throws as Token::read does. receive() refuses
+  // a reply of more than `largest_reply` bytes.
   Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience,
          size_t largest_reply = kLargestReply);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();
 
-  // The job's first message.
+  // Returns the first message that the job sent.
   const Json& welcome() const { return welcome_; }
 
   // Sends a request and returns its id. Thread-safe. Throws ConnectionLost.
@@ -45,7 +46,7 @@ class Client {
   // ConnectionLost, and Error(kFormat) for an invalid message.
   std::optional<Json> receive(std::chrono::milliseconds patience);
 
-  // Descriptor for poll(): readable when a message has arrived.
+  // Returns a descriptor for poll(): it is readable when data from the job has arrived.
   int fd() const { return fd_; }
 
  private:
@@ -62,9 +63,10 @@ class Client {
   std::mutex sending_;
   int64_t last_id_ = 0;
   FrameReader reader_{kLargestFromJob};
-  // The parts of a reply arrive consecutively, before those of another reply.
+  // Joins the parts of a reply. The parts arrive consecutively, before the parts of any other
+  // reply.
   ReplyReader reply_;
-  int64_t replied_ = 0;  // id of a reply whose last part is missing; 0: none
+  int64_t replied_ = 0;  // id of the reply whose last part is missing; 0: none
 };
 
 }  // namespace am::control

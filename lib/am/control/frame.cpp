@@ -12,7 +12,8 @@ namespace am::control {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
-// Reply text per frame: escaping can double each character, and the frame adds a few fields.
+// Length of the piece of a reply's text in one frame. Escaping can double each character, and the
+// frame adds a few fields.
 constexpr size_t kPieceBytes = kLargestFromJob / 2 - 1024;
 
 size_t length_at(std::string_view bytes) {
@@ -23,7 +24,7 @@ size_t length_at(std::string_view bytes) {
   return length;
 }
 
-// ASCII only, so that the text can be split anywhere.
+// Returns JSON in ASCII only, so that the text can be split at any byte.
 std::string ascii_text(const Json& json) {
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
@@ -79,7 +80,7 @@ std::optional<std::string> FrameReader::next() {
   std::string text(left.substr(kLengthBytes, length));
   at_ += kLengthBytes + length;
   if (at_ == buffer_.size()) {
-    std::string().swap(buffer_);  // frees the memory of a long frame
+    std::string().swap(buffer_);  // frees the memory that a long frame used
     at_ = 0;
   } else if (at_ > buffer_.size() / 2) {
     buffer_.erase(0, at_);

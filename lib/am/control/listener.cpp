@@ -18,7 +18,7 @@ namespace am::control {
 
 namespace {
 
-// Bytes read from one client before other clients have their turn.
+// Largest number of bytes that are read from one client before it is another client's turn.
 constexpr size_t kReadAtOnce = size_t{64} << 10;
 constexpr auto kNoDescriptorPause = std::chrono::milliseconds(200);
 
@@ -27,7 +27,7 @@ Json refusal(std::string_view message) { return {{"event", "refused"}, {"message
 }  // namespace
 
 Server::Listener::Listener(int socket, Shared& shared) : shared_(shared), socket_(socket) {
-  // Signal handlers of the process must not run on this thread.
+  // Blocks all signals on the thread, so that it runs none of the process's signal handlers.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -75,13 +75,14 @@ void Server::Listener::run() {
       ready.push_back({connection.fd, wanted, 0});
     }
     if (::poll(ready.data(), ready.size(), timeout()) < 0) {
-      if (errno != EINTR) std::this_thread::sleep_for(kNoDescriptorPause);  // out of memory
+      // Out of memory: tries again after a pause.
+      if (errno != EINTR) std::this_thread::sleep_for(kNoDescriptorPause);
       continue;
     }
     if (ready[0].revents != 0) {
       uint64_t ignored = 0;
       if (::read(shared_.wake_fd, &ignored, sizeof ignored) < 0) {
-        // Already read by an earlier iteration.
+        // Nothing to do: an earlier iteration has read the counter.
       }
     }
     size_t i = 3;
@@ -93,7 +94,8 @@ void Server::Listener::run() {
         read_from(connection);
       }
       if (!connection.closing) write_to(connection);
-      if (!connection.reads) handle_frames(connection);  // writing has made room
+      // Writing may have made room in the output queue.
+      if (!connection.reads) handle_frames(connection);
       judge(connection);
     }
     close_marked();
@@ -135,9 +137,9 @@ void Server::Listener::accept_all(int socket, bool remote) {
   }
 }
 
-// Closes the oldest connection without a handshake if too many wait, so that idle connections do
-// not block new ones. Counts remote and local connections apart, so that remote ones do not block
-// local ones.
+// Closes the oldest connection without a handshake if there are too many of them, so that idle
+// connections do not block new ones. Counts remote and local connections separately, so that remote
+// connections do not block local ones.
 void Server::Listener::make_room(bool remote) {
   const auto half_open = [&](const Connection& one) { return !one.open && one.remote == remote; };
   const auto count = std::count_if(connections_.begin(), connections_.end(), half_open);
@@ -172,7 +174,8 @@ bool Server::Listener::handle_frames(Connection& connection) {
     if (!connection.reads) return false;
     const auto text = connection.reader.next();
     if (!text) {
-      // An invalid length can be detected only now, when its frame is the next one.
+      // Closes the connection if the next frame's length is invalid; this can be detected only when
+      // all earlier frames have been taken.
       connection.closing = !connection.reader.add({});
       return true;
     }
@@ -212,8 +215,8 @@ void Server::Listener::refuse(Connection& connection, std::string_view message) 
   connection.closing = true;
 }
 
-// The job proves first that it knows the token, so that a client never sends its proof to a
-// stranger.
+// Starts the authentication over TCP. The job proves first that it knows the token, so that a
+// client never sends its own proof to a stranger.
 void Server::Listener::challenge(Connection& connection) {
   Nonces nonces{text_in(connection.who.hello, "nonce"), draw_nonce()};
   if (!is_nonce(nonces.client)) {

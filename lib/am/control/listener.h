@@ -1,4 +1,5 @@
-// The server's thread: accepts, reads, writes. Private to server.cpp.
+// The server's thread: accepts connections, reads requests and writes output. Private to
+// server.cpp.
 #pragma once
 
 #include <chrono>
@@ -21,7 +22,7 @@ class Server::Listener {
   Listener(int socket, Shared& shared);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
-  // Joins the thread, which requires that shared.ending is set, and closes all sockets.
+  // Joins the thread and closes all sockets. The caller must have set shared.ending.
   ~Listener();
 
  private:
@@ -30,16 +31,16 @@ class Server::Listener {
   struct Connection {
     int fd = -1;
     ClientInfo who;
-    bool open = false;    // handshake completed
-    bool remote = false;  // over TCP
+    bool open = false;    // whether the handshake is complete
+    bool remote = false;  // whether the client is connected over TCP
     std::optional<Nonces> challenged;
     bool closing = false;
-    Clock::time_point since;       // time of connection
-    Clock::time_point progressed;  // time of the last write
+    Clock::time_point since;       // time of the connection
+    Clock::time_point progressed;  // time of the last write that made progress
     FrameReader reader{kLargestToJob, FrameReader::Begins::kWithMagic};
-    std::deque<std::string> frames;  // taken from the client's Outlet
-    size_t written = 0;              // bytes written of the first frame
-    bool reads = true;  // false while the queue of its requests or of its output is full
+    std::deque<std::string> frames;  // output to write, taken from the client's Outlet
+    size_t written = 0;              // number of bytes of the first frame that are written
+    bool reads = true;  // false while the queue of the client's requests, or of its output, is full
   };
 
   void run();
@@ -47,7 +48,8 @@ class Server::Listener {
   void accept_all(int socket, bool remote);
   void make_room(bool remote);
   void read_from(Connection& connection);
-  // Returns false if reading from the connection must pause.
+  // Handles the frames that have been received. Returns false if reading from the connection must
+  // pause.
   bool handle_frames(Connection& connection);
   void say_hello(Connection& connection, const std::string& text);
   void challenge(Connection& connection);
@@ -55,7 +57,7 @@ class Server::Listener {
   void refuse(Connection& connection, std::string_view message);
   void welcome(Connection& connection);
   void handle(Connection& connection, const std::string& text);
-  // Takes queued frames and writes as much as the socket accepts.
+  // Takes frames from the client's Outlet and writes as much as the socket accepts.
   void write_to(Connection& connection);
   bool take_frames(Connection& connection);
   void judge(Connection& connection);
@@ -64,7 +66,8 @@ class Server::Listener {
   Shared& shared_;
   int socket_;
   uint64_t last_number_ = 0;
-  std::optional<Clock::time_point> no_accept_until_;  // pause after running out of descriptors
+  // End of the pause after the process ran out of file descriptors.
+  std::optional<Clock::time_point> no_accept_until_;
   std::list<Connection> connections_;
   std::thread thread_;
 };

@@ -31,16 +31,16 @@ constexpr const char* kFileName = "control.json";
 constexpr const char* kTokenName = "token";
 constexpr const char* kSocketName = "rank-0.sock";
 constexpr int kBacklog = 64;
-// The holder of the run folder touches its lock every five seconds; the margin covers clock
-// differences.
+// Age up to which a lock counts as fresh. The holder of a run folder touches its lock every five
+// seconds; the margin covers differences between clocks.
 constexpr auto kLockIsFresh = std::chrono::seconds(60);
 
 Error cannot_place(const fs::path& path, const char* what) {
   return Error(ErrorKind::kIo, cat(path.string(), ": ", what, ": ", std::strerror(errno)));
 }
 
-// Creates the folder if it is missing, and opens it. Throws Error(kIo) if it is not private to this
-// user; `mend`: corrects its permissions, for a folder inside the user's own.
+// Creates the folder if it is missing, and opens it. Throws Error(kIo) if the folder is not private
+// to this user. `mend`: correct its permissions instead; for a folder inside the user's own folder.
 Descriptor require_private(const fs::path& folder, bool mend) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw cannot_place(folder, "cannot make the folder");
@@ -65,7 +65,7 @@ sockaddr_un address_of(const fs::path& path) {
 
 int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
-// Listens at a path that only its owner can read and write. Returns -1 with errno on failure.
+// Listens at a path that only this user can read and write. Returns -1, with errno, on failure.
 int listen_at(const fs::path& path) {
   if (path.native().size() > kLongestSocketPath) {
     errno = ENAMETOOLONG;
@@ -75,8 +75,8 @@ int listen_at(const fs::path& path) {
   if (fd < 0) return -1;
   ::unlink(path.c_str());
   const sockaddr_un address = address_of(path);
-  // On Linux the socket file inherits the permissions of the socket. Changing the umask would
-  // affect files that other threads create.
+  // The socket's permissions are set before bind, because on Linux the socket file inherits them. A
+  // different umask would affect files that other threads create.
   const bool listens =
       ::fchmod(fd, 0600) == 0 &&
       ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
@@ -98,7 +98,7 @@ bool nobody_listens(const fs::path& socket) {
   return refused;
 }
 
-// Removes sockets of dead jobs from a runtime folder.
+// Removes the sockets of dead jobs from a runtime folder.
 void sweep(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -152,13 +152,13 @@ std::optional<JobAddress> address_in(const fs::path& file) {
       address.token = file.parent_path() / kTokenName;
     }
     return address;
-  } catch (const std::exception&) {  // incomplete or foreign file
+  } catch (const std::exception&) {  // the file is incomplete, or not a job's
     return std::nullopt;
   }
 }
 
-// Whether the run folder's lock was touched lately: shows that a job on another machine runs, whose
-// process cannot be checked.
+// Whether the run folder's lock was touched recently. This shows that a job runs on another
+// machine, where its process cannot be checked.
 bool lock_is_fresh(const run_folder::RunFolder& run) {
   struct stat info = {};
   if (::stat((run.root() / "lock").c_str(), &info) != 0 || info.st_size == 0) return false;
@@ -182,7 +182,8 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
     : file_(fs::absolute(run.control() / kFileName)) {
   const fs::path folder = file_.parent_path();
   folder_ = require_private(folder, /*mend=*/true);
-  ::unlink(file_.c_str());  // left by a dead job, since this process holds the run folder's lock
+  // A file there is left by a dead job, because this process holds the run folder's lock.
+  ::unlink(file_.c_str());
   address_.protocol = kProtocol;
   address_.host = host_name();
   address_.pid = ::getpid();
@@ -221,7 +222,8 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
   }
 }
 
-// Works relative to the open folder, which may have been moved and replaced by another job's.
+// Removes the files relative to the open folder: the folder may have been moved, and another job
+// may now have a folder at its path.
 void ControlPlace::leave() {
   const int folder = folder_.get();
   ::unlinkat(folder, kFileName, 0);
@@ -232,7 +234,8 @@ void ControlPlace::leave() {
     ::unlink(address_.socket.c_str());
   }
   const Descriptor run(::openat(folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  ::unlinkat(run.get(), file_.parent_path().filename().c_str(), AT_REMOVEDIR);  // if it is empty
+  // Removes the folder only if it is empty.
+  ::unlinkat(run.get(), file_.parent_path().filename().c_str(), AT_REMOVEDIR);
   for (const int socket : {socket_, tcp_socket_}) {
     if (socket >= 0) ::close(socket);
   }
@@ -249,10 +252,11 @@ std::optional<FoundJob> find_job(const run_folder::RunFolder& run) {
   if (!address) return std::nullopt;
   FoundJob found{*address, false};
   if (!address->boot_id.empty() && address->boot_id == boot_id()) {
-    // Containers on a machine share its boot id, but may not see each other's processes.
+    // Checks the process too: containers on one machine share its boot id, but may not see each
+    // other's processes.
     found.here = address->begun != 0 && run_folder::process_begin(address->pid) == address->begun;
     const bool fits = address->socket.native().size() <= kLongestSocketPath;
-    // A process that is ending exists for a while after its socket has closed.
+    // Checks the socket too: a process that ends exists for a while after its socket has closed.
     if (found.here && (!fits || nobody_listens(address->socket))) return std::nullopt;
     if (found.here) return found;
     if (address->host == host_name()) return std::nullopt;

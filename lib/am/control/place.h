@@ -1,4 +1,5 @@
-// Rendezvous of a job and its clients: RUN/control/, accessible only to the user.
+// The place in a run folder where a job and its clients find each other: RUN/control/, accessible
+// only to the user.
 //
 //   ControlPlace place(run);                     // rank 0: creates the socket, writes the address
 //   Server server(place.take_socket(), options);
@@ -28,41 +29,44 @@
 
 namespace am::control {
 
-// Longest path of a socket.
+// Largest number of bytes in the path of a Unix socket.
 inline constexpr size_t kLongestSocketPath = 107;
 
 struct JobAddress {
   std::string host;
-  int64_t pid = 0;    // of rank 0
-  int64_t begun = 0;  // start time of the process in kernel ticks, since process ids are reused
+  int64_t pid = 0;  // process id of rank 0
+  // Start time of that process in kernel ticks; tells apart processes with equal ids.
+  int64_t begun = 0;
   std::string boot_id;
-  std::filesystem::path socket;   // empty: use TCP
-  std::optional<TcpAddress> tcp;  // set if the job listens on TCP too
-  std::filesystem::path token;    // token file for TCP
+  std::filesystem::path socket;   // path of the Unix socket; empty: use TCP
+  std::optional<TcpAddress> tcp;  // address for TCP, if the job listens on TCP too
+  std::filesystem::path token;    // file with the token for TCP
   int64_t protocol = 0;
-  std::string slurm_job;  // empty: not under Slurm
+  std::string slurm_job;  // Slurm's id of the job; empty: not under Slurm
 };
 
-// Folders for a socket that cannot be in the run folder, in order of preference.
+// Returns folders for a socket that cannot be in the run folder, in order of preference.
 std::vector<std::filesystem::path> runtime_folders();
 
 class ControlPlace {
  public:
-  // Removes leftovers of a dead job; the caller must hold the run folder's lock. `fallbacks`:
-  // runtime_folders(); `tcp`: also listen there. Throws Error(kIo) if no place is usable.
+  // Creates the socket and writes the address. Removes leftovers of a dead job; the caller must
+  // hold the run folder's lock. `fallbacks`: folders for the socket, see runtime_folders(). `tcp`:
+  // also listen at this address. Throws Error(kIo) if the socket cannot be in any of the folders.
   explicit ControlPlace(const run_folder::RunFolder& run,
                         const std::vector<std::filesystem::path>& fallbacks = runtime_folders(),
                         std::optional<TcpAddress> tcp = std::nullopt);
   ControlPlace(const ControlPlace&) = delete;
   ControlPlace& operator=(const ControlPlace&) = delete;
-  // Removes the address, so that clients no longer find the job.
+  // Removes the address and the socket, so that clients no longer find the job.
   ~ControlPlace();
 
   const JobAddress& address() const { return address_; }
-  // Transfer the listening sockets to the caller; -1 if TCP was not requested.
+  // Transfer a listening socket to the caller. take_tcp_socket() returns -1 if TCP was not
+  // requested.
   int take_socket();
   int take_tcp_socket();
-  // Token for TCP.
+  // Returns the token for TCP; absent if TCP was not requested.
   const std::optional<Token>& token() const { return token_; }
 
  private:
@@ -78,18 +82,18 @@ class ControlPlace {
 
 struct FoundJob {
   JobAddress address;
-  bool here = false;  // on this machine, and its process is alive
+  bool here = false;  // whether the job's process is on this machine and alive
 
-  // Whether the job can be reached from here, possibly over TCP.
+  // Whether a client on this machine can reach the job, possibly over TCP.
   bool reachable() const { return here || (address.tcp && !address.tcp->is_loopback()); }
 };
 
-// Returns the job that is running in a run folder; nothing if there is none, it has ended, or it
-// was started with --no-attach. A job on another machine counts while it keeps the run's lock
-// fresh.
+// Returns the job that is running in a run folder. Returns nothing if there is no job, if it has
+// ended, or if it was started with --no-attach. A job on another machine counts as running while
+// the run folder's lock is fresh.
 std::optional<FoundJob> find_job(const run_folder::RunFolder& run);
 
-// Describes how to reach a job on another machine.
+// Returns a command that attaches to a job on another machine.
 std::string way_to(const JobAddress& address, const std::filesystem::path& run);
 
 }  // namespace am::control

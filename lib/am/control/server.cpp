@@ -19,7 +19,7 @@ namespace am::control {
 void Server::Shared::wake() const {
   const uint64_t one = 1;
   if (::write(wake_fd, &one, sizeof one) < 0) {
-    // The counter is full: the thread is awake.
+    // Ignored: the counter is full, so the thread is awake anyway.
   }
 }
 
@@ -73,7 +73,7 @@ std::optional<Request> Server::take(std::chrono::milliseconds patience) {
     const auto outlet = shared_->outlets.find(request->client);
     if (outlet != shared_->outlets.end()) --outlet->second.queued;
   }
-  shared_->wake();  // there is room for another request
+  shared_->wake();  // there is room for another request of this client
   return request;
 }
 

@@ -30,12 +30,14 @@
 namespace am::control {
 
 struct ServerLimits {
-  size_t half_open = 8;  // connections without a completed handshake; the oldest is dropped
+  // Largest number of connections without a completed handshake; more: the oldest is closed.
+  size_t half_open = 8;
   size_t clients = 64;
-  size_t queued = 16;                     // waiting requests per client
-  size_t output_bytes = size_t{8} << 20;  // waiting output per client
+  size_t queued = 16;                     // largest number of waiting requests per client
+  size_t output_bytes = size_t{8} << 20;  // largest size of waiting output per client, in bytes
   std::chrono::milliseconds handshake = std::chrono::seconds(2);
-  std::chrono::milliseconds stalled = std::chrono::seconds(30);  // output is full and not read
+  // Time after which a client is dropped that does not read while its output waits.
+  std::chrono::milliseconds stalled = std::chrono::seconds(30);
 };
 
 // An attached client.
@@ -43,7 +45,7 @@ struct ClientInfo {
   uint64_t number = 0;
   pid_t pid = 0;
   uid_t uid = 0;
-  std::string from;  // over TCP: its address; pid and uid are then unknown
+  std::string from;  // address of a client over TCP, whose pid and uid are unknown; otherwise empty
   Json hello;
 };
 
@@ -55,24 +57,24 @@ struct Request {
 
 struct ServerOptions {
   ServerLimits limits;
-  // Decides which users of this machine may attach; by default this user and root.
+  // Decides which users of this machine may attach. If empty, this user and root may.
   std::function<bool(uid_t)> admits;
-  // A listening TCP socket, owned by the server; -1: none. Clients on it must prove that they know
-  // `token`.
+  // A listening TCP socket, which the server then owns; -1: none. Its clients must prove that they
+  // know `token`.
   int tcp_socket = -1;
   std::optional<Token> token;
-  // Returns the first message to a client. The three callbacks run on the server's thread and must
-  // not block.
+  // Returns the first message to a client. This callback and the next two run on the server's
+  // thread and must not block.
   std::function<Json(const ClientInfo&)> welcome;
-  // Handles a request that need not wait for a step boundary, and returns true; false leaves the
-  // request to take(). May be empty.
+  // Handles a request that need not wait for a step boundary, and returns true. Returns false for
+  // any other request, which take() then returns. May be empty.
   std::function<bool(const ClientInfo&, const Request&)> at_once;
   std::function<void(uint64_t client)> gone;
 };
 
 class Server {
  public:
-  // `socket` must be listening; the server owns it. Throws Error(kRuntime).
+  // `socket` must be listening; the server then owns it. Throws Error(kRuntime).
   Server(int socket, ServerOptions options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -86,10 +88,11 @@ class Server {
   bool is_wanted() const noexcept;
   // Returns the next request; waits up to `patience` for one. Thread-safe.
   std::optional<Request> take(std::chrono::milliseconds patience);
-  // Removes a waiting request; returns false if it is no longer waiting.
+  // Removes a waiting request. Returns false if the request is not waiting any more.
   bool withdraw(uint64_t client, int64_t id);
 
-  // Queue a message without blocking. Thread-safe. Ignored if the client has disconnected.
+  // Queue a message without blocking. Thread-safe. A message to a client that has disconnected is
+  // ignored.
   void reply(uint64_t client, int64_t id, const Json& reply);
   void event(uint64_t client, const Json& event);
   void event_to_all(const Json& event);
@@ -97,7 +100,8 @@ class Server {
   std::optional<ClientInfo> client(uint64_t number) const;
   std::vector<ClientInfo> clients() const;
 
-  // Sends a last event to all clients, for at most `patience`, and disconnects them.
+  // Sends a last event to all clients, and waits up to `patience` until all output is sent. The
+  // destructor disconnects the clients.
   void end(const Json& last_event, std::chrono::milliseconds patience);
 
  private:
@@ -107,7 +111,7 @@ class Server {
   void close_sockets();
 
   std::unique_ptr<Shared> shared_;
-  int socket_;  // -1: owned by the listener
+  int socket_;  // -1 once the listener owns it
   std::unique_ptr<Listener> listener_;
 };
 

@@ -18,19 +18,21 @@ namespace am::control {
 struct Outlet {
   ClientInfo who;
   std::deque<std::string> frames;
-  size_t bytes = 0;      // queued frames, and those taken but not yet written
-  int64_t dropped = 0;   // events dropped since the last one sent
-  size_t queued = 0;     // requests
-  bool overrun = false;  // must be disconnected, because it does not read its output
+  size_t bytes = 0;  // size of the queued frames, and of frames that are taken but not yet written
+  int64_t dropped = 0;  // number of events that were dropped since the last event that was sent
+  size_t queued = 0;    // number of this client's requests that wait
+  // Whether the client must be disconnected, because it does not read its output.
+  bool overrun = false;
 };
 
 struct Server::Shared {
   ServerOptions options;
-  int wake_fd = -1;  // eventfd that wakes the listener: output waits, a queue has room, or the end
+  // An eventfd that wakes the listener: output waits, a queue has room, or the server ends.
+  int wake_fd = -1;
   std::atomic<int64_t> waiting{0};
   std::atomic<bool> ending{false};
 
-  std::mutex mutex;  // held briefly, and never during a system call
+  std::mutex mutex;  // held only briefly, and never during reading, writing or waiting
   std::condition_variable came;
   std::condition_variable sent;
   std::map<uint64_t, Outlet> outlets;

@@ -9,25 +9,27 @@ namespace am::control {
 
 struct TcpAddress {
   std::string host = "127.0.0.1";
-  int port = 0;  // for listening: 0 is any free port
+  int port = 0;  // port number; to listen, 0 means any free port
 
   bool is_loopback() const;
-  // "node7:7000", "[::1]:7000"
+  // Returns the address as text, for example "node7:7000" or "[::1]:7000".
   std::string text() const;
 };
 
-// Parses "7000", "node7:7000", "0.0.0.0:7000" or "[::1]:7000"; a port alone means this machine's
-// loopback. Throws Error(kUsage).
+// Parses an address such as "7000", "node7:7000", "0.0.0.0:7000" or "[::1]:7000". A port alone
+// means the loopback of this machine. Throws Error(kUsage).
 TcpAddress parse_tcp(std::string_view text);
 
-// Returns a non-blocking listening socket. Sets the port in `address`, and if it listens on all
-// addresses, the machine's name. Throws Error(kIo).
+// Returns a non-blocking socket that listens at `address`. Sets the port in `address` to the actual
+// port. If the socket listens on all interfaces, also sets the host to this machine's name. Throws
+// Error(kIo).
 int listen_tcp(TcpAddress& address);
 // Returns a connected socket. Throws Error(kRuntime).
 int connect_tcp(const TcpAddress& address, std::chrono::milliseconds patience);
-// Sends small messages immediately (TCP_NODELAY), and detects a vanished peer (keep-alive).
+// Makes a socket send small messages immediately (TCP_NODELAY), and detect a peer that vanished
+// (keep-alive).
 void tune_tcp(int fd);
-// Returns the peer's address: "10.1.2.3:50412".
+// Returns the address of the peer, for example "10.1.2.3:50412".
 std::string peer_of(int fd);
 
 }  // namespace am::control

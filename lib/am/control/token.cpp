@@ -30,13 +30,14 @@ void require_sodium() {
 }
 
 std::string hex_of(std::span<const unsigned char> bytes) {
-  std::string text(2 * bytes.size() + 1, '\0');  // sodium_bin2hex appends a zero
+  std::string text(2 * bytes.size() + 1, '\0');  // one byte more: sodium_bin2hex appends a zero
   ::sodium_bin2hex(text.data(), text.size(), bytes.data(), bytes.size());
   text.pop_back();
   return text;
 }
 
-// Returns false if the text is not the hexadecimal form of bytes.size() bytes.
+// Decodes hexadecimal text into `bytes`. Returns false if the text does not have that form and
+// length.
 bool bytes_of(std::string_view text, std::span<unsigned char> bytes) {
   size_t size = 0;
   return text.size() == 2 * bytes.size() &&

@@ -17,7 +17,7 @@
 
 namespace am::control {
 
-// Nonces of one connection, in hexadecimal digits.
+// The nonces that the two ends drew for one connection, in hexadecimal digits.
 struct Nonces {
   std::string client;
   std::string job;
@@ -27,15 +27,15 @@ class Token {
  public:
   // Creates a token from the system's random numbers.
   static Token make();
-  // Throws Error(kIo) if the file cannot be read, or others may read it; Error(kFormat) if it does
-  // not hold a token.
+  // Reads the token from a file. Throws Error(kIo) if the file cannot be read, or if other users
+  // may read it; Error(kFormat) if it does not contain a token.
   static Token read(const std::filesystem::path& file);
 
-  // 64 hexadecimal digits: the secret itself.
+  // Returns the secret itself, as 64 hexadecimal digits.
   std::string text() const;
-  // `who`: "job" or "client".
+  // Returns the proof that the end `who`, "job" or "client", knows the token.
   std::string proof(std::string_view who, const Nonces& nonces) const;
-  // Verifies a proof in constant time.
+  // Whether `proof` is the proof of the end `who`. Takes constant time.
   bool proves(std::string_view who, const Nonces& nonces, std::string_view proof) const;
 
  private:
