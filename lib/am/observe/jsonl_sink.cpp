@@ -19,8 +19,8 @@ namespace {
               cat(path.string(), ": cannot write the metrics: ", std::strerror(errno)));
 }
 
-// Returns the lines up to resumed_step. Lines are kept unchanged, including fields of other
-// versions; lines that are not records are dropped.
+// Returns the lines of steps up to resumed_step. These lines are kept unchanged, including fields
+// that other versions wrote; lines that are not records are dropped.
 std::string kept_lines(const std::string& text, int64_t resumed_step) {
   std::string kept;
   for (size_t at = 0; at < text.size();) {
@@ -56,7 +56,7 @@ JsonlSink::JsonlSink(const std::filesystem::path& path, int64_t resumed_step) : 
   if (std::filesystem::exists(path)) {
     const std::string text = read_file(path, kAnySize);
     if (resumed_step > 0) kept = kept_lines(text, resumed_step);
-    // The file is replaced by a rename, so that a reader has either the old or the new content.
+    // Replaces the file by a rename, so that a reader sees either the old or the new content.
     if (kept != text) write_own_file(path, kept);
   }
   fd_ = open_own_file(path, O_WRONLY | O_APPEND | O_CREAT);

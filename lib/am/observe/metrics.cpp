@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The JSON library writes values that are not finite as null.
+// Returns one record. The JSON library writes values that are not finite as null.
 Json to_json(const StepMetrics& metrics) {
   Json json = {{"step", metrics.step},
                {"loss", metrics.loss},
@@ -104,7 +104,7 @@ std::vector<StepMetrics> read_metrics(const std::filesystem::path& path) {
   int number = 1;
   for (size_t at = 0; at < text.size(); ++number) {
     const size_t end = text.find('\n', at);
-    if (end == std::string::npos) break;  // unfinished: the writer crashed
+    if (end == std::string::npos) break;  // the last line is unfinished: the writer crashed
     try {
       records.push_back(from_json(Json::parse(text.substr(at, end - at))));
     } catch (const Json::exception&) {

@@ -24,32 +24,34 @@ struct ExpertLoad {
 
   bool operator==(const ExpertLoad&) const = default;
 };
-// Returns the load. `counts`: tokens routed to each expert, layer after layer, `experts` counts per
-// layer.
+// Computes the load. `counts`: number of tokens that were routed to each expert, layer after layer,
+// with `experts` counts per layer.
 ExpertLoad expert_load(std::span<const double> counts, size_t experts);
 
 // One line of metrics.jsonl. A value that is not finite is null in the file and NaN when read back.
 struct StepMetrics {
-  int64_t step = 0;  // number of finished steps, so the first is 1
-  // Sum of the labels' cross-entropies, divided by the number of labels in the global batch.
+  int64_t step = 0;  // number of finished steps: 1 after the first step
+  // Sum of the cross-entropies of all labels, divided by the number of labels in the global batch.
   double loss = 0.0;
-  double grad_norm = 0.0;  // before clipping
+  double grad_norm = 0.0;  // norm of the gradients before clipping
   double lr = 0.0;         // learning rate used in this step
-  int64_t tokens = 0;      // in this step, over all ranks
+  int64_t tokens = 0;      // number of tokens in this step, over all ranks
   double step_seconds = 0.0;
   double tokens_per_second = 0.0;
   double tokens_per_second_per_rank = 0.0;  // tokens_per_second / world size
-  int64_t peak_memory_bytes = 0;            // maximum over ranks
-  // GPUs: maximum over ranks of the memory reserved from the driver.
+  int64_t peak_memory_bytes = 0;            // maximum over ranks of the peak memory
+  // Maximum over ranks of the memory that a GPU's allocator reserved from the driver; only on GPUs.
   std::optional<int64_t> peak_reserved_bytes;
-  std::optional<double> loss_scale;       // used in this step; float16 only
-  int64_t skipped_steps = 0;              // in total, including this one
-  std::optional<double> validation_loss;  // after this step, if the step ran validation
-  std::optional<ExpertLoad> expert_load;  // over the global batch; models with experts only
-  std::optional<double> aux_loss;         // load-balancing loss of experts, not included in `loss`
-  std::optional<double> mfu;              // 0 to 1; absent if the device's peak is unknown
-  // Fraction of the time of all attempts so far that was spent on steps that were kept; only for a
-  // job that has failed and resumed (run_folder/job_time.h).
+  std::optional<double> loss_scale;       // loss scale used in this step; float16 only
+  int64_t skipped_steps = 0;              // number of steps that were skipped up to this step
+  std::optional<double> validation_loss;  // loss after this step, if the step ran validation
+  // Load over the global batch; only for models with experts.
+  std::optional<ExpertLoad> expert_load;
+  std::optional<double> aux_loss;  // load-balancing loss of experts, which `loss` does not include
+  // Model FLOPs utilization, from 0 to 1; absent if the device's peak is unknown.
+  std::optional<double> mfu;
+  // Fraction of the time of all attempts so far that was spent on steps that were kept. Present
+  // only for a job that has failed and resumed (run_folder/job_time.h).
   std::optional<double> goodput;
 
   bool operator==(const StepMetrics&) const = default;
@@ -61,13 +63,14 @@ void fill_rates(StepMetrics& metrics, int64_t world_size);
 class MetricSink {
  public:
   virtual ~MetricSink() = default;
-  // Throws Error(kIo) if writing fails.
+  // Writes the metrics of one step. Throws Error(kIo) if writing fails.
   virtual void write(const StepMetrics& metrics) = 0;
-  // Makes written metrics durable on disk. Also called before a checkpoint gets its final name.
+  // Makes the metrics that were written durable on disk. Also called before a checkpoint gets its
+  // final name.
   virtual void flush() {}
 };
 
-// Returns one JSON object without a line end, with keys in a fixed order.
+// Returns one JSON object, without an end of line and with its keys in a fixed order.
 std::string to_json_line(const StepMetrics& metrics);
 // Returns the records of a metrics file in order. An unfinished last line (after a crash) is
 // skipped; any other line that is not a record throws Error(kFormat) with its number. Throws
@@ -81,8 +84,8 @@ std::optional<std::filesystem::path> set_aside(const std::filesystem::path& path
 // Appends one line per step, each with a single write call, so that readers see whole lines only.
 class JsonlSink : public MetricSink {
  public:
-  // Opens the file. Lines with step <= resumed_step (0: none) are kept, all other lines and any
-  // unfinished line are removed, so that a resumed run continues the sequence.
+  // Opens the file. Keeps lines with step <= resumed_step (0: none), and removes all other lines
+  // and any unfinished line, so that a resumed run continues the sequence.
   JsonlSink(const std::filesystem::path& path, int64_t resumed_step);
   JsonlSink(const JsonlSink&) = delete;
   JsonlSink& operator=(const JsonlSink&) = delete;

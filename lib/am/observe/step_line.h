@@ -15,13 +15,14 @@
 
 namespace am::observe {
 
-// Estimate of the remaining seconds: exponential moving average of step times (weight 0.05 for the
-// newest), corrected for its initial bias towards 0. The first step is excluded, because it
+// Estimates the remaining time: keeps an exponential moving average of step times (weight 0.05 for
+// the newest), corrected for its initial bias towards 0. The first step is excluded, because it
 // includes allocation and connections.
 class TimeLeft {
  public:
   void add(double step_seconds);
-  // Return the mean step time and the remaining seconds; nothing before the second step.
+  // step_seconds() returns the mean step time, and seconds() the estimated time of the remaining
+  // steps. Both return nothing before the second step.
   std::optional<double> step_seconds() const;
   std::optional<double> seconds(int64_t steps_left) const;
 
@@ -43,7 +44,7 @@ class StepLine {
   TimeLeft time_left_;
 };
 
-// 950 -> "950", 19300 -> "19.3k", 1.2e6 -> "1.20M"
+// Returns a short text: for 950 "950", for 19300 "19.3k", for 1.2e6 "1.20M".
 std::string short_rate(double per_second);
 
 }  // namespace am::observe

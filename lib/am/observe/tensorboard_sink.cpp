@@ -18,7 +18,7 @@
 namespace am::observe {
 namespace {
 
-// Fields of tensorflow's event.proto and summary.proto.
+// Field numbers of tensorflow's event.proto and summary.proto, with the type of each field.
 constexpr uint32_t kEventWallTime = 1;     // double
 constexpr uint32_t kEventStep = 2;         // int64
 constexpr uint32_t kEventFileVersion = 3;  // string
@@ -75,11 +75,12 @@ std::string event_at(int64_t step) {
   return event;
 }
 
-// TensorFlow's masking of a CRC that is stored next to its data: rotation and offset.
+// Returns the CRC in the masked form in which TensorFlow stores it next to its data: rotated, plus
+// an offset.
 uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8u; }
 
-// Returns events.out.tfevents.SECONDS.HOST.PID. TensorBoard reads the files of a folder in the
-// order of their names.
+// Returns the file's name, events.out.tfevents.SECONDS.HOST.PID. TensorBoard reads the files of a
+// folder in the order of their names.
 std::string file_name() {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
                            std::chrono::system_clock::now().time_since_epoch())
@@ -152,7 +153,7 @@ void TensorBoardSink::flush() {
   if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, std::strerror(errno));
 }
 
-// Writes the record with one system call, so that readers see whole records only.
+// Writes the record with one system call, so that readers see only complete records.
 void TensorBoardSink::write_record(std::string_view event) {
   std::string record;
   append_little_endian(record, uint64_t{event.size()});

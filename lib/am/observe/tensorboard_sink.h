@@ -22,8 +22,9 @@ namespace am::observe {
 
 class TensorBoardSink : public MetricSink {
  public:
-  // Creates the folder and a new event file in it. If resumed_step > 0, the file tells TensorBoard
-  // to discard later steps of earlier files. Throws Error(kIo).
+  // Creates the folder and a new event file in it. If resumed_step > 0, the new file tells
+  // TensorBoard to discard the steps after resumed_step that earlier files contain. Throws
+  // Error(kIo).
   TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step);
   TensorBoardSink(const TensorBoardSink&) = delete;
   TensorBoardSink& operator=(const TensorBoardSink&) = delete;
@@ -41,7 +42,7 @@ class TensorBoardSink : public MetricSink {
   int fd_ = -1;
 };
 
-// Returns the CRC-32C (Castagnoli), as in iSCSI: 0xE3069283 for "123456789".
+// Returns the CRC-32C (Castagnoli), as in iSCSI. For example, it is 0xE3069283 for "123456789".
 uint32_t crc32c(std::string_view bytes);
 
 }  // namespace am::observe

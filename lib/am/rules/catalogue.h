@@ -1,6 +1,6 @@
-// The rules of each topic; check.cpp joins them. To add a rule, add an entry to its topic's
-// file: an id, a one-line summary, the text of `am-plan explain`, and a check. A new topic is a new
-// file and a line in check.cpp.
+// Functions that return the rules of each topic; check.cpp joins them. To add a rule, add an entry
+// to the file of its topic: an id, a one-line summary, the text of `am-plan explain`, and a check.
+// To add a topic, add a file and a line in check.cpp.
 #pragma once
 
 #include <span>
@@ -27,12 +27,13 @@ std::span<const Rule> lora_rules();       // lora.*
 std::span<const Rule> cluster_rules();    // cluster.*, csv.*
 std::span<const Rule> runtime_rules();    // runtime.*, launch.*: reported by am-run
 
-// Returns the sizes of tp nearest to the plan's that divide `length` and that no other rule
-// rejects, as "tp_size = 2, 4 or 8". Empty if there are none.
+// Returns the values of tp_size nearest to the plan's that divide `length` and that no other rule
+// rejects, for example "tp_size = 2, 4 or 8". Empty if there are none.
 std::string tp_sizes_help(const RuleContext& context, int64_t length);
 
-// Returns the first layer whose attention heads are sharded over tp, each query head on one rank.
-// Null if the TP plan does not shard attention; then its heads permit any tp.
+// Returns the first layer whose attention heads are sharded over tp, with each query head on one
+// rank. Returns null if the TP plan does not shard attention: any tp is then possible for the
+// heads.
 const model::LayerSpec* layer_of_cut_heads(const RuleContext& context);
 
 }  // namespace am::rules

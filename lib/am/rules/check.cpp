@@ -35,7 +35,8 @@ CheckedPlan check_loaded(const config::Plan& plan, std::optional<model::ModelCon
   checked.model = std::move(model);
   const layout::MeshDraft draft = layout::draft_mesh(plan, world_size, found);
   checked.mesh = draft.sizes;
-  std::optional<layout::Layout> smallest;  // on the smallest world, if there is no mesh
+  // Layout on the smallest world, if the mesh could not be computed.
+  std::optional<layout::Layout> smallest;
   if (checked.model.has_value() && draft.axes.has_value()) {
     auto& layout = draft.sizes.has_value() ? checked.layout : smallest;
     layout = layout::build_layout(plan, *checked.model, draft.sizes.value_or(*draft.axes), found);
@@ -59,7 +60,7 @@ CheckedPlan check_loaded(const config::Plan& plan, std::optional<model::ModelCon
 }  // namespace
 
 std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnostics& found) {
-  if (plan.model.path.empty()) return std::nullopt;  // reported by "plan.required"
+  if (plan.model.path.empty()) return std::nullopt;  // the rule "plan.required" reports this
   try {
     return model::load_config(plan.resolve(plan.model.path), found);
   } catch (const Error& error) {

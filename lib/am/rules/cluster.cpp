@@ -1,4 +1,4 @@
-// Rules on [cluster]: the machine that predictions assume.
+// Rules on the section [cluster]: the machine that predictions assume.
 #include <array>
 
 #include "am/base/text.h"

@@ -1,4 +1,4 @@
-// Rules that the readers of plans and JSON files report.
+// Rules that are reported by the readers of plans and of JSON files.
 #include <array>
 
 #include "am/rules/catalogue.h"

@@ -1,4 +1,4 @@
-// Rules on the mesh's sizes. resolve_mesh reports all but the last.
+// Rules on the sizes of the mesh. resolve_mesh reports all of these rules except the last one.
 #include <array>
 
 #include "am/base/text.h"
@@ -11,7 +11,7 @@ namespace {
 // Whether the GPU's links join more GPUs than one node has, and at least tp.
 bool is_joined(const config::Plan& plan, int64_t tp) {
   if (plan.cluster.gpu.empty()) return false;
-  Diagnostics ignored;  // reported by rule "cluster.gpu"
+  Diagnostics ignored;  // the rule "cluster.gpu" reports them
   const auto gpu = cluster::find_gpu(plan.cluster.gpu, plan.resolve("."), {}, ignored);
   return gpu.has_value() && gpu->link_domain > gpu->gpus_per_node &&
          static_cast<double>(tp) <= gpu->link_domain;

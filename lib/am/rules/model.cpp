@@ -1,5 +1,5 @@
-// Rules on the model's config, which am::model reports when it reads the config, and on its
-// weights.
+// Rules on the model's config and weights. am::model reports the rules on the config when it reads
+// the config.
 #include <array>
 #include <filesystem>
 
@@ -13,8 +13,8 @@
 namespace am::rules {
 namespace {
 
-// Reports weight files that "auto" cannot read; otherwise training would start from random weights
-// although weights exist.
+// Reports weight files that weights = "auto" cannot read. Otherwise training would start from
+// random weights although weights exist.
 void check_pickled(const RuleContext& context, Diagnostics& found) {
   const auto folder = folder_of(context.plan.resolve(context.plan.model.path));
   const auto files = formats::weight_files(folder);

@@ -13,8 +13,8 @@ class Notes {
  public:
   Notes(const RuleContext& context, Diagnostics& found) : context_(context), found_(found) {}
 
-  // Adds a note if the plan sets the key and `differs`: the value asks for other behaviour than
-  // automesh's.
+  // Adds a note if the plan sets the key and `differs` is true: the key's value then asks for
+  // behaviour that automesh does not have.
   void add(const char* key, bool differs, const char* why) {
     if (!differs || !context_.plan.given(key)) return;
     const std::string_view name = key;
@@ -29,10 +29,10 @@ class Notes {
 };
 
 void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& notes) {
-  // Measured: lib/decisions/0010-fused-operators-and-memory-on-the-host.md.
+  // The measurements are in lib/decisions/0010-fused-operators-and-memory-on-the-host.md.
   notes.add("strategy.enable_compile", config.enable_compile,
             "the operators that a compiler would fuse are already fused on the host");
-  // Measured: lib/decisions/0008-shared-memory-collectives.md.
+  // The measurements are in lib/decisions/0008-shared-memory-collectives.md.
   notes.add("strategy.enable_async_tensor_parallel",
             config.enable_async_tensor_parallel && config::computes_on_host(config.backend),
             "on the host the same cores communicate and compute, so communication cannot overlap "

@@ -33,7 +33,8 @@ void check_section(const RuleContext& context, Diagnostics& found) {
   }
 }
 
-// Reports the schedule's violated constraint on its sizes if it concerns `key`.
+// Reports the constraint of the schedule that the sizes violate, if there is one and it concerns
+// `key`.
 void report_constraint(const RuleContext& context, const char* rule, const std::string& key,
                        Diagnostics& found) {
   if (!has_pipeline(context)) return;
@@ -92,8 +93,9 @@ void check_split_points(const RuleContext& context, Diagnostics& found) {
               "leave split_points out for an even split");
 }
 
-// Returns legal values as help: of microbatches (divisors of a step's micro-batches that the
-// schedule allows), and of the batch size (whole rounds of the given microbatches).
+// Returns help with the legal values of two keys: of microbatches (divisors of a step's
+// micro-batches that the schedule allows), and of the batch size (multiples for which `given`
+// microbatches fill whole rounds).
 std::string legal_rounds(const config::BatchShape& batch, const pipeline::PipelineShape& given) {
   std::vector<int64_t> fitting;
   pipeline::PipelineShape shape = given;
@@ -119,7 +121,8 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
   const config::BatchShape batch = config::batch_shape(plan, *context.dp);
   const pipeline::PipelineShape shape = layout::pipeline_shape(plan.pipeline, context.axes->pp);
   if (plan.pipeline.microbatches == 0) {
-    // microbatches = 0 means one per stage; a wrong number of stages is reported elsewhere.
+    // microbatches = 0 means one micro-batch per stage. If the number of stages is wrong, another
+    // rule reports it.
     const auto constraint = pipeline::violated_constraint(shape);
     if (constraint.has_value() && constraint->key == "virtual_stages") return;
   }
@@ -131,8 +134,8 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
               legal_rounds(batch, shape));
 }
 
-// Adds a note if stages have different numbers of layers: legal, but every rank waits for the rank
-// with most layers.
+// Adds a note if stages have different numbers of layers. This is legal, but every rank waits for
+// the rank with the most layers.
 void check_even(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || context.model == nullptr) return;
   const int64_t layers = context.model->num_hidden_layers;

@@ -1,4 +1,4 @@
-// Rules that the reader of schedule files reports (am/pipeline/csv.h).
+// Rules that are reported by the reader of schedule files (am/pipeline/csv.h).
 #include <array>
 
 #include "am/rules/catalogue.h"

@@ -86,7 +86,7 @@ void check_reshard(const RuleContext& context, Diagnostics& found) {
   const int64_t shards = context.mesh->dp_shard * context.mesh->cp;
   if (*size >= 1 && shards % *size == 0) return;
   std::vector<int64_t> legal = divisors(shards);
-  legal.erase(legal.begin());  // 1: a plan writes `false` instead
+  legal.erase(legal.begin());  // a size of 1 is left out, because a plan writes `false` instead
   const std::string sizes = assignment("reshard_after_forward", nearest_values(legal, *size));
   found.error(
       "strategy.reshard", context.plan.span("strategy.reshard_after_forward"),
@@ -95,8 +95,8 @@ void check_reshard(const RuleContext& context, Diagnostics& found) {
       sizes.empty() ? "reshard_after_forward = true or false" : cat(sizes, ", true or false"));
 }
 
-// Warns of computation in float32 on a GPU, which is two to eight times slower: only fsdp2 has a
-// mixed-precision policy, all other strategies compute in the storage dtype.
+// Warns of computation in float32 on a GPU, which is two to eight times slower than in bfloat16.
+// Only fsdp2 has a mixed-precision policy; all other strategies compute in the storage dtype.
 void check_float32(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   const auto backend = layout::asked_backend(plan);

@@ -1,5 +1,5 @@
-// Rules on tensor parallelism. Rules on a TP plan's text are reported when it is selected and
-// resolved.
+// Rules on tensor parallelism. Rules on the text of a TP plan are reported when the TP plan is
+// selected and resolved.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -24,8 +24,8 @@ bool hands_out_heads(const model::AttentionSpec& attention, int64_t tp) {
   return attention.heads % tp == 0 && hands_out_key_heads(attention, tp);
 }
 
-// Whether the other rules accept the size: every rank must get whole heads, and the world size must
-// be divisible.
+// Whether other rules accept this tp: every rank must get whole heads, and tp * cp * pp must
+// divide the world size.
 bool is_legal_tp(const RuleContext& context, int64_t tp) {
   if (context.mesh != nullptr) {
     const int64_t replica = tp * context.axes->cp * context.axes->pp;
@@ -71,9 +71,9 @@ bool cuts(const RuleContext& context, int64_t length) {
                      });
 }
 
-// Warns if tp does not divide a dim. Uneven pieces are legal: the last ranks have less, and
-// collectives pad them. Heads have a separate rule, because attention cannot compute a part of a
-// head.
+// Warns if tp does not divide a dim. Uneven pieces are legal: the last ranks have smaller pieces,
+// and collectives pad them. Attention heads have a separate rule, because attention cannot compute
+// a part of a head.
 void warn_uneven(const RuleContext& context, const char* rule, const char* key, int64_t length,
                  Diagnostics& found) {
   const int64_t tp = context.axes->tp;
@@ -94,7 +94,7 @@ void warn_uneven(const RuleContext& context, const char* rule, const char* key, 
 
 void check_ffn(const RuleContext& context, Diagnostics& found) {
   if (context.axes == nullptr || context.model == nullptr) return;
-  // Gate and up may be one tensor.
+  // Gate and up may be one tensor, whose width is then doubled.
   const auto warn = [&](const char* key, int64_t width) {
     if (!cuts(context, width) && !cuts(context, 2 * width)) return;
     warn_uneven(context, "tp.ffn", key, width, found);
@@ -115,7 +115,8 @@ void check_hidden(const RuleContext& context, Diagnostics& found) {
   if (context.axes == nullptr || context.model == nullptr) return;
   const int64_t heads = context.model->num_attention_heads * context.model->head_dim;
   const int64_t hidden = context.model->hidden_size;
-  // In most models o_proj's input is as long as the hidden state, but it is sharded by heads.
+  // In most models the input dim of o_proj has the length of the hidden state, but it is sharded by
+  // heads and is not meant here.
   if (!cuts(context, hidden)) return;
   if (hidden == heads && layer_of_cut_heads(context) != nullptr) return;
   warn_uneven(context, "tp.hidden", "hidden_size", hidden, found);

@@ -27,7 +27,7 @@ bool glob_finds(const std::string& pattern) {
   return any;
 }
 
-// Reports a missing path. `given`: the value of key "path" in [SECTION].
+// Reports that section [SECTION] needs a path if `given`, the value of its key "path", is empty.
 void require_path(const RuleContext& context, const std::string& section,
                   const std::vector<std::string>& given, const Span& where, Diagnostics& found) {
   const std::string& kind = context.plan.data.kind;
@@ -48,7 +48,8 @@ void check_validation_path(const RuleContext& context, Diagnostics& found) {
                found);
 }
 
-// A Megatron dataset is named by the common stem of its .bin and .idx files.
+// Whether the data exists. A Megatron dataset is named by the common stem of its .bin and .idx
+// files.
 bool data_is_there(const std::string& kind, const std::filesystem::path& path) {
   if (is_there(path) || (is_glob(path.string()) && glob_finds(path.string()))) return true;
   return kind == "megatron" && is_there(path.string() + ".bin") && is_there(path.string() + ".idx");
