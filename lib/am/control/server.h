@@ -6,11 +6,11 @@
 //   if (server.is_wanted()) ...                       // an atomic read
 //   while (auto request = server.take(0ms)) server.reply(request->client, request->id, answer);
 //
-// Untrusted input costs the job only work on the server's thread and bounded memory: invalid frames
-// and incomplete handshakes close the connection; a client that sends requests faster than they are
-// answered is not read further; a client that does not read its output loses events, then its
-// connection. The training thread shares a lock with the server's thread that is never held during
-// reading, writing or waiting.
+// Untrusted input costs the job only work on the server's thread and bounded memory. Invalid frames
+// and incomplete handshakes close the connection. A client that sends requests faster than they are
+// answered is not read further. A client that does not read its output loses events, and later its
+// connection. The only lock that the training thread shares with the server's thread is never held
+// during reading, writing or waiting.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// JsonlSink, declared in metrics.h.
+// Implements JsonlSink, which metrics.h declares.
 #include <fcntl.h>
 #include <unistd.h>
 

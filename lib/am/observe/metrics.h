@@ -57,7 +57,7 @@ struct StepMetrics {
   bool operator==(const StepMetrics&) const = default;
 };
 
-// Sets both rates from tokens, step_seconds and the world size.
+// Sets tokens_per_second and tokens_per_second_per_rank from the other metrics and the world size.
 void fill_rates(StepMetrics& metrics, int64_t world_size);
 
 class MetricSink {
@@ -81,7 +81,8 @@ std::vector<StepMetrics> read_metrics(const std::filesystem::path& path);
 // Returns the new name, or nothing if there are no lines. Throws filesystem_error.
 std::optional<std::filesystem::path> set_aside(const std::filesystem::path& path);
 
-// Appends one line per step, each with a single write call, so that readers see whole lines only.
+// Appends one line per step, each with a single write call, so that readers see only complete
+// lines.
 class JsonlSink : public MetricSink {
  public:
   // Opens the file. Keeps lines with step <= resumed_step (0: none), and removes all other lines

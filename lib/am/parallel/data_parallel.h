@@ -42,7 +42,8 @@ struct DataParallelOptions {
   // forward. 0: the whole shard group.
   int64_t post_forward_size = 0;
   layout::PrefetchDepths prefetch;
-  bool overlap_reduction = true;  // false: all units are reduced when backward is over
+  // Whether units are reduced during backward, and not only when it is over.
+  bool overlap_reduction = true;
   // Whether the freed memory of full parameters and of messages is kept for the next units.
   bool reuse_buffers = false;
   bool check_for_nan = false;  // whether finish_backward() checks the reduced gradients
@@ -127,7 +128,7 @@ class DataParallel : public nn::UnitHooks {
     ReductionGroups dense;
     ReductionGroups experts;
   };
-  // Collective; called once.
+  // Collective: returns the groups for the layout. Called once.
   Ranks ranks_of(const layout::Layout& layout, const runtime::DeviceMesh& mesh);
   // Returns a group of this rank alone.
   const runtime::Group& alone() const { return alone_; }

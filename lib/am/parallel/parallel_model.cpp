@@ -232,8 +232,8 @@ at::Tensor ParallelModel::gather_from(
   const auto stored = at::TensorOptions(groups_.front()->flat().scalar_type());
   at::Tensor full =
       found ? found->contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
-  // An expert's owner first sends its values to the ep ranks of its stage; then the stage sends
-  // them to all other stages.
+  // For an expert, its owner first sends the values to the ep ranks of the owner's stage. After
+  // that, the stage sends them to all other stages.
   if (layout->ep_owner && stage != stages_.end()) {
     mesh_.group("ep").broadcast(full, *layout->ep_owner);
   }

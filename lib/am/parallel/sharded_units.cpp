@@ -79,8 +79,8 @@ void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {
   const auto carries = [](const at::Tensor& input) { return input.requires_grad(); };
   const auto differentiable = std::count_if(inputs.begin(), inputs.end(), carries);
   if (differentiable == 0) {
-    // No gradient flows back through the inputs, so no hook would run when the unit's backward is
-    // over.
+    // No gradient flows back through the inputs, so no hook can tell that the unit's backward is
+    // over. finish() reduces the unit instead.
     reduce_at_end_[unit_of(use)] = true;
     return;
   }

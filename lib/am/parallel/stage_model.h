@@ -1,5 +1,6 @@
-// The part of a model that one process computes, a pipeline stage or the whole model, under the
-// plan's data and tensor parallelism. A ParallelModel (parallel_model.h) consists of StageModels.
+// The part of a model that one process computes (a pipeline stage, or the whole model if there is
+// no pipeline) under the plan's data and tensor parallelism. A ParallelModel (parallel_model.h)
+// consists of StageModels.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,17 +37,18 @@ class StageModel {
   StageModel(const StageModel&) = delete;
   StageModel& operator=(const StageModel&) = delete;
 
-  // ids_BT (int64, equal on all tp ranks) -> logits_BTv, where v is vocabulary_slice().
-  // positions_BT, and a stage's hidden_BTD: see nn::Decoder.
+  // Returns logits_BTv for ids_BT (int64, equal on all tp ranks), where v is the slice
+  // vocabulary_slice(). For positions_BT, and for hidden_BTD of a stage, see nn::Decoder.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
                      const at::Tensor& hidden_BTD = {});
   // Returns the sum of cross-entropies over this rank's labels other than kIgnoreIndex, in float32;
   // equal on all tp ranks.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
-  // Under context parallelism a rank computes logits of its part of each sequence. own_labels
-  // returns the part's labels, from labels_BT of whole sequences; own_length returns the part's
-  // padded length. whole_sequences gathers logits (or another tensor with the first two dims B and
-  // t) of whole sequences on every cp rank, without gradient.
+  // Under context parallelism, a rank computes the logits of its part of each sequence.
+  // own_labels() returns the labels of this part, taken from labels_BT of whole sequences;
+  // own_length() returns the padded length of the part. whole_sequences() gathers the logits of
+  // whole sequences (or another tensor whose first two dims are B and t) on every cp rank, without
+  // gradient.
   at::Tensor own_labels(const at::Tensor& labels_BT) const;
   int64_t own_length(int64_t length) const { return decoder_.sequence_part().own_length(length); }
   at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;
@@ -54,12 +56,12 @@ class StageModel {
   at::Tensor full_logits(const at::Tensor& logits_BTv) const;
 
   nn::Decoder& decoder() { return decoder_; }
-  // Layers of the stage, and whether it computes the embedding and the head.
+  // Returns the layers of the stage, and whether the stage computes the embedding and the head.
   const layout::StageRange& range() const { return decoder_.range(); }
   const mesh::Extent& vocabulary_slice() const { return vocabulary_slice_; }
   DataParallel& data_parallel() { return *data_parallel_; }
   const DataParallel& data_parallel() const { return *data_parallel_; }
-  // Layout of the stage's parameters.
+  // Returns the layout of the stage's parameters.
   const layout::Layout& layout() const { return layout_; }
 
   // Returns the full tensor of parameter `name`, gathered from the flat tensors that `flat_of`

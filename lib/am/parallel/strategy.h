@@ -37,14 +37,14 @@ namespace am::parallel {
 
 // Input of a strategy. The decoder, the layout and the mesh must outlive the strategy's result.
 struct StrategyInput {
-  nn::Decoder& decoder;  // its parameters have no values yet
+  nn::Decoder& decoder;  // the decoder, whose parameters have no values yet
   const config::Plan& plan;
   const layout::Layout& layout;
   const runtime::DeviceMesh& mesh;
 };
 
 struct Parallelized {
-  std::unique_ptr<DataParallel> data_parallel;  // never null
+  std::unique_ptr<DataParallel> data_parallel;  // the strategy's data parallelism; never null
   mesh::Extent vocabulary_slice;  // this rank's slice of the vocabulary, which its logits cover
   // Dtype to which logits are converted; absent: they are not.
   std::optional<at::ScalarType> output_dtype;
@@ -65,7 +65,8 @@ std::vector<std::string> parallel_strategy_names();
 // the function returns no strategy or was built for another version of automesh.
 ParallelStrategy find_parallel_strategy(const std::string& name);
 
-// Object that a plugin, a library with a strategy, exports. The library links libautomesh:
+// Object that a plugin exports. A plugin is a library that contains a strategy and links
+// libautomesh:
 //
 //   extern "C" const am::parallel::StrategyPlugin* mine() {
 //     static constexpr am::parallel::StrategyPlugin plugin = {AM_VERSION, my_strategy};

@@ -6,12 +6,13 @@
 //     loss.backward();
 //   }
 //
-//   DDP            only the step's last backward pass reduces (no_sync for the others); after the
-//                  scope every pass reduces again
-//   FSDP2          the same with defer_fsdp_grad_sync, otherwise every backward pass reduces; in
-//                  effect after the scope too, until the next scope
-//   Megatron-FSDP  sharded gradients (levels 2 and 3) are reduced by every backward pass, whole
-//                  ones (levels 0 and 1) by the step's last; in effect after the scope too
+//   DDP            only the step's last backward pass reduces (no_sync for all other passes); after
+//                  the scope every pass reduces again
+//   FSDP2          with defer_fsdp_grad_sync, only the step's last backward pass reduces, otherwise
+//                  every pass; this stays in effect after the scope, until the next scope
+//   Megatron-FSDP  every backward pass reduces sharded gradients (levels 2 and 3); only the step's
+//                  last pass reduces whole gradients (levels 0 and 1); this stays in effect after
+//                  the scope, until the next scope
 #pragma once
 
 #include "am/config/strategy_config.h"
@@ -33,8 +34,8 @@ class [[nodiscard]] SyncContext {
   DataParallel* restore_ = nullptr;  // model that reduces again after the scope; null: no model
 };
 
-// Returns the scope. `is_optim_step`: whether the backward pass inside is the last before the
-// optimizer's step.
+// Returns a scope for backward passes. `is_optim_step`: whether the pass inside the scope is the
+// last one before the optimizer's step.
 SyncContext get_sync_ctx(DataParallel& model, const config::DistributedConfig& strategy,
                          bool is_optim_step, bool defer_fsdp_grad_sync = true);
 

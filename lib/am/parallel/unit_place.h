@@ -9,7 +9,8 @@
 
 namespace am::parallel {
 
-// Written by the threads that run forward and backward, one at a time; any thread may read.
+// The threads that run forward and backward write a UnitPlace, one thread at a time; any thread may
+// read it.
 class UnitPlace {
  public:
   // `names`: for each use of a unit in forward order, the name of the unit.

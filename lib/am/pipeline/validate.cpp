@@ -148,7 +148,7 @@ class Validation {
   }
 
   const Schedule& schedule_;
-  std::vector<Passes> passes_;  // by stage and micro-batch
+  std::vector<Passes> passes_;  // passes that the schedule contains, by stage and micro-batch
   std::vector<Violation> violations_;
 };
 

@@ -1,6 +1,7 @@
-// Functions that return the rules of each topic; check.cpp joins them. To add a rule, add an entry
-// to the file of its topic: an id, a one-line summary, the text of `am-plan explain`, and a check.
-// To add a topic, add a file and a line in check.cpp.
+// Functions that return the rules of each topic; check.cpp joins them. Beside each function stand
+// the ids of its rules. To add a rule, add an entry to the file of its topic: an id, a one-line
+// summary, the text of `am-plan explain`, and a check. To add a topic, add a file and a line in
+// check.cpp.
 #pragma once
 
 #include <span>

@@ -26,7 +26,8 @@ struct RuleContext {
   const mesh::MeshSizes* axes = nullptr;  // the plan's pp, cp and tp; the other sizes are not set
   std::optional<int64_t> dp;              // number of data-parallel ranks
   const mesh::MeshSizes* mesh = nullptr;  // all mesh sizes, if they form a world
-  // Layout of the plan on `mesh`; without a mesh, on the smallest world with these axes.
+  // Layout of the plan on `mesh`. Without a mesh, the layout on the smallest world with the sizes
+  // in `axes`.
   const layout::Layout* layout = nullptr;
 };
 
@@ -39,7 +40,7 @@ enum class Needs {
 
 struct Rule {
   std::string_view id;       // for example "tp.heads"
-  std::string_view summary;  // one line
+  std::string_view summary;  // one line that says what the rule requires
   std::string_view explain;  // why the rule exists and how to satisfy it; a few paragraphs
   Needs needs = Needs::kMesh;
   // Adds violations to `found`. Null if a loader reports the rule, for example "plan.key" or

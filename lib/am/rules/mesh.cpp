@@ -8,7 +8,7 @@
 namespace am::rules {
 namespace {
 
-// Whether the GPU's links join more GPUs than one node has, and at least tp.
+// Whether the links of the plan's GPU join more GPUs than one node has, and at least `tp` GPUs.
 bool is_joined(const config::Plan& plan, int64_t tp) {
   if (plan.cluster.gpu.empty()) return false;
   Diagnostics ignored;  // the rule "cluster.gpu" reports them

@@ -187,7 +187,8 @@ void check_on_nonfinite(const RuleContext& context, Diagnostics& found) {
   if (wanted == "stop" || megatron == nullptr) return;
   const bool reports = megatron->report_nan_in_param_grad;
   if (!reports && !megatron->check_for_nan_in_grad) return;
-  if (layout::scales_loss(context.plan)) return;  // a loss scale disables the check
+  // A loss scale disables the check for values that are not finite.
+  if (layout::scales_loss(context.plan)) return;
   found.warning("train.on_nonfinite", context.plan.span("train.on_nonfinite"),
                 cat("on_nonfinite = \"", wanted, "\" has no effect: ",
                     reports ? "report_nan_in_param_grad" : "check_for_nan_in_grad",

@@ -34,7 +34,7 @@ class CollectiveError : public Error {
   std::vector<int64_t> missing_;
 };
 
-// Ranks that did not arrive when a group was created.
+// Error that names the ranks which did not arrive when a group was created.
 class MissingRanks : public Error {
  public:
   // `where`: the name of the group that was created; `size`: its number of ranks.

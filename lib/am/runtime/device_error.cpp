@@ -17,8 +17,8 @@ std::string device_name(c10::Device device) {
   return device.is_cuda() ? cat("GPU ", static_cast<int>(device.index())) : device.str();
 }
 
-// Whether an error comes from a CUDA library, which only its text shows: from NCCL through c10d, or
-// from cuBLAS or cuDNN, which fail once the GPU has failed.
+// Whether the text of an error shows that it comes from a CUDA library: from NCCL through c10d, or
+// from cuBLAS or cuDNN, which fail after the GPU has failed.
 bool speaks_of_cuda(const std::exception& error) {
   const std::string_view text = error.what();
   if (dynamic_cast<const c10::DistError*>(&error) != nullptr) {

@@ -49,8 +49,8 @@ Group DeviceMesh::split(std::string_view name, int64_t size) const {
   return world_.make_group(cat(unique, "/", ranks.front()), ranks).renamed(cat(name, "/", size));
 }
 
-// Connecting a hop blocks until its other end connects. All ranks connect their hops in one global
-// order, so both ends of the first unconnected hop are always ready.
+// Connecting a hop blocks until the hop's other end connects too. All ranks connect their hops in
+// one global order, so both ends of the first unconnected hop are always ready.
 Channels DeviceMesh::channels(std::string_view name, const std::set<Hop>& hops) const {
   const Group& whole = group(name);
   Channels made;

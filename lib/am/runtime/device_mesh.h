@@ -1,7 +1,7 @@
 // The device mesh: a layout, this process's rank in it, and a communication group per axis.
 //
-// A mesh is passed as a value; one process may have several meshes. Groups with the same ranks
-// share one communicator; groups of one rank have none.
+// A mesh is passed as a value; one process may have several meshes. Groups with equal ranks share
+// one communicator; groups of one rank have no communicator.
 #pragma once
 
 #include <map>
@@ -20,14 +20,14 @@ namespace am::runtime {
 class DeviceMesh {
  public:
   // Collective: every rank of the world must create the same mesh. Throws Error(kPlan) if the
-  // layout's world size differs from the world's. `device`: the device of tensors instead of
-  // World::device, such as the meta device, on which only shapes are computed.
+  // layout's world size differs from the world's. `device`: the device of tensors, if it is not
+  // World::device; for example the meta device, on which only shapes are computed.
   DeviceMesh(const World& world, const mesh::MeshLayout& layout,
              std::optional<c10::Device> device = std::nullopt);
 
   const World& world() const { return world_; }
   int64_t rank() const { return rank_; }
-  // The device of this rank's tensors.
+  // Returns the device of this rank's tensors.
   c10::Device device() const { return device_; }
   const mesh::MeshLayout& layout() const { return layout_; }
   // Returns a group by its name in mesh::kGroupNames.
@@ -35,8 +35,8 @@ class DeviceMesh {
   // Collective: cuts a group into blocks of `size` consecutive ranks and returns the block that
   // contains this rank. Throws Error(kPlan) if `size` does not divide the group's size.
   Group split(std::string_view name, int64_t size) const;
-  // Collective in a group: creates a one-way channel for each hop and returns the channels of which
-  // this rank is an end. All ranks must request equal sets, in any order.
+  // Collective in a group: creates a one-way channel for each hop, and returns those channels that
+  // begin or end at this rank. All ranks must request equal sets, in any order.
   Channels channels(std::string_view name, const std::set<Hop>& hops) const;
 
  private:

@@ -27,13 +27,14 @@ namespace am::runtime {
 // Options of a communicator.
 struct GroupOptions {
   std::chrono::milliseconds timeout{0};  // time limit of each collective
-  // NCCL: buffers from Group::allocate are registered with the communicator, so that collectives
-  // need no staging copy (Megatron's nccl_ub).
+  // For NCCL: whether buffers from Group::allocate are registered with the communicator, so that
+  // collectives need no staging copy (Megatron's nccl_ub).
   bool user_buffers = false;
-  // NCCL: collectives run on a high-priority stream, as FSDP2's all-gather and reduce-scatter do.
+  // For NCCL: whether collectives run on a high-priority stream, as FSDP2's all-gather and
+  // reduce-scatter do.
   bool high_priority_stream = false;
-  // The group only sends messages from index 0 to index 1 (channel.h) and runs no collectives:
-  // through shared memory it then needs no connections.
+  // Whether the group sends messages from index 0 to index 1 (channel.h) and runs no collectives.
+  // Through shared memory, it then needs no connections.
   bool messages_only = false;
 };
 
@@ -49,9 +50,9 @@ class Engine {
   virtual c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store,
                                                     const CommunicatorId& group, int64_t index,
                                                     const GroupOptions& options) = 0;
-  // Returns a handle for collectives that do not block the host (NCCL's): another thread may poll
-  // its isCompleted(), and it does not keep the collective's tensors alive. Null for engines whose
-  // wait() blocks the host.
+  // Returns a handle of a collective that does not block the host, as NCCL's do not. Another thread
+  // may poll the handle's isCompleted(), and the handle does not keep the collective's tensors
+  // alive. Returns null for engines whose wait() blocks the host.
   virtual c10::intrusive_ptr<c10d::Work> observer(
       const c10::intrusive_ptr<c10d::Work>& /*work*/) const {
     return {};
@@ -61,8 +62,8 @@ class Engine {
 using config::BackendSpec;
 using config::parse_backend;
 
-// The engines for a backend string, initialised for this rank; null for a kind of device without an
-// engine.
+// The engines that a backend string names, initialised for this rank. An engine is null if the
+// string names none for its kind of device.
 struct Engines {
   std::shared_ptr<Engine> cpu;
   std::shared_ptr<Engine> accelerator;

@@ -33,24 +33,24 @@ struct CudaPlugin {
   c10::Device (*share_gpu)(const launch::RankEnvironment& here);
 };
 
-// Returns the plugin, searched for beside libautomesh.so, then in the dynamic linker's paths. It is
-// loaded once per process and never unloaded. Throws Error(kRuntime) if there is no plugin, if a
-// library is missing, or if the version differs.
+// Returns the plugin. It is searched for beside libautomesh.so, then in the dynamic linker's paths,
+// and is loaded once per process and never unloaded. Throws Error(kRuntime) if there is no plugin,
+// if a library is missing, or if the version differs.
 const CudaPlugin& load_cuda_plugin();
 
 using launch::CudaProblem;
 
-// Returns why NCCL cannot run; nothing if it can. Without a GPU, only checks for the driver; with a
-// GPU, loads the plugin.
+// Returns why NCCL cannot run; nothing if it can. If there is no GPU, only checks for the driver;
+// if there is one, loads the plugin.
 std::optional<CudaProblem> why_no_cuda();
 
 // Returns the default backend: "nccl" if there is a GPU that this build can use, otherwise "gloo".
 std::string default_backend();
 
-// Returns the text for --version: "nccl 2.28.9 (plugin)" with the loaded NCCL's version, or "nccl
-// 2.30.7 (plugin built with 2.28.9)" if the plugin was built with another version. If no NCCL can
-// be loaded, shows the version with which the plugin was built. "nccl: no plugin" if no plugin is
-// installed.
+// Returns the text for --version, for example "nccl 2.28.9 (plugin)". The version is that of the
+// loaded NCCL or, if none can be loaded, the one with which the plugin was built. If these two
+// differ, the text is for example "nccl 2.30.7 (plugin built with 2.28.9)". If no plugin is
+// installed, it is "nccl: no plugin".
 std::string nccl_version_text();
 
 }  // namespace am::runtime

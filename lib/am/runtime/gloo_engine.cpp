@@ -33,8 +33,8 @@ bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || starts_with(host, "127.");
 }
 
-// Returns this machine's address on the route to `host`, by connecting a datagram socket, which
-// sends nothing. Returns nothing if the host cannot be resolved.
+// Returns this machine's address on the route to `host`: the local address of a datagram socket
+// that is connected to `host`; no data is sent. Returns nothing if the host cannot be resolved.
 std::optional<std::string> address_towards(const std::string& host) {
   addrinfo wanted = {};
   wanted.ai_socktype = SOCK_DGRAM;
@@ -83,7 +83,7 @@ std::vector<Device> make_devices(const launch::RankEnvironment& here) {
   return devices;
 }
 
-// Number of cores in this process's affinity mask.
+// Returns the number of cores in this process's affinity mask.
 int64_t usable_cores() {
   cpu_set_t cores;
   return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;

@@ -2,8 +2,8 @@
 // collectives and messages through shared memory instead (shared_memory/shared_memory_group.h,
 // mailbox.h), unless one of the ranks has AM_SHARED_MEMORY=0 in its environment.
 //
-// The network interface is the first of these that applies: the interfaces of GLOO_SOCKET_IFNAME;
-// loopback if the ranks meet on a loopback address; the interface that reaches MASTER_ADDR. (c10d's
+// The network interfaces are the first of these that apply: the interfaces of GLOO_SOCKET_IFNAME;
+// loopback if MASTER_ADDR is a loopback address; the interface that reaches MASTER_ADDR. (c10d's
 // default resolves the machine's host name. On Debian that gives 127.0.1.1, and peers on different
 // machines then wait for each other until the timeout.)
 #pragma once

@@ -54,7 +54,7 @@ class Lent {
             tensor.options())) {}
 
   at::Tensor& tensor() { return lent_; }
-  // Frees the memory, which no thread may use any more.
+  // Frees the memory. No thread may use it any more.
   void let_go() {
     lent_.reset();
     owner_->reset();
@@ -96,8 +96,8 @@ class Message final : public c10d::Work {
   }
   void abort() override { work_->abort(); }
 
-  // Called when no strong reference is left. A weak reference (GlooGroup::messages_) would
-  // otherwise keep the members and thereby the message's tensor.
+  // Called when no strong reference is left. Without it, a weak reference (GlooGroup::messages_)
+  // would keep `work_` and thereby the message's tensor.
   void release_resources() override { work_.reset(); }
 
  private:

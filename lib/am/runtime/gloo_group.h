@@ -16,11 +16,12 @@ class GlooGroup : public c10d::ProcessGroupGloo {
  public:
   using ProcessGroupGloo::ProcessGroupGloo;
 
-  // Sums only; both tensors must be contiguous.
+  // Supports only sums; both tensors must be contiguous.
   c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(
       at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) override;
 
-  // Both tensors are released by the thread that waits, not by Gloo's worker thread.
+  // Leaves the release of both tensors to the thread that waits for the work: Gloo's worker thread
+  // might keep them for longer.
   c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& out, at::Tensor& in,
                                                std::vector<int64_t>& out_rows,
                                                std::vector<int64_t>& in_rows,

@@ -43,7 +43,8 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
 bool on_accelerator(const at::Tensor& tensor) { return !tensor.is_cpu() && !tensor.is_meta(); }
 
 // Whether a failed collective, issued at `start`, ran into its timeout, which the engine counts
-// from `start`. Gloo distinguishes a timeout from a lost connection only in its error text.
+// from `start`. The elapsed time decides, because Gloo distinguishes a timeout from a lost
+// connection only in its error text.
 bool ran_out_of_time(const Communicator& communicator, Progress::Clock::time_point start) {
   const auto limit = communicator.id->timeout * 9 / 10;
   if (limit.count() > 0 && Progress::Clock::now() - start >= limit) return true;
@@ -356,7 +357,8 @@ std::string Group::broadcast_text(const std::string& text, int64_t root) const {
 
 void Group::barrier() const {
   if (size() == 1) return;
-  // c10d's NCCL barrier is an all-reduce too, but must be given the GPU.
+  // An all-reduce, as c10d's NCCL barrier is too. c10d's barrier is not used, because it would have
+  // to be told which GPU to use.
   const at::Tensor token = at::zeros({1}, at::TensorOptions(device()));
   auto pending = issue("barrier", token, [&](c10d::Backend& engine) {
     std::vector<at::Tensor> tensors = {token};

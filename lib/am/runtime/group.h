@@ -84,15 +84,15 @@ class Group {
   Group(std::string name, std::shared_ptr<Communicator> communicator);
 
   const std::string& name() const { return name_; }
-  // Name of the communicator: unique in the world; groups that share connections have one
-  // communicator name.
+  // Returns the communicator's name, which is unique in the world. Groups that share connections
+  // have the same communicator name.
   const std::string& communicator_name() const;
   const std::vector<int64_t>& ranks() const;
   int64_t size() const { return static_cast<int64_t>(ranks().size()); }
   int64_t index() const;
   // Returns this group, connections included, under another name.
   Group renamed(std::string name) const;
-  // Null for a group of one rank.
+  // Returns the communicator; null for a group of one rank.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
   // Returns a device whose tensors the group's collectives accept: the host if the group supports
   // it.
@@ -102,42 +102,43 @@ class Group {
   void all_reduce(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
   Pending all_reduce_async(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
 
-  // `out` holds size() times the elements of `in`, in index order; both are contiguous, of one
-  // dtype. `in` may be this rank's part of `out`.
+  // Gathers `in` of all ranks into `out`, in index order. `out` has size() times the elements of
+  // `in`; both are contiguous, of one dtype. `in` may be this rank's part of `out`.
   void all_gather(at::Tensor out, at::Tensor in) const;
   Pending all_gather_async(at::Tensor out, at::Tensor in) const;
 
-  // `in` holds size() parts of `out`'s elements; `out` receives the sum over ranks of part index().
-  // On the host, the sum runs in index order and is therefore bitwise reproducible.
+  // Sums `in` over the ranks, and writes the part with number index() of the sum to `out`. `in`
+  // consists of size() parts, each with as many elements as `out`. On the host, the sum runs in
+  // index order and is therefore bitwise reproducible.
   void reduce_scatter(at::Tensor out, at::Tensor in) const;
   Pending reduce_scatter_async(at::Tensor out, at::Tensor in) const;
 
-  // Sends rows of `in` (dim 0) to the ranks in index order, in_rows[i] rows to index i; out_rows[i]
-  // rows of `out` come from index i. out_rows[i] must equal that rank's in_rows entry for this
-  // rank. Both tensors must be contiguous, of one dtype and row size; counts may be zero.
+  // Sends rows of `in` (dim 0) to the ranks in index order: in_rows[i] rows to index i. Receives
+  // out_rows[i] rows of `out` from index i, which must be as many as that rank sends to this rank.
+  // Both tensors must be contiguous, of one dtype and row size; counts may be zero.
   void all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                   const std::vector<int64_t>& in_rows) const;
   Pending all_to_all_async(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                            const std::vector<int64_t>& in_rows) const;
 
-  // Ring shift: sends `in` to index() + shift and receives `out` from index() - shift. Both are
-  // contiguous, and equally large on all ranks.
+  // Ring shift: sends `in` to index() + shift and receives `out` from index() - shift. Both tensors
+  // are contiguous, and equally large on all ranks.
   void rotate(at::Tensor out, at::Tensor in, int64_t shift = 1) const;
   Pending rotate_async(at::Tensor out, at::Tensor in, int64_t shift = 1) const;
 
-  // Sends the tensor of index `root` to all ranks.
+  // Copies the tensor of index `root` to all ranks, in place.
   void broadcast(at::Tensor tensor, int64_t root = 0) const;
-  // Returns every rank's text (or bytes), in index order.
+  // Returns the texts (or bytes) of all ranks, in index order.
   std::vector<std::string> all_gather_text(const std::string& text) const;
   // Returns the text (or bytes) of index `root`.
   std::string broadcast_text(const std::string& text, int64_t root = 0) const;
   void barrier() const;
-  // A barrier in which index 0 reports the missing ranks. Host engines only.
+  // Runs a barrier in which index 0 reports the missing ranks. Requires a host engine.
   void monitored_barrier(std::chrono::milliseconds timeout) const;
 
-  // Returns a tensor of `numel` elements on the group's device, unless `options` names another. In
-  // a group created with GroupOptions::user_buffers, GPU memory is registered with the communicator
-  // if NCCL and the GPU support registration.
+  // Returns a tensor of `numel` elements on the group's device, or on another device if `options`
+  // names one. In a group created with GroupOptions::user_buffers, GPU memory is registered with
+  // the communicator if NCCL and the GPU support registration.
   at::Tensor allocate(int64_t numel, const at::TensorOptions& options) const;
   // Ends collectives in progress: ranks that wait for them get an error. The group cannot be used
   // afterwards.

@@ -19,8 +19,8 @@ constexpr int64_t kWatchers = 2;
 // Largest number of runs of consecutive ranks in a list that is published inside a rank's state. A
 // longer list has a key of its own.
 constexpr size_t kMostRuns = 8;
-// Delay before the states are read after a lost connection, in which the other ranks lose their
-// connections too and publish their states.
+// Delay between a lost connection and reading the states. During this delay the other ranks lose
+// their connections too, and publish their states.
 constexpr milliseconds kAfterLoss{50};
 constexpr size_t kMostText = 16 << 10;
 
@@ -89,8 +89,8 @@ void Inquiry::listen(const Collective& waiting) {
   publish_silence(waiting);
 }
 
-// Reads the states of the ranks that find_stall needs; each iteration adds the groups in which the
-// ranks found so far wait.
+// Reads the states of the ranks that find_stall needs. Each iteration adds the members of the
+// groups in which the ranks read so far wait.
 void Inquiry::read_states(const Collective& waiting) {
   std::vector<int64_t> known;
   for (;;) {
@@ -184,8 +184,8 @@ Stall Inquiry::explain(const Collective& collective, bool timed_out, int64_t pla
   std::optional<Stall> verdict;
   if (place > 1) verdict = await_verdict(collective, place == 2 ? patience_ : 2 * patience_);
   if (place == 1 && !timed_out) std::this_thread::sleep_for(kAfterLoss);
-  // A verdict that blames this rank, which waits too, was made before this rank published its
-  // state.
+  // Ignores a verdict on a timeout that blames this rank: it was made before this rank had
+  // published that it waits too.
   if (verdict && !(timed_out && is_member(verdict->missing, rank_))) {
     std::erase(verdict->missing, rank_);
     return *std::move(verdict);
@@ -213,7 +213,8 @@ std::optional<Stall> Inquiry::await_verdict(const Collective& collective, millis
   for (;; pause += pause / 2) {
     if (auto verdict = read_verdict(collective)) return verdict;
     if (Clock::now() >= end || stopping_()) return std::nullopt;
-    if (Clock::now() - published_ >= interval_) publish();  // lest this rank seem silent
+    // So that this rank does not count as silent.
+    if (Clock::now() - published_ >= interval_) publish();
     std::this_thread::sleep_for(pause);
   }
 }

@@ -31,7 +31,7 @@
 namespace am::runtime {
 
 // Returns how long a rank waits for an answer of the store, or of another rank through the store:
-// 1.5 s plus 1 s per thousand ranks, because all ranks ask at one moment.
+// 1.5 s plus 1 s per thousand ranks, because all ranks ask the store at the same time.
 std::chrono::milliseconds store_patience(int64_t world_size);
 
 // Performs one rank's part of the inquiries; used by one thread. All functions throw the store's
@@ -40,12 +40,13 @@ class Inquiry {
  public:
   using Clock = Progress::Clock;
 
-  // `interval`: time between two publications of a rank's state. `stopping` ends a wait early.
+  // `interval`: time between two publications of a rank's state. `stopping`: returns whether a wait
+  // must end early.
   Inquiry(c10d::Store& store, int64_t rank, int64_t world_size, GroupContext& context,
           std::chrono::milliseconds interval, std::function<bool()> stopping);
 
-  // Publishes this rank's state, at most 1 KB for a group of any size: a long list of a group's
-  // ranks is published once, under a separate key.
+  // Publishes this rank's state. It has at most 1 KB for a group of any size, because a long list
+  // of a group's ranks is published only once, under a separate key.
   void publish();
   // Call it repeatedly while this rank's collective `waiting` is late. The first ranks to do so
   // watch the states of the group's ranks.
@@ -76,7 +77,7 @@ class Inquiry {
   std::optional<Stall> await_verdict(const Collective& collective,
                                      std::chrono::milliseconds patience);
   void publish_verdict(const Collective& collective, Stall stall);
-  // Seconds without a new state after which a rank counts as stopped.
+  // Returns the time in seconds without a new state after which a rank counts as stopped.
   double silent_limit() const;
 
   c10d::Store& store_;

@@ -4,9 +4,10 @@
 //   TORCH_NCCL_ASYNC_ERROR_HANDLING=2  A collective that fails or times out ends all communicators
 //     of the rank. Work that waits on the GPU continues, and the rank's next collective throws an
 //     error that names the failed one. (c10d's own default ends the process before it can report.)
-//   TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_DUMP_TEMP_FILE  Writes the flight recorder, which c10d
-//     always keeps, to FOLDER/flight-recorder-rank-R then.
-//   TORCH_NCCL_COORD_CHECK_MILSEC=200  Delay of that dump: before automesh's watchdog ends the rank.
+//   TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_DUMP_TEMP_FILE  After such a failure, c10d writes its
+//     flight recorder, which always records, to FOLDER/flight-recorder-rank-R.
+//   TORCH_NCCL_COORD_CHECK_MILSEC=200  Delay of this dump. It must be short, because automesh's
+//     watchdog soon ends the rank.
 //   TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC=2000  c10d waits for the dump four times as long as this
 //     before it ends the communicators.
 //   TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING=false  Point-to-point messages use a
@@ -19,7 +20,8 @@
 // --ranks-per-gpu N) above 1 the defaults are
 //
 //   NCCL_MULTI_RANK_GPU_ENABLE=1
-//   NCCL_MAX_CTAS=max(1, 8/N)  thread blocks of a rank: all ranks' must be resident, or they deadlock
+//   NCCL_MAX_CTAS=max(1, 8/N)  thread blocks of a rank; a deadlock occurs unless the blocks of all
+//                              ranks fit on the GPU at the same time
 //   NCCL_NVLS_ENABLE=0         NVLink SHARP supports one rank per GPU
 #pragma once
 
@@ -28,7 +30,8 @@
 namespace am::runtime {
 
 // Sets the defaults. Called for every world with NCCL, before its groups are created and before
-// other threads read the environment. `dump_folder`: FOLDER above; empty: c10d's default.
+// other threads read the environment. `dump_folder`: the FOLDER of the flight recorder;
+// empty: c10d's default.
 void set_nccl_defaults(const std::filesystem::path& dump_folder = {});
 
 // Throws Error(kRuntime) if ranks share GPUs and this version of NCCL (ncclGetVersion's number)

@@ -17,7 +17,8 @@ namespace {
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using Tensors = std::vector<at::Tensor>;
 
-// Copies without autograd and version counters, as c10d's engines write.
+// Copies without autograd and without changing version counters, as c10d's engines write to
+// tensors.
 void copy_raw(const at::Tensor& to, const at::Tensor& from) {
   const at::AutoDispatchBelowADInplaceOrView raw;
   to.copy_(from, /*non_blocking=*/true);
@@ -43,7 +44,8 @@ Tensors staged(const Tensors& tensors) {
 
 at::Tensor staged(const at::Tensor& tensor) { return staged(Tensors{tensor})[0]; }
 
-// A collective of the host engine. `arrived` is its result, which wait() copies to `out`.
+// A collective of the host engine. `arrived` is its result on the host, which wait() copies to
+// `out`.
 class StagedWork final : public c10d::Work {
  public:
   StagedWork(at::Tensor out, at::Tensor arrived, WorkPtr host)

@@ -26,10 +26,11 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
                                               std::chrono::milliseconds timeout,
                                               const launch::Waiting& waiting = nullptr);
 
-// Returns the message of a rank whose connection takes long; `reason`: the argument of `waiting`.
+// Returns the message to print for a rank whose connection takes long. `reason`: the argument with
+// which connect_store calls `waiting`.
 std::string waiting_text(const launch::RankEnvironment& here, const std::string& reason);
 
-// Returns another connection to the same store, for another thread, made like connect_store's.
+// Returns another connection to the same store, made as connect_store does, for another thread.
 // Throws Error(kPeer) if the server does not answer within `timeout`.
 c10::intrusive_ptr<c10d::Store> connect_again(const c10::intrusive_ptr<c10d::Store>& store,
                                               std::chrono::milliseconds timeout);

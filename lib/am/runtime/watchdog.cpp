@@ -114,7 +114,8 @@ struct Watchdog::Shared {
     return asked;
   }
 
-  // Publishes the state and fills in the answer. Returns false if the store does not answer.
+  // Publishes the state. If the question is about a collective, also counts this rank among the
+  // ranks that explain the collective. Returns false if the store does not answer.
   bool publish_and_ask(Question& asked) {
     try {
       inquiry->publish();

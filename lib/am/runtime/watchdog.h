@@ -29,7 +29,7 @@
 namespace am::runtime {
 
 struct WatchdogOptions {
-  // Time between two publications; 0: launch::state_interval.
+  // Time between two publications of the state; 0: the result of launch::state_interval.
   std::chrono::milliseconds interval{0};
   // Time after a collective's timeout until on_stall is called.
   std::chrono::milliseconds grace = std::chrono::seconds(2);

@@ -50,11 +50,13 @@ class World {
 
   int64_t rank() const;
   int64_t size() const;
-  // The launcher's description of this rank; for World::single(), a world of one rank.
+  // Returns the launcher's description of this rank. For World::single(), it describes a world of
+  // one rank.
   const launch::RankEnvironment& environment() const;
   std::chrono::milliseconds timeout() const;
   const std::string& backend() const;
-  // The device of this rank's model: its GPU if the backend serves GPUs, otherwise the host.
+  // Returns the device of this rank's model: its GPU if the backend serves GPUs, otherwise the
+  // host.
   c10::Device device() const;
   // The group of all ranks. For a world of one rank: a group of one rank.
   const Group& group() const;
@@ -71,8 +73,9 @@ class World {
   // backend.
   Group new_group(const std::string& name, std::vector<int64_t> ranks, const GroupOptions& options,
                   const std::string& backend = {}) const;
-  // Returns "NAME/1", "NAME/2", ... in the order of calls. All ranks of the world, or of the only
-  // group that uses NAME, must call it in the same order, so that equal calls get equal names.
+  // Returns "NAME/1" at the first call, "NAME/2" at the second, and so on. All ranks of the world,
+  // or of the only group that uses NAME, must call it in the same order, so that equal calls get
+  // equal names.
   std::string unique_name(const std::string& name) const;
 
   // Aborts every group's communicator, so that no rank waits for this rank: other ranks'

@@ -1,9 +1,10 @@
 // Offsets and shapes of a unit's parameters in its flat tensors.
 //
 // Each parameter is cut as by torch.chunk over the shard group; every piece is padded to the length
-// of the first, so that all ranks hold equally many elements. On dim 0 the pieces' sizes may
-// differ; on another dim they are equal, and not contiguous in the full tensor. A rank's pieces
-// follow one another in `flat` [flat_numel]. The flat tensors of all ranks, `ranks` [ranks,
+// Each parameter is cut over the shard group as by torch.chunk, and every piece is padded to the
+// length of the first piece, so that all ranks store equally many elements. On dim 0 the pieces'
+// sizes may differ; on another dim they are equal, and not contiguous in the full tensor. A rank's
+// pieces follow one another in `flat` [flat_numel]. The flat tensors of all ranks, `ranks` [ranks,
 // flat_numel], are the output of an all-gather and the input of a reduce-scatter.
 #pragma once
 
@@ -34,7 +35,7 @@ struct Piece {
     // Number of neighbouring tp ranks whose gradients of this box are summed.
     int64_t grad_sum_ranks = 1;
   };
-  std::vector<Box> boxes;  // at least one
+  std::vector<Box> boxes;  // the boxes of the piece; at least one
 
   // Return a view of the whole piece [own_shape], or of one of its boxes [box.part.box.shape].
   // `flat`: the part of a flat tensor that belongs to this piece.

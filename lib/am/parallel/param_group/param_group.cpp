@@ -285,9 +285,9 @@ void ParamGroup::copy_out_even(const at::Tensor& ranks) {
   }
 }
 
-// Completes a gathering that nobody waited for, and frees its result. The caller may be about to
-// change the parameters' values: on the device, whose stream has to wait for the gathering, or in
-// host memory.
+// Completes a gathering that nobody waited for, and frees its result. The current stream, and the
+// host if the parameters are offloaded, wait for the gathering, because the caller may be about to
+// change the parameters' values.
 void ParamGroup::drop_gathering() {
   begun_ = false;
   if (is_copied_in()) {

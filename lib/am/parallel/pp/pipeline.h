@@ -47,8 +47,8 @@ struct HiddenForm {
 class Pipeline {
  public:
   // Collective in the group "pp". `stages`: this rank's stages, by their number in the pipeline;
-  // their models and the mesh must outlive this object. `tied`: name of the parameter of which the
-  // first and the last stage hold a copy each; empty: none.
+  // their models and the mesh must outlive the pipeline. `tied`: name of the parameter that both
+  // the first and the last stage have a copy of; empty: there is none.
   Pipeline(const pipeline::Schedule& schedule, std::map<int, Stage> stages,
            const runtime::DeviceMesh& mesh, const HiddenForm& hidden, std::string tied = {});
 
@@ -115,7 +115,7 @@ class Pipeline {
   std::string tied_;
   runtime::Channels channels_;
 
-  // State of the current pass.
+  // State of the pass that is running.
   MicroBatches* batches_ = nullptr;
   int64_t first_ = 0;  // index of the first micro-batch of the round
   PassOptions options_;

@@ -189,7 +189,8 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& l
   if (layout.tp_plan.sequence_parallel) decoder.set_own_positions(own_tokens(group));
   for (const auto& [name, linear] : decoder.linears()) {
     if (linear->weight == embedding.weight) {
-      // A tied head uses the embedding's slice of the vocabulary, and so is column-wise.
+      // A tied head uses the embedding's slice of the vocabulary, so its input is that of a
+      // column-wise layer.
       if (cut_embedding) linear->input = transforms.enter_colwise;
       continue;
     }

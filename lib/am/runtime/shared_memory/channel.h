@@ -1,5 +1,5 @@
-// Shared memory of the ranks of a group on one host: per rank, counters of its progress, and slots
-// with the data that it shows to the other ranks.
+// Shared memory of the ranks of a group on one host. Each rank has counters of its progress, and
+// slots with the data that it shows to the other ranks.
 //
 //   auto channel = Channel::meet(store, index, size, {.ranks = ranks});   // null: no common memory
 //   std::memcpy(channel->slot(index, 0), data, bytes);
@@ -48,9 +48,9 @@ class Channel {
   static constexpr size_t kSlotBytes = 512 << 10;
   static constexpr uint32_t kSlots = 4;
 
-  // Creates the channel; collective among `size` ranks, of which this rank has index `index`, in a
-  // store that no other group uses. Returns null on all ranks if any rank cannot open the memory of
-  // index 0.
+  // Creates the channel; collective among `size` ranks, of which this rank has index `index`. The
+  // ranks exchange messages through `store`, which no other group uses. Returns null on all ranks
+  // if any rank cannot open the memory of index 0.
   static std::unique_ptr<Channel> meet(c10d::Store& store, int64_t index, int64_t size,
                                        const ChannelOptions& options);
   ~Channel();
@@ -61,8 +61,8 @@ class Channel {
   int64_t size() const { return size_; }
 
   std::byte* slot(int64_t rank, uint32_t number) const;
-  // A rank's record of a round: the slot of its data, and the label of its collective. It is
-  // overwritten kSlots rounds later.
+  // A rank's record of a round: the slot with the rank's data, and the label of the rank's
+  // collective. The record is overwritten kSlots rounds later.
   struct Entry {
     uint64_t label = 0;
     uint32_t slot = 0;
@@ -70,15 +70,15 @@ class Channel {
   Entry entry(int64_t rank, uint32_t round) const;
   void set_entry(uint32_t round, const Entry& entry) const;
 
-  // Publishes this rank's progress.
+  // Publishes this rank's progress: sets the count to `value`.
   void reach(Count count, uint32_t value) const;
-  // Returns a rank's progress.
+  // Returns the progress of a rank.
   uint32_t value(int64_t rank, Count count) const;
   // Waits until the peer's count reaches `value`. Throws std::runtime_error if the peer leaves or
   // its process ends first, if this rank has left, or at the deadline.
   void wait_for(int64_t peer, Count count, uint32_t value, Clock::time_point deadline) const;
-  // Ends this rank's participation: peers that wait for it, and threads of this rank that wait
-  // here, get an error. Thread-safe.
+  // Ends this rank's participation: peers that wait for this rank, and threads of this rank that
+  // wait for peers, get an error. Thread-safe.
   void leave() const;
   bool has_left() const;
   // Returns why the peer has left the channel; empty if it is not known to have left.

@@ -137,12 +137,12 @@ void Exchange::all_reduce(void* data, int64_t count, c10::ScalarType dtype, Oper
   });
 }
 
-// Returns the first of the elements that `rank` sums, of `count` elements.
+// Returns the index of the first element that `rank` sums, if there are `count` elements.
 int64_t Exchange::part_begin(int64_t count, int64_t rank) const {
   return count * rank / channel_.size();
 }
 
-// Sums all elements, which every rank has shown.
+// Sums all elements, after every rank has shown them.
 void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
                        Operation operation) const {
   std::vector<const void*> rows(static_cast<size_t>(channel_.size()));
@@ -152,8 +152,8 @@ void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
   combine(dtype, operation, data, rows, count);
 }
 
-// Sums this rank's part of the elements, which every rank has shown, shows the sum in its slot, and
-// reads the other ranks' sums.
+// Sums this rank's part of the elements, after every rank has shown it. Then shows the sum in this
+// rank's slot, and reads the other ranks' sums.
 void Exchange::sum_parts(std::byte* data, int64_t count, c10::ScalarType dtype,
                          Operation operation) const {
   const auto width = static_cast<int64_t>(c10::elementSize(dtype));

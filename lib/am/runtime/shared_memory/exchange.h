@@ -28,9 +28,11 @@ class Exchange {
 
   explicit Exchange(const Channel& channel) : channel_(channel), rounds_(channel) {}
 
-  // `out` holds size() parts of `bytes`; `in` may be this rank's part of `out`.
+  // Gathers `in` of all ranks into `out`, which has size() parts of `bytes` bytes. `in` may be this
+  // rank's part of `out`.
   void all_gather(void* out, const void* in, int64_t bytes, Deadline deadline);
-  // `in` holds size() parts of `count` elements; `out` may be this rank's part of `in`.
+  // Reduces `in` over all ranks and writes this rank's part of the result to `out`. `in` has size()
+  // parts of `count` elements; `out` may be this rank's part of `in`.
   void reduce_scatter(void* out, const void* in, int64_t count, c10::ScalarType dtype,
                       Operation operation, Deadline deadline);
   // Reduces `data` over all ranks, in place.
@@ -39,16 +41,16 @@ class Exchange {
   // Copies the data of rank `root` to all ranks, in place.
   void broadcast(void* data, int64_t bytes, int64_t root, Deadline deadline);
 
-  // `in` is sorted by destination, with in_bytes[i] bytes for rank i; `out` is sorted by source,
-  // with out_bytes[i] bytes from rank i. Elements have `width` bytes.
+  // Sends in_bytes[i] bytes to rank i and receives out_bytes[i] bytes from rank i. `in` is sorted
+  // by destination, `out` by source. Elements have `width` bytes.
   void all_to_all(void* out, const void* in, const std::vector<int64_t>& out_bytes,
                   const std::vector<int64_t>& in_bytes, int64_t width, Deadline deadline);
 
  private:
   // Runs `body`; leaves the channel if it throws.
   void guarded(uint64_t label, Deadline deadline, const std::function<void()>& body);
-  // Runs `count` rounds: `write(i, slot)` fills this rank's slot of round i, `read(i)` reads the
-  // other ranks' slots.
+  // Runs `count` rounds. write(i, slot) fills this rank's slot of round i; read(i) reads the other
+  // ranks' slots of round i.
   void run(int64_t count, const std::function<void(int64_t, std::byte*)>& write,
            const std::function<void(int64_t)>& read);
   const std::byte* shown(int64_t peer) const { return rounds_.shown(peer, label_, deadline_); }

@@ -37,11 +37,11 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // Posts a contiguous tensor. Destroying the returned work before its message has begun to move
-  // cancels the message. Destroying the work later leaves the mailbox, because the other end would
-  // have a partial message.
+  // Posts a contiguous tensor. If the returned work is destroyed before its message has begun to
+  // move, the message is cancelled. If the work is destroyed later, the mailbox leaves the channel,
+  // because the other end would have a partial message.
   c10::intrusive_ptr<c10d::Work> post(const at::Tensor& tensor);
-  // Ends this side's participation: threads that wait here or at the other end get an error.
+  // Ends this side's participation: threads that wait at this end or at the other end get an error.
   void leave();
 
  private:
@@ -72,7 +72,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   std::mutex mutex_;
   std::condition_variable changed_;  // wakes the mailbox's thread
   Rounds rounds_;
-  std::deque<Posted> posted_;  // incomplete messages, in order
+  std::deque<Posted> posted_;  // messages that are not complete, in the order of their posts
   uint64_t next_ = 0;
   std::string broken_;  // reason why no message can move any more
   bool closing_ = false;

@@ -35,14 +35,16 @@ class Rounds {
 
   explicit Rounds(const Channel& channel);
 
-  // Functions of the next round to show: write() returns this rank's slot, show() publishes it.
+  // Functions of the next round that this rank shows: write() returns this rank's slot, and show()
+  // publishes it.
   bool can_write() const;
   std::byte* write(Deadline deadline);  // waits until can_write()
   void show(uint64_t label);
   uint32_t count_shown() const { return static_cast<uint32_t>(shown_); }
 
-  // Functions of the next round to read: shown() returns the peer's slot, done() ends the round.
-  // shown() throws std::runtime_error as Channel::wait_for, and if the peer's label differs.
+  // Functions of the next round that this rank reads: shown() returns the peer's slot, and done()
+  // ends the round. shown() throws std::runtime_error as Channel::wait_for does, and if the peer's
+  // label differs.
   bool all_shown() const;
   const std::byte* shown(int64_t peer, uint64_t label, Deadline deadline) const;
   std::byte* own() const;  // this rank's slot of the round to read

@@ -21,8 +21,8 @@ class Segment {
  public:
   // Creates a segment of zeroed memory. Returns nothing if the system does not support memfd.
   static std::optional<Segment> create(size_t bytes);
-  // Opens the segment at an address. Returns nothing if the segment cannot be opened: another host,
-  // container or user, a closed address, or another size.
+  // Opens the segment at an address. Returns nothing if the segment cannot be opened: the address
+  // is on another host or is closed, or the container, the user or the size differs.
   static std::optional<Segment> open(const std::string& address, size_t bytes);
 
   Segment(Segment&& other) noexcept;

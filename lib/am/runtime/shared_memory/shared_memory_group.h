@@ -2,9 +2,10 @@
 // training collectives run through shared memory (exchange.h).
 //
 // Shared memory serves all-reduce (sum, minimum, maximum), all-gather into a tensor,
-// reduce-scatter, broadcast and all-to-all of contiguous tensors, for reductions with the dtypes of
-// combine.h; Gloo serves the rest. Sums run in index order. Collectives are asynchronous and run
-// one at a time, in the order of their calls; those that Gloo serves run in a separate queue.
+// reduce-scatter, broadcast and all-to-all of contiguous tensors. Reductions must have a dtype that
+// combine.h supports. Gloo serves all other collectives. Sums run in index order. Collectives are
+// asynchronous and run one at a time, in the order of their calls; those that Gloo serves run in a
+// separate queue.
 #pragma once
 
 #include <chrono>
