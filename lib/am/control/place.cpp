@@ -40,7 +40,8 @@ Error cannot_place(const fs::path& path, const char* what) {
 }
 
 // Creates the folder if it is missing, and opens it. Throws Error(kIo) if the folder is not private
-// to this user. `mend`: correct its permissions instead; for a folder inside the user's own folder.
+// to this user. `mend`: whether to make the folder private instead; only for a folder inside the
+// user's own folder.
 Descriptor require_private(const fs::path& folder, bool mend) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw cannot_place(folder, "cannot make the folder");

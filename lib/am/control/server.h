@@ -36,7 +36,7 @@ struct ServerLimits {
   size_t queued = 16;                     // largest number of waiting requests per client
   size_t output_bytes = size_t{8} << 20;  // largest size of waiting output per client, in bytes
   std::chrono::milliseconds handshake = std::chrono::seconds(2);
-  // Time after which a client is dropped that does not read while its output waits.
+  // A client is dropped if it has not read its waiting output for this time.
   std::chrono::milliseconds stalled = std::chrono::seconds(30);
 };
 

@@ -2,7 +2,7 @@
 //
 //   JsonlSink sink(run.metrics_file(), resumed_step);
 //   sink.write({.step = 1, .loss = 5.54});
-//   read_metrics(run.metrics_file());          // the same back
+//   read_metrics(run.metrics_file());          // returns these metrics
 #pragma once
 
 #include <cstdint>

@@ -18,16 +18,16 @@
 namespace am::observe {
 namespace {
 
-// Field numbers of tensorflow's event.proto and summary.proto, with the type of each field.
-constexpr uint32_t kEventWallTime = 1;     // double
-constexpr uint32_t kEventStep = 2;         // int64
-constexpr uint32_t kEventFileVersion = 3;  // string
-constexpr uint32_t kEventSummary = 5;      // Summary
-constexpr uint32_t kEventSessionLog = 7;   // SessionLog
-constexpr uint32_t kSummaryValue = 1;      // Value, repeated
-constexpr uint32_t kValueTag = 1;          // string
-constexpr uint32_t kValueSimple = 2;       // float
-constexpr uint32_t kSessionStatus = 1;     // 1: START
+// Field numbers of tensorflow's event.proto and summary.proto.
+constexpr uint32_t kEventWallTime = 1;     // field type: double
+constexpr uint32_t kEventStep = 2;         // field type: int64
+constexpr uint32_t kEventFileVersion = 3;  // field type: string
+constexpr uint32_t kEventSummary = 5;      // field type: Summary
+constexpr uint32_t kEventSessionLog = 7;   // field type: SessionLog
+constexpr uint32_t kSummaryValue = 1;      // field type: Value, repeated
+constexpr uint32_t kValueTag = 1;          // field type: string
+constexpr uint32_t kValueSimple = 2;       // field type: float
+constexpr uint32_t kSessionStatus = 1;     // field type: enum; 1 means START
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 

@@ -35,7 +35,7 @@ namespace am::parallel {
 class ParallelModel {
  public:
   // Builds this rank's part of the model; collective. `layout` is copied; `mesh` must outlive the
-  // model. Parameters start as zeros. `strategy`: name of a registered strategy or of a plugin's
+  // model. Parameters start as zeros. `strategy`: name of a registered strategy or of a plugin
   // (strategy.h); empty: the strategy of the plan.
   static std::unique_ptr<ParallelModel> build(const config::Plan& plan,
                                               const model::ModelConfig& config,
@@ -110,8 +110,8 @@ class ParallelModel {
   friend class UnshardScope;
 
   at::Tensor no_loss() const;
-  // Returns the name of the unit whose work was last enqueued on the device; empty outside of
-  // forward and backward.
+  // Returns the unit whose work was last enqueued on the device, for example "the forward of
+  // model.layers.3"; empty outside of forward and backward.
   std::string place() const;
   at::Tensor run_all(MicroBatches& batches, const PassOptions& options);
   at::Tensor run(MicroBatch batch, const PassOptions& options, bool last);

@@ -30,7 +30,7 @@ class [[nodiscard]] UnshardScope {
   friend UnshardScope unshard_fsdp2_model(ParallelModel& model);
   explicit UnshardScope(ParallelModel& model);
 
-  ParallelModel* model_;  // null: moved from
+  ParallelModel* model_;  // null after the scope was moved from
 };
 
 // Collective over dp_shard_cp. Throws the error of a gather (Error(kPeer) if a rank does not take

@@ -30,8 +30,7 @@ enum class Kind : uint8_t {
   kReduceGrad,
 };
 
-// Returns "F" (forward), "I", "W", "B" (backward of the input, of the weights, of both), "UNSHARD",
-// and so on.
+// Returns the kind in the notation of schedules: "F", "I", "W", "B", "UNSHARD", and so on.
 const char* to_string(Kind kind);
 
 constexpr bool is_compute(Kind kind) { return kind <= Kind::kBackward; }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kNotYet = -1.0;
 
-// What a simulation keeps: all passes, or only the time at which the last pass ends.
+// Results that a simulation keeps: all passes, or only the time at which the last pass ends.
 enum class Keep { kPasses, kEnd };
 
 // Running totals of one rank.

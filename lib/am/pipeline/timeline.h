@@ -1,4 +1,5 @@
-// Simulates a schedule: start and end of every action, given durations of actions and hops.
+// Simulates a schedule: computes start and end of every action from the durations of actions and of
+// messages between ranks (hops).
 //
 // Each rank runs its list in order and waits for missing inputs; bubbles in the list take no time.
 // A rank computes one action at a time; sends overlap with computation unless `hops_occupy` is set.

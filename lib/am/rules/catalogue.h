@@ -10,23 +10,23 @@
 
 namespace am::rules {
 
-std::span<const Rule> file_rules();           // plan.*, json.*: reported by the loaders
-std::span<const Rule> model_rules();          // model.*
-std::span<const Rule> mesh_rules();           // mesh.*
-std::span<const Rule> strategy_rules();       // strategy.*
-std::span<const Rule> megatron_fsdp_rules();  // strategy.*: keys of MegatronFSDPConfig
-std::span<const Rule> no_effect_rules();      // strategy.no_effect
-std::span<const Rule> expert_rules();         // experts.*
-std::span<const Rule> tp_rules();             // tp.*
-std::span<const Rule> pipeline_rules();       // pp.*
-std::span<const Rule> context_rules();        // cp.*, seq.cp
-std::span<const Rule> schedule_rules();   // schedule.*: reported by the reader of schedule files
-std::span<const Rule> batch_rules();      // batch.*, seq.*
-std::span<const Rule> training_rules();   // data.*, train.*, scheduler.*, checkpoint.*
-std::span<const Rule> optimizer_rules();  // optimizer.*
-std::span<const Rule> lora_rules();       // lora.*
-std::span<const Rule> cluster_rules();    // cluster.*, csv.*
-std::span<const Rule> runtime_rules();    // runtime.*, launch.*: reported by am-run
+std::span<const Rule> file_rules();           // ids plan.*, json.*: reported by the loaders
+std::span<const Rule> model_rules();          // ids model.*
+std::span<const Rule> mesh_rules();           // ids mesh.*
+std::span<const Rule> strategy_rules();       // ids strategy.*
+std::span<const Rule> megatron_fsdp_rules();  // ids strategy.*: keys of MegatronFSDPConfig
+std::span<const Rule> no_effect_rules();      // ids strategy.no_effect
+std::span<const Rule> expert_rules();         // ids experts.*
+std::span<const Rule> tp_rules();             // ids tp.*
+std::span<const Rule> pipeline_rules();       // ids pp.*
+std::span<const Rule> context_rules();        // ids cp.*, seq.cp
+std::span<const Rule> schedule_rules();  // ids schedule.*: reported by the reader of schedule files
+std::span<const Rule> batch_rules();     // ids batch.*, seq.*
+std::span<const Rule> training_rules();  // ids data.*, train.*, scheduler.*, checkpoint.*
+std::span<const Rule> optimizer_rules();  // ids optimizer.*
+std::span<const Rule> lora_rules();       // ids lora.*
+std::span<const Rule> cluster_rules();    // ids cluster.*, csv.*
+std::span<const Rule> runtime_rules();    // ids runtime.*, launch.*: reported by am-run
 
 // Returns the values of tp_size nearest to the plan's that divide `length` and that no other rule
 // rejects, for example "tp_size = 2, 4 or 8". Empty if there are none.

@@ -31,7 +31,7 @@ struct RuleContext {
   const layout::Layout* layout = nullptr;
 };
 
-// What a rule's check reads. A search runs the kMesh rules for each candidate layout.
+// Inputs that a rule's check reads. A search runs the kMesh rules for each candidate layout.
 enum class Needs {
   kMesh,    // the plan, the model's sizes, the mesh
   kLayout,  // additionally the layout, but not its number of layers

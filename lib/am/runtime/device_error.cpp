@@ -43,8 +43,8 @@ std::string kept_error(c10::Device device) {
 
 }  // namespace
 
-// Adds "in PLACE" to a failed allocation, which the host notices where it requests the memory, and
-// "seen in PLACE" to any other error, which may have occurred before the host notices it.
+// Adds "in PLACE" to a failed allocation, which surfaces where the memory is requested, and "seen
+// in PLACE" to any other error, which may have occurred before it surfaces.
 DeviceError DeviceError::in(const std::string& place) const {
   if (placed_ || place.empty()) return *this;
   DeviceError placed(cat(what(), out_of_memory_ ? "; in " : "; seen in ", place), out_of_memory_,

@@ -94,8 +94,8 @@ class Group {
   Group renamed(std::string name) const;
   // Returns the communicator; null for a group of one rank.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
-  // Returns a device whose tensors the group's collectives accept: the host if the group supports
-  // it.
+  // Returns a device whose tensors the group's collectives accept: the host, if the group supports
+  // host tensors.
   c10::Device device() const;
 
   // Reduces a contiguous tensor over the group, in place.

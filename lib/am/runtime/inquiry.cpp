@@ -184,8 +184,8 @@ Stall Inquiry::explain(const Collective& collective, bool timed_out, int64_t pla
   std::optional<Stall> verdict;
   if (place > 1) verdict = await_verdict(collective, place == 2 ? patience_ : 2 * patience_);
   if (place == 1 && !timed_out) std::this_thread::sleep_for(kAfterLoss);
-  // Ignores a verdict on a timeout that blames this rank: it was made before this rank had
-  // published that it waits too.
+  // Ignores a verdict on a timeout that blames this rank: the verdict is older than the published
+  // state in which this rank waits too.
   if (verdict && !(timed_out && is_member(verdict->missing, rank_))) {
     std::erase(verdict->missing, rank_);
     return *std::move(verdict);
@@ -213,7 +213,7 @@ std::optional<Stall> Inquiry::await_verdict(const Collective& collective, millis
   for (;; pause += pause / 2) {
     if (auto verdict = read_verdict(collective)) return verdict;
     if (Clock::now() >= end || stopping_()) return std::nullopt;
-    // So that this rank does not count as silent.
+    // Publishes during the wait too, so that this rank does not count as silent.
     if (Clock::now() - published_ >= interval_) publish();
     std::this_thread::sleep_for(pause);
   }

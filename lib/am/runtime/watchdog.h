@@ -52,7 +52,7 @@ class Watchdog {
  private:
   struct Shared;
   std::shared_ptr<Shared> shared_;
-  std::thread judge_;  // calls on_stall
+  std::thread judge_;  // thread that calls on_stall
 };
 
 }  // namespace am::runtime

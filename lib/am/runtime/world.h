@@ -58,7 +58,7 @@ class World {
   // Returns the device of this rank's model: its GPU if the backend serves GPUs, otherwise the
   // host.
   c10::Device device() const;
-  // The group of all ranks. For a world of one rank: a group of one rank.
+  // Returns the group of all ranks; in a world of one rank, it has one rank and no connections.
   const Group& group() const;
   Progress& progress() const;
   const std::shared_ptr<GroupContext>& context() const;

@@ -191,7 +191,7 @@ void GradientReducer::add_to_flat() {
   }
 }
 
-// Frees the buffer's memory immediately: the thread of a finished collective may still hold the
+// Frees the buffer's memory, although the thread of a finished collective may still hold the
 // tensor.
 void GradientReducer::release_buffer() {
   if (!buffer_.defined()) return;

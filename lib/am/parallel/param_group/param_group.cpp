@@ -236,8 +236,8 @@ void ParamGroup::end_gather() {
   free_gathered();
 }
 
-// Frees the buffers immediately: the thread of a finished collective may still hold the tensors.
-// The stream that owns the memory reuses it only after the current stream has read it.
+// Frees the buffers' memory, although the thread of a finished collective may still hold the
+// tensors. The stream that owns the memory reuses it only after the current stream has read it.
 void ParamGroup::free_gathered() {
   if (options_.gathers != nullptr) options_.gathers->wait_for_current();
   if (gather_input_.defined() && !gather_input_.is_alias_of(flat_)) {

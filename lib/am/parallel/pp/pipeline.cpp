@@ -86,7 +86,7 @@ at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
   loss_ = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
   const bool reduces = at::GradMode::is_enabled() && options.reduce;
   // After earlier passes, both copies hold the sum of both gradients. One copy is set to zero, so
-  // that the next sum counts the earlier gradient once.
+  // that the next sum counts the earlier gradient only once.
   if (const at::Tensor copy = tied_gradient(last_stage()); reduces && copy.defined()) copy.zero_();
   const ListDecides decides(stages_);
   for (first_ = 0; first_ < batches.count(); first_ += schedule_.microbatches) {

@@ -44,7 +44,8 @@ bool AllToAll::has_more() const {
   return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.left > 0; });
 }
 
-// Each part first gets an equal share of the slot; then the parts, in order, get the rest.
+// Each part first gets an equal share of the slot. After that, the rest of the slot goes to the
+// parts in their order.
 void AllToAll::write(std::byte* slot) {
   std::vector<Header> headers(parts_.size());
   const auto table = whole_lines(static_cast<int64_t>(headers.size() * sizeof(Header)));

@@ -23,10 +23,10 @@ class AllToAll {
 
  private:
   struct Part {
-    std::byte* out;       // where the next bytes received from that rank go
-    const std::byte* in;  // next bytes to send to that rank
+    std::byte* out;       // where the next bytes from the peer go
+    const std::byte* in;  // next bytes to send to the peer
     int64_t expected, arrived, left;
-    int64_t whole;  // total bytes to send to that rank
+    int64_t whole;  // total number of bytes to send to the peer
   };
   struct Header;
 
@@ -36,7 +36,7 @@ class AllToAll {
 
   const Channel& channel_;
   Rounds& rounds_;
-  std::vector<Part> parts_;  // by rank; this rank's own part has nothing to send
+  std::vector<Part> parts_;  // for each peer; the part of this rank itself has nothing to send
 };
 
 }  // namespace am::runtime::shared_memory

@@ -121,7 +121,7 @@ void Exchange::all_reduce(void* data, int64_t count, c10::ScalarType dtype, Oper
       return channel_.size() > 2 && cut.size(i) * width > kSmall;
     };
     const auto write = [&](int64_t i, std::byte* slot) {
-      // Skips this rank's own part: no peer reads it before it contains the sum.
+      // Skips this rank's own part, because peers read that part only after it contains the sum.
       const int64_t skipped = in_parts(i) ? part_begin(cut.size(i), channel_.index()) * width : 0;
       const int64_t next = in_parts(i) ? part_begin(cut.size(i), channel_.index() + 1) * width : 0;
       copy_bytes(slot, at(i), skipped);
