@@ -1,5 +1,5 @@
-// Adds communication to a schedule that only computes: messages between ranks, and gathering,
-// freeing and reducing for the stages.
+// Adds communication to a schedule that contains only computation: messages between ranks, and
+// actions that gather and free the parameters of stages and reduce their gradients.
 //
 // Each action whose result another rank needs gets a SEND, and the receiver's list gets the RECV at
 // the time of the send. Any two ranks thus have the messages between them in the same order and

@@ -23,9 +23,9 @@ class DeviceError : public Error {
       : Error(ErrorKind::kRuntime, message, std::move(hint)), out_of_memory_(out_of_memory) {}
 
   bool out_of_memory() const { return out_of_memory_; }
-  // Returns the error with `place` added to its message: the part of the step that was running, for
-  // example "the backward of model.layers.3". Returns the error unchanged if it already has a
-  // place.
+  // Returns the error with `place` added to its message. `place` is the part of the step that was
+  // running, for example "the backward of model.layers.3". An error that already has a place is
+  // returned unchanged.
   DeviceError in(const std::string& place) const;
 
  private:

@@ -1,6 +1,5 @@
 // Offsets and shapes of a unit's parameters in its flat tensors.
 //
-// Each parameter is cut as by torch.chunk over the shard group; every piece is padded to the length
 // Each parameter is cut over the shard group as by torch.chunk, and every piece is padded to the
 // length of the first piece, so that all ranks store equally many elements. On dim 0 the pieces'
 // sizes may differ; on another dim they are equal, and not contiguous in the full tensor. A rank's
