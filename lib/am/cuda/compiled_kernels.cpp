@@ -51,8 +51,8 @@ void find(void* library, const char* name, Function& function) {
   if (function == nullptr) throw Error(ErrorKind::kRuntime, cat("libnvrtc.so lacks ", name));
 }
 
-// libcaffe2_nvrtc.so of libtorch is linked with the NVRTC of its wheel, which the linker's own
-// paths may lack.
+// Returns NVRTC's functions. Opens libtorch's libcaffe2_nvrtc.so first, because it is linked with
+// the NVRTC of PyTorch's wheel, which may be missing from the linker's search path.
 const Nvrtc& nvrtc() {
   static const Nvrtc functions = [] {
     void* library = nullptr;
@@ -379,7 +379,7 @@ void start_compiling(c10::Device device) {
   try {
     nvrtc();
   } catch (const Error&) {
-    return;  // the first use of a kernel reports it
+    return;  // the first use of a kernel reports the error
   }
   // Waits for the compilations at exit, because NVRTC's static destructors must not run before
   // their end. Exit handlers run in reverse order of registration, so this one runs before NVRTC's.

@@ -32,8 +32,9 @@ int64_t count_gpus() { return static_cast<unsigned char>(c10::cuda::device_count
               hint);
 }
 
-// torch.cuda.set_sync_debug_mode by an environment variable: each call that synchronizes the host
-// with the GPU becomes a warning or an error.
+// Does what torch.cuda.set_sync_debug_mode does, by the environment variable AM_CUDA_SYNC_DEBUG:
+// each call that synchronizes the host with the GPU becomes a warning ("warn") or an error
+// ("error").
 void set_sync_debug_mode() {
   const char* mode = std::getenv("AM_CUDA_SYNC_DEBUG");
   if (mode == nullptr) return;

@@ -8,8 +8,9 @@
 
 namespace am::cuda {
 
-// For NCCL: returns GPU `here.local_rank`, modulo the number of GPUs if AM_RANKS_PER_GPU permits
-// that many ranks per GPU. Throws Error(kRuntime) if there are too few GPUs.
+// Returns the rank's GPU for NCCL: GPU `here.local_rank`, or this index modulo the number of GPUs
+// if AM_RANKS_PER_GPU permits that many ranks per GPU. Throws Error(kRuntime) if there are too few
+// GPUs.
 c10::Device own_gpu(const launch::RankEnvironment& here);
 // Returns GPU `here.local_rank` modulo the number of GPUs, for backends whose ranks may share GPUs.
 // Throws Error(kRuntime) if there is no GPU.

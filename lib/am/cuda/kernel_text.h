@@ -13,7 +13,8 @@ std::string operator_text();
 std::string draw_text();
 
 inline constexpr const char* kUncontracted = "--fmad=false";
-// NVRTC's options, for an architecture such as 90 and kernels of bfloat16 or of float32.
+// Returns NVRTC's options for kernels of bfloat16, or else of float32. `architecture` is ten times
+// the compute capability, for example 90.
 std::vector<std::string> compile_options(int architecture, bool bfloat16);
 
 }  // namespace am::cuda

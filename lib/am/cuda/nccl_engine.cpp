@@ -37,7 +37,7 @@ class NcclGroup final : public ProcessGroupNCCL {
         ProcessGroupNCCL::abort();
       }
     } catch (const std::exception&) {
-      // The rank reports the original error.
+      // Ignored, because the rank already reports the error that ended the group.
     }
   }
 
@@ -68,8 +68,8 @@ class NcclEngine final : public runtime::Engine {
     auto backend =
         c10::make_intrusive<NcclGroup>(std::move(store), static_cast<int>(index),
                                        static_cast<int>(group.ranks.size()), std::move(nccl));
-    // Creates the communicator now, because all ranks are known to be here, and because only an
-    // existing communicator can register user buffers.
+    // Creates the communicator now, because all ranks are known to have arrived, and because only
+    // an existing communicator can register user buffers.
     backend->eagerConnectSingleDevice(device_);
     return backend;
   }

@@ -11,18 +11,19 @@
 
 namespace am::layout {
 
-// Returns why NCCL cannot run on this machine, or nothing if it can. Called only if the answer
-// matters, because it may load CUDA's libraries.
+// Returns why NCCL cannot run on this machine, or nothing if it can. The functions below call it
+// only if the answer matters, because it may load CUDA's libraries.
 using CudaProbe = std::function<std::optional<launch::CudaProblem>()>;
 
-// Returns strategy.backend of any strategy; see config/backend.h.
+// Returns strategy.backend, or nothing if the plan leaves it out. The values are in
+// config/backend.h.
 std::optional<std::string> asked_backend(const config::Plan& plan);
 
 // Returns strategy.backend. If absent: nccl if this build can use a GPU here, otherwise gloo.
 std::string backend_of(const config::Plan& plan, const CudaProbe& why_no_cuda);
 
-// Adds "runtime.backend" for a backend that this machine lacks, and a warning if the plan leaves a
-// GPU unused.
+// Adds a "runtime.backend" error if this machine cannot run the backend that the plan asks for. If
+// the plan names no backend, adds a warning where GPUs of this machine stay unused.
 void check_backend(const config::Plan& plan, const CudaProbe& why_no_cuda, Diagnostics& found);
 
 }  // namespace am::layout

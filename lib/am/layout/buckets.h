@@ -1,5 +1,5 @@
-// Gradient buckets of strategies that do not reduce per unit. Used by the memory model and the
-// runtime.
+// Gradient buckets of the strategies that reduce gradients by bucket instead of by FSDP unit. Used
+// by the memory model and the runtime.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,15 @@
 namespace am::layout {
 
 // Returns the buckets as indices into layout.parameters, in the order in which backward produces
-// the gradients, which is the reverse of the inventory's. Empty: gradients are reduced per unit.
+// the gradients, which is the reverse of the inventory's. Returns no bucket if the strategy reduces
+// gradients by FSDP unit.
 //
 //   ddp            PyTorch's buckets: a bucket is full when its bytes reach bucket_cap_mb; the
 //                  first is full at 1 MiB, so that the reduction starts early.
 //                  A frozen parameter is listed in the bucket being filled and adds no bytes.
-//   megatron_fsdp  with disable_bucketing one bucket of everything
+//   megatron_fsdp  with disable_bucketing, one bucket with all gradients
 //
-// With ep > 1, experts have separate buckets, including other ranks' experts.
+// With ep > 1, experts have buckets of their own, which list the experts of all ep ranks.
 std::vector<std::vector<int>> gradient_buckets(const config::Plan& plan, const Layout& layout);
 
 }  // namespace am::layout

@@ -27,15 +27,16 @@ struct ContextAttention {
   double batch = 1.0;
   double heads = 1.0, key_heads = 1.0;
   double key_width = 0.0, value_width = 0.0;
-  int64_t window = 0;          // 0: no window
-  double element_bytes = 4.0;  // bytes of the inputs and outputs of matmuls
+  int64_t window = 0;          // sliding window in tokens; 0: no window
+  double element_bytes = 4.0;  // bytes per element of the inputs and outputs of matmuls
 };
 
-// Bytes that a rank sends per pass. Partial gradients are sent in float32.
+// Bytes that a cp rank sends in the forward and in the backward of one layer's attention. Partial
+// gradients are sent in float32.
 struct ContextBytes {
   double forward = 0.0, backward = 0.0;
 };
-// Returns the bytes for a context.method.
+// Returns these bytes for `method`, the plan's context.method.
 ContextBytes context_bytes(std::string_view method, const mesh::SequenceCut& cut,
                            const ContextAttention& attention);
 

@@ -14,8 +14,8 @@ namespace am::layout {
 namespace {
 
 // Whether the stored parameters, which the optimizer updates, are sharded. Megatron-FSDP shards
-// them at every level except 0; at levels 1 and 2 the compute parameters are whole from forward to
-// the end of backward.
+// them at every level except 0; at levels 1 and 2, each rank has the gathered parameters from
+// forward to the end of backward.
 bool shards_parameters(const config::DistributedConfig& strategy) {
   if (std::holds_alternative<config::FSDP2Config>(strategy)) return true;
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
@@ -32,14 +32,15 @@ std::vector<int> unit_of_parameters(const Layout& layout) {
   return unit_of;
 }
 
-// The embedding is on the first stage; the final norm and the head are on the last.
+// Returns the stage of a parameter. The embedding is on the first stage; the final norm and the
+// head are on the last.
 int stage_of(const model::ParameterSpec& parameter, const std::vector<int>& stage_of_layer,
              int last) {
   if (parameter.layer >= 0) return stage_of_layer[static_cast<size_t>(parameter.layer)];
   return parameter.module_kind == model::ModuleKind::kEmbedding ? 0 : last;
 }
 
-// Places an expert's matrix: experts [0, E/ep) are on ep rank 0, and so on.
+// Shards an expert's matrix over ep: experts [0, E/ep) are on ep rank 0, and so on.
 void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& config, int64_t ep,
                   ParameterLayout& parameter) {
   const auto expert = spec.expert();
@@ -52,7 +53,7 @@ void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& co
   parameter.grad_sum_over_tp = false;
 }
 
-// Returns an empty list if the dim is one slice without copies.
+// Returns the slices of the dim that tp shards, or an empty list if it is one slice without copies.
 std::vector<mesh::DimSlice> dim_slices(const model::TpParameter& tp, int64_t ranks) {
   std::vector<mesh::DimSlice> slices;
   for (const model::TpSlice& slice : tp.slices) {
@@ -227,7 +228,8 @@ int64_t Layout::copies_at(int64_t pp, int64_t ep, const ParameterLayout& paramet
          (parameter.tied_stage && owns(*parameter.tied_stage) ? 1 : 0);
 }
 
-// ep is the innermost axis of a stage's grid (ep_shard, ep).
+// ep is the innermost axis of a stage's grid (ep_shard, ep), so that the owner's index along ep is
+// its distance from the stage's first rank.
 int64_t Layout::first_holder(const ParameterLayout& parameter) const {
   const int64_t pp = stage_owners[static_cast<size_t>(parameter.stage)];
   return mesh.rank({pp, 0, 0, 0, 0}) + parameter.ep_owner.value_or(0);
@@ -298,7 +300,7 @@ std::optional<Layout> place(const config::Plan& plan, const model::ModelConfig& 
 
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found) {
-  // No schedule supports more stages; rule "pp.schedule" reports it.
+  // No schedule supports more stages. Rule "pp.schedule" reports the error.
   if (sizes.pp > pipeline::kLargestSchedule / plan.pipeline.virtual_stages) return std::nullopt;
   return place(plan, config, sizes, model::build_inventory, found);
 }

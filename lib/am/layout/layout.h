@@ -1,5 +1,5 @@
-// Computes from a plan and a model config what every rank holds. The runtime calls the same
-// functions.
+// Computes from a plan and a model config which part of each parameter every rank holds. am-plan
+// and the runtime call the same functions.
 #pragma once
 
 #include <optional>
@@ -16,66 +16,72 @@
 
 namespace am::layout {
 
-// Returns the mesh sizes of a plan. `world_size`: the launcher's number of ranks, or 0 for the
-// plan's own. Adds "mesh.*" diagnostics; returns nothing if the sizes do not form a world. Under
-// ddp all of dp is dp_replicate; otherwise dp_shard = dp / dp_replicate_size.
+// Returns the mesh sizes of a plan. `world_size` is the number of ranks that the launcher started,
+// or 0 to use the plan's world_size. Adds "mesh.*" errors, and returns nothing if there are any.
+// Under ddp and under megatron_fsdp's level 0, dp_replicate is all of dp; otherwise dp_shard = dp /
+// dp_replicate_size.
 std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t world_size,
                                             Diagnostics& found);
 
-// Sizes in [mesh], available even if they do not form a world, so that a wrong dp_size does not
-// hide errors about tp_size.
+// Sizes of the mesh as far as [mesh] determines them. They are available even if their product is
+// not the world size, so that a wrong dp_size does not hide errors about tp_size.
 struct MeshDraft {
-  std::optional<mesh::MeshSizes> sizes;  // as returned by resolve_mesh
-  std::optional<mesh::MeshSizes> axes;   // pp, cp and tp as written, others 1; absent if a size is
-                                         // below 1 or their product is too large
-  std::optional<int64_t> dp;             // as written, or derived from the world size
+  std::optional<mesh::MeshSizes> sizes;  // result of resolve_mesh
+  std::optional<mesh::MeshSizes> axes;   // pp, cp and tp as written, other axes 1; absent if a size
+                                         // or their product is out of range
+  std::optional<int64_t> dp;  // data-parallel size, as written or derived; absent if unknown
 };
 MeshDraft draft_mesh(const config::Plan& plan, int64_t world_size, Diagnostics& found);
 
-// Ranks per node of a plan: mesh.ranks_per_node, or fewer if cluster.nodes distributes them over
-// more nodes.
+// Returns the number of ranks per node: mesh.ranks_per_node, or fewer if cluster.nodes is more
+// nodes than `world_size` ranks need.
 int64_t ranks_of_node(const config::Plan& plan, int64_t world_size);
 
-// Returns the TP plan for the strategy's tp_plan key: "auto" (the family's), an inline table, a
-// TOML file with such a table, a family's name, or "libmine.so:symbol", which is loaded only if
-// `plan.plugins` allows it. Adds "tp.plan", "tp.plugin" and "tp.style". Empty for ddp.
+// Returns the TP plan that the strategy's tp_plan key selects: "auto" (the plan of the model's
+// family), an inline table, a TOML file with such a table, a family's name, or "libmine.so:symbol",
+// which is loaded only if `plan.plugins` allows it. Adds "tp.plan", "tp.plugin" and "tp.style"
+// errors. Under ddp, the TP plan has no rules.
 std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
                                             const model::ModelConfig& config, Diagnostics& found);
 
-// A box of a parameter that a rank stores, with this rank's index among the tp ranks that store it.
+// A box of a parameter that a rank stores. Neighbouring tp ranks may store copies of it.
 struct LocalShard {
-  mesh::Box box;       // in the global tensor
+  mesh::Box box;       // offset and shape in the global tensor
   int64_t copies = 1;  // number of neighbouring tp ranks that store the box
-  int64_t copy = 0;    // this rank's index among them
+  int64_t copy = 0;    // this rank's index among those tp ranks
 };
 
 // Sharding of one parameter. Cuts apply in this order: tp or ep, then `shard_group` on `fsdp_dim`
 // of the result. A matrix that is cut slice by slice is several boxes of the global tensor,
 // concatenated along `tp_dim` in the local tensor.
 //
-// With ep > 1 routed experts use a different mesh: the ranks of a stage are (ep_shard, ep), each ep
-// rank has an equal number of whole experts, and FSDP shards those over ep_shard, which includes
-// the replicas. tp does not cut experts.
+// With ep > 1 routed experts use a different mesh: the ranks of a stage are (ep_shard, ep). Each ep
+// rank has an equal number of complete experts. FSDP shards them over ep_shard, which includes
+// dp_replicate. tp does not shard experts.
 struct ParameterLayout {
   std::string name;
   Shape shape;                // global shape
-  std::optional<int> tp_dim;  // dim sharded over tp; only if tp > 1
-  // Slices of that dim, in order; empty: one slice, not replicated.
+  std::optional<int> tp_dim;  // dim sharded over tp; absent if there is none or tp = 1
+  // Slices of tp_dim, in order, each sharded by itself. Empty: the dim is one slice without copies.
   std::vector<mesh::DimSlice> tp_slices;
-  bool grad_sum_over_tp = false;    // replicated over tp with partial gradients; only if tp > 1
+  bool grad_sum_over_tp = false;    // each tp rank has the full parameter, but only a part of the
+                                    // gradient's sum; false if tp = 1
   bool ep_cut = false;              // all experts in one tensor, sharded over ep on dim 0
-  std::optional<int64_t> ep_owner;  // for a single expert's matrix: the ep index that holds it
-  // False for buffers, for matches of model.freeze_params, and under LoRA for all but the adapters.
+  std::optional<int64_t> ep_owner;  // for one expert's matrix: index along ep of its ranks
+  // False for router correction biases (buffers) and for matches of model.freeze_params. Under
+  // LoRA, true only for the adapters.
   bool trainable = true;
-  bool decays = true;           // false for matches of optimizer.no_decay
+  bool decays = true;  // whether weight decay applies; false for matches of optimizer.no_decay
   bool orthogonalized = false;  // updated by Muon: a matrix of a decoder layer
-  bool ignored = false;         // in no FSDP unit: whole on each data-parallel rank
+  bool ignored = false;         // in no FSDP unit: each data-parallel rank stores all of it
   bool fsdp = false;            // sharded over shard_group, each piece padded to chunk_length
-  int fsdp_dim = 0;             // dim of that cut; dims other than 0 are cut evenly
-  std::string_view shard_group = "dp_shard_cp";  // "ep_shard" for experts under expert parallelism
+  int fsdp_dim = 0;             // dim that FSDP shards; if it is not 0, all pieces are equal
+  std::string_view shard_group = "dp_shard_cp";  // group over which FSDP shards; "ep_shard" for
+                                                 // experts under expert parallelism
   int unit = 0;                                  // index into Layout::units
   int stage = 0;                                 // pipeline stage, counting virtual stages
-  // The last stage, if the head is tied to the embedding and needs a copy of this weight there.
+  // For the weight of an embedding that is tied to the head, if there are several stages: the last
+  // stage, whose head needs a copy of the weight.
   std::optional<int> tied_stage;
   // True for the copy of a tied weight in the last stage's stage_layout. Only the first stage's
   // weight is counted and saved.
@@ -86,14 +92,14 @@ struct ParameterLayout {
   // Returns the extents along tp_dim that this rank holds, one per slice. Here and below, the rank
   // must hold the parameter.
   std::vector<mesh::Extent> tp_extents(const mesh::MeshLayout& mesh, int64_t rank) const;
-  // Shape after tp or ep only, and shape of what this rank stores, without padding.
+  // Returns the shape of this rank's tensor after tp or ep, before FSDP shards it.
   Shape tp_shape(const mesh::MeshLayout& mesh, int64_t rank) const;
   Shape own_shape(const mesh::MeshLayout& mesh, int64_t rank) const;
-  // Boxes that this rank stores: at least one, which may be empty.
+  // Returns the boxes that this rank stores: at least one, which may be empty.
   std::vector<LocalShard> parts(const mesh::MeshLayout& mesh, int64_t rank) const;
-  // Boxes after tp or ep only.
+  // Returns this rank's boxes after tp or ep, before FSDP shards them.
   std::vector<mesh::Box> tp_boxes(const mesh::MeshLayout& mesh, int64_t rank) const;
-  // The box of a parameter for which parts() has one element; asserts it.
+  // Returns the only element of parts(). Asserts that parts() has a single element.
   mesh::Box box(const mesh::MeshLayout& mesh, int64_t rank) const;
   // Number of neighbouring tp ranks whose partial gradients of `part` (one of parts()) must be
   // summed; 1: the gradient is complete.
@@ -102,8 +108,9 @@ struct ParameterLayout {
   }
   // Number of elements that this rank stores: the FSDP piece with its padding.
   int64_t stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const;
-  // {"tp": "Shard(0)", "dp_shard_cp": "Shard(0)"}: every axis of size > 1, outer first. A single
-  // expert's matrix is not placed along ep.
+  // Returns the placement on every mesh axis of size > 1, outer axes first, for example
+  // {"dp_shard_cp": "Shard(0)", "tp": "Shard(0)"}. A matrix of a single expert has no placement on
+  // ep.
   std::vector<std::pair<std::string, mesh::Placement>> placements(
       const mesh::MeshLayout& mesh) const;
 };
@@ -115,7 +122,7 @@ struct Layout {
   std::vector<model::Unit> units;
   model::TpPlan tp_plan;
   model::ResolvedTpPlan tp;
-  std::vector<int64_t> stage_owners;  // per stage: index along pp that runs it
+  std::vector<int64_t> stage_owners;  // per stage: the index along pp of the ranks that run it
 
   // Whether this rank holds a part of the parameter, possibly empty: its pipeline rank runs the
   // parameter's stage (or the tied copy's), and its ep rank holds the expert. Always true if pp = 1
@@ -123,31 +130,33 @@ struct Layout {
   bool holds(int64_t rank, const ParameterLayout& parameter) const {
     return copies(rank, parameter) > 0;
   }
-  // Number of copies on this rank: two if it runs both stages of a tied weight.
+  // Returns how many copies of the parameter this rank holds: two if it runs both stages of a tied
+  // weight.
   int64_t copies(int64_t rank, const ParameterLayout& parameter) const {
     return copies_at(mesh.index(rank, "pp"), mesh.index(rank, "ep"), parameter);
   }
-  // As copies(), for ranks with these indices.
+  // As copies(), for any rank whose indices along those axes are `pp` and `ep`.
   int64_t copies_at(int64_t pp, int64_t ep, const ParameterLayout& parameter) const;
-  // The lowest rank that holds the parameter.
+  // Returns the lowest rank that holds the parameter.
   int64_t first_holder(const ParameterLayout& parameter) const;
-  // Parameters by the group of ranks that shards them: with ep > 1, experts have a different group.
-  // Indices into `parameters`.
+  // Indices into `parameters`, separated by the group of ranks that shards the parameter: under
+  // expert parallelism, experts have a group of their own.
   struct ByRanks {
     std::vector<int> dense, experts;
   };
   // Sorts these parameters into groups, without experts that this rank does not hold. Either list
   // may be empty.
   ByRanks by_ranks(const std::vector<int>& indices, int64_t rank) const;
-  // Parameters that a unit gathers: all except those that FSDP ignores. Indices into `parameters`.
+  // Returns the parameters that a unit gathers, as indices into `parameters`: all except those that
+  // FSDP ignores.
   std::vector<int> gathered(const model::Unit& unit) const;
-  // Parameters that FSDP ignores, of one unit or of all.
+  // Returns the parameters that FSDP ignores, of one unit or of all units.
   std::vector<int> ignored_of(const model::Unit& unit) const;
   std::vector<int> ignored() const;
 };
 
-// Adds the TP plan's diagnostics and those of parameter_choice.h; returns nothing if there is an
-// error.
+// Returns the layout of all parameters, or nothing if there is an error. Adds the diagnostics of
+// adapters.h, of select_tp_plan and of parameter_choice.h.
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found);
 

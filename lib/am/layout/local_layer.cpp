@@ -10,7 +10,8 @@ namespace {
 using model::Role;
 using model::Space;
 
-// Local sizes of a weight [out, in] or [in, out]. Stacked experts have their number as first dim.
+// Output and input width of a local weight, which is stored as [out, in] or [in, out]. Stacked
+// experts have the number of experts as their first dim.
 struct LocalWidths {
   double out = 0.0;
   double in = 0.0;

@@ -15,21 +15,22 @@ struct LocalModule {
   const model::ModuleSpec* spec = nullptr;  // null: the layer has no module in this role
   double out = 0.0;  // elements of the output per token; full width if tp gathers the output
   double in = 0.0;   // elements of the input per token
-  std::vector<double> slices = {};  // fused matrix: part of `out` in each slice
-  // Reads the full hidden state on every tp rank, even if it is sharded between modules.
+  std::vector<double> slices = {};  // for a fused matrix: the part of `out` in each slice
+  // Whether the module reads the full hidden state on every tp rank, even where the hidden state is
+  // sharded between modules.
   bool gathers = false;
-  double numel = 0.0;   // elements of its matrices on this rank, over all local experts
+  double numel = 0.0;   // elements of the module's matrices on this rank, over all local experts
   bool trains = false;  // the weight is trained
-  double rank = 0.0;    // rank of its adapter; 0: none
+  double rank = 0.0;    // rank of the module's LoRA adapter; 0: no adapter
   bool adapts = false;  // the adapter is trained
 
-  // Whether its input is saved for the gradient of the weight or the adapter.
+  // Whether the module's input is saved for the gradient of its weight or its adapter.
   bool reads_input() const { return trains || adapts; }
 };
 
 class LocalLayer {
  public:
-  // `unit` must be a layer's. The layout must outlive the object.
+  // `unit` must be the unit of a decoder layer. The layout must outlive the object.
   LocalLayer(const Layout& layout, int64_t rank, const model::Unit& unit);
 
   const model::LayerSpec& spec() const { return spec_; }
@@ -38,17 +39,18 @@ class LocalLayer {
   }
   const std::array<LocalModule, model::kRoles>& modules() const { return modules_; }
   bool has(model::Role role) const { return (*this)[role].spec != nullptr; }
-  // Sums over modules.
+  // Returns the sum of `numel` over the modules in these roles, or over all modules.
   double numel(std::initializer_list<model::Role> roles) const;
   double numel() const;
-  // Number of trained matrices (or matrices with a trained adapter) of attention or of the
-  // feed-forward that read the hidden state. `gathering`: those that read it gathered over tp;
-  // otherwise those that read it in its sharding between modules.
+  // Returns the number of trained matrices (or matrices with a trained adapter) of attention or of
+  // the feed-forward that read the hidden state. If `gathering`, counts those that read it gathered
+  // over tp; otherwise those that read it in its sharding between modules.
   double trained_readers(bool attention, bool gathering) const;
   double trained_readers(bool attention) const {
     return trained_readers(attention, true) + trained_readers(attention, false);
   }
-  // Sum of the ranks of these modules' trained adapters: elements per token between A and B.
+  // Returns the sum of the ranks of these modules' trained adapters, which is the number of
+  // elements per token between the adapters' A and B.
   double adapter_ranks(std::initializer_list<model::Role> roles) const;
   // Whether any parameter of attention is trained, including norms.
   bool trains_in_attention() const;

@@ -9,7 +9,8 @@
 namespace am::layout {
 namespace {
 
-// Above any real machine, and small enough that no product of sizes overflows.
+// Largest allowed size of an axis and of the world: more ranks than any real machine has, and small
+// enough that no product of sizes overflows.
 constexpr int64_t kMaxRanks = int64_t{1} << 20;
 
 struct SizeKey {
@@ -79,7 +80,8 @@ class Resolver {
     }
   }
 
-  // If the launcher started another number of ranks, the plan is checked with its own world_size.
+  // Reports an error if the launcher started another number of ranks than world_size, and checks
+  // the rest of the plan with world_size.
   void find_world() {
     world_ = launched_ > 0 ? launched_ : mesh_.world_size;
     if (launched_ > 0 && mesh_.world_size > 0 && launched_ != mesh_.world_size) {
@@ -111,7 +113,7 @@ class Resolver {
     }
   }
 
-  // The key that most likely is wrong: the largest of the written ones.
+  // Returns the key that is most likely wrong: the largest of tp_size, pp_size and cp_size.
   SizeKey blamed() const {
     SizeKey worst{"tp_size", mesh_.tp_size};
     for (const SizeKey& key :
@@ -126,7 +128,8 @@ class Resolver {
                mesh_.pp_size, " = ", replica());
   }
 
-  // Values of the blamed key that divide the world when the other two keys are kept.
+  // Returns the values of `key`, nearest to the written one, with which tp_size * cp_size * pp_size
+  // divides the world if the other two sizes stay as they are.
   std::vector<int64_t> legal_for(const SizeKey& key) const {
     const int64_t others = replica() / key.value;
     if (world_ % others != 0) return {};

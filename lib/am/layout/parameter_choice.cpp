@@ -93,7 +93,8 @@ class Choice {
     return by_name_;
   }
 
-  // Reports the first patterns separately and the others together; many of them mean another model.
+  // Reports each of the first 20 patterns that match no parameter, and all further ones together:
+  // so many of them mean that the plan was written for another model.
   void refuse(const char* key, const std::string& pattern) {
     constexpr int kMostNamed = 20;
     if (++refused_ > kMostNamed + 1) return;

@@ -1,6 +1,6 @@
-// Parameters that a plan selects. By globs: frozen ones, ones without weight decay, ones that FSDP
-// ignores, and ones that FSDP shards on a dim other than 0. By the optimizer: ones that are updated
-// as whole matrices (Muon).
+// Marks the parameters that a plan selects. Globs select parameters that are frozen, that have no
+// weight decay, that FSDP ignores, or that FSDP shards on a dim other than 0. The optimizer "muon"
+// selects the matrices that it orthogonalizes.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ namespace am::layout {
 bool is_frozen(const config::Plan& plan, std::string_view parameter);
 
 // Sets `trainable`, `decays`, `orthogonalized`, `ignored`, `fsdp` and `fsdp_dim` of the layout's
-// parameters, whose tp and FSDP cuts must be set. `*` in a glob also matches dots. Adds
+// parameters, whose tp and FSDP sharding must be set. `*` in a glob also matches dots. Adds errors
 // "model.freeze_params", "optimizer.no_decay", "strategy.ignored_params" and
 // "strategy.shard_placement".
 void choose_parameters(const config::Plan& plan, Layout& layout, Diagnostics& found);

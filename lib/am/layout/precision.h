@@ -11,21 +11,22 @@
 namespace am::layout {
 
 struct StepPrecision {
-  std::string storage;   // parameters, gradients and optimizer states
-  std::string compute;   // gathered parameters and activations
-  std::string products;  // matmuls and attention: autocast's dtype, otherwise `compute`
-  std::string reduce;    // gradient reduction
+  std::string storage;   // dtype of stored parameters, gradients and optimizer states
+  std::string compute;   // dtype of gathered parameters and of activations
+  std::string products;  // dtype of matmuls and attention: autocast's, otherwise `compute`
+  std::string reduce;    // dtype in which gradients are reduced
 };
 
-// fsdp2: the mixed-precision policy, with the plan's dtype as default. Other strategies compute in
-// the storage dtype; megatron_fsdp can reduce in float32. `products` of fsdp2 and ddp is
-// autocast_dtype, if set.
+// Returns the dtypes of a plan. fsdp2 takes them from its mixed-precision policy, with the plan's
+// dtype as default. Other strategies compute in the plan's dtype; megatron_fsdp can store
+// parameters and reduce gradients in float32. `products` of fsdp2 and ddp is autocast_dtype, if
+// set.
 StepPrecision resolve_precision(const config::Plan& plan);
 
 // Returns autocast's dtype, or an empty optional without autocast.
 const std::optional<std::string>& autocast_dtype(const config::DistributedConfig& strategy);
 
-// Bytes per element of "float64", "float32", "bfloat16" or "float16".
+// Returns the bytes per element of "float64", "float32", "bfloat16" or "float16".
 int64_t dtype_size(std::string_view dtype);
 
 // Whether training needs a loss scale: compute, matmuls, reduction or output logits use float16, in

@@ -1,4 +1,5 @@
-// Ranks that hold the same boxes of a parameter. Planner and runtime call the same function.
+// Mesh axes along which ranks hold replicas of a parameter. am-plan and the runtime call the same
+// function.
 #pragma once
 
 #include <string_view>
@@ -7,14 +8,14 @@
 
 namespace am::layout {
 
-// Axes along which the replicas are, in addition to the tp ranks counted in LocalShard. Empty: no
-// other rank holds the boxes.
+// Axes along which ranks hold the same boxes of a parameter, in addition to the tp ranks that
+// LocalShard counts. An empty name means that no other rank holds the boxes.
 struct ReplicaAxes {
   std::string_view dense;
   std::string_view experts;  // experts under expert parallelism
 };
-// `ignored`: for parameters that are in no FSDP unit. If nothing is sharded over data parallelism,
-// cp ranks hold replicas too.
+// Returns the axes for parameters that FSDP ignores if `ignored`, otherwise for all others. If the
+// strategy shards nothing over data parallelism, cp ranks hold replicas too.
 ReplicaAxes replica_axes(const Layout& layout, bool ignored);
 
 }  // namespace am::layout

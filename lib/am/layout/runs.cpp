@@ -57,7 +57,8 @@ class PlanLimits {
   std::vector<Limit> limits_;
 };
 
-// Returns the key under which the config has its rotary embedding.
+// Returns the key under which the config describes its rotary embedding, or "model_type" if there
+// is none.
 std::string_view rope_key(const model::ModelConfig& config) {
   for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
     if (find_json_key(config.text, config.file, key).line > 0) return key;

@@ -17,18 +17,18 @@ namespace am::layout {
 // A feature that a plan or config requests and am-run cannot run.
 struct Limit {
   Span where;
-  std::string what;  // "pipeline parallelism"
-  std::string help;  // supported alternatives
+  std::string what;  // the feature, for example "pipeline parallelism"
+  std::string help;  // alternatives that am-run supports
 };
 
-// Limits of the model's computation.
+// Returns what am-run cannot compute of a model.
 std::vector<Limit> limits_of_model(const model::ModelConfig& config);
 std::vector<Limit> limits_of_plan(const config::Plan& plan);
-// Limits of the model and of the plan.
+// Returns the limits of the model and of the plan.
 std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config);
 
-// Adds the limits as "runtime.unsupported" errors. `subject` completes the message: "is valid",
-// "can be planned".
+// Adds the limits as "runtime.unsupported" errors. `subject` follows the feature in the message,
+// for example "can be planned".
 void refuse(const std::vector<Limit>& limits, std::string_view subject, Diagnostics& found);
 
 // Adds an error, with its place in the config, for everything in a valid config that the decoder

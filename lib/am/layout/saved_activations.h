@@ -31,7 +31,7 @@ enum class Saved : uint8_t {
   kFeedForwardNormOutput,
   kFeedForwardInput,  // input of gate and up
   kRouting,           // experts of each token: kept in every mode, so routing is not repeated
-  kRoutedTokens,      // rows as experts multiply them, with the routing weights
+  kRoutedTokens,      // token rows as experts multiply them, with the routing weights
   kGate,
   kUp,
   // Weights cast to autocast's dtype.
@@ -58,7 +58,8 @@ class SavedSet {
 };
 static_assert(kSavedKinds <= 32);
 
-// Returns the tensors that a mode keeps of a layer. Off: everything that autograd saves.
+// Returns the tensors of a layer that a mode keeps for backward. Off keeps everything that autograd
+// saves.
 //
 // Full keeps the layer's input. Backward recomputes everything except the down projection, whose
 // output backward does not need. In Gemma 2 and 3 and OLMo 2 a norm reads that output, so that
@@ -71,8 +72,8 @@ static_assert(kSavedKinds <= 32);
 // where norms read the outputs of projections, three in seven are repeated. PyTorch's per-operator
 // policies keep every second matmul instead, which is about as many bytes.
 //
-// Mlp keeps the feed-forward's input and everything that autograd saves outside the feed-forward,
-// the module that NeMo AutoModel's first releases wrapped.
+// Mlp recomputes the feed-forward, the module that NeMo AutoModel's first releases wrapped. It
+// keeps the feed-forward's input, and everything that autograd saves outside the feed-forward.
 SavedSet kept_under(config::ActivationCheckpointing mode, model::Residual residual);
 
 }  // namespace am::layout

@@ -19,19 +19,20 @@ struct StageRange {
   int64_t first = 0;
   int64_t end = 0;
   bool embedding = true;
-  bool head = true;  // and the final norm
+  bool head = true;  // the head and the final norm
 
   static StageRange whole(int64_t layers) { return {0, layers, true, true}; }
 };
 
-// Stages are numbered as in ParameterLayout (virtual stages counted).
+// Returns the layers of a stage. Stages are numbered as in ParameterLayout (virtual stages
+// counted).
 StageRange stage_range(const Layout& layout, int stage);
 
 // Returns the layout of a stage's parameters and their units. If the head is tied to the embedding,
 // the last stage includes a copy of the embedding's weight.
 Layout stage_layout(const Layout& layout, int stage);
 
-// Returns the units of a stage's inventory: units of the whole model that have parameters there.
+// Returns the units that have parameters in `inventory`, the inventory of a stage.
 std::vector<model::Unit> stage_units(const model::Inventory& inventory);
 
 }  // namespace am::layout

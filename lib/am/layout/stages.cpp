@@ -175,8 +175,8 @@ pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, 
 
 namespace {
 
-// Micro-batches per stage that determine the live memory. Later micro-batches repeat the pattern,
-// except in schedules that run all forward passes first.
+// Number of micro-batches per stage that determines the live memory. Later micro-batches repeat the
+// pattern, except in schedules that run all forward passes first.
 constexpr int64_t kRoundsThatMatter = 2;
 
 std::shared_ptr<const pipeline::ExecutionLists> make_lists(pipeline::PipelineShape shape) {

@@ -19,28 +19,29 @@ namespace am::layout {
 // Invalid split points (rule "pp.split_points") are ignored.
 std::vector<int> stage_of_layers(const config::Plan& plan, const model::ModelConfig& config,
                                  int64_t stages);
-// Without a model: by split points, otherwise evenly, ignoring `balance`.
+// Overload without a model, whose costs are unknown: by the split points, otherwise evenly.
 std::vector<int> stage_of_layers(const config::PipelineSection& pipeline, int64_t layers,
                                  int64_t stages);
 
-// Splits layers evenly; the first stages get one more each if they do not divide, as in AutoModel's
-// pipeline.
+// Splits layers evenly. If `stages` does not divide `layers`, the first stages get one more layer
+// each, as in AutoModel's pipeline.
 std::vector<int> stages_of_even_layers(int64_t layers, int64_t stages);
 
 // Splits layers into stages of consecutive layers, at least one each, so that the cost of the most
-// expensive stage is minimal; ties are broken by the least sum of squares, then by more layers in
-// the first stages. `costs` is per layer, none negative; `last` is the last stage's additional
-// cost. Takes O(layers^2). Requires at least `stages` layers.
+// expensive stage is minimal. Ties are broken by the least sum of squares, then by more layers in
+// the first stages. `costs` has one cost per layer, none negative; `last` is the additional cost of
+// the last stage. Takes O(layers^2). Requires at least `stages` layers.
 std::vector<int> stages_of_even_costs(const std::vector<double>& costs, double last,
                                       int64_t stages);
 
-// Returns the schedule and its sizes. Without `microbatches` in the plan, there is one per stage.
+// Returns the schedule with its sizes. If the plan does not set `microbatches`, there is one per
+// stage.
 pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp);
 
 // Returns what each rank executes (pipeline/communication.h), with no more micro-batches than can
-// affect the live memory. Null if pp = 1. If the shape violates the schedule's demands, uses
-// gpipe's order (looped_bfs's with virtual stages), or returns null if that is violated too.
-// Results are cached, because searches request the same few thousands of times.
+// affect the live memory. Null if pp = 1. If the shape violates a constraint of its schedule,
+// returns the lists of gpipe (with virtual stages, of looped_bfs), or null if those have a
+// violation too. Results are cached, because searches request the same few thousands of times.
 std::shared_ptr<const pipeline::ExecutionLists> executed_lists(pipeline::PipelineShape shape);
 
 // Whether the split points are valid first layers of the stages after the first: ascending, inside

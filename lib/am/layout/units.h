@@ -10,7 +10,7 @@
 
 namespace am::layout {
 
-// Returns, per unit, whether it is freed after forward.
+// Returns, for each unit, whether its gathered parameters are freed after forward.
 //
 //   fsdp2          without the setting: true for all but the last layer, the head and the root,
 //                  whose parameters backward needs first (PyTorch keeps them); with stages
@@ -22,10 +22,11 @@ std::vector<bool> reshard_after_forward(const config::DistributedConfig& strateg
                                         const std::vector<model::Unit>& units, int64_t pp);
 
 // Returns the number of ranks over which a unit is resharded after forward (reshard_after_forward =
-// N), if that is fewer than its shards; 0: over all of its shards.
+// N). Returns 0 if the unit keeps its sharding over all of its ranks.
 int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh::MeshSizes& sizes);
-// Overload for parameters that are sharded over `ranks` ranks, such as experts, whose group differs
-// from their unit's. Returns `size`, the result above, or 0 if `size` does not divide `ranks`.
+// Overload for parameters that are sharded over `ranks` ranks, for example experts, whose group
+// differs from their unit's. `size` is the result above. Returns 0 if `size` does not divide
+// `ranks`.
 int64_t post_forward_size(int64_t size, int64_t ranks);
 
 // Whether shards, their gradients and optimizer states are in host memory while a GPU computes:
@@ -41,7 +42,7 @@ bool reuses_buffers(const config::DistributedConfig& strategy);
 // megatron_fsdp's levels 0 and 1 with overlap_grad_reduce = false.
 bool overlaps_reduction(const config::DistributedConfig& strategy);
 
-// Number of units that are gathered ahead of the one that computes.
+// Number of FSDP units that are gathered ahead of the one that computes.
 //
 //   fsdp2          enable_fsdp2_prefetch: its depths; else one in both directions on a GPU, where
 //                  PyTorch overlaps gathers with the previous unit by default, and none on the CPU

@@ -10,7 +10,8 @@
 
 namespace am::optim {
 
-// This rank's shard of a gradient. `counted` is true on one rank of every set of replicas.
+// This rank's shard of a gradient. `counted` is true on one rank of every set of replicas, so that
+// the norm counts each element once.
 struct GradientShard {
   at::Tensor gradient;
   bool counted = true;

@@ -61,11 +61,11 @@ void Elementwise::update(const std::vector<at::Tensor>& gradients, double lr, in
 void Elementwise::run_kernel(const Lists& lists, double weight_decay, double lr, int64_t number,
                              double factor) const {
   const auto on_device = at::TensorOptions(at::kFloat).device(lists.parameters.front().device());
-  // The kernels divide the gradients by grad_scale, in place.
+  // The kernels divide the gradients by grad_scale, in place, so it is the inverse of `factor`.
   std::optional<at::Tensor> grad_scale;
   if (factor != 1.0) grad_scale = at::full({}, 1.0 / factor, on_device);
   if (options_.formula == Formula::kSgd) {
-    // On the first step momentum equals the gradient, as with a buffer of zeros.
+    // is_first_step can stay false: with a buffer of zeros, the first momentum equals the gradient.
     at::_fused_sgd_(lists.parameters, lists.gradients, lists.states[0], weight_decay,
                     options_.momentum, lr, /*dampening=*/0.0, options_.nesterov,
                     /*maximize=*/false, /*is_first_step=*/false, grad_scale);

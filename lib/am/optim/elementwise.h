@@ -35,7 +35,8 @@ struct ElementwiseOptions {
 
 class Elementwise : public Optimizer {
  public:
-  // Creates an optimizer of the given runs of the flat tensors; other elements are not updated.
+  // Creates an optimizer of the parameters in `runs`, which are ranges of the flat tensors.
+  // Elements outside of `runs` are not updated.
   Elementwise(const std::vector<at::Tensor>& flats, const std::vector<ParameterRun>& runs,
               const ElementwiseOptions& options);
   Elementwise(const std::vector<at::Tensor>& flats, const ElementwiseOptions& options)
@@ -52,9 +53,9 @@ class Elementwise : public Optimizer {
   struct Run {
     ParameterRun what;
     at::Tensor parameter;
-    std::vector<at::Tensor> states;  // parallel to names_
+    std::vector<at::Tensor> states;  // state tensors, in the order of names_
   };
-  // Arguments of the kernels.
+  // Arguments of ATen's fused kernels.
   struct Lists {
     std::vector<at::Tensor> parameters, gradients;
     std::array<std::vector<at::Tensor>, 2> states;

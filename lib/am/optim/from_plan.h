@@ -12,17 +12,17 @@
 
 namespace am::optim {
 
-// Returns the options of elementwise updates: for all parameters, or with name = "muon" for
-// parameters that Muon does not update. `offloaded`: parameters are in host memory while a GPU
-// computes.
+// Returns the options of elementwise updates, which apply to all parameters, or with name = "muon"
+// to parameters that Muon does not update. `offloaded` means that parameters are in host memory
+// while a GPU computes.
 ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer, bool offloaded);
 
 // Returns the optimizer of all trainable parameters; `model` must outlive it.
 std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan,
                                           const parallel::ParallelModel& model);
 
-// Returns the optimizer state of parameter `i` of the model's group `g`: views of the parameter's
-// box, without padding. Empty if the parameter is frozen.
+// Returns the optimizer state of parameter `i` of the model's parameter group `g`: views of the
+// state of this rank's box, without padding. Empty if the parameter is frozen.
 std::vector<StateTensor> parameter_state(const Optimizer& optimizer,
                                          const parallel::ParallelModel& model, size_t g, size_t i);
 

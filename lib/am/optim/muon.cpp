@@ -82,8 +82,8 @@ at::Tensor Muon::direction(const Matrix& matrix, const at::Tensor& gradient) con
   return options_.nesterov ? gradient.lerp(matrix.momentum, options_.momentum) : matrix.momentum;
 }
 
-// Returns the orthogonal factor's part of this tp rank. of_tp: the rank's part of the matrix, in
-// bfloat16; overwritten.
+// Returns this tp rank's part of the orthogonal factor of a matrix. `of_tp` is this tp rank's part
+// of the matrix, in bfloat16, and is overwritten.
 at::Tensor Muon::factor(const layout::ParameterLayout& layout, at::Tensor of_tp) const {
   if (!layout.tp_dim) return orthogonal_factor(std::move(of_tp));
   at::Tensor whole = parallel::tp::gather_parameter(of_tp, layout, mesh_);
@@ -92,7 +92,8 @@ at::Tensor Muon::factor(const layout::ParameterLayout& layout, at::Tensor of_tp)
   return parallel::tp::own_pieces(whole, layout, mesh_);
 }
 
-// Updates the parameter by its orthogonal factor, which is flat like the parameter.
+// Updates the parameter by `factor`, the orthogonal factor of its momentum, flat like the
+// parameter.
 void Muon::move(const Matrix& matrix, const at::Tensor& factor, double lr) const {
   const double decay = matrix.what.layout->decays ? options_.rest.weight_decay : 0.0;
   matrix.parameter.mul_(1.0 - lr * decay);
@@ -125,7 +126,7 @@ void Muon::update_whole(const Unit& unit, const at::Tensor& gradient, double lr)
   }
 }
 
-// See Note [Whole matrices].
+// Updates matrices that are sharded over several ranks; see Note [Whole matrices] in muon.h.
 void Muon::update_pieces(const Unit& unit, const at::Tensor& gradient, double lr) const {
   const parallel::FlatLayout& pieces = unit.pieces;
   const auto options = at::TensorOptions(at::kBFloat16).device(mesh_.device());

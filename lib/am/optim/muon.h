@@ -9,10 +9,10 @@
 // One all-gather collects the shards of u of one unit's matrices, rounded to bfloat16, in which the
 // iteration computes anyway. Each rank of the shard group computes the factors of some of the
 // matrices. A reduce-scatter then returns to every rank its shards of the factors: exactly, because
-// all ranks but a matrix's owner contribute zeros. Thus at most one unit is whole at a time, the
-// work is divided, and the traffic is that of one more gather and reduction of the unit. Over tp,
-// each matrix is gathered too, and all tp ranks compute its factor. Replicas compute equal results
-// from equal inputs.
+// all ranks but a matrix's owner contribute zeros. Thus a rank holds the whole matrices of at most
+// one unit at a time, the work is divided, and the traffic is that of one more gather and reduction
+// of the unit. Over tp, each matrix is gathered too, and all tp ranks compute its factor. Replicas
+// compute equal results from equal inputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,7 +32,8 @@ struct MuonOptions {
   double momentum = 0.95;
   bool nesterov = true;
   bool match_rms_adamw = false;
-  ElementwiseOptions rest;  // for AdamW; its weight_decay also holds for the matrices
+  // Options of AdamW for all other parameters; weight_decay applies to matrices too.
+  ElementwiseOptions rest;
 };
 
 // This rank's shard of a matrix, as a range of a flat tensor.
@@ -41,7 +42,7 @@ struct MatrixPiece {
   FlatRange range;
 };
 
-// Matrices of one flat tensor that are sharded over the same group.
+// Matrices of one flat tensor, all sharded over the group `shard`.
 struct MatrixUnit {
   std::vector<MatrixPiece> matrices;
   const runtime::Group* shard = nullptr;
@@ -49,8 +50,8 @@ struct MatrixUnit {
 
 class Muon : public Optimizer {
  public:
-  // `rest`: parameters updated by AdamW. The mesh, the groups and the layouts must outlive this
-  // object.
+  // `rest` lists the parameters that AdamW updates. The mesh, the groups and the layouts must
+  // outlive this object.
   Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& units,
        const std::vector<ParameterRun>& rest, const runtime::DeviceMesh& mesh,
        const MuonOptions& options);
@@ -62,9 +63,10 @@ class Muon : public Optimizer {
  private:
   struct Matrix {
     MatrixPiece what;
-    at::Tensor parameter;  // flat, like the momentum
+    at::Tensor parameter;  // flat view of this rank's shard
     at::Tensor momentum;
-    int64_t owner = 0;  // index in the shard group of the rank that computes its factor
+    // Index, in the shard group, of the rank that computes the orthogonal factor.
+    int64_t owner = 0;
     double scale = 1.0;
   };
   struct Unit {

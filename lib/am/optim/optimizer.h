@@ -38,23 +38,24 @@ struct ParameterRun {
 std::vector<ParameterRun> whole_runs(const std::vector<at::Tensor>& flats);
 
 struct StateTensor {
-  std::string name;  // "exp_avg"
-  at::Tensor value;  // [length of the range], a view of the optimizer's state
+  std::string name;  // PyTorch's name, for example "exp_avg"
+  at::Tensor value;  // view of the optimizer's state, of the range's length
 };
 
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Performs a step. `gradients`: one per flat tensor; where undefined, the parameters and their
-  // state stay unchanged. Gradients are first multiplied by `factor`, in place. Collective if the
-  // update rule needs more than this rank's shards.
+  // Performs a step. `gradients` has one gradient per flat tensor; if it is undefined, the tensor's
+  // parameters and their state stay unchanged. Gradients are first multiplied by `factor`, in
+  // place. Collective if the update rule needs more than this rank's shards.
   void step(const std::vector<at::Tensor>& gradients, double lr, double factor = 1.0);
   // Number of completed steps; set when a checkpoint is loaded.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 
-  // Performs step `number`, counted from 1. `factor` is 1 unless scales() returns true.
+  // Performs step `number`, counted from 1. step() passes a `factor` other than 1 only if scales()
+  // returns true.
   virtual void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
                       double factor) = 0;
   // Whether update() multiplies the gradients by `factor` itself.

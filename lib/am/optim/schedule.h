@@ -7,8 +7,9 @@
 
 namespace am::optim {
 
-// Returns the rate for step `step` (from 0) of `max_steps`. Warm-up is linear: lr * (step + 1) /
-// warmup_steps. After warm-up, t runs from 0 to 1 at step decay_steps (0: max_steps):
+// Returns the learning rate of step `step` (counted from 0) of `max_steps`. Warm-up is linear: lr *
+// (step + 1) / warmup_steps. After warm-up, t rises from 0 to 1, which it reaches at step
+// decay_steps (at max_steps if decay_steps is 0):
 //   constant   lr
 //   cosine     min_lr + (lr - min_lr) * (1 + cos(pi t)) / 2
 //   linear     lr + (min_lr - lr) * t

@@ -30,7 +30,8 @@ void* ask_system(size_t bytes) {
   return start;
 }
 
-// Never destroyed, because static tensors may be freed later than it would be.
+// Returns the process's cache. It is never destroyed, because static tensors may be freed after the
+// cache's destructor would run.
 BlockCache& cache_of_process() {
   static auto* cache = new BlockCache();
   return *cache;
@@ -79,7 +80,8 @@ void BlockCache::drop(std::list<Block>::iterator block) {
   waiting_.erase(block);
 }
 
-// See Note [The budget].
+// Unmaps waiting blocks until a new block fits into the budget; see Note [The budget] in
+// block_cache.h.
 void BlockCache::make_room(size_t bytes) {
   const size_t in_use = counts_.in_use + bytes;
   const size_t most = std::max(counts_.most, in_use) / kSpare * (kSpare + 1);
@@ -99,7 +101,7 @@ void BlockCache::make_room(size_t bytes) {
 void* BlockCache::take(size_t bytes) {
   const size_t size = rounded(bytes);
   const std::lock_guard lock(mutex_);
-  // The block freed last is most likely still in the processor's caches.
+  // Takes the block that was freed last, because it is most likely still in the processor's caches.
   const auto found = std::find_if(waiting_.rbegin(), waiting_.rend(),
                                   [&](const Block& block) { return block.bytes == size; });
   void* start = nullptr;

@@ -29,7 +29,7 @@ namespace am::tensor {
 // Thread-safe.
 class BlockCache {
  public:
-  // Smaller blocks are left to malloc.
+  // Bytes of the smallest block that the cache allocates; smaller ones are left to malloc.
   static constexpr size_t kSmallest = size_t{1} << 20;
 
   BlockCache() = default;
@@ -45,8 +45,8 @@ class BlockCache {
   bool gave(const void* block) const;
 
   struct Counts {
-    size_t in_use = 0;   // bytes
-    size_t most = 0;     // maximum of in_use
+    size_t in_use = 0;   // bytes of blocks in use
+    size_t most = 0;     // maximum of in_use so far
     size_t waiting = 0;  // bytes of freed blocks that are kept for reuse
     int64_t asked = 0;   // number of blocks allocated from the system
   };
@@ -65,7 +65,7 @@ class BlockCache {
   void make_room(size_t bytes);
 
   mutable std::mutex mutex_;
-  std::unordered_map<const void*, size_t> sizes_;  // of blocks in use
+  std::unordered_map<const void*, size_t> sizes_;  // bytes of each block in use, by its address
   std::list<Block> waiting_;                       // the longest waiting block first
   Counts counts_;
 };

@@ -11,9 +11,10 @@
 
 namespace am::tensor {
 
-// "float32" -> kFloat. Throws Error(kPlan) for an unknown name, which reading a plan refuses.
+// Returns the dtype of a name, for example kFloat for "float32". Throws Error(kPlan) for an unknown
+// name.
 at::ScalarType parse_dtype(std::string_view name);
-// kFloat -> "float32"
+// Returns the name of a dtype, for example "float32" for kFloat.
 std::string dtype_name(at::ScalarType dtype);
 at::ScalarType scalar_type(formats::Dtype dtype);
 // Throws Error(kFormat) for a dtype that files cannot store.

@@ -19,36 +19,38 @@
 
 namespace am::tensor {
 
-// Random values by counter and key: normal with standard deviation `scale`, or uniform in [-scale,
-// scale).
+// Random values of the streams of base/random.h: normal with standard deviation `scale`, or uniform
+// in [-scale, scale) if `normal` is false.
 struct Draws {
-  uint64_t key = 0, stream = 0;  // of NormalStream and UniformStream (base/random.h)
+  uint64_t key = 0, stream = 0;  // key and stream number of a NormalStream or UniformStream
   bool normal = true;
   float scale = 1.0F;
 };
 
 struct GpuKernels {
-  // Sums of nn::fused::LogitSums: per row of logits_Nv the maximum, the sum of e^(logit - maximum),
-  // and the logit at the label, 0 if the label is not in [first, first + v).
+  // Writes the sums of nn::fused::LogitSums: per row of logits_Nv the maximum, the sum of e^(logit
+  // - maximum), and the logit at the label, or 0 if the label is not in [first, first + v).
   bool (*logit_sums)(const at::Tensor& maximum_N, const at::Tensor& exponentials_N,
                      const at::Tensor& label_N, const at::Tensor& logits_Nv,
                      const at::Tensor& labels_N, int64_t first);
-  // nn::fused::cross_entropy_gradient. `out` may be the logits; sums_N and scale (no dims):
-  // float32.
+  // Writes the result of nn::fused::cross_entropy_gradient to `out`, which may be the logits.
+  // sums_N and `scale`, which has no dims, are float32.
   bool (*cross_entropy_gradient)(const at::Tensor& out_Nv, const at::Tensor& logits_Nv,
                                  const at::Tensor& sums_N, const at::Tensor& labels_N,
                                  int64_t first, int64_t ignored, const at::Tensor& scale);
-  // y = activation(gate) * up, and its gradients. All tensors are dense and of one shape.
+  // Write y = activation(gate) * up, or the gradients of gate and up. All tensors are dense and
+  // have one shape.
   bool (*gated)(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& up,
                 model::Activation activation);
   bool (*gated_gradients)(const at::Tensor& of_gate, const at::Tensor& of_up,
                           const at::Tensor& gradient, const at::Tensor& gate, const at::Tensor& up,
                           model::Activation activation);
-  // nn::fused::rotate, or its inverse. x_BHTK: dense heads; y_BTHK: dense.
+  // Writes x, rotated as by nn::fused::rotate, to y; with `back`, applies the inverse rotation. The
+  // last dim of x_BHTK must have stride 1, and y_BTHK must be dense.
   bool (*rotate)(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& cos,
                  const at::Tensor& sin, bool back);
-  // Fills `out`, a dense box of a tensor of this shape, with the values at the elements' indices in
-  // the whole tensor. The bits are those of the streams of base/random.h.
+  // Fills `out`, a dense box of a tensor of shape `whole`, with the random values that belong to
+  // its elements' indices in that tensor. The bits are those of the streams of base/random.h.
   bool (*draw)(const at::Tensor& out, const Shape& whole, const mesh::Box& box, const Draws& draws);
 };
 

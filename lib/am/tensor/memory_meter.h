@@ -23,11 +23,11 @@ enum class TensorUse {
   kLogits,
   kUnsharded,
   kCommunication,
-  kOther,  // tables, staging buffers on the host
-  kHost,   // offloaded: in host memory while a GPU computes; not part of any total
+  kOther,  // for example tables, and staging buffers on the host
+  kHost,   // offloaded tensors: in host memory while a GPU computes; not part of any total
 };
-inline constexpr size_t kTensorUses = 8;  // without kHost
-// Names, indexed by TensorUse: "activations", ...
+inline constexpr size_t kTensorUses = 8;  // number of uses, without kHost
+// Names of the uses, indexed by TensorUse: "activations", ...
 extern const std::array<const char*, kTensorUses> kTensorUseNames;
 
 // Sets the use of the tensors that this thread allocates inside the scope. Costs nothing without a
@@ -43,7 +43,7 @@ class [[nodiscard]] MemoryUse {
   TensorUse outer_;
 };
 
-// Bytes by TensorUse.
+// Bytes of tensors, indexed by TensorUse.
 struct MemoryBytes {
   std::array<int64_t, kTensorUses + 1> bytes = {};
 
@@ -58,9 +58,9 @@ class MemoryMeter {
   MemoryMeter(const MemoryMeter&) = delete;
   MemoryMeter& operator=(const MemoryMeter&) = delete;
 
-  // Live tensors that were allocated since the meter was created.
+  // Returns the bytes of the live tensors that were allocated since the meter was created.
   const MemoryBytes& live() const;
-  // live() at the moment of the largest total.
+  // Returns the value that live() had when its total was largest.
   const MemoryBytes& peak() const;
 
  private:

@@ -88,8 +88,8 @@ class AttentionScratch {
   at::Tensor narrowed_;
 };
 
-// q_BHTK, k_BGSK, v_BGSK -> [B, H, T, K] laid out as [B, T, H, K], and the log-sum-exp of the
-// scores, laid out as [B, T, H].
+// Forward of attention for q_BHTK, k_BGSK and v_BGSK. Returns an output [B, H, T, K] that is laid
+// out as [B, T, H, K], and the log-sum-exp of the scores, laid out as [B, T, H].
 std::tuple<at::Tensor, at::Tensor> attention(const at::Tensor& q, const at::Tensor& k,
                                              const at::Tensor& v, double /*dropout*/,
                                              bool /*causal*/, const std::optional<at::Tensor>& mask,
@@ -118,7 +118,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(
   return gradients;
 }
 
-// Casts as autocast on the host does, by the host's autocast state.
+// Returns x in the dtype to which the host's autocast would cast it now.
 at::Tensor autocast(const at::Tensor& x) {
   if (!at::autocast::is_autocast_enabled(at::kCPU)) return x;
   if (!x.is_floating_point() || x.scalar_type() == at::kDouble) return x;
@@ -140,7 +140,7 @@ at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       autocast(q), autocast(k), autocast(v), dropout, causal, mask, scale));
 }
 
-// The fused update of AdamW and of Adam.
+// The fused updates of AdamW and of Adam are in place, so that they only check the arguments here.
 void fused_adam(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avg,
                 at::TensorList exp_avg_sq, at::TensorList /*max_exp_avg_sq*/,
                 at::TensorList /*steps*/, double /*lr*/, double /*beta1*/, double /*beta2*/,

@@ -11,9 +11,10 @@
 
 namespace am::tensor {
 
-// Calls `step` for parts of [begin, end) concurrently, on at most at::get_num_threads() threads,
-// the calling one included, and at most one per `grain` indices; inside another such loop, on the
-// calling thread only. Rethrows an exception of `step` after all threads have finished.
+// Calls `step` for parts of [begin, end) concurrently, on at most at::get_num_threads() threads
+// (including the calling one), and on at most one thread per `grain` indices. Inside another such
+// loop, only the calling thread runs `step`. Rethrows an exception of `step` after all threads have
+// finished.
 void parallel_for(int64_t begin, int64_t end, int64_t grain,
                   const std::function<void(int64_t begin, int64_t end)>& step);
 

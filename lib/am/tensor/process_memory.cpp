@@ -12,7 +12,8 @@
 namespace am::tensor {
 namespace {
 
-// Reads a line such as "VmHWM:     12345 kB"; 0 if there is none.
+// Returns the bytes in a line of /proc/self/status such as "VmHWM:     12345 kB", or 0 if there is
+// no such line.
 int64_t status_bytes(std::string_view field) {
   std::ifstream status("/proc/self/status");
   std::string line;

@@ -7,14 +7,16 @@
 
 namespace am::tensor {
 
-// Resident bytes now (VmRSS) and their peak (VmHWM); 0 if the kernel does not report them.
+// Return the process's resident bytes (VmRSS) and their peak (VmHWM), or 0 if the kernel does not
+// report them.
 int64_t resident_bytes();
 int64_t peak_resident_bytes();
 
-// Peak bytes so far: on a GPU those allocated by its allocator, on the host peak_resident_bytes().
+// Returns the peak bytes so far: on a GPU those that its allocator handed out, on the host
+// peak_resident_bytes().
 int64_t peak_memory_bytes(c10::Device device);
-// Peak bytes that a GPU's allocator has reserved from the driver (torch's max_memory_reserved); 0
-// on the host.
+// Returns the peak bytes that a GPU's allocator has reserved from the driver (torch's
+// max_memory_reserved), or 0 for the host.
 int64_t peak_reserved_bytes(c10::Device device);
 
 }  // namespace am::tensor

@@ -1,7 +1,7 @@
 // DTensor's redistributions of a tensor over a group, without autograd.
 //
 // Pieces are those of torch.chunk (mesh/shard.h): trailing ones may be shorter or empty. Legend: R
-// replicated, S(d) cut on dim d, P partial sums.
+// replicated, S(d) sharded on dim d, P partial sums.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,16 +12,16 @@
 
 namespace am::tensor {
 
-// S(dim) -> R. `size` is the global length of `dim`.
+// All-gathers the shards of dim `dim` (S(dim) -> R). `size` is the global length of that dim.
 at::Tensor all_gather_dim(const at::Tensor& local, int64_t dim, int64_t size,
                           const runtime::Group& group);
-// P -> S(dim): every rank gets the sum for its piece.
+// Reduce-scatters along `dim` (P -> S(dim)): every rank gets the sum for its piece.
 at::Tensor reduce_scatter_dim(const at::Tensor& partial, int64_t dim, const runtime::Group& group);
-// R -> S(dim): a view of this rank's piece; no communication.
+// Returns a view of this rank's piece (R -> S(dim)), without communication.
 at::Tensor local_chunk(const at::Tensor& full, int64_t dim, const runtime::Group& group);
 
-// Returns a view of `box` in `tensor`, whose first element has the index `origin`. `box` must be
-// inside the tensor.
+// Returns a view of the elements of `tensor` that lie in `box`, which is given in global indices.
+// `origin` is the global index of the tensor's first element. `box` must be inside the tensor.
 at::Tensor view_box(const at::Tensor& tensor, const Shape& origin, const mesh::Box& box);
 
 }  // namespace am::tensor

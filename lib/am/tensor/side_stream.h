@@ -39,7 +39,7 @@ class SideStream {
   void current_waits();
   void host_waits() const;
 
-  // Makes `stream` the thread's current stream while the object exists. Null: no change.
+  // Makes `stream` the thread's current stream while the object exists. Null changes nothing.
   class Use {
    public:
     explicit Use(const SideStream* stream) {
@@ -52,8 +52,9 @@ class SideStream {
 
  private:
   std::optional<c10::Stream> stream_;
-  std::optional<c10::Event> current_;  // recorded in the current stream
-  std::optional<c10::Event> own_;      // recorded in this stream
+  std::optional<c10::Event>
+      current_;                    // event that wait_for_current() records in the current stream
+  std::optional<c10::Event> own_;  // event that current_waits() records in this stream
 };
 
 }  // namespace am::tensor

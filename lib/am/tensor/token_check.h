@@ -10,8 +10,8 @@
 namespace am::tensor {
 
 // Throws Error(kUsage) naming the first value of `tokens` (int64) that is neither in [0,
-// vocabulary) nor `ignored`. `what`: "label", "token id". On a GPU the check is asynchronous: a
-// device-side assertion stops the process.
+// vocabulary) nor `ignored`. `what` names such a value in the message, for example "label". On a
+// GPU the check is asynchronous: a device-side assertion stops the process.
 void check_tokens(const at::Tensor& tokens, const char* what, int64_t vocabulary,
                   std::optional<int64_t> ignored = std::nullopt);
 
