@@ -11,7 +11,7 @@ namespace am {
 
 namespace {
 
-constexpr uint32_t kPolynomial = 0x82f63b78;  // bit-reversed, as in the instruction
+constexpr uint32_t kPolynomial = 0x82f63b78;  // bit-reversed, as the crc32 instruction uses it
 
 constexpr std::array<uint32_t, 256> make_byte_table() {
   std::array<uint32_t, 256> table{};
@@ -24,7 +24,7 @@ constexpr std::array<uint32_t, 256> make_byte_table() {
 }
 constexpr std::array<uint32_t, 256> kByteTable = make_byte_table();
 
-// Returns the checksum after one more byte. `sum`: not yet inverted.
+// Returns the checksum after one more byte. `sum` is the checksum before its final inversion.
 constexpr uint32_t append(uint32_t sum, uint8_t byte) {
   return kByteTable[(sum ^ byte) & 0xffU] ^ (sum >> 8U);
 }
@@ -69,8 +69,9 @@ uint64_t load(const std::byte* from) {
   return value;
 }
 
-// Sums three adjacent parts of `Part` bytes in parallel, as often as `bytes` has three: the crc32
-// instruction has a latency of three cycles and a throughput of one per cycle.
+// Adds `bytes` to the checksum, three adjacent parts of `Part` bytes at a time, until less than
+// three parts are left. The three parts are processed in parallel, because the crc32 instruction
+// has a latency of three cycles and a throughput of one per cycle.
 template <size_t Part>
 [[gnu::target("sse4.2")]] void take_thirds(uint32_t& sum, std::span<const std::byte>& bytes) {
   if (bytes.size() < 3 * Part) return;

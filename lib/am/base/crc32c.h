@@ -1,6 +1,6 @@
-// CRC-32C (Castagnoli's polynomial, as in iSCSI, ext4 and SCTP): 32 bits that detect any burst of
-// flipped bits up to 32 long. SSE4.2 processes 8 bytes per instruction, so that it costs about as
-// much as copying the bytes.
+// CRC-32C (Castagnoli's polynomial, as in iSCSI, ext4 and SCTP): a 32-bit checksum that detects any
+// burst of flipped bits that is up to 32 bits long. SSE4.2 processes 8 bytes per instruction, so
+// that a checksum costs about as much as copying the bytes.
 //
 //   uint32_t sum = crc32c(first);
 //   sum = crc32c(second, sum);      // checksum of both parts, concatenated
@@ -12,10 +12,10 @@
 
 namespace am {
 
-// Returns the CRC-32C of `bytes`, appended to bytes whose checksum is `before` (0: none).
+// Returns the CRC-32C of the bytes whose checksum is `before` (0: no bytes), followed by `bytes`.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
-// Table-based implementation for any processor.
+// As crc32c(), but with a table instead of instructions of the processor.
 uint32_t crc32c_portable(std::span<const std::byte> bytes, uint32_t before = 0);
 
 }  // namespace am

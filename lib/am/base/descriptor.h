@@ -23,7 +23,7 @@ class Descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // -1: none.
+  // Returns the descriptor, or -1 if there is none.
   int get() const { return fd_; }
   // Passes ownership to the caller.
   int release() { return std::exchange(fd_, -1); }

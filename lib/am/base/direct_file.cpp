@@ -69,7 +69,7 @@ class DirectFile::Writers {
     do {
       refused = ::fallocate(fd_, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
     } while (refused == EINTR);
-    // Not all file systems can preallocate.
+    // Ignores the errors of file systems that cannot preallocate.
     if (refused != 0 && refused != EOPNOTSUPP && refused != ENOSYS && refused != EINVAL) {
       ::close(fd_);
       fail(path_, refused);
@@ -98,8 +98,9 @@ class DirectFile::Writers {
     return buffer;
   }
 
-  // Queues a piece for writing. `own`: its buffer, if it came from take_buffer(), which is free
-  // again after the write; otherwise null, and `data` must stay valid until wait().
+  // Queues a piece for writing. If `data` is in a buffer from take_buffer(), `own` is that buffer,
+  // which is free again after the write. Otherwise `own` is null, and `data` must stay valid until
+  // wait().
   void put(const std::byte* data, size_t size, uint64_t offset, std::byte* own) {
     add_thread();
     {
@@ -137,8 +138,8 @@ class DirectFile::Writers {
     std::byte* own;
   };
 
-  // Starts a thread, unless there are kDirectWriters. If the system refuses another thread, those
-  // already running write everything.
+  // Starts a thread, unless kDirectWriters threads run. If the system refuses another thread, the
+  // threads that already run write everything.
   void add_thread() {
     if (threads_.size() == kDirectWriters) return;
     try {
@@ -174,8 +175,8 @@ class DirectFile::Writers {
     }
   }
 
-  // Returns an errno, or 0. Falls back to the page cache if a direct write is refused, and for the
-  // unaligned rest after a short write.
+  // Writes a piece, and returns 0 or an errno. Falls back to the page cache if a direct write is
+  // refused, and for the unaligned rest after a short write.
   int write_piece(const Piece& piece) {
     for (size_t done = 0; done < piece.size;) {
       const ssize_t count = ::pwrite(fd_, piece.data + done, piece.size - done,
@@ -222,10 +223,10 @@ class DirectFile::Writers {
   std::condition_variable came_;
   std::condition_variable done_;
   std::deque<Piece> queue_;
-  size_t under_way_ = 0;  // queued or being written
+  size_t under_way_ = 0;  // number of pieces that are queued or being written
   std::vector<AlignedMemory> buffers_;
-  std::vector<std::byte*> free_;  // the buffers that are unused
-  int failure_ = 0;               // errno of the first failure
+  std::vector<std::byte*> free_;  // unused buffers
+  int failure_ = 0;               // errno of the first failed write, or 0
   bool ending_ = false;
 };
 

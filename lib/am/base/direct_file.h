@@ -22,12 +22,13 @@ namespace am {
 
 // Alignment of addresses, lengths and file offsets for O_DIRECT; 512 would suffice on most disks.
 inline constexpr size_t kDirectAlignment = 4096;
-// Size of one write, and the number of concurrent writes, enough to keep a disk busy. A file
-// buffers at most this many pieces, 16 MiB.
+// kDirectPiece is the number of bytes of one write. kDirectWriters is the number of concurrent
+// writes, enough to keep a disk busy. A file buffers at most kDirectWriters pieces, 16 MiB.
 inline constexpr size_t kDirectPiece = size_t{2} << 20;
 inline constexpr size_t kDirectWriters = 8;
 
-// Allocates memory of that alignment, uninitialised. Throws std::bad_alloc.
+// Memory aligned to kDirectAlignment. allocate_aligned() does not initialise it, and throws
+// std::bad_alloc.
 struct FreeAligned {
   void operator()(std::byte* memory) const;
 };
@@ -37,20 +38,20 @@ AlignedMemory allocate_aligned(size_t bytes);
 // Not thread-safe: use from one thread.
 class DirectFile {
  public:
-  // `piece`: bytes per piece, a multiple of the alignment. Throws Error(kIo) naming the file if it
-  // cannot be written, or the disk has less than `size` bytes.
+  // `piece` is the number of bytes of one write, a multiple of kDirectAlignment. Throws Error(kIo)
+  // naming the file if it cannot be written, or if the disk has less than `size` bytes left.
   DirectFile(const std::filesystem::path& path, uint64_t size, size_t piece = kDirectPiece);
   DirectFile(const DirectFile&) = delete;
   DirectFile& operator=(const DirectFile&) = delete;
   // Keeps the file, unfinished if close() was not called.
   ~DirectFile();
 
-  // Appends. Throws Error(kIo), also for earlier writes.
+  // Appends bytes. Throws Error(kIo) if this write or an earlier one failed.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  // Writes the rest, truncates the file to the bytes written, and waits until it is on disk.
+  // Writes the buffered bytes, truncates the file to position(), and waits until it is on disk.
   void close();
-  // Bytes written so far.
+  // Returns the number of bytes that write() has been given so far.
   uint64_t position() const { return given_ + filled_; }
   // Whether the page cache is bypassed.
   bool is_direct() const;
@@ -62,8 +63,9 @@ class DirectFile {
 
   size_t piece_;
   std::unique_ptr<Writers> writers_;  // null after close()
-  uint64_t given_ = 0;  // passed to the writers: whole pieces, or aligned parts of the input
-  std::byte* buffer_ = nullptr;  // piece being filled, owned by the writers
+  // Bytes passed to the writers, which is a multiple of the alignment until close().
+  uint64_t given_ = 0;
+  std::byte* buffer_ = nullptr;  // piece that is being filled; owned by the writers
   size_t filled_ = 0;
 };
 

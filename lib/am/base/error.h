@@ -23,9 +23,9 @@ enum class ErrorKind {
   kInternal,  // a bug in automesh                                    exit 1
 };
 
-// "usage", "io", "format", "plan", "runtime", "numeric", "peer", "internal"
+// Returns "usage", "io", "format", "plan", "runtime", "numeric", "peer" or "internal".
 const char* to_string(ErrorKind kind);
-// Converts the number in another process's message to a kind; kRuntime if unknown.
+// Returns the kind for a number that another process sent; kRuntime if the number is unknown.
 ErrorKind kind_of(int number);
 
 class Error : public std::runtime_error {
@@ -35,7 +35,7 @@ class Error : public std::runtime_error {
   ErrorKind kind() const { return kind_; }
   // Advice to the user; may be empty.
   const std::string& hint() const { return hint_; }
-  // The tools' exit status for this kind: 1 or 2.
+  // Returns the exit status of the tools for this kind: 1 or 2.
   int exit_status() const;
 
  private:

@@ -51,8 +51,8 @@ enum class Fault : uint8_t {
 
 struct Description {
   Fault fault;
-  std::string_view name;  // "tp_input_sum"
-  std::string_view what;  // what goes wrong, as a phrase
+  std::string_view name;  // for example "tp_input_sum"
+  std::string_view what;  // phrase that says what goes wrong
 };
 
 // All faults, in the order of the enum.
@@ -69,7 +69,7 @@ inline bool is_planted(Fault fault) noexcept {
   return detail::planted.load(std::memory_order_relaxed) == static_cast<int>(fault);
 }
 
-// Injects a fault into the whole process during its lifetime. At most one may exist.
+// Injects a fault into the process while this object exists. At most one such object may exist.
 class Planted {
  public:
   explicit Planted(Fault fault) { detail::planted = static_cast<int>(fault); }

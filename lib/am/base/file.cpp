@@ -83,12 +83,12 @@ void write_all(int fd, const fs::path& path, const void* data, size_t size) {
   }
 }
 
-// Pipes and terminals cannot be synced, and need not be.
+// Syncs a file to disk. Ignores the errors of pipes and terminals, which cannot be synced.
 void sync_all(int fd, const fs::path& path) {
   if (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) fail(path, "cannot write", errno);
 }
 
-// A name in the same folder that no other thread or process uses.
+// Returns a name in the same folder that no other thread or process uses.
 fs::path temporary_sibling(const fs::path& path) {
   static std::atomic<unsigned> counter{0};
   return path.parent_path() /
@@ -103,7 +103,9 @@ fs::path behind_links(const fs::path& path) {
   return none ? path : target;
 }
 
-// `target`: `path` with links resolved. `old`: status of the existing file, or null.
+// Replaces the file `target` by one with this text. `path` is the name before links were resolved,
+// for messages. `old` is the status of the existing file, whose mode is kept, or null if there is
+// none.
 void replace_file(const fs::path& path, const fs::path& target, const struct stat* old,
                   std::string_view text) {
   const fs::path temporary = temporary_sibling(target);
@@ -144,7 +146,7 @@ std::string read_file(const fs::path& path, size_t most) {
   const auto said = static_cast<size_t>(info.st_size);
   if (said > most) refuse_size(path, most);
   std::string text;
-  // The size is only a hint: files in /proc have none, and a log may grow meanwhile.
+  // The size is only a hint: files in /proc report 0, and a log may grow meanwhile.
   text.resize(said > 0 ? said + 1 : 1 << 16);
   size_t used = 0;
   while (true) {
@@ -234,7 +236,7 @@ fs::path behind_own_links(const fs::path& path) {
 int open_own_file(const fs::path& path, int flags) {
   const fs::path place = behind_own_links(path);
   struct stat info {};
-  // Opening some devices has side effects.
+  // Checks the type before the file is opened, because opening some devices has side effects.
   if (::lstat(place.c_str(), &info) == 0) demand_regular(path, info, "cannot write");
   Descriptor fd(open_retrying(place, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666));
   if (fd.get() < 0) return -1;

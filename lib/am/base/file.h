@@ -10,8 +10,8 @@
 
 namespace am {
 
-// Size limit for texts that are read at once: configs, tokenizers, tables and indices. The largest
-// known ones (tokenizer.json of 256,000 tokens) have 40 MB.
+// Largest number of bytes of a text that is read at once: a config, tokenizer, table or index. The
+// largest known ones (tokenizer.json of 256,000 tokens) have 40 MB.
 inline constexpr size_t kLargestText = size_t{256} << 20;
 // No size limit, for files that automesh itself writes and that grow with a job.
 inline constexpr size_t kAnySize = SIZE_MAX;
@@ -19,9 +19,9 @@ inline constexpr size_t kAnySize = SIZE_MAX;
 // Whether a text from an untrusted file is a plain file name, i.e. names an entry of its folder.
 bool is_file_name(std::string_view text);
 
-// Reads a regular file. Throws Error(kIo) with its name and the reason if it is missing, has more
-// than `most` bytes, or is a folder, a pipe, a socket or a device, which might never end. Does not
-// block on a pipe without a writer.
+// Reads a whole regular file. Throws Error(kIo) with the file's name and the reason if it is
+// missing, has more than `most` bytes, or is a folder, a pipe, a socket or a device, which might
+// never end. Does not block on a pipe without a writer.
 std::string read_file(const std::filesystem::path& path, size_t most = kLargestText);
 
 // First bytes of a regular file, at most `most`, and the size of the file. Reads no further pages
@@ -46,17 +46,19 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 // make a job overwrite files that their owner has no access to. Paths that are not regular files
 // are refused, without blocking on a pipe.
 //
-// Resolves `path`; returns `path` itself if nothing exists there. Throws Error(kIo) naming the link
-// and its owner.
+// Follows the symbolic links at `path`, and returns the path to which they lead. Returns `path`
+// itself if it is not a link or does not exist. Throws Error(kIo) naming a refused link and its
+// owner.
 std::filesystem::path behind_own_links(const std::filesystem::path& path);
-// open(2) with O_CLOEXEC, and mode 0666 for a new file. Returns the descriptor, which the caller
-// owns, or -1 with errno if the system call fails. Throws Error(kIo) as above.
+// Calls open(2) with O_CLOEXEC, and mode 0666 for a new file. Returns the descriptor, which the
+// caller owns, or -1 with errno if the system call fails. Throws Error(kIo) if the link or path is
+// refused.
 int open_own_file(const std::filesystem::path& path, int flags);
 // Like write_file_atomically(), but follows links and refuses paths as described above.
 void write_own_file(const std::filesystem::path& path, std::string_view text);
 
-// Throws Error(kUsage) if a file or folder of this name exists and `forced` is false. Paths that
-// are not regular files (/dev/stdout, a pipe) are allowed, since nothing is lost.
+// Throws Error(kUsage) if there is a file or folder at `path` and `forced` is false. Paths that are
+// neither (/dev/stdout, a pipe) are allowed, since nothing is lost.
 void require_free_path(const std::filesystem::path& path, bool forced);
 
 // Writes several files into a folder that nothing reads yet: writes all, then syncs all, which
@@ -102,7 +104,7 @@ class FileWriter {
 
   void write(const void* data, size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  // fsync and close.
+  // Syncs the file to disk and closes it. Throws Error(kIo) if either fails.
   void close();
 
  private:

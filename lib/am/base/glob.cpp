@@ -16,7 +16,7 @@ constexpr size_t kLongestGlob = size_t{16} << 10;
 // positions[i]: the pattern read so far can match the first i characters of the text.
 using Positions = std::vector<char>;
 
-// For each '{' of a pattern the index of its '}', or 0 if it has none and is literal.
+// Returns for each '{' of a pattern the index of its '}', or 0 if it has none and is literal.
 std::vector<uint32_t> closing_braces(std::string_view pattern) {
   std::vector<uint32_t> closing(pattern.size(), 0);
   std::vector<size_t> open;

@@ -10,8 +10,8 @@ namespace am {
 // Whether a shell would expand the path's beginning to the home folder: "~", "~/x".
 bool begins_with_home(std::string_view path);
 
-// "~/x" -> "$HOME/x"; other paths are returned unchanged. Throws Error(kUsage) for "~name", which
-// only shells support, and for "~" without HOME.
+// Replaces a "~" at the beginning by $HOME, as in "~/x"; returns other paths unchanged. Throws
+// Error(kUsage) for "~name", which only shells support, and for "~" without HOME.
 std::filesystem::path expand_home(const std::string& path);
 
 }  // namespace am

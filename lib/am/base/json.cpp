@@ -32,7 +32,7 @@ Span span_at(std::string_view text, const std::string& file, size_t offset, size
 
 constexpr int kDeepest = 100;
 
-// Offset at which brackets nest deeper than kDeepest; npos if they do not.
+// Returns the offset at which brackets nest deeper than kDeepest; npos if they do not.
 size_t too_deep(std::string_view text) {
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -75,7 +75,7 @@ class PythonNumbers {
 
   bool any() const { return !shifts_.empty(); }
   const std::string& text() const { return text_; }
-  // Maps an offset in text() to the file.
+  // Returns the offset in the file that corresponds to an offset in text().
   size_t offset_in_file(size_t offset) const {
     size_t in_file = offset;
     for (const Shift& shift : shifts_) {
@@ -102,7 +102,7 @@ class PythonNumbers {
     double value;
   };
   struct Shift {
-    size_t end;  // in text_
+    size_t end;  // offset, in text_, behind a replaced number
     size_t end_in_file;
   };
   static constexpr std::array<Name, 3> kNames = {

@@ -33,12 +33,12 @@ Json parse_json_object(std::string_view text, const std::string& file);
 // Returns the message of a JSON library's exception, without the library's name and location.
 std::string json_reason(const std::exception& error);
 
-// Returns the location of a top-level key in a JSON object's text; of the file if the key is
-// missing.
+// Returns the location of a top-level key in a JSON object's text. If the key is missing, the
+// location is the file as a whole.
 Span find_json_key(std::string_view text, const std::string& file, std::string_view key);
 
-// Serialises to valid JSON: bytes that are not UTF-8 become U+FFFD, NaN and infinities null. indent
-// < 0: one line.
+// Serialises to valid JSON: bytes that are not UTF-8 become U+FFFD, NaN and infinities become null.
+// A negative `indent` writes everything on one line.
 std::string dump_json(const Json& json, int indent = 2);
 std::string dump_json(const SortedJson& json, int indent = 2);
 
@@ -47,7 +47,7 @@ std::string dump_json(const SortedJson& json, int indent = 2);
 // allows.
 std::string dump_json_bytes(const Json& json, int indent = 2);
 
-// {"rule","severity","file","line","column","message","help"}
+// Returns {"rule","severity","file","line","column","message","help"}, or a list of such objects.
 Json to_json(const Diagnostic& diagnostic);
 Json to_json(const Diagnostics& diagnostics);
 

@@ -28,10 +28,10 @@ class JsonCursor {
   JsonCursor(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}
 
   void begin_object() { begin('{'); }
-  // Returns false at the end of the object.
+  // Reads the next key of the object. Returns false at the end of the object.
   bool next_key(std::string& key);
   void begin_array() { begin('['); }
-  // Returns false at the end of the array.
+  // Goes to the next item of the array. Returns false at the end of the array.
   bool next_item() { return next(']'); }
 
   // Reads an integer from 0 to 2^63 - 1.
@@ -39,10 +39,10 @@ class JsonCursor {
   std::string text();
   // Skips a value of any type.
   void skip();
-  // Checks that nothing follows the value.
+  // Checks that only white space follows the value.
   void end();
 
-  // Throws with the current location.
+  // Throws Error(kFormat) with `what` and the current location.
   [[noreturn]] void fail(std::string_view what) const;
 
  private:
@@ -55,7 +55,7 @@ class JsonCursor {
   std::string_view text_;
   std::string where_;
   size_t at_ = 0;
-  bool first_ = true;  // first item of the innermost bracket
+  bool first_ = true;  // whether the next item is the first in its object or array
 };
 
 }  // namespace am

@@ -162,7 +162,8 @@ class Outline {
  public:
   explicit Outline(const JsonNames& names) : names_(names) {}
 
-  // "a, b [{c}]" for an object; alternatives with keys are concatenated.
+  // Returns the fields of an object, for example "a, b [{c}]". Alternatives with keys are
+  // concatenated.
   std::string fields_of(const JsonType& type) {
     if (type.kind == Kind::kName) return written_out(type.word);
     std::vector<std::string> texts;
@@ -189,7 +190,7 @@ class Outline {
                notes.empty() ? "" : cat(" (", join(notes, "; "), ")"));
   }
 
-  // Returns a type's literal values: "a, b"; empty if it has none.
+  // Returns a type's literal values, for example "a, b"; empty if it has none.
   static std::string texts_of(const JsonType& type) {
     std::vector<std::string> texts;
     for (const JsonType& part : type.parts) {
@@ -198,7 +199,7 @@ class Outline {
     return join(texts, ", ");
   }
 
-  // " [{..}]" for a list of objects, " {..}" for an object, nothing for plain values.
+  // Returns " [{..}]" for a list of objects, " {..}" for an object, and nothing for plain values.
   std::string inside_of(const JsonType& type) {
     std::vector<std::string> texts;
     if (type.kind == Kind::kUnion) {

@@ -32,13 +32,15 @@ struct JsonType {
   enum class Kind { kAny, kPlain, kText, kList, kObject, kUnion, kName };
 
   Kind kind = Kind::kAny;
-  std::string word;               // kPlain: "integer"; kText: the literal; kName: the name
-  std::vector<JsonType> parts;    // kList: type of the items; kUnion: alternatives
-  std::vector<JsonField> fields;  // kObject
+  // Type of a kPlain, for example "integer"; literal of a kText; name of a kName.
+  std::string word;
+  std::vector<JsonType> parts;    // type of the items of a kList; alternatives of a kUnion
+  std::vector<JsonField> fields;  // fields of a kObject
 };
 
 struct JsonField {
-  std::string key;  // "*": any name; "..": the fields of the object that `type` names
+  std::string key;  // the key; "*" for keys of any name; ".." for the fields of the object that
+                    // `type` names
   bool optional = false;
   JsonType type;
   std::string note;
@@ -51,16 +53,16 @@ struct JsonTypes {
   JsonNames names;
 };
 
-// Throws Error(kInternal) with the position of a syntax error.
+// Parses the notation above. Throws Error(kInternal) with the position of a syntax error.
 JsonTypes parse_json_types(std::string_view notation);
 
 // Returns a JSON Schema, draft 2020-12. A Name becomes a reference to "#/$defs/Name"; `..Name` is
-// replaced by the fields in `names`.
+// replaced by that object's fields, which are in `names`.
 Json json_schema(const JsonType& type, const JsonNames& names);
 
-// Returns the keys with their notes and literal values, in the notation's order, without other
-// types: empty for a type without keys. A known Name is expanded at its first occurrence and
-// written as ".." after that.
+// Returns the keys of a type with their notes and literal values, in the notation's order, but not
+// their other types. Empty for a type without keys. A known Name is written out at its first
+// occurrence and is ".." after that.
 std::string json_outline(const JsonType& type, const JsonNames& names);
 
 }  // namespace am

@@ -14,10 +14,11 @@ std::vector<int64_t> divisors(int64_t n);
 std::vector<int64_t> nearest_values(std::vector<int64_t> candidates, int64_t wanted,
                                     size_t count = 4);
 
-// Returns the positive multiples of `step` just below and just above `wanted`.
+// Returns `wanted` if it is a positive multiple of `step`, otherwise the positive multiples just
+// below and just above `wanted`.
 std::vector<int64_t> nearest_multiples(int64_t step, int64_t wanted);
 
-// Returns "tp_size = 1, 2, 4 or 8", or an empty string if there are no values.
+// Returns for example "tp_size = 1, 2, 4 or 8", or an empty string if there are no values.
 std::string assignment(const std::string& key, const std::vector<int64_t>& values);
 
 }  // namespace am

@@ -20,7 +20,7 @@ namespace {
 // A registered map. The signal handler reads it in any thread, so it consists of lock-free atomics
 // and is never freed.
 struct MapSlot {
-  std::atomic<uintptr_t> begin = 0;  // 0: unused
+  std::atomic<uintptr_t> begin = 0;  // address of the map's first byte; 0: the slot is unused
   std::atomic<size_t> size = 0;
   std::atomic<bool> cut = false;
 };
@@ -33,7 +33,7 @@ struct SlotBlock {
   std::atomic<SlotBlock*> next = nullptr;
 };
 
-// A signal handler can only access globals.
+// State of the signal handler, in globals because a handler can access nothing else.
 SlotBlock first_block;
 std::mutex taking;  // guards registration, so that no map ends while its pages are released
 std::atomic<size_t> read_bytes = 0;
@@ -91,7 +91,7 @@ bool replace_rest(uintptr_t address) {
 
 void on_bus_error(int /*signal*/, siginfo_t* info, void* /*context*/) {
   const int code = errno;
-  const bool sent = info->si_code <= 0;  // by another process, without an address
+  const bool sent = info->si_code <= 0;  // sent by a process, so that it has no address
   if (sent || !replace_rest(reinterpret_cast<uintptr_t>(info->si_addr))) {
     ::sigaction(SIGBUS, &before, nullptr);  // the access is repeated, with the previous handler
     if (sent) ::raise(SIGBUS);

@@ -14,8 +14,8 @@
 
 namespace am {
 
-// Installs a SIGBUS handler for registered maps; elsewhere the previous behaviour remains. Uses the
-// thread's alternate stack, if it has one.
+// Installs a SIGBUS handler for registered maps; for other addresses, the previous handler is
+// called. The handler runs on the thread's alternate stack, if there is one.
 void guard_mapped_files();
 
 // Call after reading from a mapped file: throws Error(kIo) naming the file if it has become smaller

@@ -24,7 +24,7 @@ namespace am {
 // log u = e log 2 + 2 (s + s^3 / 3 + s^5 / 5 + ..) up to s^13; relative error below 2^-33.
 // sine_and_cosine: 0 <= angle <= 2 pi. Taylor series around the nearest multiple of pi / 2, up to
 // the 12th power; error below 2^-36.
-// normal_pair: two independent standard normals from two uniform words.
+// normal_pair: two independent standard normal values from two uniformly distributed words.
 AM_ON_BOTH(
     kNormalMathText,
 

@@ -63,8 +63,9 @@ NormalStream::NormalStream(uint64_t seed, std::string_view name)
 
 namespace {
 
-// A block of four words determines the values 4 * block ... 4 * block + 3, wherever the range
-// begins. `values_of(words)` returns these values.
+// Fills out[0..count) with the values at the indices [first, first + count). A block of four words
+// determines the values 4 * block ... 4 * block + 3, wherever the range begins. `values_of(words)`
+// returns these four values.
 template <typename ValuesOf>
 void fill_blocks(uint64_t key, uint64_t stream, float* out, int64_t first, int64_t count,
                  const ValuesOf& values_of) {
@@ -95,7 +96,7 @@ UniformStream::UniformStream(uint64_t seed, std::string_view name)
 
 void UniformStream::fill(float* out, int64_t first, int64_t count, float bound) const {
   fill_blocks(key_, stream_, out, first, count, [&](const std::array<uint32_t, 4>& words) {
-    // The upper 24 bits of a word, because a float's significand has 24.
+    // Uses the upper 24 bits of a word, because a float's significand has 24.
     constexpr float kUnit = 1.0F / 16777216.0F;
     std::array<float, 4> values{};
     for (size_t i = 0; i < values.size(); ++i) {

@@ -12,7 +12,7 @@
 
 namespace am {
 
-// FNV-1a, 64 bits: maps a parameter's name to its stream.
+// Returns the 64-bit FNV-1a hash of a parameter's name, which is the number of its stream.
 uint64_t hash_name(std::string_view name);
 // 2^64 divided by the golden ratio; odd, so all its multiples are different.
 inline constexpr uint64_t kGoldenRatio = 0x9e3779b97f4a7c15u;
@@ -23,7 +23,7 @@ constexpr uint64_t finalized(uint64_t x) {
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
-// 16 hexadecimal digits.
+// Returns the hash as 16 hexadecimal digits.
 std::string hash_text(uint64_t hash);
 
 // The two multipliers of Philox4x32-10, and the keys of its ten rounds.
@@ -33,17 +33,18 @@ struct PhiloxRound {
   uint32_t key0, key1;
 };
 std::array<PhiloxRound, 10> philox_rounds(uint64_t key);
-// One block of four independent 32-bit words for (key, counter).
+// Returns one block of four independent 32-bit words for (key, counter).
 std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high);
 
 // Standard normal values of one stream, addressed by index.
 class NormalStream {
  public:
   NormalStream(uint64_t seed, std::string_view name);
-  // Arguments of philox4x32 beside the index of the block.
+  // Return the arguments `key` and `counter_high` of philox4x32 for this stream. `counter_low` is
+  // the index of a block of four values.
   uint64_t key() const { return key_; }
   uint64_t stream() const { return stream_; }
-  // Fills out[0..count) with the values at [first, first + count).
+  // Fills out[0..count) with the stream's values at the indices [first, first + count).
   void fill(float* out, int64_t first, int64_t count, float mean, float stddev) const;
 
  private:
@@ -55,7 +56,8 @@ class NormalStream {
 class UniformStream {
  public:
   UniformStream(uint64_t seed, std::string_view name);
-  // Arguments of philox4x32 beside the index of the block.
+  // Return the arguments `key` and `counter_high` of philox4x32 for this stream, as in
+  // NormalStream.
   uint64_t key() const { return key_; }
   uint64_t stream() const { return stream_; }
   void fill(float* out, int64_t first, int64_t count, float bound) const;

@@ -9,12 +9,13 @@
 
 namespace am {
 
-// {8, 0, 1, 2, 3} -> "0-3, 8". Beyond `most` parts (0: no limit) the remaining ranks are counted.
+// Returns a list of ranks as text, for example "0-3, 8" for {8, 0, 1, 2, 3}. If there are more than
+// `most` parts (0: no limit), the text ends with the number of the remaining ranks.
 std::string rank_list(std::vector<int64_t> ranks, size_t most = 0);
-// "rank 3"; "ranks 0-3, 8"; at most 16 parts.
+// Returns for example "rank 3" or "ranks 0-3, 8", with at most 16 parts.
 std::string ranks_text(const std::vector<int64_t>& ranks);
 
-// `count` ranks: first, first + stride, ...
+// The ranks first, first + stride, ..., `count` of them.
 struct RankRange {
   int64_t first = 0;
   int64_t stride = 1;

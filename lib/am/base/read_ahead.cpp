@@ -51,12 +51,12 @@ void ReadAhead::run() {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return over_ || i <= reached_ + window_; });
         if (over_) return;
-        if (i <= reached_) continue;  // the reader is there already
+        if (i <= reached_) continue;  // the reader has already reached block i
       }
       touch_(i);
     }
   } catch (const std::exception&) {
-    // The reader of the data will report the problem.
+    // Ignored, because the reader of the data reports the problem.
   }
 }
 

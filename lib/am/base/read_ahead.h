@@ -16,8 +16,8 @@
 
 namespace am {
 
-// Reads a part of a mapped file and maps all its pages, avoiding page faults one by one. A hint:
-// errors surface when the part is read.
+// Reads a part of a mapped file and maps all its pages, to avoid page faults one by one. Ignores
+// errors, which appear when the part is read.
 void populate(std::span<const std::byte> part);
 
 // Calls touch(1), touch(2), ... on a separate thread, at most `window` ahead of the last number
@@ -27,7 +27,7 @@ class ReadAhead {
   ReadAhead(size_t count, std::function<void(size_t)> touch, size_t window = 2);
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
-  // Waits for the call in progress.
+  // Waits for the call of `touch` that is in progress.
   ~ReadAhead();
 
   void reached(size_t number);

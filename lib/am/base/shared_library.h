@@ -1,5 +1,5 @@
-// Loads shared libraries at run time, and parses "libmine.so:symbol", a plan's notation for a
-// function in one.
+// Loads shared libraries at run time, and parses "libmine.so:symbol", with which a plan names a
+// function of a shared library.
 //
 //   if (const auto plugin = parse_plugin_name("libmine.so:my_plan")) {
 //     void* function = load_symbol(plan.resolve(plugin->library), plugin->symbol);
@@ -14,21 +14,21 @@
 namespace am {
 
 struct OpenedLibrary {
-  void* handle = nullptr;  // null: it could not be opened
-  std::string problem;     // reason, from the dynamic linker
+  void* handle = nullptr;  // null: the library could not be opened
+  std::string problem;     // why the library could not be opened, from the dynamic linker
 };
 
-// A name without a folder is searched like the dynamic linker does. `global`: libraries loaded
-// later may use its symbols. A library stays loaded until the process ends.
+// Opens a shared library, which stays loaded until the process ends. A name without a folder is
+// searched as the dynamic linker does. If `global`, libraries loaded later may use its symbols.
 OpenedLibrary open_library(const std::string& file, bool global = false);
 // Returns null if the library has no such symbol.
 void* find_symbol(const OpenedLibrary& library, const std::string& symbol);
 
 struct PluginName {
-  std::string library;  // "libmine.so", with its folder if given
+  std::string library;  // for example "libmine.so", with its folder if the plan has one
   std::string symbol;
 };
-// Returns nothing if the text has no ".so:".
+// Splits a text such as "libmine.so:symbol". Returns nothing if the text has no ".so:".
 std::optional<PluginName> parse_plugin_name(std::string_view text);
 
 // Returns the function or object `symbol` of a plugin; relative paths are resolved against the

@@ -78,7 +78,8 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 namespace {
 
-// Returns the word in lower case with "_" for every separator, which do not count as misspellings.
+// Returns the word in lower case with "_" for every separator, because nearest() ignores
+// differences of case and separators.
 std::string folded(std::string_view word) {
   std::string out(word);
   for (char& c : out) {
@@ -98,7 +99,8 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     const int longer = static_cast<int>(std::max(typed.size(), candidate.size()));
     const int shorter = static_cast<int>(std::min(typed.size(), candidate.size()));
     const int most = std::max(1, longer / 3);
-    if (longer - shorter > most) continue;  // needs at least that many insertions
+    if (longer - shorter > most)
+      continue;  // turning one word into the other needs more than `most` insertions
     const int distance = edit_distance(typed, folded(candidate));
     if (distance > most) continue;
     if (best == nullptr || distance < best_distance) {
@@ -107,7 +109,8 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     }
   }
   if (best != nullptr) return *best;
-  // An abbreviation: "tp" for "tp_size". Returns the shortest name with this prefix.
+  // `word` may be an abbreviation, for example "tp" for "tp_size": returns the shortest candidate
+  // that begins with it.
   if (typed.size() < 2) return std::nullopt;
   for (const std::string& candidate : candidates) {
     if (!starts_with(folded(candidate), typed)) continue;

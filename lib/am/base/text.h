@@ -19,10 +19,10 @@ std::string cat(const Args&... args) {
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
-// join({2, 4, 8}, ", "); `last` replaces the final separator: "2, 4 or 8".
+// Joins numbers. A `last` that is not empty replaces the final separator, as in "2, 4 or 8".
 std::string join(std::span<const int64_t> parts, std::string_view separator,
                  std::string_view last = {});
-// "[4096, 1024]"
+// Returns for example "[4096, 1024]".
 std::string shape_text(std::span<const int64_t> shape);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
@@ -33,25 +33,25 @@ bool ends_with(std::string_view text, std::string_view suffix);
 // case-sensitive. A `*` also matches dots. Throws Error(kUsage) for a pattern that glob_problem
 // rejects.
 bool glob_match(std::string_view pattern, std::string_view text);
-// Returns why a text cannot be used as a glob, "has nested braces, more than 64 deep"; empty if
-// it can. Limits are needed because patterns come from untrusted plans, and time grows with length
-// times depth.
+// Returns why a text cannot be used as a glob, for example "has nested braces, more than 64 deep",
+// or an empty text if it can. Limits are needed because patterns come from untrusted plans, and
+// time grows with length times depth.
 std::string glob_problem(std::string_view pattern);
 bool is_glob(std::string_view text);
 
-// Optimal-string-alignment (Damerau) distance in bytes.
+// Returns the optimal-string-alignment (Damerau) distance in bytes.
 int edit_distance(std::string_view a, std::string_view b);
 // Returns the candidate nearest to `word` if it is near enough to be a misspelling.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
-// Natural order: "layers.2" before "layers.10".
+// Whether `a` comes before `b` in natural order, in which "layers.2" is before "layers.10".
 bool natural_less(std::string_view a, std::string_view b);
 
-// Length of the UTF-8 sequence at the front of `text`; 0 if there is none. Overlong forms,
-// surrogates and values above U+10FFFF are invalid.
+// Returns the length of the UTF-8 sequence at the front of `text`; 0 if there is none. Overlong
+// forms, surrogates and values above U+10FFFF are invalid.
 size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 
-// Terminal columns of a UTF-8 text: one per code point.
+// Returns the number of terminal columns of a UTF-8 text, counted as one per code point.
 int display_width(std::string_view text);
 
 }  // namespace am

@@ -32,7 +32,8 @@ class TextCursor {
     while (count < rest_.size() && is(rest_[count])) ++count;
     return pass(count);
   }
-  // Consumes `count` characters, blanks included; at most rest().size().
+  // Consumes and returns the next `count` characters, including blanks. `count` must be at most
+  // rest().size().
   std::string_view pass(size_t count) {
     const std::string_view passed = rest_.substr(0, count);
     rest_.remove_prefix(count);

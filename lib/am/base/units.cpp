@@ -26,7 +26,7 @@ std::string format_scientific(double value, int decimals) {
 
 namespace {
 
-// Returns the value in the first unit in which it prints, with two decimals, as less than `step`.
+// Formats the value in the first unit in which it is, rounded to two decimals, less than `step`.
 template <size_t kUnits>
 std::string scaled(double value, double step, const std::array<const char*, kUnits>& units) {
   size_t unit = 0;
