@@ -8,18 +8,20 @@
 
 namespace am::nn {
 
-// Fields that determine the dropout masks of one training batch.
+// The numbers that determine the dropout masks of one training batch, together with each module's
+// name.
 struct DropoutPass {
   uint64_t seed = 0;
   uint64_t step = 0;
   fused::DropoutRows rows = {};
 };
 
-// Returns the pass that is active on this thread; empty: no dropout. When a checkpointed segment is
-// recomputed, the pass of its forward is active again.
+// Returns the pass that is active on this thread, or nothing if there is no dropout. When a
+// checkpointed segment is recomputed, the pass that was active in the segment's forward is active
+// again.
 std::optional<DropoutPass> current_dropout();
 
-// Makes a pass (or none) active on this thread; restores the previous one on destruction.
+// Makes a pass (or none) active on this thread, and restores the previous pass on destruction.
 class DropoutScope {
  public:
   explicit DropoutScope(const std::optional<DropoutPass>& pass);
@@ -34,9 +36,10 @@ class DropoutScope {
 struct AdapterDropout {
   double p = 0.0;
   uint64_t module = 0;       // hash of the module's name
-  int64_t first_column = 0;  // first column of A's slice; 0 if A is whole
+  int64_t first_column = 0;  // first column of A that this rank holds; 0 if it holds all columns
 
-  // Returns this module's dropout under the thread's active pass; empty if no pass is active.
+  // Returns this module's dropout in the pass that is active on this thread; empty if no pass is
+  // active.
   std::optional<fused::Dropout> here() const;
 };
 

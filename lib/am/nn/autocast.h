@@ -16,15 +16,16 @@
 namespace am::nn {
 
 struct Autocast {
-  // For the meta device, which has no autocast, the host's is used (tensor/meta_operators.h).
+  // Device type whose autocast is set. The meta device has no autocast and uses the host's
+  // (tensor/meta_operators.h).
   c10::DeviceType device = c10::DeviceType::CPU;
-  std::optional<at::ScalarType> dtype;  // absent: off
+  std::optional<at::ScalarType> dtype;  // absent: autocast is off
 };
 
 // Returns the autocast state of this thread for a device type.
 Autocast current_autocast(c10::DeviceType device);
 
-// Sets autocast on this thread; restores the previous state on destruction.
+// Sets autocast on this thread, and restores the previous state on destruction.
 class AutocastScope {
  public:
   explicit AutocastScope(const Autocast& autocast);

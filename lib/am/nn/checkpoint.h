@@ -34,19 +34,19 @@ using Tensors = std::vector<at::Tensor>;
 
 // How the recomputation of a segment obtains an output of a matrix product.
 enum class Recompute : uint8_t {
-  kRecompute,  // multiplies again
+  kRecompute,  // multiplies once more
   kSave,       // reuses the first run's output, which is kept until backward
-  // The segment returns the output without reading its value, so nothing is kept; the recomputation
-  // gets a tensor with the output's shape and dtype only.
+  // Does not need the output's value, because the segment only returns it. Nothing is kept, and the
+  // recomputation gets a tensor that has only the output's shape and dtype.
   kOutputOnly,
 };
 
-// Runs and records the matrix products of a segment. The n-th call in the recomputation replays the
-// n-th product of the first run. Outputs equal those of Linear::products. Outside of a segment the
-// products are computed and nothing is recorded.
+// Computes and records the matrix products of a segment. In the recomputation, the n-th call
+// replays the n-th product of the first run. The results are those of Linear::products. Outside of
+// a segment, products are computed and nothing is recorded.
 class RecomputeTape {
  public:
-  // `again` has one entry per output of the linear.
+  // `again` has one mode per output of the linear layer.
   Tensors multiply(const Linear& linear, const at::Tensor& x, const std::vector<Recompute>& again);
   at::Tensor multiply(const Linear& linear, const at::Tensor& x, Recompute again) {
     return multiply(linear, x, std::vector{again}).front();
@@ -58,7 +58,7 @@ class RecomputeTape {
   std::vector<at::Tensor> chosen(size_t count,
                                  const std::function<std::vector<at::Tensor>()>& choose);
 
-  // True in the recomputation, where the values of kOutputOnly outputs are not read.
+  // True in the recomputation, in which the values of kOutputOnly outputs are not read.
   bool again() const { return run_ == Run::kSecond; }
   bool in_segment() const { return run_ != Run::kAlone; }
   // record() starts a segment's first run; replay() starts its recomputation, which reuses the
@@ -74,14 +74,15 @@ class RecomputeTape {
 
   Run run_ = Run::kAlone;
   size_t turn_ = 0;
-  Tensors values_;  // one per output; undefined: recomputed
+  Tensors values_;  // one value per recorded output; undefined if the output is recomputed
 };
 
-// Objects that a segment reads besides its inputs (layers, rotations) must outlive backward.
+// A part of the model that is recomputed in backward. Objects that it reads besides its inputs
+// (layers, rotations) must outlive backward.
 using Segment = std::function<Tensors(const Tensors& inputs, RecomputeTape& products)>;
 
-// Returns the segment's outputs. A segment may return an input unchanged; the input's other
-// gradients are then added in autograd's usual order. Runs the segment without checkpointing if
+// Runs a segment and returns its outputs. A segment may return an input unchanged; autograd then
+// adds the input's other gradients in its usual order. Runs the segment without checkpointing if
 // grad mode is off, or if no input requires a gradient and `trains` (the segment has trainable
 // parameters) is false.
 Tensors checkpoint(Segment segment, const Tensors& inputs, bool trains);

@@ -25,15 +25,15 @@ namespace am::nn {
 
 namespace {
 
-// Returns 0 to length - 1. at::arange would resize an empty tensor, an allocation that is not
-// recorded on the meta device.
+// Returns the positions 0 to length - 1. The tensor is allocated first, because at::arange would
+// resize an empty tensor, and that allocation is not recorded on the meta device.
 at::Tensor positions_up_to(int64_t length, const at::TensorOptions& options) {
   at::Tensor positions = at::empty({length}, options);
   return at::arange_out(positions, length);
 }
 
-// Returns `config`; throws if no model of it can run. am-plan and am-run check earlier and name the
-// place in the file; this check is for programs that build a model directly.
+// Returns `config`, or throws if the model cannot run. am-plan and am-run check this earlier and
+// name the place in the file; this check is for programs that build a model directly.
 const model::ModelConfig& checked(const model::ModelConfig& config) {
   Diagnostics found;
   layout::check_runnable(config, found);
@@ -227,7 +227,7 @@ void Decoder::place_documents(const at::Tensor& positions_BT, const at::Tensor& 
   if (!positions_BT.defined() || ignores_packing_ || positions_BT.size(1) == 1) return;
   const at::Tensor later_BT = positions_BT.narrow(1, 1, positions_BT.size(1) - 1);
   if (!later_BT.eq(0).any().item<bool>()) return;
-  // Padding after the sequence has position 0, so each padding token is its own document.
+  // Padding after the sequence has position 0, so that each padding token is a document by itself.
   const at::Tensor all_BT = part_.padded(positions_BT, 0);
   unrotated_.document_BT = fused::uploaded(documents(all_BT), like.device());
   if (!fused::on_gpu(like)) return;
@@ -332,8 +332,8 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   const at::Tensor head_input = enter(++use, x_BTD);
   const tensor::MemoryUse memory(tensor::TensorUse::kLogits);
   const at::Tensor logits = leave(use, lm_head_(head_input));
-  // The cap is applied outside of the head's unit, so that its backward ends before the head's
-  // parameters are gathered.
+  // The cap is applied outside of the head's unit, so that the cap's backward ends before the
+  // head's parameters are gathered.
   return logit_softcap_ ? fused::soft_cap(logits, *logit_softcap_) : logits;
 }
 

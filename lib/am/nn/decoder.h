@@ -57,26 +57,26 @@ struct SequencePart {
 
 class Decoder {
  public:
-  // Parameters are created without values; a strategy provides them.
+  // Creates the parameters without values, which a parallel strategy provides.
   Decoder(const model::ModelConfig& config, const model::Inventory& inventory);
-  // A pipeline stage: the layers of `range`, with the embedding and the head if the range includes
-  // them. `inventory` must be the stage's (layout/stage_layout.h).
+  // Creates a pipeline stage: the layers of `range`, with the embedding and the head if the range
+  // includes them. `inventory` must be the stage's (layout/stage_layout.h).
   Decoder(const model::ModelConfig& config, const model::Inventory& inventory,
           const layout::StageRange& range);
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // ids_BT (int64) -> logits_BTV. Throws Error(kUsage) for an id outside the vocabulary. Under
-  // tensor parallelism the last dim may be this rank's slice of V. positions_BT (int64, below T) is
-  // required only if positions are not 0 to T - 1. A position 0 inside a sequence begins a new
-  // packed document, and attention stays within each document. With ids on a GPU, positions may
+  // Returns logits_BTV for ids_BT (int64). Throws Error(kUsage) for an id outside the vocabulary.
+  // Under tensor parallelism the last dim may be this rank's slice of V. positions_BT (int64, below
+  // T) is required only if positions are not 0 to T - 1. A position 0 inside a sequence begins a
+  // new packed document, and attention stays within each document. With ids on a GPU, positions may
   // stay on the host; attention then knows where documents begin without synchronising the GPU.
   //
   // Under context parallelism every rank passes ids and positions of whole sequences; the logits
   // cover this rank's positions only (sequence_part()).
   //
-  // A pipeline stage without an embedding reads hidden_BTD, the previous stage's output for the
-  // same ids (under sequence parallelism this rank's part of T). A stage without a head returns its
+  // A pipeline stage without an embedding reads hidden_BTD, the previous stage's output for these
+  // ids (under sequence parallelism, this rank's part of T). A stage without a head returns its
   // hidden_BTD instead of logits.
   at::Tensor operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
                         const at::Tensor& hidden_BTD = {});
@@ -94,8 +94,8 @@ class Decoder {
   }
   // Sets the autocast dtype of the forward pass; empty: no autocast.
   void set_autocast(std::optional<at::ScalarType> dtype) { autocast_ = dtype; }
-  // Makes attention ignore document borders: a packed sequence is attended to as a whole, whatever
-  // its positions (transformers' attention under AutoModel's patch_is_packed_sequence).
+  // Makes attention ignore document borders: tokens attend to the whole packed sequence, whatever
+  // their positions (as transformers' attention does under AutoModel's patch_is_packed_sequence).
   void ignore_packing() { ignores_packing_ = true; }
 
   // Modules that a strategy may modify: every Linear by module name, the embedding, the head and
@@ -109,8 +109,8 @@ class Decoder {
   // sequence, each layer needs an Attention::core that reads the other positions' keys.
   void set_sequence_part(const SequencePart& part) { part_ = part; }
   const SequencePart& sequence_part() const { return part_; }
-  // Whether RoPE's angles at each position are the same for both sequence lengths; false for some
-  // kinds of dynamic scaling.
+  // Whether RoPE's angle at a position does not depend on which of these two lengths the sequence
+  // has. False for some kinds of dynamic scaling.
   bool turns_alike(int64_t length, int64_t other) const;
   // Sets the slicing of positions under sequence parallelism, which shards the embedding's output
   // over the sequence: `own` selects this rank's slice of the positions, on their last dim.
@@ -120,48 +120,51 @@ class Decoder {
   std::vector<int64_t> take_expert_counts();
   // Overload for one layer with experts, by its index in the whole model.
   std::vector<int64_t> take_expert_counts(int64_t layer);
-  // Sets ExpertFeedForward::balance_factor in all layers with experts. take_balance() returns the
-  // sum of these layers' auxiliary losses since the last call; undefined if there were none.
+  // set_balance_factor() sets ExpertFeedForward::balance_factor in all layers with experts.
+  // take_balance() returns the sum of these layers' auxiliary losses since the last call; it is
+  // undefined if there were none.
   void set_balance_factor(double factor);
   at::Tensor take_balance();
-  // Routes tokens to experts round-robin, whatever their scores (Router::in_turn).
+  // Makes routers send tokens to experts round-robin, whatever their scores (Router::in_turn).
   void take_experts_in_turn();
-  // Sets the dropout probability of adapters, active from begin_dropout() to end_dropout(). `part`:
-  // index of this rank's shard of each sequence, where sequences are sharded.
+  // Sets the dropout probability of adapters. Dropout is active from begin_dropout() to
+  // end_dropout(). Where sequences are sharded, `part` is the index of this rank's shard of each
+  // sequence.
   void set_adapter_dropout(double p, int64_t part);
-  // Starts dropout for forward and backward passes on the sequences of the global batch from
+  // Starts dropout for forward and backward passes on the sequences of the global batch from index
   // `first_sequence` on. The mask depends on these three arguments, the adapter, the token and the
   // column.
   void begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence);
   void end_dropout();
   void set_hooks(UnitHooks* hooks) { hooks_ = hooks; }
   UnitHooks* hooks() const { return hooks_; }
-  // Units in the order in which the forward pass uses them.
+  // Returns the uses of FSDP units in the order of the forward pass.
   const std::vector<UnitUse>& unit_uses() const { return unit_uses_; }
 
  private:
   void bind(const model::Inventory& inventory);
-  // Returns the embeddings of this rank's positions. positions_BT: the result of own_positions.
+  // Returns the embeddings of this rank's positions. positions_BT is the result of own_positions().
   at::Tensor embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const;
   // Returns the positions of this rank's tokens: [B, t], or [t] if they are equal in all sequences;
-  // undefined if each sequence's are 0, 1, and so on. positions_BT covers whole sequences of
+  // undefined if they are 0, 1, and so on in each sequence. positions_BT covers whole sequences of
   // `length` tokens.
   at::Tensor own_positions(int64_t length, const at::Tensor& positions_BT,
                            const at::Tensor& ids_BT) const;
   void bind_head(const model::Inventory& inventory);
-  // Activations that layers()[i] keeps until backward.
+  // Returns the set of activations that layers()[i] keeps until backward.
   layout::SavedSet kept_by(size_t i) const;
   void bind_units(const std::vector<model::Unit>& units, bool tied);
-  // Call the hook before (enter) and after (leave) the given unit use.
+  // Call the hook before (enter) or after (leave) the use of a unit, and return x as the hook
+  // leaves it.
   at::Tensor enter(size_t use, at::Tensor x) const;
   at::Tensor leave(size_t use, at::Tensor x) const;
-  // Sets the document index of each token. positions_BT covers whole sequences; undefined: each
-  // sequence is one document.
+  // Sets the document index of each token, on the device of `like`. positions_BT covers whole
+  // sequences. If it is undefined, each sequence is one document.
   void place_documents(const at::Tensor& positions_BT, const at::Tensor& like);
-  // Computes the rotations for sequences of `length` positions, at own_positions if defined, in the
-  // dtype and on the device of `like`.
+  // Computes the rotations for sequences of `length` positions, in the dtype and on the device of
+  // `like`. If own_positions is defined, they are for these positions, otherwise for all.
   void place(int64_t length, const at::Tensor& own_positions, const at::Tensor& like);
-  // Rotation of a layer for the current batch.
+  // Returns the rotation of a layer for the current batch.
   const Rotation& rotation_of(size_t layer) const;
 
   model::ModelConfig config_;
@@ -170,7 +173,7 @@ class Decoder {
   std::map<std::string, ParameterPtr, std::less<>> by_name_;
   std::map<std::string, Linear*, std::less<>> linears_;
   Embedding embed_tokens_;
-  ParameterPtr positions_;  // [P, D], learned; null: none
+  ParameterPtr positions_;  // learned position embeddings [P, D]; null if the model has none
   SequencePart part_;
   TransformPtr piece_of_positions_;
   std::vector<DecoderLayer> layers_;
@@ -181,17 +184,18 @@ class Decoder {
   int64_t checkpointing_every_ = 1;
   std::optional<at::ScalarType> autocast_;
   bool ignores_packing_ = false;
-  std::optional<int64_t> dropout_part_;  // this rank's shard of each sequence; empty: no dropout
-  std::optional<DropoutPass> dropout_;   // dropout of the batch in training
-  // The embedding, the layers, the final norm and the head, as far as the stage has them.
+  // Index of this rank's shard of each sequence; empty: no adapter dropout.
+  std::optional<int64_t> dropout_part_;
+  std::optional<DropoutPass> dropout_;  // dropout of the training batch; empty outside of training
+  // Uses of the embedding, the layers, the final norm and the head, as far as the stage has them.
   std::vector<UnitUse> unit_uses_;
   struct Rope {
     model::RopeSpec spec;
-    int64_t rotated = 0;   // rotated elements of a head; 0: unused by all layers
-    Rotation table = {};   // for positions from 0
-    Rotation placed = {};  // for the current batch
+    int64_t rotated = 0;   // number of rotated elements of a head; 0: no layer uses this rotation
+    Rotation table = {};   // rotation for the positions from 0 on
+    Rotation placed = {};  // rotation for the current batch
   };
-  std::vector<Rope> ropes_;  // one per model::DecoderSpec::ropes
+  std::vector<Rope> ropes_;  // one for each of model::DecoderSpec::ropes
   Rotation unrotated_;       // for layers that do not rotate
   double embedding_scale_ = 1.0;
   std::optional<double> logit_softcap_;

@@ -14,7 +14,7 @@ namespace {
 
 using layout::Saved;
 
-// x_BT(H*K) -> BHTK
+// Returns x [B, T, H * K] as [B, H, T, K].
 at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
   return x.view({x.size(0), x.size(1), -1, head_dim}).transpose(1, 2);
 }
@@ -31,8 +31,8 @@ bool trains(const Norm& norm) {
          (norm.bias && norm.bias->value.requires_grad());
 }
 
-// Whether the layer has trainable parameters. After frozen layers the layer's input needs no
-// gradient, but its parameters may.
+// Whether the layer has trainable parameters. If not, and the layer's input needs no gradient
+// either (after frozen layers), nothing is kept for backward.
 bool trains(const DecoderLayer& layer) {
   const auto linears = layer.linears();
   const auto norms = layer.norms();
@@ -43,7 +43,7 @@ bool trains(const DecoderLayer& layer) {
          std::any_of(norms.begin(), norms.end(), trained);
 }
 
-// Whether a parameter before attention is trainable.
+// Whether a parameter of the input norm or of the projections before attention is trainable.
 bool projections_train(const DecoderLayer& layer) {
   const auto& inputs = layer.self_attn.inputs.linears;
   return trains(layer.input_norm) ||
@@ -62,7 +62,7 @@ Tensors with(Tensors first, Tensors&& more) {
 }
 
 // One forward pass of a layer, cut into parts. A part whose tensors are not kept runs as a
-// checkpointed segment, unless the whole layer is one segment.
+// checkpointed segment, unless the whole layer is a single segment.
 class LayerPass {
  public:
   LayerPass(const DecoderLayer& layer, const Rotation& rotation, layout::SavedSet kept)
@@ -76,22 +76,24 @@ class LayerPass {
   }
 
  private:
-  // Whether the part that computes `saved` runs as its own segment, because `saved` is not kept.
+  // Whether the part that computes `saved` runs as a segment by itself, because `saved` is not
+  // kept.
   bool repeats(Saved saved) const { return !whole_ && !kept_.has(saved); }
 
-  // Runs a part as a recomputed segment if `again`; otherwise directly, as the tail of the
-  // enclosing segment, whose products are `outer`.
+  // Runs a part as a recomputed segment if `again`. Otherwise runs it directly, as the end of the
+  // enclosing segment, which records its products in `outer`.
   Tensors part(bool again, const Segment& run, const Tensors& in, RecomputeTape& outer) const {
     return again ? checkpoint(run, in, trains(layer_)) : run(in, outer);
   }
-  // Overload for a part whose own parameters decide, by `trained`, whether it needs a gradient
-  // after frozen layers; without a gradient it keeps nothing.
+  // Overload for a part whose products no enclosing segment records. `trained` says whether the
+  // part's own parameters need a gradient; if neither they nor the inputs do, the part keeps
+  // nothing.
   Tensors part(bool again, const Segment& run, const Tensors& in, bool trained) const {
     RecomputeTape none;
     return again ? checkpoint(run, in, trained) : run(in, none);
   }
 
-  // The residual stream and tensors derived from it.
+  // The residual stream, and tensors computed from it.
   struct Stream {
     at::Tensor x_BTD;         // the layer's input
     at::Tensor normed_BTD;    // output of a parallel block's shared norm
@@ -115,7 +117,8 @@ class LayerPass {
     return stream;
   }
 
-  // Runs as a segment only with a norm: a norm saves its input, a rotation does not.
+  // Splits queries or keys into heads, normalises and rotates them. They run as a segment only if
+  // there is a norm, because a norm saves its input and a rotation does not.
   at::Tensor placed(const at::Tensor& x_BTX, const Norm& norm) const {
     const Attention& attention = layer_.self_attn;
     if (!norm.weight || !repeats(Saved::kHeadNorms))
@@ -127,7 +130,7 @@ class LayerPass {
     return checkpoint(run, {x_BTX}, trains(norm))[0];
   }
 
-  // Output of Attention::finish -> the input of o_proj.
+  // Returns the input of o_proj, computed from the result of Attention::finish.
   at::Tensor mixed(Tensors heads) const {
     const Attention& attention = layer_.self_attn;
     if (attention.latent) {
@@ -147,7 +150,7 @@ class LayerPass {
     const Segment run = [&layer = layer_](const Tensors& in, RecomputeTape&) -> Tensors {
       return {in[0] + layer.post_attention_norm(layer.self_attn.o_proj(in[1]))};
     };
-    // A norm after o_proj would save o_proj's output.
+    // If a norm follows o_proj, it would save o_proj's output, so that both run as a segment.
     const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
     const bool trained = trains(layer_.self_attn.o_proj) || trains(layer_.post_attention_norm);
     stream.attended_BTD = part(again, run, {stream.x_BTD, mixed_BTX}, trained)[0];
@@ -163,7 +166,7 @@ class LayerPass {
                   inside(repeats(Saved::kUp), stream.normed_BTD, /*leaves=*/true, outer));
     }
     const bool parallel = layer_.residual == model::Residual::kParallelTwoNorms;
-    // Without a norm before the feed-forward, gate and up read the residual stream itself.
+    // If there is no norm before the feed-forward, gate and up read the residual stream itself.
     const bool from_sum = repeats(Saved::kOtherNorms) ||
                           (repeats(Saved::kUp) && !layer_.pre_feed_forward_norm.weight);
     const bool from_norm = !from_sum && repeats(Saved::kUp);
@@ -181,7 +184,8 @@ class LayerPass {
     return out;
   }
 
-  // Normalised x_BTD -> down_proj's product, or the input of ExpertFeedForward::finish.
+  // Returns down_proj's product, or the input of ExpertFeedForward::finish, for the normalised
+  // x_BTD.
   Tensors inside(bool again, const at::Tensor& x_BTD, bool leaves, RecomputeTape& outer) const {
     const Segment run = [&layer = layer_, keeps_gate = kept_.has(Saved::kGate), leaves](
                             const Tensors& in, RecomputeTape& products) -> Tensors {
@@ -191,7 +195,7 @@ class LayerPass {
     return part(again, run, {x_BTD}, outer);
   }
 
-  // Output of feed_forward -> the layer's output.
+  // Returns the layer's output, computed from the result of feed_forward.
   at::Tensor ended(const Tensors& out) const {
     if (out.size() == 1) return out[0];
     const at::Tensor y_BTD =
@@ -203,10 +207,10 @@ class LayerPass {
   const DecoderLayer& layer_;
   Rotation rotation_;
   layout::SavedSet kept_;
-  bool whole_;  // the whole layer is one segment
+  bool whole_;  // whether the whole layer is one segment
 };
 
-// Normalised x_BTD -> o_proj's output.
+// Returns o_proj's output for the normalised x_BTD.
 at::Tensor plain_attention(const Attention& attention, const at::Tensor& x_BTD,
                            const Rotation& rotation) {
   RecomputeTape products;
@@ -222,7 +226,7 @@ at::Tensor plain_attention(const Attention& attention, const at::Tensor& x_BTD,
                        split_heads(qkv[2], attention.head_dim), rotation));
 }
 
-// Normalised x_BTD -> down_proj's output.
+// Returns down_proj's output for the normalised x_BTD.
 at::Tensor plain_feed_forward(const DecoderLayer& layer, const at::Tensor& x_BTD) {
   RecomputeTape products;
   if (layer.experts) {
@@ -257,8 +261,8 @@ Tensors Attention::finish(const Tensors& products) const {
   const at::Tensor& fused = outputs[0];
   const at::Tensor groups_BTGRK =
       fused.view({fused.size(0), fused.size(1), -1, by_key_head + 2, head_dim});
-  // Each output is a copy: a view that is saved until backward would keep the whole fused tensor
-  // alive.
+  // Copies each output, because a view that is saved until backward would keep the whole fused
+  // tensor alive.
   Tensors heads;
   for (const at::Tensor& part : groups_BTGRK.split_with_sizes({by_key_head, 1, 1}, 3)) {
     heads.push_back(part.contiguous().view({fused.size(0), fused.size(1), -1}));

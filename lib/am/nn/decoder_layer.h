@@ -36,37 +36,43 @@ struct Attention {
   std::optional<LatentHeads> latent;
   Linear o_proj;
   Norm q_norm, k_norm;
-  bool norms_span_heads = false;  // normalises all heads together, not each by itself
+  bool norms_span_heads = false;  // whether q_norm and k_norm normalise all heads together instead
+                                  // of each head by itself
   // For a fused matrix whose rows are ordered by key head: number of query heads that precede each
-  // key head and its values. 0: the rows are all queries, then all keys, then all values.
+  // key head and its values. 0 if the rows are first all queries, then all keys, then all values.
   int64_t by_key_head = 0;
   int64_t head_dim = 0;
   double scale = 1.0;                  // factor of the scores
-  std::optional<double> softcap = {};  // c: scores become c * tanh(score / c)
-  int64_t window = 0;                  // positions visible to a query, its own included; 0: all
-  int rope = 0;                // index into model::DecoderSpec::ropes; -1: heads are not rotated
-  ParameterPtr sinks = {};     // [H]; null: none (attention/block_kernel.h)
-  AttentionCorePtr core = {};  // null: whole sequences are local
+  std::optional<double> softcap = {};  // cap c: scores become c * tanh(score / c)
+  int64_t window = 0;  // number of positions that a query sees, its own included; 0: all
+  int rope = 0;        // index into model::DecoderSpec::ropes; -1: heads are not rotated
+  // Score of each head's attention sink [H]; null: no sinks (attention/block_kernel.h).
+  ParameterPtr sinks = {};
+  // Computes attention if this rank computes only a part of each sequence; null otherwise.
+  AttentionCorePtr core = {};
 
-  // Output of inputs.products -> {q_BTX, k_BTX, v_BTX}, or the inputs of latent->make.
+  // Turns the result of inputs.products into {q_BTX, k_BTX, v_BTX}, or into the inputs of
+  // latent->make.
   Tensors finish(const Tensors& products) const;
-  // Normalises (unless norm.weight is null) and rotates q_BTX or k_BTX -> BHTK. The head count
-  // follows from X, so a tensor-parallel slice computes its own heads.
+  // Normalises q_BTX or k_BTX (unless norm.weight is null), rotates it and returns it as [B, H, T,
+  // K]. The head count follows from X, so that a tensor-parallel slice computes its own heads.
   at::Tensor norm_and_rope(const at::Tensor& x_BTX, const Norm& norm,
                            const Rotation& rotation) const;
-  // Attention of rotated queries and keys, and v_BGTV -> BT(H*V), the input of o_proj.
+  // Returns the input of o_proj, [B, T, H * V]: attention of the rotated queries and keys, and
+  // v_BGTV.
   at::Tensor attend(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BGTV,
                     const Rotation& rotation) const;
 };
 
 struct FeedForward {
-  Projections inputs;  // gate and up, or up alone
+  Projections inputs;  // layers for gate and up, or for up alone
   Linear down_proj;
   bool gated = true;
   model::Activation activation = model::Activation::kSilu;
 
-  // x_BTD -> BTD, the input of down_proj.finish. The activation function's output is recomputed in
-  // backward, even outside a segment. `leaves`: the result is the recomputed segment's output.
+  // Returns the input of down_proj.finish [B, T, D] for x_BTD. The activation function's output is
+  // recomputed in backward, even outside a segment. `leaves` means that the result is the output of
+  // the recomputed segment.
   at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                      RecomputeTape& products) const;
 };
@@ -79,11 +85,12 @@ struct DecoderLayer {
   FeedForward mlp;
   std::optional<ExpertFeedForward> experts = {};  // replaces mlp
 
-  // x_BTD -> BTD. The layer must outlive backward.
+  // Returns the layer's output [B, T, D], and keeps the activations in `kept` until backward. The
+  // layer must outlive backward.
   at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation,
                         layout::SavedSet kept) const;
 
-  // All linears and norms of the layer.
+  // Return all linear layers and all norms of the layer.
   std::vector<const Linear*> linears() const;
   std::vector<Linear*> linears();
   std::vector<const Norm*> norms() const;

@@ -8,15 +8,16 @@
 
 namespace am::nn {
 
-// One use of a unit in the forward pass. The unit of a tied head has two uses: the embedding
+// One use of an FSDP unit in the forward pass. The unit of a tied head has two uses: the embedding
 // look-up at the start, and the head's product at the end.
 struct UnitUse {
   int unit = 0;
-  bool backward_reads_parameters = true;  // false for a look-up, whose gradient needs no parameters
+  // False for a look-up, whose gradient does not depend on the parameters.
+  bool backward_reads_parameters = true;
 };
 
-// Called in the order of Decoder::unit_uses(); `use` is an index into it. A hook may replace the
-// input or output tensors.
+// Callbacks in the order of Decoder::unit_uses(); `use` is an index into that list. A callback may
+// replace the input or output tensors.
 class UnitHooks {
  public:
   virtual ~UnitHooks() = default;

@@ -31,14 +31,14 @@ class KeyValueCache {
   KeyValueCache(const KeyValueCache&) = delete;
   KeyValueCache& operator=(const KeyValueCache&) = delete;
 
-  // Declares that the next sequences begin with the first `length` cached positions: forward passes
-  // compute only the positions after them. 0: all positions. RoPE's angles must be equal at the old
-  // and the new sequence length (Decoder::turns_alike).
+  // Declares that the next sequences begin with the first `length` cached positions, so that
+  // forward passes compute only the positions after them. 0 means that nothing is cached. RoPE's
+  // angles must be equal at the old and the new sequence length (Decoder::turns_alike).
   void keep(int64_t length);
 
  private:
   struct Layer {
-    at::Tensor k_BGCK, v_BGCV;  // C: capacity
+    at::Tensor k_BGCK, v_BGCV;  // keys and values of one layer; C is the capacity
   };
 
   at::Tensor attend(Layer& layer, const Qkv& heads, const AttentionParams& params,

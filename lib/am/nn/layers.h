@@ -21,12 +21,13 @@
 namespace am::nn {
 
 struct Parameter {
-  std::string name;  // hub name
+  std::string name;  // name on the Hugging Face hub
   at::Tensor value;
 };
 using ParameterPtr = std::shared_ptr<Parameter>;
 
-// Layers that share an input share one transform object, so that it runs once.
+// A function of a tensor, which a parallel strategy sets. Layers with a common input have one
+// transform object in common, so that it runs once.
 using Transform = std::function<at::Tensor(const at::Tensor&)>;
 using TransformPtr = std::shared_ptr<const Transform>;
 
@@ -35,7 +36,8 @@ using SumOverRanks = std::function<void(const at::Tensor& numbers)>;
 
 at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x);
 
-// Low-rank adapter of a frozen weight: adds scale * B (A x), with dropout on x.
+// Low-rank adapter of a frozen weight: adds scale * B (A x) to the layer's output, with dropout on
+// x.
 struct Adapter {
   ParameterPtr a;  // [rank, in]
   ParameterPtr b;  // [out, rank]
@@ -44,30 +46,33 @@ struct Adapter {
 };
 
 struct Linear {
-  std::string name;     // module: "model.layers.0.mlp.up_proj"
+  std::string name;     // name of the module, for example "model.layers.0.mlp.up_proj"
   ParameterPtr weight;  // [out, in], or [in, out]
   ParameterPtr bias;    // [out], or null
   bool in_out = false;  // the weight is stored as [in, out]
-  // Lengths along `out` of a fused matrix's outputs. Empty: one output.
+  // For a fused matrix, the length of each output along `out`. Empty if there is one output.
   std::vector<int64_t> slices = {};
   TransformPtr input;
-  TransformPtr output;  // runs before the bias is added if bias_after_output
+  TransformPtr output;  // runs before the bias is added if bias_after_output is true
   bool bias_after_output = false;
-  std::optional<Adapter> adapter = {};  // included in the product, before the output transform
+  // Its term is part of the product, before the output transform.
+  std::optional<Adapter> adapter = {};
 
-  // x_..I -> ..O, including the input transform. Requires a single output.
+  // Applies the input transform, the product and finish() to x_..I. Requires a single output.
   at::Tensor operator()(const at::Tensor& x) const {
     return finish(product(apply_transform(input, x)));
   }
-  // product() multiplies an already transformed input, and adds the bias unless bias_after_output.
-  // finish() applies the output transform and the late bias.
+  // product() multiplies an input that is already transformed, and adds the bias unless
+  // bias_after_output is true. finish() applies the output transform, and then adds the bias if
+  // bias_after_output is true.
   at::Tensor product(const at::Tensor& x) const;
   at::Tensor finish(const at::Tensor& y) const;
 
-  // Number of outputs of products(). With an output transform the product is not split.
+  // Returns the number of outputs of products(). With an output transform the product is not split.
   size_t outputs() const { return slices.empty() || output ? 1 : slices.size(); }
-  // product() split into its outputs. `known`: empty, or per output a known value that is not
-  // computed again, or undefined. Backward is the same either way.
+  // Returns the product, split into its outputs. `known` is empty or has one tensor per output: a
+  // value that is known and not computed, or an undefined tensor. Backward is not affected by
+  // `known`.
   std::vector<at::Tensor> products(const at::Tensor& x,
                                    const std::vector<at::Tensor>& known = {}) const;
 
@@ -88,12 +93,13 @@ struct Embedding {
 // An RMSNorm of one of three kinds, or a LayerNorm.
 struct Norm {
   std::string name;
-  ParameterPtr weight;  // [D]; null: the identity
+  ParameterPtr weight;  // [D]; null: the norm is the identity
   double eps = 1e-6;
   model::NormKind kind = model::NormKind::kRms;
-  ParameterPtr bias = {};  // [D], for a LayerNorm
-  // Set for an RMSNorm whose rows are sharded over ranks: D is this rank's part of `width`, and
-  // `sum` adds one number per row over the ranks, in place, in forward and in backward.
+  ParameterPtr bias = {};  // [D], only for a LayerNorm
+  // For an RMSNorm whose rows are sharded over ranks: D is this rank's part of `width`, and `sum`
+  // adds one number per row over the ranks, in place, in forward and in backward. Empty for other
+  // norms.
   int64_t width = 0;
   SumOverRanks sum = {};
 

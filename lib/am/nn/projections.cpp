@@ -8,8 +8,7 @@
 namespace am::nn {
 namespace {
 
-// Returns the recomputation modes of outputs first .. first + count - 1. If an output transform
-// keeps a fused product whole and its slices' modes differ, the whole product is recomputed.
+// Returns the recomputation modes of the outputs first .. first + count - 1.
 std::vector<Recompute> part_of(const std::vector<Recompute>& again, size_t first, size_t count) {
   std::vector<Recompute> part;
   for (size_t i = 0; i < count; ++i) part.push_back(again[again.size() == 1 ? 0 : first + i]);
@@ -59,7 +58,8 @@ Tensors Projections::finish(const Tensors& products) const {
       outputs.push_back(y);
       continue;
     }
-    // Each slice is a copy: a view that is saved until backward would keep the whole product alive.
+    // Copies each slice, because a view that is saved until backward would keep the whole product
+    // alive.
     for (const at::Tensor& slice : y.split_with_sizes(linear.slices, -1)) {
       outputs.push_back(slice.contiguous());
     }

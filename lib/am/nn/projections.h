@@ -18,11 +18,11 @@ struct Projections {
   std::vector<Linear> linears;
 
   // Returns the layers' products of x_..I, before `finish`. An input transform that several layers
-  // share is applied once. `again`: a recomputation mode per output, or a single mode for all
-  // outputs.
+  // have in common is applied once. `again` has a recomputation mode per output, or one mode for
+  // all outputs.
   Tensors products(const at::Tensor& x, const std::vector<Recompute>& again,
                    RecomputeTape& products) const;
-  // Returns one output per layer, and per slice of a fused one.
+  // Returns one output per linear layer, and one per slice of a fused layer.
   Tensors finish(const Tensors& products) const;
 };
 

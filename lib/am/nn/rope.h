@@ -15,25 +15,28 @@
 namespace am::nn {
 
 // Returns [R/2] angles per position for the `rotated` elements of a head: float32, on the host, so
-// that all devices get the same bits. "linear" divides all angles by `factor`. "llama3" divides
-// angles whose wavelength exceeds original_max_position_embeddings / low_freq_factor, keeps angles
-// whose wavelength is below original_max_position_embeddings / high_freq_factor, and blends in
-// between (Llama 3.1's long-context scaling). "yarn" blends between the angles that turn beta_fast
-// and beta_slow times within the original length. "longrope" divides each angle by its own factor,
-// from one of two lists, chosen by whether `seq_len` exceeds the original length.
+// that all devices get equal bits. They depend on the rope type:
+//   linear    divides all angles by `factor`.
+//   llama3    divides angles whose wavelength exceeds original_max_position_embeddings /
+//             low_freq_factor, leaves angles whose wavelength is below
+//             original_max_position_embeddings / high_freq_factor, and blends in between.
+//   yarn      blends between the angles that turn beta_fast and beta_slow times within the original
+//             length.
+//   longrope  divides each angle by a factor from one of two lists. The list depends on whether
+//             `seq_len` exceeds the original length.
 at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t rotated,
                                     int64_t seq_len = 0);
 
-// Cosine and sine tables for positions: [T, R] if they are equal in all sequences of the batch,
-// otherwise [B, T, R]. The first R elements of a head are rotated. Undefined for a layer without
-// rotation.
+// Cosine and sine tables for positions: [T, R] if positions are equal in all sequences of the
+// batch, otherwise [B, T, R]. The first R elements of a head are rotated. Both are undefined for a
+// layer without rotation.
 struct Rotation {
   at::Tensor cos_TK;
   at::Tensor sin_TK;
-  // Document index of each token (int64) in packed sequences; covers whole sequences even if this
-  // rank computes a part of each. Undefined: one document.
+  // Document index of each token (int64) in packed sequences. Covers whole sequences even if this
+  // rank computes a part of each. Undefined if each sequence is one document.
   at::Tensor document_BT = {};
-  // See AttentionParams::document_starts.
+  // Described at AttentionParams::document_starts.
   std::shared_ptr<const std::vector<int64_t>> document_starts = {};
 };
 
@@ -42,10 +45,11 @@ struct Rotation {
 Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int64_t count,
                        at::ScalarType dtype, double factor = 1.0);
 
-// Returns the tables for `positions` (int64, [B, T] or [T]), each below `table`'s length.
+// Returns the tables for `positions` (int64, [B, T] or [T]), each of which is below `table`'s
+// length.
 Rotation gather_rotation(const Rotation& table, const at::Tensor& positions);
 
-// Returns the document index of each token, int64: each position 0 begins a document.
+// Returns the document index of each token, int64. Each position 0 begins a document.
 at::Tensor documents(const at::Tensor& positions_BT);
 // Returns the rows of [B * T] at which documents and sequences begin. positions_BT must be on the
 // host.

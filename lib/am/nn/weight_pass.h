@@ -19,8 +19,8 @@
 // checkpointed segment activates the pass again when it is recomputed. Gradients of vectors and of
 // adapters, whose products are narrow, are not postponed.
 //
-// Postponed gradients take autograd's path: through casts to the leaf, into its .grad, and through
-// its hooks. Gradients are bitwise equal to those of a single backward pass.
+// Postponed gradients take the path that autograd's gradients take: through casts to the leaf, into
+// its .grad, and through its hooks. Gradients are bitwise equal to those of a single backward pass.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,7 +35,8 @@
 
 namespace am::nn {
 
-// State of one stage and micro-batch. Nodes' backward and settle() must not run concurrently.
+// Postponed gradients of one pipeline stage and micro-batch. Nodes' backward and settle() must not
+// run concurrently.
 class WeightPass : public torch::CustomClassHolder {
  public:
   using Product = std::function<at::Tensor()>;
@@ -54,9 +55,10 @@ class WeightPass : public torch::CustomClassHolder {
 
   bool postpones() const { return postpones_; }
   // Records that `product` returns the gradient of `weight`, an input of the node. `product` must
-  // detach the saved tensors that it captures: their graph would keep the segment's inputs alive.
+  // detach the saved tensors that it captures, because their graph would keep the segment's inputs
+  // alive.
   void owe(const at::Tensor& weight, Product product);
-  // Number of postponed products.
+  // Returns the number of postponed products.
   size_t deferred() const { return deferred_.size(); }
   // Computes the postponed products in the order in which they were recorded, and frees their
   // operands.
@@ -77,7 +79,7 @@ using WeightPassPtr = c10::intrusive_ptr<WeightPass>;
 // Returns the pass that is active on this thread, or null.
 WeightPassPtr current_weight_pass();
 
-// Makes a pass (or none) active on this thread; restores the previous one on destruction.
+// Makes a pass (or none) active on this thread, and restores the previous pass on destruction.
 class WeightPassScope {
  public:
   explicit WeightPassScope(WeightPassPtr pass);
@@ -89,9 +91,9 @@ class WeightPassScope {
   WeightPassPtr before_;
 };
 
-// Stores the active pass in the context; called in a node's forward.
+// Stores the active pass in the context. Called in a node's forward.
 void keep_weight_pass(torch::autograd::AutogradContext& context);
-// Returns the stored pass if it postpones now, otherwise null; called in a node's backward.
+// Returns the stored pass if it postpones now, otherwise null. Called in a node's backward.
 WeightPass* postponing_pass(torch::autograd::AutogradContext& context);
 
 }  // namespace am::nn

@@ -14,13 +14,14 @@
 
 namespace am::nn {
 
-// Uses ATen's flash kernel if it supports the mask and widths, otherwise blocks (blocked.h). The
-// output is [B, T, H, V] in memory. `sinks_H`: see attend.
+// Computes attention by ATen's flash kernel if it supports the mask and widths, otherwise by blocks
+// (blocked.h). The output is laid out as [B, T, H, V] in memory. `sinks_H` is described at
+// attend().
 at::Tensor attention(const Qkv& heads, const AttentionParams& params,
                      const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
-// Computes attention for the queries of this rank's positions. AttentionParams::window and
-// document_BT refer to the whole sequence, padding included.
+// Function that computes attention for the queries of this rank's positions.
+// AttentionParams::window and document_BT refer to the whole sequence, padding included.
 using AttentionCore = std::function<at::Tensor(const Qkv& heads, const AttentionParams& params,
                                                const std::optional<at::Tensor>& sinks_H)>;
 using AttentionCorePtr = std::shared_ptr<const AttentionCore>;

@@ -1,6 +1,6 @@
-// Causal attention of a range of queries to a range of keys, one block of queries at a time.
-// Attention over whole sequences (blocked.h) and over sequences on several ranks is built on it.
-// Builds no autograd graph.
+// Causal attention of a range of queries to a range of keys, one block of queries at a time. It is
+// the basis of attention over whole sequences (blocked.h) and over sequences on several ranks, and
+// builds no autograd graph.
 //
 //   attend({q_BHtK, k_BGsK, v_BGsV}, params, {.query = 64, .key = 0}, {out_BtHV, lse_BHt});
 //
@@ -20,51 +20,55 @@
 namespace am::nn {
 
 struct AttentionParams {
-  double scale = 1.0;                     // factor of the scores
-  std::optional<double> softcap = {};     // c: scores become c * tanh(score / c)
-  int64_t window = 0;                     // positions visible to a query, its own included; 0: all
-  at::Tensor document_BT = at::Tensor();  // int64 per position; queries see their document only
-  // Rows of [B * T] at which documents begin, each sequence's first row included; on the host.
-  // Null: unknown.
+  double scale = 1.0;                  // factor of the scores
+  std::optional<double> softcap = {};  // cap c: scores become c * tanh(score / c)
+  int64_t window = 0;  // number of positions that a query sees, its own included; 0: all
+  // Document index of each position, int64. A query sees only keys of its own document.
+  at::Tensor document_BT = at::Tensor();
+  // Rows of [B * T] at which documents begin, including the first row of each sequence. In host
+  // memory. Null if the host does not know them.
   std::shared_ptr<const std::vector<int64_t>> document_starts = nullptr;
 };
 
-// Grouped-query attention: G divides H, and query head h reads key head h / (H / G).
+// Queries, keys and values, for grouped-query attention: G divides H, and query head h reads key
+// head h / (H / G).
 struct Qkv {
   at::Tensor q_BHtK, k_BGsK, v_BGsV;
 };
 
-// Sequence positions of the first local query and the first local key; local queries, and local
-// keys, are consecutive.
+// Sequence positions of the first local query and of the first local key. Local queries are
+// consecutive, and so are local keys.
 struct Firsts {
   int64_t query = 0, key = 0;
 };
 
-// `lse`: logarithm of the sum of a query's exponentiated scores, in the dtype of the scores. A
-// query that sees no key has output 0 and lse -inf.
+// Result of attention. `lse` is the logarithm of the sum of a query's exponentiated scores, in the
+// dtype of the scores. A query that sees no key has output 0 and lse -inf.
 struct Attended {
   at::Tensor out_BtHV, lse_BHt;
 };
 
-// Fills `attended`, whose tensors may be views. `sinks_H`: per head the score of an extra key that
-// every query sees and whose value is 0 (attention sinks, Xiao et al., 2023); with sinks, all keys
-// that the queries see must be local.
+// Writes attention's result to `attended`, whose tensors may be views. `sinks_H` is, per head, the
+// score of an extra key that every query sees and whose value is 0 (attention sinks, Xiao et al.,
+// 2023). With sinks, all keys that the queries see must be local.
 void attend(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
             const Attended& attended, const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
-// Inputs of the backward pass per query.
+// Inputs of the backward pass: the gradient of the output, and what forward computed per query.
 struct AttendedGradient {
   at::Tensor of_out_BHtV;
-  at::Tensor lse_BHt;  // over all keys that the queries see, on all ranks
-  // dO . O of each query, in the dtype of the scores. Undefined: all keys that the queries see are
-  // local, and attend_backward computes the product from their probabilities, so that a query with
-  // a single key has a gradient of exactly 0.
+  at::Tensor lse_BHt;  // log-sum-exp over all keys that the queries see, on all ranks
+  // For each query the dot product of its output and the output's gradient (dO . O), in the dtype
+  // of the scores. Undefined if all keys that the queries see are local: attend_backward then
+  // computes the product from the keys' probabilities, so that a query with a single key has a
+  // gradient of exactly 0.
   at::Tensor along_BHt = at::Tensor();
-  at::Tensor out_BtHV = at::Tensor();  // output over all keys; read by flash attention
+  at::Tensor out_BtHV = at::Tensor();  // output over all keys; only flash attention reads it
 };
 
-// Tensors to which attend_backward adds the gradients; for keys, values and sinks in the dtype of
-// the scores. sinks_H is undefined if there are no sinks or another rank computes their gradient.
+// Tensors to which attend_backward adds the gradients. The gradients of keys, values and sinks have
+// the dtype of the scores. sinks_H is undefined if there are no sinks or another rank computes
+// their gradient.
 struct HeadGradients {
   at::Tensor q_BHtK, k_BGsK, v_BGsV, sinks_H = at::Tensor();
 };
@@ -72,10 +76,11 @@ void attend_backward(const Qkv& heads, const AttentionParams& params, const Firs
                      const AttendedGradient& gradient, const HeadGradients& sums,
                      const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
-// Adds each head's sink as one more key to the output over all other keys.
+// Changes `attended`, computed without sinks, into the result with each head's sink as one more
+// key.
 void join_sinks(const Attended& attended, const at::Tensor& sinks_H);
-// Returns the sinks' gradient [H], in the dtype of the scores. `lse_BHt` includes the sinks;
-// `along_BHt` as in AttendedGradient.
+// Returns the sinks' gradient [H], in the dtype of the scores. `lse_BHt` includes the sinks.
+// `along_BHt` is described in AttendedGradient.
 at::Tensor gradient_of_sinks(const at::Tensor& sinks_H, const at::Tensor& lse_BHt,
                              const at::Tensor& along_BHt);
 // Returns e^(from - to) as [B, t, H, 1], to be multiplied with [B, t, H, V]; 0 where `from` is

@@ -19,12 +19,13 @@
 
 namespace am::nn {
 
-// The output is [B, T, H, V] in memory. `sinks_H`: see attend.
+// Returns attention's output, laid out as [B, T, H, V] in memory. `sinks_H` is described at
+// attend().
 at::Tensor blocked_attention(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
                              const at::Tensor& v_BGTV, const AttentionParams& params,
                              const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
-// Calls `attend` on newly allocated tensors; products ignore autocast.
+// Allocates the result, calls attend() and returns the result. Autocast does not apply.
 Attended attended(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
                   const std::optional<at::Tensor>& sinks_H = std::nullopt);
 

@@ -1,22 +1,24 @@
-// `attend` and its gradients (block_kernel.h) by ATen's flash kernels on GPUs (Dao, 2023).
+// attend() and attend_backward() (block_kernel.h) by ATen's flash kernels for GPUs (Dao, 2023).
 //
-// Allocates nothing of size [t, s]. The kernels receive only queries that see a local key, and the
-// keys that they see. The kernels align the causal diagonal at the last query and the last key.
-// Where the last query is at another position than the last key, the window is shifted by the
+// Allocates nothing of size [t, s]. The kernels receive only the queries that see a local key, and
+// only the keys that a local query sees. They align the causal diagonal at the last query and the
+// last key. If the last query's position is not that of the last key, the window is shifted by the
 // distance; queries that see all keys run without a mask. Packed documents are passed as sequences
-// of different lengths. Values narrower than keys are padded with zeros and the padding is cut from
-// the output.
+// of different lengths. Values narrower than keys are padded with zeros, and the padding is cut
+// from the output.
 #pragma once
 
 #include "am/nn/attention/block_kernel.h"
 
 namespace am::nn {
 
-// Whether the kernels support the call: narrow_on_gpu (fused/device.h), no soft-cap, K a multiple
-// of 8 up to 256, V at most K, and document starts known on the host.
+// Whether the kernels support these arguments: q for which narrow_on_gpu() is true
+// (fused/device.h), no soft-cap, K a multiple of 8 up to 256, V at most K, and document starts
+// known on the host.
 bool flash_takes(const Qkv& heads, const AttentionParams& params);
 
-// Forward and backward, without sinks. Backward reads `gradient.out_BtHV` but not `along_BHt`.
+// Compute attention and its gradients, without sinks. Backward reads `gradient.out_BtHV`, not
+// `along_BHt`.
 void flash_attend(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
                   const Attended& attended);
 void flash_attend_backward(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,

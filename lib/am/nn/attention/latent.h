@@ -23,13 +23,14 @@ struct LatentHeads {
   int64_t rotated = 0;             // R
   int64_t value_width = 0;         // V
   bool interleaved = true;         // RoPE pairs element 2i with 2i + 1, not i with i + R/2
-  TransformPtr key_input = {};     // transform of the rotated key part, which all heads read
+  TransformPtr key_input = {};  // transform of the rotated part of the keys, which all heads share
 
   struct Qkv {
     at::Tensor q_BHTK, k_BHTK, v_BHTV;
   };
-  // query_BTX: the queries' low-rank vector, or H * K without one. The head count follows from the
-  // projections' sizes. `head_width`: K.
+  // Returns the heads' queries, keys and values. query_BTX is the queries' low-rank vector, or has
+  // H * K columns if `query_up` is empty. The head count follows from the projections' sizes.
+  // `head_width` is K.
   Qkv make(const at::Tensor& query_BTX, const at::Tensor& key_value_BTL, const at::Tensor& key_BTR,
            int64_t head_width, const Rotation& rotation) const;
 };

@@ -1,5 +1,5 @@
-// Stores AttentionParams in an autograd context until backward. The caller saves the document
-// tensor as a saved variable.
+// Store AttentionParams in an autograd context until backward, and return them there. The caller
+// saves the document tensor as a saved variable.
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>
