@@ -25,7 +25,8 @@ class LayerBuilder {
       : layer_(layer), prefix_(prefix), parameters_(parameters) {}
 
   Linear linear(Role role) const { return build_linear(module(role), prefix_, parameters_); }
-  // Returns the linears of the given roles, without roles that the layer does not have.
+  // Returns the linear layers of the given roles, without roles that the decoder layer does not
+  // have.
   Projections projections(std::initializer_list<Role> roles) const {
     Projections all;
     for (const Role role : roles) {

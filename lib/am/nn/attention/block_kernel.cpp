@@ -14,23 +14,24 @@ namespace {
 
 constexpr int64_t kRowsOfABlock = 128;
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
-// Stand-in for -inf in differences, because -inf - -inf is NaN.
+// Replaces -inf in differences, because -inf - -inf is NaN.
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
-// Queries [row, row + rows) and the range of keys that they may see; keys is 0 if there are none.
+// The queries [row, row + rows), and the range of keys [first, first + keys) that they may see.
+// `keys` is 0 if they see none.
 struct Block {
   int64_t row, rows;
   int64_t first, keys;
 };
 
-// Concatenates the queries of all heads that share a key head: x_BHtK -> [B * G, H / G * t, K], in
-// `dtype`.
+// Returns x_BHtK as [B * G, H / G * t, K] in `dtype`: concatenates the queries of all heads that
+// read one key head.
 at::Tensor grouped(const at::Tensor& x_BHtK, int64_t key_heads, at::ScalarType dtype) {
   const int64_t batch = x_BHtK.size(0), width = x_BHtK.size(3);
   return x_BHtK.to(dtype).reshape({batch * key_heads, -1, width});
 }
 
-// Inverse of grouped, for a block: x [B * G, H / G * rows, V] -> [B, H, rows, V].
+// Inverse of grouped() for a block: returns x [B * G, H / G * rows, V] as [B, H, rows, V].
 at::Tensor ungrouped(const at::Tensor& x, int64_t batch, int64_t rows) {
   return x.view({batch, -1, rows, x.size(2)});
 }
@@ -46,7 +47,7 @@ class Scores {
   at::ScalarType dtype() const { return dtype_; }
   int64_t batch() const { return heads_.q_BHtK.size(0); }
   int64_t groups() const { return heads_.k_BGsK.size(1); }
-  // Returns the block's rows of a per-query tensor, grouped.
+  // Returns the block's rows of a per-query tensor, in the form of grouped().
   at::Tensor rows_of(const at::Tensor& x_BHtX, const Block& block) const {
     return grouped(x_BHtX.narrow(2, block.row, block.rows), groups(), dtype_);
   }
@@ -66,7 +67,8 @@ class Scores {
     const int64_t length = heads_.q_BHtK.size(2), keys = heads_.k_BGsK.size(2);
     for (int64_t row = 0; row < length; row += kRowsOfABlock) {
       const int64_t rows = std::min(kRowsOfABlock, length - row);
-      const int64_t ahead = firsts_.query - firsts_.key + row;  // distance to the first key
+      // How many positions the block's first query is behind the first key.
+      const int64_t ahead = firsts_.query - firsts_.key + row;
       const int64_t first =
           params_.window > 0 ? std::max<int64_t>(0, ahead - params_.window + 1) : int64_t{0};
       const int64_t end = std::min(keys, ahead + rows);
@@ -76,7 +78,7 @@ class Scores {
 
   struct Made {
     at::Tensor scores;   // [B * G, H / G * rows, keys]; -inf where a query does not see a key
-    at::Tensor tangent;  // under a soft-cap: tanh(score / c)
+    at::Tensor tangent;  // tanh(score / c) under a soft-cap, otherwise undefined
   };
   Made make(const Block& block, const at::Tensor& queries, const at::Tensor& keys) const {
     Made made;
@@ -93,7 +95,7 @@ class Scores {
   }
 
  private:
-  // Returns the keys or values that the block may see, grouped.
+  // Returns the keys or values that the block may see, in the form of grouped().
   at::Tensor seen(const at::Tensor& x_BGsX, const Block& block) const {
     return grouped(x_BGsX.narrow(2, block.first, block.keys), groups(), dtype_);
   }
@@ -198,7 +200,8 @@ void attend_backward(const Qkv& heads, const AttentionParams& params, const Firs
     const at::Tensor p = made.scores.sub_(lse.clamp_min(kLowest)).exp_();
     add(sums.v_BGsV, at::bmm(p.transpose(1, 2), of_out));
     at::Tensor of_scores = at::bmm(of_out, scores.values(block).transpose(1, 2));
-    // dO . O per query, as in the backward of softmax.
+    // For each query the dot product of its output and the output's gradient, as in softmax's
+    // backward.
     const at::Tensor along = gradient.along_BHt.defined()
                                  ? scores.rows_of(gradient.along_BHt.unsqueeze(-1), block)
                                  : (of_scores * p).sum(-1, /*keepdim=*/true);

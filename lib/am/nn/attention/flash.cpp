@@ -27,18 +27,18 @@ using flash::Sizes;
 
 constexpr double kUnseen = -std::numeric_limits<double>::infinity();
 
-// One call of the kernels: ranges of queries and keys as positions in the sequence. Every query
+// One call of the kernels. Queries and keys are ranges of positions in the sequence. Every query
 // sees at least one key.
 struct Span {
   mesh::Extent queries, keys;
   Reach reach;
 };
 
-// Note [Spans]: queries at later positions than all keys need no causal mask, and their window is
-// shifted: it reaches back from the query, and the keys end earlier. The kernels clamp a window to
-// the number of keys, which is too short if there are more queries than keys. Therefore queries
-// whose window contains all keys form a separate span without a window; the queries after it are
-// then at most as many as the keys.
+// Note [Spans]: queries at later positions than all keys need no causal mask. Their window is
+// shifted, because it reaches back from the query, while the keys end earlier. The kernels clamp a
+// window to the number of keys, which is too short if there are more queries than keys. Therefore
+// queries whose window contains all keys form a separate span without a window; the queries after
+// that span are then at most as many as the keys.
 std::vector<Span> spans_of(const mesh::Extent& queries, const mesh::Extent& keys, int64_t window) {
   std::vector<Span> spans;
   const auto first_key = [&](int64_t query) {
@@ -62,7 +62,7 @@ std::vector<Span> spans_of(const mesh::Extent& queries, const mesh::Extent& keys
   return spans;
 }
 
-// Selects runs of indices of a tensor's dim, by a view if the runs are adjacent, otherwise by an
+// Selects runs of indices along a tensor's dim: by a view if the runs are adjacent, otherwise by an
 // index tensor.
 class Rows {
  public:
@@ -82,7 +82,7 @@ class Rows {
     index_ = fused::uploaded(index, device);
   }
 
-  // Whether the selection is all of `count` indices, in order.
+  // Whether the selected indices are 0 to count - 1, in order.
   bool are_all(int64_t count) const { return !index_.defined() && first_ == 0 && count_ == count; }
 
   at::Tensor of(const at::Tensor& x, int64_t dim = 0) const {
@@ -108,7 +108,7 @@ class Rows {
   at::Tensor index_;
 };
 
-// Cumulative lengths of concatenated sequences.
+// Cumulative lengths of the concatenated sequences, as the kernels read them.
 class Lengths {
  public:
   Lengths(const std::vector<mesh::Extent>& runs, const at::Device& device) {
@@ -135,7 +135,7 @@ at::Tensor padded(const at::Tensor& x, int64_t width) {
 
 at::Tensor dense_in_width(const at::Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
 
-// [B, H, t, X] -> [B, t, H, X], with each head's elements contiguous.
+// Returns x_BHtX as [B, t, H, X], with the elements of each head contiguous.
 at::Tensor by_position(const at::Tensor& x_BHtX) { return dense_in_width(x_BHtX.transpose(1, 2)); }
 
 class Flash {
@@ -224,8 +224,8 @@ class Flash {
   static constexpr Reach kCausal = {-1, 0};
   static Sizes square(int64_t length) { return {.longest_q = length, .longest_k = length}; }
 
-  // in_runs: [B, T, H, X] -> [B, n, window, H, X]. later and earlier select the queries that see
-  // keys of the run before, and these keys.
+  // in_runs cuts [B, T, H, X] into [B, n, window, H, X]. `later` selects the queries that see keys
+  // of the run before theirs, and `earlier` selects these keys.
   at::Tensor in_runs(const at::Tensor& x_BTHX) const {
     return x_BTHX.unflatten(1, {-1, params_.window});
   }
@@ -237,12 +237,12 @@ class Flash {
     const at::Tensor runs = in_runs(x_BTHX);
     return runs.narrow(1, 0, runs.size(1) - 1).narrow(2, 1, params_.window - 1);
   }
-  // `later` of lse_BHT: [B, n - 1, H, window - 1].
+  // Selects from lse_BHT as `later` does: [B, n - 1, H, window - 1].
   at::Tensor later_lse(const at::Tensor& lse_BHT) const {
     const at::Tensor runs = lse_BHT.unflatten(2, {-1, params_.window}).transpose(1, 2);
     return runs.narrow(1, 1, runs.size(1) - 1).narrow(3, 0, params_.window - 1);
   }
-  // Runs as sequences of a batch; reversed.
+  // as_batch makes each run a sequence of a batch; `reversed` also reverses the run's positions.
   static at::Tensor as_batch(const at::Tensor& runs) { return runs.flatten(0, 1); }
   static at::Tensor reversed(const at::Tensor& runs) { return as_batch(runs).flip(1); }
 

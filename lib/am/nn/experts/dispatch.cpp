@@ -94,7 +94,7 @@ at::Tensor by_slot(const at::Tensor& weights_Nk, const at::Tensor& slot_Nk) {
 
 namespace {
 
-// Views of each expert's rows.
+// Returns views of each expert's rows.
 variable_list parts_of(const at::Tensor& rows, const std::vector<int64_t>& counts) {
   return rows.split_with_sizes(counts);
 }

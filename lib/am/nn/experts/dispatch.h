@@ -1,5 +1,5 @@
-// Sorts routed tokens by expert and combines the results, on one rank; token_dispatcher.h sends
-// them between ranks.
+// Sorts the copies of routed tokens by expert and combines the experts' results, on one rank.
+// token_dispatcher.h sends the rows between ranks.
 //
 //   const Placement placed = place_by_expert(ids_Nk, experts);
 //   const auto rows = dispatch(x_ND, placed);          // per expert [R_e, D], possibly empty
@@ -20,32 +20,33 @@
 namespace am::nn {
 
 struct Placement {
-  at::Tensor slot_Nk;           // int64: row that holds the token's copy for its j-th expert
-  at::Tensor token_R;           // int64: token that each row is a copy of
-  std::vector<int64_t> counts;  // rows of each expert
+  at::Tensor slot_Nk;           // int64: row that holds the copy of a token for its j-th expert
+  at::Tensor token_R;           // int64: token whose copy is in a row
+  std::vector<int64_t> counts;  // number of rows of each expert
   // If experts are sharded over P ranks (token_dispatcher.h): number of rows that each rank sends
   // to each of this rank's e experts, int64 on the host. Undefined: all experts are local.
   at::Tensor received_Pe = {};
 };
 
-// Rows are sorted by expert, and within an expert by token. On the meta device, where ids have no
-// values, rows are split evenly over the experts.
+// Returns the placement of N k rows. They are sorted by expert, and the rows of one expert by
+// token. On the meta device, where ids have no values, the rows are split evenly over the experts.
 Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts);
-// Splits `rows` evenly over `experts`; the remainder goes to the first experts, one row each.
+// Returns the number of rows of each expert if `rows` are split evenly. The remainder goes to the
+// first experts, one row each.
 std::vector<int64_t> split_evenly(int64_t rows, int64_t experts);
 
 std::vector<at::Tensor> dispatch(const at::Tensor& x_ND, const Placement& placed);
 std::vector<at::Tensor> deal(const at::Tensor& weights_Nk, const Placement& placed);
-// Returns each token's k rows added up, plus `added_ND` if defined. `unread`: nothing reads the
-// value, backward included, so the result has only a shape and dtype.
+// Returns the sum of each token's k rows, plus `added_ND` if defined. `unread` means that nothing,
+// backward included, reads the values; the result then has only a shape and dtype.
 at::Tensor combine(const std::vector<at::Tensor>& rows, const Placement& placed,
                    const at::Tensor& added_ND = {}, bool unread = false);
 
-// Building blocks of combine and deal, without a graph. sum_of_slots returns [N, D]: the sum of
-// each token's rows, plus `added_ND` if defined; `rows` are tensors [.., D] with R rows in total.
+// Parts of combine and deal, without an autograd graph. sum_of_slots returns [N, D]: the sum of
+// each token's rows, plus `added_ND` if defined. `rows` are tensors [.., D] with R rows in total.
 at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
                         const at::Tensor& added_ND = {});
-// weights_Nk -> [R], ordered by slot.
+// Returns the weights [R] in the order of the rows.
 at::Tensor by_slot(const at::Tensor& weights_Nk, const at::Tensor& slot_Nk);
 
 }  // namespace am::nn

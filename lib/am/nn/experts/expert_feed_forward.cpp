@@ -29,7 +29,7 @@ at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Ten
   return weighed_down(gate_RF, up_RF, weight_R, expert.down_proj.weight->value, activation, unread);
 }
 
-// Casts to the autocast dtype, once for all products that read the rows.
+// Casts to autocast's dtype, if it is on, once for all products that read the rows.
 at::Tensor narrowed(const at::Tensor& x_ND) {
   const auto dtype = current_autocast(x_ND.device().type()).dtype;
   return dtype ? x_ND.to(*dtype) : x_ND;
@@ -49,7 +49,8 @@ std::vector<int64_t> ExpertFeedForward::counts_of_padding(const at::Tensor& ids_
   return place_by_expert(behind_Btk.flatten(0, 1), count()).counts;
 }
 
-// Recomputation reuses the first run's choice, and does not count it again.
+// Chooses each token's experts and their weights. Recomputation reuses the choice of the first run,
+// and does not count the tokens once more.
 ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int64_t sequences,
                                                     RecomputeTape& products) const {
   Chosen chosen;

@@ -1,11 +1,12 @@
-// Mixture-of-experts feed-forward: each token passes its top-k experts and the shared expert.
+// Mixture-of-experts feed-forward: each token passes through its top-k experts and the shared
+// expert.
 //
 //   out_t = sum over j of weight_tj * expert_j(x_t) + share_t * shared(x_t)
 //
-// Backward needs the dispatched x, gate and up, the routing weights, and the choice (dispatch.h).
-// Every expert's weights receive a gradient, zeros if no token was routed to the expert, so that
-// all ranks reduce equal sets of tensors. Legend: N tokens, D hidden, k experts per token, R rows:
-// N k without expert parallelism.
+// Backward needs the dispatched x, gate and up, the routing weights, and the choice of experts
+// (dispatch.h). Every expert's weights receive a gradient, which is zero if no token was routed to
+// the expert, so that all ranks reduce equal sets of tensors. Legend: N tokens, D hidden, k experts
+// per token, R rows of tokens' copies: N k without expert parallelism.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,46 +30,51 @@ struct Expert {
   Linear gate_proj, up_proj, down_proj;
 };
 
-// Shards tokens over ranks that would otherwise all route the same tokens.
+// Shards tokens over ranks that would otherwise all route all tokens.
 struct SequenceSharder {
-  Transform own;  // x_BTD -> this rank's BtD
-  // Gathers all ranks' BtD -> BTD, with T = `length`.
+  Transform own;  // returns this rank's part [B, t, D] of x_BTD
+  // Gathers all ranks' x_BtD to [B, T, D], with T = `length`.
   std::function<at::Tensor(const at::Tensor& x_BtD, int64_t length)> all;
 };
 
 struct ExpertFeedForward {
   Router router;
-  std::vector<Expert> experts;            // all routed experts, other ranks' included
-  std::optional<StackedExperts> stacked;  // instead of `experts`: this rank's, stacked
+  std::vector<Expert> experts;  // all routed experts, including those of other ranks
+  // Replaces `experts` in some families: this rank's experts, stacked.
+  std::optional<StackedExperts> stacked;
   std::optional<Expert> shared;
-  std::optional<Linear> shared_weigher;  // the sigmoid of its output weights the shared expert
+  // The sigmoid of its output is the weight of the shared expert.
+  std::optional<Linear> shared_weigher;
   model::Activation activation = model::Activation::kSilu;
-  // Tokens routed to each expert since the caller last cleared it. Recomputation does not add to
-  // it.
+  // Number of tokens routed to each expert since the caller last cleared `counts`. A recomputation
+  // adds nothing.
   mutable std::vector<int64_t> counts = {};
-  // balance_factor: coefficient of each sequence's auxiliary loss (router.h). balance: sum of these
-  // losses since the caller last cleared it, [1] in float64; undefined if there were none.
+  // balance_factor is the coefficient of each sequence's auxiliary loss (router.h). balance is the
+  // sum of these losses since the caller last cleared `balance`, [1] in float64; undefined if there
+  // were none.
   double balance_factor = 0.0;
   mutable at::Tensor balance = {};
-  SumOverRanks sum_of_sequences = {};  // see SequenceBalance
-  // Padding tokens at the end of each local sequence; routed, but not counted.
+  // Sums over the ranks that share sequences (SequenceBalance::sum).
+  SumOverRanks sum_of_sequences = {};
+  // Number of padding tokens at the end of each local sequence. They are routed, but not counted.
   int64_t padding = 0;
 
-  // Number of routed experts.
+  // Returns the number of routed experts.
   int64_t count() const { return router.spec.experts; }
-  // Null: this rank routes all of x.
+  // Shards x over ranks; null if this rank routes all of x.
   std::shared_ptr<const SequenceSharder> sharder = {};
   // Sends tokens to the ranks of their experts. Never null.
   TokenDispatcherPtr dispatcher = std::make_shared<const LocalDispatcher>();
 
-  // x_BTD -> the input of `finish`. `leaves`: the result is the recomputed segment's output.
+  // Returns the input of `finish` for x_BTD. `leaves` means that the result is the output of the
+  // recomputed segment.
   Tensors product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                   RecomputeTape& products) const;
-  // Returns the layer's output [B, T, D], with T = `length`: gathers tokens that are sharded over
-  // ranks, and adds a shared expert that is not yet included.
+  // Returns the layer's output [B, T, D], with T = `length`. Gathers tokens that are sharded over
+  // ranks, and adds the shared expert's output if product() has not added it.
   at::Tensor finish(const Tensors& made, int64_t length) const;
 
-  // All linears of the layer.
+  // Returns all linear layers of the feed-forward.
   std::vector<Linear*> linears();
 
  private:
@@ -78,23 +84,23 @@ struct ExpertFeedForward {
     Placement placed;
   };
   Chosen choose(const at::Tensor& x_ND, int64_t sequences, RecomputeTape& products) const;
-  // Number of padding tokens routed to each expert.
+  // Returns the number of padding tokens routed to each expert.
   std::vector<int64_t> counts_of_padding(const at::Tensor& ids_Nk, int64_t sequences) const;
-  // Runs the dispatched rows through this rank's experts. `even`: rows per rank under perfect
-  // balance.
+  // Runs the dispatched rows through this rank's experts. `even` is the number of rows that each
+  // rank would have under perfect balance.
   Tensors routed(const Dispatched& dispatched, int64_t even, bool keeps_gate, bool unread,
                  RecomputeTape& products) const;
-  // Runs a part of the rows, after the first part, as a checkpointed segment (row_chunks.h). The
-  // result of an expert without rows is undefined unless experts are stacked.
+  // Runs a later part of the rows as a checkpointed segment (row_chunks.h). The result of an expert
+  // without rows is undefined, unless experts are stacked.
   Tensors surplus(const Dispatched& part, bool unread) const;
   // Whether any routed expert is trainable.
   bool trains() const;
   Tensors computed(const Dispatched& part, bool keeps_gate, bool unread,
                    RecomputeTape& products) const;
-  // Whether the shared expert's product is a partial sum over ranks, or covers other tokens than
-  // the routed experts'.
+  // Whether the shared expert is computed apart from the routed ones, because its product is a
+  // partial sum over ranks or covers other tokens.
   bool shares_apart() const { return sharder || (shared && shared->down_proj.output); }
-  // Returns the shared expert's weighted product, to be added to the routed experts' output.
+  // Returns the shared expert's weighted product, to be added to the output of the routed experts.
   at::Tensor shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,
                             RecomputeTape& products) const;
   // Returns the shared expert's product without its weight, and the weight unless it is 1.

@@ -102,8 +102,8 @@ at::Tensor chosen_ids(const at::Tensor& scores_NE, const at::Tensor& correction_
   return std::get<1>(scores.topk(spec.top_k, -1));
 }
 
-// Inputs of the choice of experts besides the scores, and its result `made`, which is filled unless
-// the choice was known.
+// Inputs of the choice of experts besides the scores, and its result `made`. choose() fills `made`
+// unless the choice was known before.
 struct Choice {
   at::Tensor correction_E;
   bool in_turn;

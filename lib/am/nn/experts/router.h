@@ -13,10 +13,11 @@
 namespace am::nn {
 
 struct Routing {
-  at::Tensor ids_Nk;               // int64, best score first
-  at::Tensor weights_Nk;           // float32 or float64
-  at::Tensor balance;              // [1], float64: auxiliary loss, if enabled
-  at::Tensor sequence_weights_BE;  // its weights per expert (sequence_balance.h)
+  at::Tensor ids_Nk;               // int64 ids of each token's experts, best score first
+  at::Tensor weights_Nk;           // weight of each chosen expert, in float32 or float64
+  at::Tensor balance;              // auxiliary loss [1] in float64; undefined if disabled
+  at::Tensor sequence_weights_BE;  // weight of each expert in a sequence's auxiliary loss
+                                   // (sequence_balance.h)
 };
 
 // Auxiliary loss of sequences (sequence_balance.h). The router's backward adds `factor` times the
@@ -24,26 +25,26 @@ struct Routing {
 // auxiliary loss, so that divisions and scales of the loss do not affect it.
 struct SequenceBalance {
   double factor = 0.0;    // 0: disabled
-  int64_t sequences = 1;  // number of sequences that the tokens belong to
+  int64_t sequences = 1;  // number of sequences to which the tokens belong
   int64_t padding = 0;    // padding tokens at the end of each sequence
-  SumOverRanks sum = {};  // over ranks that share sequences; empty: sequences are whole
+  SumOverRanks sum = {};  // sums over the ranks that share sequences; empty if no rank shares one
 };
 
 struct Router {
-  Linear gate;  // its weight is [E, D]
+  Linear gate;  // linear layer with a weight [E, D]
   model::RouterSpec spec;
-  // [E], added to the scores for the choice but not for the weights; not trainable (DeepSeek-V3,
-  // 2024). Null: nothing is added.
+  // Correction [E], which is added to the scores for the choice but not for the weights, and is not
+  // trainable (DeepSeek-V3, 2024). Null if the family has none.
   ParameterPtr correction = {};
   // Whether tokens are routed round-robin, whatever their scores, for measurements of time and
   // memory that must not depend on the routing (Megatron-LM's --moe-router-force-load-balancing).
   // The meta device splits rows evenly too (dispatch.h).
   bool in_turn = false;
 
-  // Chooses experts and computes their weights. With `known`, the result of an earlier call, only
-  // computes the weights of the experts in `known` (and reuses its sequence_weights_BE if the
-  // auxiliary loss is on): the recomputation of a checkpointed layer must use the experts of its
-  // forward.
+  // Chooses experts and computes their weights. With `known`, the result of an earlier call,
+  // computes only the weights of the experts in `known` (and reuses its sequence_weights_BE if the
+  // auxiliary loss is on): the recomputation of a checkpointed layer must use the experts of the
+  // layer's forward.
   Routing operator()(const at::Tensor& x_ND, const SequenceBalance& balance = {},
                      const Routing& known = {}) const;
 };

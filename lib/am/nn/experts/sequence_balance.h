@@ -18,18 +18,19 @@
 namespace am::nn {
 
 // Returns each expert's share in its token's scores: sigmoid(logits) divided by its sum over all
-// experts, or softmax(logits). `scores_NE`: as the router computes them; the logits if its softmax
-// runs over the chosen experts only.
+// experts, or softmax(logits). `scores_NE` are the router's scores; if the router's softmax runs
+// over the chosen experts only, they are the logits.
 at::Tensor shares_of_scores(const at::Tensor& scores_NE, model::RouterSpec::Score score);
 
-// Local tokens of each sequence routed to each expert: [B, E], in the dtype of the scores.
+// Returns how many local tokens of each sequence are routed to each expert: [B, E], in the dtype of
+// the scores.
 at::Tensor counts_of_sequences(const at::Tensor& ids_Nk, int64_t sequences, int64_t experts,
                                const at::TensorOptions& options, int64_t padding = 0);
-// Returns f_BE / T, the weights of the tokens' shares in the sum. Counts must be summed over all
-// ranks with tokens of the sequences.
+// Returns f_BE / T, by which sequence_loss() multiplies the tokens' shares. Counts must be summed
+// over all ranks with tokens of the sequences.
 at::Tensor sequence_weights(const at::Tensor& counts_BE, int64_t top_k);
 
-// Loss of the local tokens: [1], float64.
+// Returns the auxiliary loss of the local tokens: [1], float64.
 at::Tensor sequence_loss(const at::Tensor& scores_NE, const at::Tensor& weights_BE,
                          model::RouterSpec::Score score, int64_t padding = 0);
 // Returns the gradient of sequence_loss with respect to the scores.

@@ -15,12 +15,12 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Tensors [first, first + count) of `all`.
+// Returns the tensors [first, first + count) of `all`.
 at::TensorList range_of(const variable_list& all, size_t first, size_t count) {
   return at::TensorList(all).slice(first, count);
 }
 
-// x_RI times matrix `e` of [E, I, O] plus its bias -> RO.
+// Returns x_RI times matrix `e` of weight_EIO, plus its bias: [R, O].
 at::Tensor multiplied(const at::Tensor& x_RI, const at::Tensor& weight_EIO,
                       const at::Tensor& bias_EO, int64_t e) {
   at::Tensor y_RO = fused::product(x_RI, weight_EIO.select(0, e));
@@ -36,7 +36,8 @@ class StackGradients {
     if (of_bias) of_bias_EO = at::empty({shape_EIO[0], shape_EIO[2]}, options);
   }
 
-  // Sets expert e's gradients: x_RI^T of_y_RO for the matrix, the sum of of_y's rows for the bias.
+  // Sets expert e's gradients: x_RI^T of_y_RO for the matrix, and the sum of of_y's rows for the
+  // bias.
   void set(int64_t e, const at::Tensor& x_RI, const at::Tensor& of_y_RO) {
     if (of_weight_EIO.defined()) {
       const at::Tensor of_IO = of_weight_EIO.select(0, e);
@@ -52,9 +53,9 @@ class StackGradients {
   at::Tensor of_weight_EIO, of_bias_EO;  // undefined if not requested
 };
 
-// Returns a function that computes the gradient of a stack of matrices later, from the arguments
-// that `set` would receive per expert. It captures only the weight's shape: the values may be freed
-// by then.
+// Returns a function that computes the gradient of a stack of matrices later, from x_RI and of_y_RO
+// of every expert. It captures only the weight's shape, because the weight's values may be freed by
+// then.
 WeightPass::Product stack_product(const at::Tensor& weight_EIO, variable_list x,
                                   variable_list of_y) {
   for (at::Tensor& rows : x) rows = rows.detach();
@@ -71,7 +72,7 @@ struct StackWiden : torch::autograd::Function<StackWiden> {
   static variable_list forward(AutogradContext* context, at::TensorList rows,
                                const at::Tensor& weight_EDW, const at::Tensor& bias_EW) {
     variable_list saved = {weight_EDW};
-    // Only the weight's gradient reads the rows.
+    // Saves the rows only if the weight needs a gradient, which is the only one that reads them.
     if (weight_EDW.requires_grad()) saved.insert(saved.end(), rows.begin(), rows.end());
     context->save_for_backward(std::move(saved));
     keep_weight_pass(*context);
@@ -113,7 +114,7 @@ struct StackWays {
   bool unread = false;
 };
 
-// weight * (clamped(pairs) down + bias), per expert.
+// Computes weight * (clamped(pairs) down + bias) for every expert.
 struct StackDown : torch::autograd::Function<StackDown> {
   static variable_list forward(AutogradContext* context, at::TensorList pairs,
                                at::TensorList weights, const at::Tensor& down_EFD,
@@ -154,7 +155,7 @@ struct StackDown : torch::autograd::Function<StackDown> {
     WeightPass* pass = of_down ? postponing_pass(*context) : nullptr;
     StackGradients of(down_EFD.sizes(), down_EFD.options(), of_down && pass == nullptr,
                       context->needs_input_grad(2 * count + 1));
-    variable_list active, of_rows;  // for a postponed gradient of the matrices
+    variable_list active, of_rows;  // operands of a postponed gradient of the matrices
     variable_list all(2 * count + 3);
     for (size_t i = 0; i < count; ++i) {
       const auto e = static_cast<int64_t>(i);

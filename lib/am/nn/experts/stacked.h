@@ -16,13 +16,14 @@
 namespace am::nn {
 
 struct StackedExperts {
-  Linear gate_up;  // [E, D, 2F]; [E, 2F]
-  Linear down;     // [E, F, D]; [E, D]
+  Linear gate_up;  // weight [E, D, 2F], bias [E, 2F]
+  Linear down;     // weight [E, F, D], bias [E, D]
   fused::Clamp clamp;
 
-  // Per expert rows [R_e, D] and their weights, [R_e] in float32 or wider -> [R_e, D]. Keeps rows,
-  // gate and up, and weights, like separate experts (weighed_down.h); gate and up are one product,
-  // which a recomputed segment multiplies again. `unread`: see weighed_down.h.
+  // Returns each expert's output [R_e, D] for its rows [R_e, D] and their weights, [R_e] in float32
+  // or wider. Keeps rows, gate and up, and weights, like separate experts (weighed_down.h); gate
+  // and up are one product, which a recomputed segment computes once more. `unread` is described in
+  // weighed_down.h.
   std::vector<at::Tensor> products(const std::vector<at::Tensor>& rows,
                                    const std::vector<at::Tensor>& weights, bool unread) const;
 };

@@ -1,5 +1,5 @@
-// Interface that moves tokens to the ranks that hold their experts and back. Here for local
-// experts; parallel/ep/ implements it for experts on several ranks.
+// Interface that moves tokens to the ranks that hold their experts and back. LocalDispatcher is for
+// local experts; parallel/ep/ implements the interface for experts on several ranks.
 //
 //   Placement placed = dispatcher.place(ids_Nk, experts);           // once; checkpointing keeps it
 //   const Dispatched rows = dispatcher.dispatch(x_ND, weights_Nk, placed);
@@ -19,30 +19,30 @@
 
 namespace am::nn {
 
-// The dispatched rows: one entry per local expert, in order.
+// The dispatched rows and their weights, with one tensor per local expert, in order.
 struct Dispatched {
-  std::vector<at::Tensor> rows;     // [R_e, D], possibly empty
-  std::vector<at::Tensor> weights;  // [R_e]
+  std::vector<at::Tensor> rows;     // [R_e, D] for each expert, possibly empty
+  std::vector<at::Tensor> weights;  // routing weights [R_e] for each expert
 };
 
 class TokenDispatcher {
  public:
   virtual ~TokenDispatcher() = default;
 
-  // Range of `experts` that this rank computes.
+  // Returns which of the `experts` experts this rank computes.
   virtual mesh::Extent own(int64_t experts) const = 0;
   // Computes the destinations of all rows from the chosen experts. Collective over the ranks that
   // share the experts.
   virtual Placement place(const at::Tensor& ids_Nk, int64_t experts) const = 0;
   virtual Dispatched dispatch(const at::Tensor& x_ND, const at::Tensor& weights_Nk,
                               const Placement& placed) const = 0;
-  // See nn::combine.
+  // As nn::combine, across the ranks that share the experts.
   virtual at::Tensor combine(const std::vector<at::Tensor>& rows, const Placement& placed,
                              const at::Tensor& added_ND, bool unread) const = 0;
 };
 using TokenDispatcherPtr = std::shared_ptr<const TokenDispatcher>;
 
-// All experts are local.
+// Dispatcher for the case that all experts are local.
 class LocalDispatcher final : public TokenDispatcher {
  public:
   mesh::Extent own(int64_t experts) const override { return {0, experts}; }

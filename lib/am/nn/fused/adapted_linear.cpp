@@ -13,8 +13,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Gradients of B and of A x (`of_low`, including the scale); the gradients of A and x are computed
-// from `of_low`.
+// Gradients of B and of A x. `of_low` is the gradient of A x, including the scale, from which the
+// gradients of A and x are computed.
 struct LowRankGradients {
   at::Tensor of_low_NR, of_b_OR;
 };

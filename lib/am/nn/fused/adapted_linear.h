@@ -23,7 +23,7 @@ struct LowRank {
   std::optional<Dropout> dropout = {};
 };
 
-// Like sliced_linear, autocast included; the rows of B are in the slices' order.
+// Works like sliced_linear, also under autocast. The rows of B are in the order of the slices.
 std::vector<at::Tensor> adapted_linear(const at::Tensor& x, const at::Tensor& weight,
                                        const std::optional<at::Tensor>& bias,
                                        const LowRank& adapter, const Slices& slices);

@@ -39,8 +39,8 @@ AM_INLINE std::pair<Lanes, Lanes> together(const Lanes& even, const Lanes& odd,
 template <typename Lanes>
 using LaneNumbers = std::make_index_sequence<kCountOf<Lanes>>;
 
-// Parts of the first (first_of) and the second (second_of) of the two vectors that hold 2 *
-// part.count elements.
+// 2 * part.count elements are in two vectors: first_of returns the lanes used in the first vector,
+// second_of those used in the second.
 template <typename Scalar, int kBytes>
 AM_INLINE First<kBytes> first_of(First<kBytes> part) {
   return {std::min<int64_t>(2 * part.count, kLanes<Scalar, kBytes>)};
@@ -81,7 +81,7 @@ struct Limits {
   Wide<Scalar> alpha, limit;
 };
 
-// NaN stays NaN.
+// Returns the smaller of x and `limit`; NaN stays NaN.
 template <typename Lanes, typename Number>
 AM_INLINE Lanes at_most(const Lanes& x, Number limit) {
   return x > limit ? Lanes{} + limit : x;
@@ -135,7 +135,7 @@ Limits<Scalar> limits_of(const Clamp& clamp) {
 }
 
 struct Wides {
-  at::Tensor gate, up;             // unclamped
+  at::Tensor gate, up;             // values before clamping
   at::Tensor clamped_gate, share;  // min(gate, limit), and sigmoid(alpha * clamped_gate)
   at::Tensor raised;               // u + 1
 };

@@ -15,12 +15,12 @@ struct Clamp {
   double limit = 0.0;
 };
 
-// Returns y [R, F] of pairs_R2F, in which each gate element is followed by its up element; no
-// graph.
+// Returns y [R, F] for pairs_R2F, in which each gate element is followed by its up element. Builds
+// no autograd graph.
 at::Tensor clamped(const at::Tensor& pairs_R2F, const Clamp& clamp);
 
-// Returns the gradient of pairs_R2F from that of the output, gradient_RF; no graph. Elements beyond
-// a limit get no gradient, as with ATen's clamp.
+// Returns the gradient of pairs_R2F from gradient_RF, the gradient of the output. Builds no
+// autograd graph. Elements beyond a limit get no gradient, as with ATen's clamp.
 at::Tensor clamped_gradient(const at::Tensor& gradient_RF, const at::Tensor& pairs_R2F,
                             const Clamp& clamp);
 

@@ -13,15 +13,15 @@
 
 namespace am::nn::fused {
 
-// Per-row sums, in float32 (float64 for float64).
+// Sums of each row of logits, in float32 (float64 for float64).
 struct LogitSums {
   at::Tensor maximum_N;
-  at::Tensor exponentials_N;  // the sum of e^(logit - maximum)
-  at::Tensor label_N;         // the label's logit; 0 if it is in another slice
+  at::Tensor exponentials_N;  // sum of e^(logit - maximum) over the row
+  at::Tensor label_N;         // logit at the label; 0 if the label is in another rank's slice
 };
 
 struct LabelRange {
-  int64_t first = 0;  // label of column 0
+  int64_t first = 0;  // vocabulary id of column 0
   int64_t ignored = -100;
 };
 

@@ -36,7 +36,7 @@ struct SumRow {
   }
 };
 
-// out = e^(logit - sum) * scale.
+// Sets `out` to e^(logit - sum) * scale.
 template <typename Scalar>
 struct Softmax {
   template <int kBytes>
@@ -53,7 +53,7 @@ template <typename Scalar>
 void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scalar> sum,
                      int64_t column, Wide<Scalar> scale) {
   const bool here = column >= 0 && column < width;
-  // read before the kernel runs, because `out` may alias `logits`
+  // Read before the kernel runs, because `out` may alias `logits`.
   const double of_label = here ? static_cast<double>(logits[column]) : 0.0;
   run_kernel<Softmax<Scalar>>(out, logits, width, sum, scale);
   if (!here) return;
@@ -63,8 +63,8 @@ void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scal
 
 // ---- by ATen's operators
 
-// Elements per piece: few, so that float32 copies need little memory; on a GPU more, because each
-// piece costs kernel launches.
+// Returns the number of elements per piece: few, so that float32 copies need little memory, but
+// more on a GPU, because each piece costs kernel launches.
 int64_t elements_at_a_time(const at::Tensor& logits_Nv) {
   return on_gpu(logits_Nv) ? model::kLossElements : 4 << 20;
 }
@@ -78,7 +78,7 @@ void for_pieces(const at::Tensor& logits_Nv, const Step& step) {
 }
 
 struct Columns {
-  at::Tensor index_N;  // clamped to the slice
+  at::Tensor index_N;  // column of the label; 0 if the label is not in the slice
   at::Tensor here_N;   // whether the label lies in the slice
 };
 

@@ -1,18 +1,19 @@
-// Sums and gradient of cross-entropy, per row of logits. Computed by kernels where tensors.h has
-// them, otherwise by ATen's operators on a few rows at a time.
+// Sums and gradient of cross-entropy, per row of logits. Computed by kernels for the tensors for
+// which has_kernels() (tensors.h) is true or a GPU kernel exists, otherwise by ATen's operators on
+// a few rows at a time.
 #pragma once
 
 #include "am/nn/fused/cross_entropy.h"
 
 namespace am::nn::fused {
 
-// logits_Nv must be dense.
+// Returns the sums of logits_Nv, which must be dense.
 LogitSums logit_sums(const at::Tensor& logits_Nv, const at::Tensor& labels_N,
                      const LabelRange& range);
 
 // Sets out_Nv to (softmax - one_hot(label)) * scale, and to 0 in rows whose label is ignored.
-// `out_Nv` may be the logits. sums_N: logarithm of each row's sum of exponentials; scale: a tensor
-// without dims.
+// `out_Nv` may be the logits. sums_N has the logarithm of each row's sum of exponentials. `scale`
+// has no dims.
 void cross_entropy_gradient(at::Tensor& out_Nv, const at::Tensor& logits_Nv,
                             const at::Tensor& sums_N, const at::Tensor& labels_N,
                             const LabelRange& range, const at::Tensor& scale);

@@ -13,7 +13,7 @@ namespace am::nn::fused {
 
 namespace {
 
-// to[m, k] = from[k, m] for `rows` values of m and all k. Each cache line is read once and written
+// Copies to[m, k] = from[k, m] for `rows` values of m and all k. Reads and writes each cache line
 // once, whatever the strides are.
 struct CopyTransposed {
   template <int kBytes>

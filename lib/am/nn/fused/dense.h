@@ -5,9 +5,9 @@
 
 namespace am::nn::fused {
 
-// Returns a_MK, two-dimensional, as contiguous rows of K: itself if it is contiguous, otherwise a
-// copy; no graph. ATen copies part of a transposed matrix element by element; this function copies
-// blocks of 16 x 16 for float32 on the host.
+// Returns the two-dimensional a_MK as contiguous rows of K: a_MK itself if it is contiguous,
+// otherwise a copy. Builds no autograd graph. ATen copies part of a transposed matrix element by
+// element; this function copies blocks of 16 x 16 for float32 on the host.
 at::Tensor dense(const at::Tensor& a_MK);
 
 }  // namespace am::nn::fused

@@ -25,7 +25,7 @@ bool narrow_on_gpu(const at::Tensor& x) {
   return passes(x) || (x.is_cuda() && (dtype == at::kBFloat16 || dtype == at::kHalf));
 }
 
-// Copies through pinned memory: a copy from pageable memory would synchronise.
+// Copies through pinned memory, because a copy from pageable memory would synchronise.
 at::Tensor uploaded(const at::Tensor& x, const at::Device& device) {
   if (x.device() == device) return x;
   return device.is_cuda() ? x.pin_memory().to(device, /*non_blocking=*/true) : x.to(device);

@@ -16,11 +16,12 @@ bool on_gpu(const at::Tensor& x);
 // Also true, in any floating-point dtype, for host tensors in the scope of a test's PassForGpu.
 bool narrow_on_gpu(const at::Tensor& x);
 
-// Returns x on `device`; x itself if it already is. Copies from the host to a GPU do not
+// Returns x on `device`, or x itself if it is there already. Copies from the host to a GPU do not
 // synchronise.
 at::Tensor uploaded(const at::Tensor& x, const at::Device& device);
 
-// Scope for tests in which floating-point host tensors pass for GPU tensors, on all threads.
+// Scope for tests: while it exists, on_gpu() and narrow_on_gpu() are true for floating-point host
+// tensors, on all threads.
 class PassForGpu {
  public:
   PassForGpu();

@@ -40,8 +40,8 @@ class GlobalRows {
   }
 
   const DropoutRows& rows_;
-  int64_t here_;        // local tokens per sequence
-  int64_t before_ = 0;  // tokens of the rank's sequence part that precede this shard
+  int64_t here_;        // number of local tokens per sequence
+  int64_t before_ = 0;  // number of tokens of the rank's part of a sequence before this shard
 };
 
 template <typename Scalar>
@@ -95,7 +95,7 @@ std::array<at::Tensor, 4> philox_words(uint64_t key, const at::Tensor& rows_N,
   return x;
 }
 
-// Returns the global row numbers, on the device of `x_NI`.
+// Returns the row number in the global batch of each row, on the device of `x_NI`.
 at::Tensor global_rows(const at::Tensor& x_NI, const DropoutRows& where) {
   const GlobalRows global(where, x_NI.size(0));
   const at::Tensor rows_N =
@@ -123,7 +123,7 @@ at::Tensor dropped_elements(const at::Tensor& rows_N, int64_t width, const Dropo
       .narrow(1, dropout.first_column - first * kOfBlock, width);
 }
 
-// Uses ATen's operators for tensors that the CPU kernel does not support; bitwise equal results.
+// Drops elements by ATen's operators, for tensors without kernels. The results are bitwise equal.
 void drop_by_operators(const at::Tensor& x_NI, const Dropout& dropout) {
   constexpr int64_t kAtOnce = int64_t{1} << 25;  // elements; each takes 16 bytes of temporaries
   const double exact = dropout.p < 1.0 ? 1.0 / (1.0 - dropout.p) : 0.0;

@@ -11,15 +11,15 @@
 
 namespace am::nn::fused {
 
-// Positions in the global batch of the rows of a tensor [sequences * t, I]. Each sequence of
-// `length` tokens contributes t rows: all its tokens, a context-parallel rank's runs, or a shard of
-// these.
+// Describes which rows of the global batch the rows of a tensor [sequences * t, I] are. Each
+// sequence of `length` tokens contributes t rows: all its tokens, the runs of a context-parallel
+// rank, or a shard of either.
 struct DropoutRows {
-  int64_t first_sequence = 0;  // its index in the global batch
+  int64_t first_sequence = 0;  // index, in the global batch, of the tensor's first sequence
   int64_t sequences = 1;
   int64_t length = 0;
-  int64_t part = 0;  // index of the shard of t tokens
-  // Runs under context parallelism (mesh::SequenceCut::parts). Empty: whole sequences.
+  int64_t part = 0;  // index of this rank's shard of t tokens
+  // Token ranges of a context-parallel rank (mesh::SequenceCut::parts). Empty: whole sequences.
   std::vector<mesh::Extent> runs = {};
 };
 
@@ -32,7 +32,7 @@ struct Dropout {
 
 uint64_t dropout_key(uint64_t seed, uint64_t step, uint64_t module);
 
-// Returns x_NI after dropout: a new, contiguous tensor. No graph.
+// Returns x_NI after dropout, as a new, contiguous tensor. Builds no autograd graph.
 at::Tensor dropped(const at::Tensor& x_NI, const Dropout& dropout);
 // Applies dropout in place; x_NI must be contiguous.
 void drop(at::Tensor& x_NI, const Dropout& dropout);

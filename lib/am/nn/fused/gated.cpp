@@ -26,14 +26,14 @@ AM_INLINE Lanes sigmoid(const Lanes& x) {
 AM_INLINE float error_function(float x) { return std::erf(x); }
 AM_INLINE double error_function(double x) { return std::erf(x); }
 
-// Each activation: its value, and the gradient of its input from that of its value.
+// For each activation, value() is its value, and backward() the gradient of its input.
 template <typename Scalar>
 struct Silu {
   template <typename Lanes>
   AM_INLINE static Lanes value(const Lanes& g) {
     return g * sigmoid(g);
   }
-  // s (1 + g (1 - s)), s = sigmoid(g).
+  // The derivative is s (1 + g (1 - s)) with s = sigmoid(g).
   template <typename Lanes>
   AM_INLINE static Lanes backward(const Lanes& of_value, const Lanes& g) {
     const Lanes s = sigmoid(g);
@@ -41,7 +41,7 @@ struct Silu {
   }
 };
 
-// g (1 + tanh(u)) / 2 = g sigmoid(2 u), u = sqrt(2 / pi) (g + 0.044715 g^3).
+// The value is g (1 + tanh(u)) / 2 = g sigmoid(2 u), with u = sqrt(2 / pi) (g + 0.044715 g^3).
 template <typename Scalar>
 struct GeluTanh {
   static constexpr auto kTwice = static_cast<Wide<Scalar>>(2.0 * 0.79788456080286536);
@@ -62,7 +62,7 @@ struct GeluTanh {
   }
 };
 
-// g (1 + erf(g / sqrt(2))) / 2.
+// The value is g (1 + erf(g / sqrt(2))) / 2.
 template <typename Scalar>
 struct GeluErf {
   static constexpr auto kInverseRoot = static_cast<Wide<Scalar>>(0.70710678118654752);
@@ -110,7 +110,7 @@ struct ActivateBackward {
   }
 };
 
-// Kernels of one activation, and the equivalent ATen operators.
+// The kernels of one activation, and ATen's operators that compute the activation alone.
 struct Operators {
   model::Activation activation;
   void (*forward)(at::Tensor& y, const at::Tensor& gate, const at::Tensor& up);
@@ -242,8 +242,9 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
     const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
                                context->needs_input_grad(2),
                                is_biased(*context) && context->needs_input_grad(3)};
-    // The product's input is freed before the next gradients are allocated. With a postponed weight
-    // gradient it is kept instead of its two factors.
+    // The product's input is computed where it is read, and freed before further gradients are
+    // allocated. If the weight's gradient is postponed, the product's input is kept for it, instead
+    // of gate and up.
     const auto wide = [&] { return forward_of(saved[0], saved[1], act); };
     const LinearNeeds now = needs_now(*context, needs, saved[2], [&] {
       return [gradient = gradients[0], x = wide()] {
@@ -297,7 +298,7 @@ at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation
 
 at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias, model::Activation activation) {
-  // Under autocast gate and up are already narrow, and so is the product.
+  // Casts to the dtype of gate and up, which autocast has narrowed already.
   const at::ScalarType dtype = gate.scalar_type();
   std::optional<at::Tensor> cast_bias;
   if (bias) cast_bias = bias->to(dtype);

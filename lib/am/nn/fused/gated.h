@@ -13,17 +13,18 @@
 
 namespace am::nn::fused {
 
-// gate and up have one shape and dtype. `activation`: kSilu, kGeluTanh or kGeluErf.
+// Returns act(gate) * up. gate and up have one shape and dtype. `activation` is kSilu, kGeluTanh or
+// kGeluErf.
 at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation activation);
 
-// fused::linear of gated(gate, up, activation). The gated value is not kept; backward recomputes it
-// in one more pass over gate and up. weight_DF, bias_D; ..F -> ..D. Bitwise equal to the two
-// separate operators, forward and backward.
+// Returns fused::linear of gated(gate, up, activation), [.., D], for weight_DF and bias_D. The
+// gated value is not kept; backward recomputes it in one more pass over gate and up. Bitwise equal
+// to the two separate operators, forward and backward.
 at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias, model::Activation activation);
 
-// Variant of gated_linear without a gate: fused::linear of activation(wide). `in_out`: the weight
-// is stored [F, D].
+// Variant of gated_linear without a gate: fused::linear of activation(wide). If `in_out`, the
+// weight is stored as [F, D].
 at::Tensor activated_linear(const at::Tensor& wide, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, model::Activation activation,
                             bool in_out);
@@ -33,8 +34,8 @@ at::Tensor activated(const at::Tensor& wide, model::Activation activation);
 struct GatedGradients {
   at::Tensor of_gate, of_up;
 };
-// Computes the gradients of gate and up from the gradient of gated's output; no graph. Bitwise
-// equal to gated's own backward.
+// Returns the gradients of gate and up, from the gradient of gated's output. Builds no autograd
+// graph. Bitwise equal to gated's own backward.
 GatedGradients gated_gradients(const at::Tensor& gradient, const at::Tensor& gate,
                                const at::Tensor& up, model::Activation activation);
 

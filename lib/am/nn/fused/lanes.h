@@ -1,5 +1,4 @@
-// SIMD vectors as wide as the processor's registers: the types that the operators of this folder
-// use.
+// SIMD vectors as wide as the processor's registers. The operators of this folder use these types.
 //
 // The types are the compiler's vector types, so one source serves every processor: run_kernel
 // (dispatch.h) compiles a kernel for several instruction sets, each with its register width,
@@ -25,8 +24,8 @@
 #include <type_traits>
 #include <utility>
 
-// GCC warns that the calling convention of wide vectors depends on the processor; here none is
-// passed to a function that is not inlined.
+// Silences GCC's warning that the calling convention of wide vectors depends on the processor. No
+// wide vector is passed to a function that is not inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define AM_INLINE [[gnu::always_inline]] inline
@@ -58,7 +57,7 @@ using IntegersOf = typename VectorOf<int32_t, kCountOf<Lanes>>::Type;
 template <typename Lanes>
 using HalvesOf = typename VectorOf<uint16_t, kCountOf<Lanes>>::Type;
 
-// Lanes that one step of for_lanes uses: all, or the first `count`.
+// The lanes that one step of for_lanes uses: all of them, or the first `count`.
 template <int kBytes>
 struct All {};
 template <int kBytes>
@@ -83,8 +82,8 @@ AM_INLINE void for_lanes(int64_t count, const Step& step) {
   if (i < count) step(i, First<kBytes>{count - i});
 }
 
-// Converts lanes kLane.. of a vector to a wider type. Written lane by lane, GCC emits one
-// instruction; __builtin_convertvector emits several on smaller vectors.
+// Converts the lanes kLane of a vector to a wider type. For this lane-by-lane code GCC emits one
+// instruction; for __builtin_convertvector it emits several on smaller vectors.
 template <typename To, typename From, int... kLane>
 AM_INLINE To converted(const From& x, std::integer_sequence<int, kLane...> /*lanes*/) {
   return To{static_cast<ElementOf<To>>(x[kLane])...};
@@ -92,7 +91,7 @@ AM_INLINE To converted(const From& x, std::integer_sequence<int, kLane...> /*lan
 
 // ---- memory
 
-// Loads the part's lanes; lanes beyond the part are 0.
+// Loads the lanes of `part`. Lanes beyond the part are 0.
 template <typename Scalar, template <int> typename Part, int kBytes>
 AM_INLINE Vector<Scalar, kBytes> load(const Scalar* from, Part<kBytes> part) {
   using Lanes = Vector<Scalar, kBytes>;
@@ -128,7 +127,7 @@ AM_INLINE void store(Scalar* to, Part<kBytes> part, const Vector<Scalar, kBytes>
   }
 }
 
-// Returns the value after storing as Scalar and loading again.
+// Returns the value that is loaded after `lanes` was stored as Scalar.
 template <typename Scalar, typename Lanes>
 AM_INLINE Lanes rounded(const Lanes& lanes) {
   if constexpr (std::is_same_v<Scalar, c10::BFloat16>) {
@@ -138,7 +137,7 @@ AM_INLINE Lanes rounded(const Lanes& lanes) {
   }
 }
 
-// Returns `lanes` with `value` in the lanes beyond the part.
+// Returns `lanes` with `value` in the lanes beyond `part`.
 template <typename Lanes, int kBytes>
 AM_INLINE Lanes outside_set(const Lanes& lanes, All<kBytes> /*part*/, ElementOf<Lanes> /*value*/) {
   return lanes;
@@ -179,8 +178,9 @@ AM_INLINE ElementOf<Lanes> smallest_of(const Lanes& lanes) {
   return smallest;
 }
 
-// e^x to about one unit in the last place: x = n log 2 + r, and the polynomial of Cephes' expf
-// (Moshier, 1989) for r. 0 below the smallest normal number; NaN stays NaN. Doubles use std::exp.
+// Returns e^x, accurate to about one unit in the last place: x = n log 2 + r, and the polynomial of
+// Cephes' expf (Moshier, 1989) for r. The result is 0 if it is below the smallest normal number;
+// NaN stays NaN. Doubles use std::exp.
 template <typename Lanes>
 AM_INLINE Lanes exponential(const Lanes& x) {
   if constexpr (std::is_same_v<ElementOf<Lanes>, double>) {

@@ -8,7 +8,7 @@
 
 namespace am::nn::fused {
 
-// x_..D, weight_D, shift_D -> ..D.
+// Returns the LayerNorm of x_..D, [.., D], with weight_D and shift_D.
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight,
                       const std::optional<at::Tensor>& shift, double eps);
 

@@ -20,10 +20,11 @@ std::vector<int64_t> with_last(at::IntArrayRef shape, int64_t last) {
   return changed;
 }
 
-// The weight as [O, I], however it is stored.
+// Returns the weight as [O, I], however it is stored.
 at::Tensor out_in(const at::Tensor& weight, bool in_out) { return in_out ? weight.t() : weight; }
 
-// Gradients of x, the weight, and the bias, which is the third input if there is one.
+// Returns which gradients autograd needs: of x, of the weight, and of the bias, which is the third
+// input if there is a bias.
 LinearNeeds needs_of(AutogradContext& context) {
   const bool biased = context.saved_data["biased"].toBool();
   return {context.needs_input_grad(0), context.needs_input_grad(1),
@@ -41,7 +42,7 @@ bool is_ours(const at::Tensor& x, const at::Tensor& weight) {
 struct Product : torch::autograd::Function<Product> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, bool in_out) {
-    // Only the weight's gradient reads x.
+    // Saves x only if the weight needs a gradient, which is the only one that reads x.
     context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
     context->saved_data["biased"] = bias.has_value();  // otherwise there is no third input
     context->saved_data["in_out"] = in_out;
@@ -97,7 +98,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& bias, bool in_out) {
   if (is_ours(x, weight)) return Product::apply(x, weight, bias, in_out);
   if (!current_weight_pass()) return at::linear(x, out_in(weight, in_out), bias);
-  // Product runs for every dtype and device, after the casts that autocast would make.
+  // With a weight pass, Product runs for every dtype and device, after the casts that autocast
+  // would make.
   const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
   std::optional<at::Tensor> added;
   if (bias) added = bias->to(dtype);
@@ -136,7 +138,7 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
     const bool known = i < slices.known.size() && slices.known[i].defined();
     std::optional<at::Tensor> added;
     if (bias) added = bias->narrow(0, first, length);
-    // Detached, so that a caller that keeps the value does not keep the graph.
+    // A known output is detached, so that a caller that keeps it does not keep the graph.
     outputs.push_back(known ? slices.known[i].detach()
                             : linear(x, weight.narrow(slices.in_out ? 1 : 0, first, length), added,
                                      slices.in_out));
@@ -147,7 +149,7 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
 std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& gradients,
                                                  const at::Tensor& x, const at::Tensor& weight,
                                                  const Slices& slices) {
-  // Captures only the weight's shape: its values may be freed by then.
+  // Captures only the weight's shape, because the weight's values may be freed by then.
   return [gradients, x = x.detach(), shape = weight.sizes().vec(), options = weight.options(),
           lengths = slices.lengths, in_out = slices.in_out] {
     const auto product_of = [&](const at::Tensor& gradient) {

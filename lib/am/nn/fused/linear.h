@@ -13,40 +13,41 @@
 
 namespace am::nn::fused {
 
-// x_..I, weight_OI, bias_O -> ..O. Computes and saves what at::linear does, autocast included.
-// `in_out`: the weight is stored [I, O], as in GPT-2.
+// Returns x_..I times weight_OI plus bias_O, [.., O]. Computes and saves what at::linear does,
+// autocast included. If `in_out`, the weight is stored as [I, O], as in GPT-2.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& bias, bool in_out = false);
 
-// Slices of a fused matrix's output dim O, one output each, e.g. queries, keys and values. The
-// weight and x still have one gradient each.
+// Slices of a fused matrix's output dim O, each of which is an output by itself, for example
+// queries, keys and values. The weight and x still have one gradient each.
 struct Slices {
   std::vector<int64_t> lengths = {};  // must add up to O
   bool in_out = false;
-  // One tensor per length: an output that is known and need not be computed, or undefined. May be
-  // empty.
+  // Empty, or one tensor per length: an output that is known and need not be computed, or an
+  // undefined tensor.
   std::vector<at::Tensor> known = {};
 };
 std::vector<at::Tensor> sliced_linear(const at::Tensor& x, const at::Tensor& weight,
                                       const std::optional<at::Tensor>& bias, const Slices& slices);
 
 struct LinearGradients {
-  at::Tensor of_x, of_weight, of_bias;  // undefined if not requested
+  at::Tensor of_x, of_weight, of_bias;  // undefined where not requested
 };
 struct LinearNeeds {
   bool x = false, weight = false, bias = false;
 };
-// Computes the requested gradients from that of linear's output, ..O; no graph. Bitwise equal to
-// linear's own backward. `x` may be undefined if the weight's gradient is not requested.
+// Computes the requested gradients from the gradient of linear's output. Builds no autograd graph.
+// Bitwise equal to linear's own backward. `x` may be undefined if the weight's gradient is not
+// requested.
 LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x,
                                  const at::Tensor& weight, const LinearNeeds& needs,
                                  bool in_out = false);
 
-// Building blocks of sliced_linear. Computed outputs are separate tensors; no graph.
+// Parts of sliced_linear, which build no autograd graph. Computed outputs are separate tensors.
 std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& weight,
                                       const std::optional<at::Tensor>& bias, const Slices& slices);
-// Computes the requested gradients from those of the outputs; `gradients` are undefined for outputs
-// that were not used.
+// Computes the requested gradients from the gradients of the outputs. `gradients` has an undefined
+// tensor for each output that was not used.
 LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& x,
                                 const at::Tensor& weight, const Slices& slices,
                                 const LinearNeeds& needs);
@@ -67,7 +68,7 @@ LinearNeeds needs_now(torch::autograd::AutogradContext& context, LinearNeeds nee
   }
   return needs;
 }
-// x_..I -> NI
+// Returns x_..I as rows [N, I].
 inline at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 // Calls visit(index, offset, length) for each slice of a fused matrix's output dim.
 template <typename Visit>

@@ -16,13 +16,13 @@ namespace am::nn::fused {
 
 namespace {
 
-// Signature of oneDNN's operator: x_MK, weight_NK, bias, attribute, scalars, algorithm -> x
-// weight^T.
+// Signature of oneDNN's operator, which returns x weight^T for the arguments x_MK, weight_NK, bias,
+// attribute, scalars, algorithm.
 using Multiply = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                             std::string_view, c10::List<std::optional<at::Scalar>>,
                             std::optional<std::string_view>);
 
-// Returns oneDNN's operator; empty if libtorch was built without oneDNN, or if the operator has
+// Returns oneDNN's operator, or nothing if libtorch was built without oneDNN or if the operator has
 // another signature.
 std::optional<c10::TypedOperatorHandle<Multiply>> find_multiply() {
   const auto found = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
@@ -44,11 +44,12 @@ bool fits(const at::Tensor& a, const at::Tensor& b) {
          b.scalar_type() == at::kFloat && a.numel() > 0 && b.numel() > 0;
 }
 
-// The operator needs a dense left side. A transposed left side is copied, at most this many
-// elements at a time.
+// Number of elements of a transposed left side that are copied at a time. The copy is necessary
+// because oneDNN's operator needs a dense left side.
 constexpr int64_t kMostCopied = model::kMostTransposed;
 
-// On the meta device the copy is allocated, and at::mm gives the shape.
+// Multiplies after a copy of a_MK to dense rows. On the meta device the copy is allocated too, and
+// at::mm gives the result's shape.
 at::Tensor multiply_dense(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   const at::Tensor dense_MK = dense(a_MK);
   if (dense_MK.is_meta()) return dense_MK.mm(b_KN);

@@ -15,15 +15,15 @@
 
 namespace am::nn::fused {
 
-// Operands are two-dimensional, of one dtype and device; no graph. The result is contiguous.
-// Respects torch's oneDNN switch (at::globalContext().setUserEnabledMkldnn).
+// Returns a b, contiguous. The operands are two-dimensional, of one dtype and device. Builds no
+// autograd graph. Respects torch's oneDNN switch (at::globalContext().setUserEnabledMkldnn).
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN);
 
 // Whether float32 matrices on the host are multiplied with oneDNN.
 bool multiplies_with_onednn();
 
 // Whether float32 host matrices [rows, depth] and [depth, columns] are multiplied on the matrix
-// unit. The answer is equal for any permutation of the sizes, and thus for all three products of a
+// unit. The result is equal for any permutation of the sizes, and thus for all three products of a
 // linear layer.
 bool multiplies_split(int64_t rows, int64_t columns, int64_t depth);
 

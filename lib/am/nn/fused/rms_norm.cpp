@@ -21,17 +21,17 @@ using model::NormKind;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The weight's gradient is summed over blocks of this many rows, and then over the blocks, so that
-// it does not depend on the number of threads.
+// Number of rows in one block of the weight's gradient. The gradient is summed over the rows of a
+// block, and then over the blocks, so that it does not depend on the number of threads.
 constexpr int64_t kRowsOfASum = 64;
 
-// Dtype of the weight in kernels: kRms, which rounds twice, reads a weight in x's dtype; kinds that
-// round once read it in the dtype of the sums.
+// Dtype of the weight in kernels. kRms, which rounds twice, reads the weight in x's dtype; the
+// kinds that round once read it in the dtype of the sums.
 template <NormKind kKind, typename Scalar>
 using Weight = std::conditional_t<kKind == NormKind::kRms, Scalar, Wide<Scalar>>;
 
-// scale_of returns the factor of the normalised values; the next function rounds these before the
-// multiplication.
+// scale_of returns the factor by which normalised values are multiplied: weight, or 1 + weight.
+// before_scale rounds normalised values before this multiplication, if the kind is kRms.
 template <NormKind kKind, typename Stored, typename Part>
 AM_INLINE auto scale_of(const Stored* weight, Part part) {
   auto scale = load(weight, part);
@@ -44,7 +44,7 @@ AM_INLINE Lanes before_scale(const Lanes& normal) {
   return normal;
 }
 
-// Normalises one row of `width` elements; inverse: 1 / root mean square.
+// Normalises rows of `width` elements. Writes 1 / root mean square of each row to `inverse`.
 template <NormKind kKind, typename Scalar>
 struct Normalize {
   template <int kBytes>
@@ -71,8 +71,8 @@ struct Normalize {
   }
 };
 
-// With n = x * inverse and g = gradient * weight: of_x = inverse * (g - n * mean(g n)), and
-// of_weight is the sum of gradient * n over the rows.
+// Computes the gradients: with n = x * inverse and g = gradient * weight, of_x = inverse * (g - n *
+// mean(g n)), and of_weight is the sum of gradient * n over the rows.
 template <NormKind kKind, typename Scalar>
 struct NormalizeBackward {
   template <int kBytes>
@@ -105,7 +105,7 @@ struct NormalizeBackward {
   }
 };
 
-// Calls `visit` with the kind as a constant.
+// Calls `visit` with the kind as a compile-time constant.
 template <typename Visit>
 void visit_kind(NormKind kind, const Visit& visit) {
   switch (kind) {
@@ -163,9 +163,9 @@ variable_list backward_of_aten(const at::Tensor& gradient, const at::Tensor& x,
 
 // ---- by ATen's kernels for GPUs
 
-// Returns the dtype in which the GPU kernels, which require x and weight in one dtype and round
-// once, compute: x's, or the dtype of the sums if the factor of n may not be representable in x's
-// dtype (1 + weight, or a weight of another dtype).
+// Returns the dtype in which the GPU kernels compute. They require x and weight in one dtype, and
+// round once. It is x's dtype, or the dtype of the sums if the factor of n may not be representable
+// in x's dtype (1 + weight, or a weight of another dtype).
 at::ScalarType gpu_dtype(const at::Tensor& x, const at::Tensor& weight, NormKind kind) {
   const bool fits = x.scalar_type() == weight.scalar_type() && kind != NormKind::kRmsPlusOne;
   return fits ? x.scalar_type() : wide_dtype(x.scalar_type());

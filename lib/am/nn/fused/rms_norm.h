@@ -15,8 +15,8 @@
 
 namespace am::nn::fused {
 
-// x_..D, weight_D -> ..D, in x's dtype. kRms with a weight of another dtype than x uses a composite
-// of ATen's operators, in the promoted dtype.
+// Returns the RMSNorm of x_..D with weight_D, in x's dtype. If the kind is kRms and the weight has
+// another dtype than x, uses a composite of ATen's operators and returns the promoted dtype.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                     model::NormKind kind = model::NormKind::kRms);
 

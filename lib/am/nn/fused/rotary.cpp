@@ -16,9 +16,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Rotates the heads of one position: y [H, width] is dense, heads of x are `stride` elements apart.
-// The first 2 * half elements of a head are rotated, the rest are copied. `sign` -1 inverts the
-// rotation.
+// Rotates the heads of one position: y [H, width] is dense, and the heads of x are `stride`
+// elements apart. The first 2 * half elements of a head are rotated, the rest are copied. `sign` =
+// -1 inverts the rotation.
 template <typename Scalar>
 struct Turn {
   template <int kBytes>
@@ -48,7 +48,7 @@ at::Tensor turn_by_aten(const at::Tensor& x_BHTK, const at::Tensor& cos, const a
   const at::Tensor second = x.narrow(-1, half, half);
   at::Tensor y = x * cos_TR + at::cat({-second, first}, -1) * sin_TR;
   if (turned == width) return y;
-  // The result has x's memory layout, which attention expects of its queries.
+  // Gives the result x's memory layout, which attention expects of its queries.
   const at::Tensor rest = x_BHTK.narrow(-1, turned, width - turned);
   return at::cat({y.transpose(1, 2), rest.transpose(1, 2)}, -1).transpose(1, 2);
 }

@@ -9,10 +9,10 @@
 
 namespace am::nn::fused {
 
-// Returns x_BHTK rotated, laid out as [B, T, H, K] in memory if kernels run. cos_TR and sin_TR hold
-// each angle twice, in both halves of R; they are [B, T, R] if sequences have different positions.
-// R is even and at most K: the first R elements of a head are rotated, the rest are copied. If the
-// tables' dtype differs from x's, ATen's operators run with their type promotion.
+// Returns x_BHTK rotated, laid out as [B, T, H, K] in memory if kernels run. cos_TR and sin_TR
+// contain each angle twice, in both halves of R; they are [B, T, R] if sequences have different
+// positions. R is even and at most K: the first R elements of a head are rotated, the rest are
+// copied. If the tables' dtype differs from x's, ATen's operators run with their type promotion.
 at::Tensor rotate(const at::Tensor& x_BHTK, const at::Tensor& cos_TR, const at::Tensor& sin_TR);
 
 }  // namespace am::nn::fused

@@ -1,5 +1,5 @@
-// c * tanh(x / c): bounds logits to (-c, c). Elementwise, so each slice of a sharded vocabulary
-// computes its own part.
+// Computes c * tanh(x / c), which bounds logits to (-c, c). The function is elementwise, so that a
+// rank with a slice of the vocabulary needs no communication.
 //
 // Keeps tanh(x / c) until backward, instead of x.
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace am::nn::fused {
 
-// Returns the capped logits as a new tensor, and overwrites `x`, which must have no other reader,
-// such as a product's output.
+// Returns the capped logits as a new tensor, and overwrites `x`. Nothing else may read `x`, for
+// example because it is a product's output.
 at::Tensor soft_cap(const at::Tensor& x, double cap);
 
 }  // namespace am::nn::fused

@@ -29,17 +29,17 @@ namespace am::nn::fused::tiles {
 // sides.
 constexpr int64_t kTileLines = 16;
 constexpr int64_t kTilePairs = 256;
-constexpr int64_t kTileStride = 64;  // bytes of a row
+constexpr int64_t kTileStride = 64;  // bytes of a tile's row
 constexpr int64_t kStepDepth = 32;
 constexpr int64_t kSplitParts = 3;
 
-// A panel covers the lines of two tiles. Per step it holds the parts of both tiles: high, high,
-// middle, middle, low, low. The last panel may hold a single tile.
+// A panel covers the lines of two tiles. For each step it stores the parts of both tiles in the
+// order high, high, middle, middle, low, low. The last panel may have a single tile.
 constexpr int64_t kPanelLines = 2 * kTileLines;
 
-// kSumDepth: depth that is summed in tiles at a time. The right side's parts for kHeldColumns
-// columns stay in the L2 cache while the left side's rows stream through; the left rows are split
-// one panel ahead, or kPassingRows at a time.
+// kSumDepth is the depth that is summed in tiles at a time. The parts of kHeldColumns columns of
+// the right side stay in the L2 cache while the left side's rows stream through. The left rows are
+// split into parts one panel ahead, or kPassingRows at a time.
 constexpr int64_t kSumDepth = 256;
 constexpr int64_t kHeldColumns = 704;
 constexpr int64_t kPassingRows = 64;
@@ -47,15 +47,15 @@ constexpr int64_t kPassingRows = 64;
 constexpr int64_t kPanelPairs = kSumDepth / kStepDepth * kSplitParts * 2 * kTilePairs;
 constexpr int64_t kScratchPanels = (kHeldColumns + kPassingRows) / kPanelLines;
 
-// The matrix unit implies registers of 64 bytes.
+// Register width of processors with a matrix unit, all of which have AVX-512.
 constexpr int kTileBytes = 64;
 using Floats = Vector<float, kTileBytes>;
 using Unsigned = VectorOf<uint32_t, kTileLines>::Type;
 constexpr int kBlock = kCountOf<Floats>;
 constexpr All<kTileBytes> kAll;
 
-// One operand of a product: the left one by its rows, or the right one by its columns. One of the
-// strides must be 1.
+// One operand of a product. Its lines are the rows of the left operand, or the columns of the right
+// one. One of the strides must be 1.
 struct SplitSide {
   const float* data = nullptr;
   int64_t lines = 0;
@@ -63,7 +63,7 @@ struct SplitSide {
   int64_t depth_stride = 0;
 };
 
-// Largest absolute value of a side, as bits, per lane.
+// Largest absolute value of a side in each lane, as the bits of a float.
 struct LargestBits {
   Unsigned lanes = {};
 };
@@ -74,9 +74,9 @@ AM_INLINE uint32_t largest_lane(const LargestBits& largest) {
   return bits;
 }
 
-// Splits two vectors and stores their parts as pairs, each part `tiles` tiles behind the previous
-// one. Rounding is to nearest, halves away from zero: each part leaves a remainder with 8 bits
-// fewer, and the last part is exact.
+// Splits two vectors and stores their parts as pairs. Each part is `tiles` tiles behind the
+// previous one. Rounding is to nearest, halves away from zero: each part leaves a remainder with 8
+// bits fewer, and the last part is exact.
 AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
                            const Floats& of_upper, LargestBits& largest) {
   constexpr uint32_t kUpperHalf = 0xffff0000;
@@ -93,7 +93,8 @@ AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
   }
 }
 
-// Loads the first `count` elements of a row; `count` may be negative, zero or more than a vector.
+// Loads the first `count` elements of a row. `count` may be negative, zero or more than a vector
+// has.
 AM_INLINE Floats load_some(const float* from, int64_t count) {
   if (count >= kBlock) return load(from, kAll);
   return count > 0 ? load(from, First<kTileBytes>{count}) : Floats{};
@@ -101,16 +102,18 @@ AM_INLINE Floats load_some(const float* from, int64_t count) {
 
 enum class SideKind { kLeft, kRight };
 
-// Splits one tile of one step; `lines` and `depth` are its extents, 16 and 32 at most. A side whose
-// memory rows are the tile's rows is read directly: the left side if its rows are dense, the right
-// side if its columns are adjacent. Any other side is transposed block by block.
+// Splits one tile of one step. `lines` (at most 16) and `depth` (at most 32) are the tile's
+// extents. A side whose rows in memory are the tile's rows is read directly: the left side if its
+// rows are dense, the right side if its columns are adjacent. Any other side is transposed block by
+// block.
 template <SideKind kSide>
 AM_INLINE void split_tile(int32_t* to, int64_t tiles, const SplitSide& side, int64_t lines,
                           int64_t depth, LargestBits& largest) {
   const bool dense_lines = side.depth_stride == 1;
   const float* const from = side.data;
   if (!dense_lines) {
-    // The data of the next step is rows away: the hardware prefetcher would not fetch it in time.
+    // Prefetches the data of the next step, which are rows away, so that the hardware prefetcher
+    // would not fetch them in time.
     const float* const next = from + kStepDepth * side.depth_stride;
     for (int64_t k = 0; k < kStepDepth; ++k) __builtin_prefetch(next + k * side.depth_stride);
   }
@@ -156,7 +159,7 @@ inline SplitSide part_of(SplitSide side, int64_t first_line, int64_t lines, int6
 
 inline int64_t steps_of(int64_t depth) { return (depth + kStepDepth - 1) / kStepDepth; }
 
-// Converts a side from step `first_step` on, in its memory order.
+// Splits a side from step `first_step` on, in the order of its memory.
 template <SideKind kSide>
 AM_TILES void split_side(int32_t* to, const SplitSide& side, int64_t depth, int64_t first_step,
                          LargestBits& largest_of_side) {

@@ -43,8 +43,9 @@ struct FreeScratch {
   void operator()(int32_t* memory) const { ::operator delete (memory, std::align_val_t{4096}); }
 };
 
-// Returns this thread's scratch memory of a megabyte. It stays allocated: allocation would cost a
-// tenth of a product. It is not a tensor, because it must not count as memory of a step.
+// Returns this thread's scratch memory of a megabyte. It stays allocated, because an allocation
+// would cost a tenth of a product's time. It is not a tensor, because it must not count as a step's
+// memory.
 int32_t* scratch() {
   thread_local const std::unique_ptr<int32_t, FreeScratch> memory(static_cast<int32_t*>(
       ::operator new (kScratchPanels* kPanelPairs * sizeof(int32_t), std::align_val_t{4096})));
@@ -55,14 +56,14 @@ struct LargestOfSides {
   LargestBits a, b;
 };
 
-// Multiplies all rows of a with all columns of b, which are held in the cache, over the depth of
-// one sum.
+// Multiplies all rows of a with the columns of b, whose parts stay in the cache, over one range of
+// the depth.
 void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const SplitSide& b,
                    int64_t depth, LargestOfSides& largest) {
   int32_t* const passing = held + kHeldColumns / kPanelLines * kPanelPairs;
   const int64_t steps = steps_of(depth);
   split_side<SideKind::kRight>(held, b, depth, 0, largest.b);
-  // Dense rows are split one panel ahead, in two alternating buffers.
+  // Dense rows are split into parts one panel ahead, in two alternating buffers.
   const int64_t steps_ahead = a.depth_stride == 1 ? depth / kStepDepth : 0;
   const int64_t rows_at_a_time = steps_ahead > 0 ? kPanelLines : kPassingRows;
   const int64_t blocks = (b.lines + kPanelLines - 1) / kPanelLines;
@@ -97,8 +98,8 @@ void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const
   }
 }
 
-// Bits of the smallest number whose exponent bits are all set after rounding to bfloat16: infinite
-// or NaN.
+// Bits of the smallest number that becomes infinite when it is rounded to bfloat16. Larger bits are
+// infinite or NaN too.
 constexpr uint32_t kTooLarge = 0x7f7f8000;
 
 AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, const SplitSide& b,
@@ -111,7 +112,7 @@ AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, c
   static_assert(sizeof(configuration) == 64);
   int32_t* const memory = scratch();  // may throw, so it precedes loadconfig
   _tile_loadconfig(&configuration);
-  // Blocks of equal width.
+  // Divides the columns into blocks of equal width.
   const int64_t held_blocks = (b.lines + kHeldColumns - 1) / kHeldColumns;
   const int64_t panels = (b.lines + kPanelLines - 1) / kPanelLines;
   const int64_t held = (panels + held_blocks - 1) / held_blocks * kPanelLines;
@@ -127,8 +128,8 @@ AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, c
   _tile_release();
 }
 
-// Whether sums of `depth` products stay finite, and the loss of subnormal parts is negligible, for
-// sides whose largest absolute values have these bits.
+// Whether sums of `depth` products stay finite, and the loss of subnormal parts is negligible. The
+// largest absolute values of the two sides have the bits `largest_a` and `largest_b`.
 bool stays_in_range(uint32_t largest_a, uint32_t largest_b, int64_t depth) {
   if (largest_a >= kTooLarge || largest_b >= kTooLarge) return false;
   if (largest_a == 0 || largest_b == 0) return true;
@@ -145,8 +146,8 @@ bool lends_tiles() {
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
   constexpr unsigned kBfloat16 = 1U << 22, kTiles = 1U << 24;
   if ((edx & kBfloat16) == 0 || (edx & kTiles) == 0) return false;
-  // Linux saves 8 KB more for each thread that uses tiles, and requires a permission request once
-  // per process.
+  // Asks Linux for permission, which it requires once per process, because it saves 8 KB more for
+  // each thread that uses tiles.
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
@@ -176,8 +177,8 @@ bool is_worth_splitting(int64_t rows, int64_t columns, int64_t depth) {
   constexpr int64_t kLeast = 96, kLeastProducts = int64_t{1} << 24, kLeastOfThread = 128;
   std::array<int64_t, 3> sizes = {rows, columns, depth};
   std::sort(sizes.begin(), sizes.end());
-  // Every thread splits the whole shorter side, so its part of the longer side must be large enough
-  // to pay off.
+  // Every thread splits all of the shorter side into parts, so that its part of the longer side
+  // must be large enough to pay off.
   return sizes[0] >= kLeast && sizes[1] >= kLeastOfThread * at::get_num_threads() &&
          sizes[0] * sizes[1] * sizes[2] >= kLeastProducts;
 }

@@ -35,8 +35,8 @@ void visit_dtype(at::ScalarType dtype, const Visit& visit) {
   visit(c10::BFloat16());
 }
 
-// Runs `step` on ranges [begin, end) of rows on the thread pool; `width`, elements per row, decides
-// whether that pays off.
+// Runs `step` on ranges [begin, end) of rows on the thread pool. `width` is the number of elements
+// per row: small tensors run on few threads.
 template <typename Step>
 void for_rows(int64_t rows, int64_t width, const Step& step) {
   constexpr int64_t kGrain = 32768;

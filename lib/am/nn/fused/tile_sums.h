@@ -10,23 +10,23 @@
 
 namespace am::nn::fused::tiles {
 
-// The next panel of dense rows, and the range of its rows that is split during one block of sums,
-// between the tile instructions, while the vector units are idle.
+// The next panel of dense rows. While one block of sums is computed, the rows [first_row, end_row)
+// of the panel are split into parts, between the tile instructions, when the vector units are idle.
 struct NextPanel {
   const float* from = nullptr;
   int64_t row_stride = 0;
   int32_t* to = nullptr;
-  int64_t steps = 0;  // complete steps only
+  int64_t steps = 0;  // number of complete steps
   int64_t first_row = 0, end_row = 0;
   LargestBits* largest = nullptr;
 };
 
-// Steps between tile stores whose result is not needed: a tile store costs 1000 cycles if none was
-// issued for some 2000 cycles.
+// Number of steps between tile stores whose result is not needed. They keep the unit ready: a tile
+// store costs 1000 cycles if none was issued for some 2000 cycles.
 constexpr int64_t kStepsAwake = 4;
 
-// Sums are in tiles 0 to 3, the left side in 4 and 5, the right side in 6 and 7. From one product
-// of parts to the next, only one side is loaded anew: 14 loads for 24 products.
+// Tiles 0 to 3 hold the sums, 4 and 5 the left side, 6 and 7 the right side. From one product of
+// parts to the next, only one side is loaded anew, which makes 14 loads for 24 products.
 template <int kRows, int kColumns>
 AM_TILES_INLINE void load_left(const int32_t* a, int64_t part) {
   _tile_loadd(4, a + part * kRows * kTilePairs, kTileStride);
@@ -46,7 +46,7 @@ AM_TILES_INLINE void add_products() {
   if constexpr (kRows > 1) _tile_dpbf16ps(2, 5, 6);
   if constexpr (kRows > 1 && kColumns > 1) _tile_dpbf16ps(3, 5, 7);
 }
-// Prefetches tile `tile` of the held side for the next step.
+// Prefetches a tile of the right side for the next step.
 AM_INLINE void fetch_tile(const int32_t* tile) {
   for (int64_t i = 0; i < kTilePairs; i += kTileLines) __builtin_prefetch(tile + i);
 }
@@ -86,15 +86,16 @@ AM_INLINE void split_ahead(const NextPanel& next, int64_t step, LargestBits& lar
   }
 }
 
-// Destination of a block of sums.
+// Destination of a block of sums in the result matrix.
 struct Target {
   float* c = nullptr;
   int64_t stride = 0;
-  int64_t rows = 0, columns = 0;  // from `c` to the end of the matrix
-  bool is_first = false;          // first block of the depth: overwrites instead of adding
+  int64_t rows = 0, columns = 0;  // number of rows and columns from `c` to the end of the matrix
+  // Whether this is the first block of the depth, which overwrites instead of adding.
+  bool is_first = false;
 };
 
-// Adds the sums of one tile, which are in `sums`.
+// Adds the sums of one tile, which are in `sums`, to the result matrix.
 AM_INLINE void add_sums(const float* sums, const Target& target, int64_t row, int64_t column) {
   const int64_t rows = std::min(kTileLines, target.rows - row);
   const int64_t columns = target.columns - column;

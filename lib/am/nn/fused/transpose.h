@@ -1,4 +1,5 @@
-// Transposes a square block of N vectors of N elements; inlined into kernels like lanes.h.
+// Transposes a square block of N vectors of N elements. The functions are inlined into kernels, as
+// those of lanes.h.
 #pragma once
 
 #include <utility>
@@ -7,7 +8,7 @@
 
 namespace am::nn::fused {
 
-// Returns the upper, or the lower, of two rows kSide apart after exchange_blocks.
+// Return the upper, or the lower, of two rows that are kSide apart, after exchange_blocks.
 template <int kSide, typename Lanes, int... kLane>
 AM_INLINE Lanes upper_row(const Lanes& above, const Lanes& below,
                           std::integer_sequence<int, kLane...> /*lanes*/) {
@@ -23,8 +24,8 @@ AM_INLINE Lanes lower_row(const Lanes& above, const Lanes& below,
                                  ((kLane & kSide) != 0 ? kBelow + kLane : kLane + kSide)...);
 }
 
-// Exchanges, in each group of 2 x 2 blocks of kSide x kSide elements, the two blocks off the
-// diagonal.
+// Divides the matrix into groups of 2 x 2 blocks of kSide x kSide elements, and exchanges the two
+// blocks of each group that are not on the diagonal.
 template <int kSide, typename Lanes>
 AM_INLINE void exchange_blocks(Lanes* rows) {
   constexpr std::make_integer_sequence<int, kCountOf<Lanes>> kNumbers;
@@ -37,7 +38,7 @@ AM_INLINE void exchange_blocks(Lanes* rows) {
   }
 }
 
-// `rows` must have kCountOf<Lanes> vectors.
+// Transposes `rows`, which must have kCountOf<Lanes> vectors.
 template <typename Lanes>
 AM_INLINE void transpose_block(Lanes* rows) {
   if constexpr (kCountOf < Lanes >> 8) exchange_blocks<8>(rows);
