@@ -31,8 +31,8 @@ constexpr uint32_t append(uint32_t sum, uint8_t byte) {
 
 #if defined(__x86_64__)
 
-// Advances a checksum over `Zeros` zero bytes. This is linear in the checksum's bits (over GF(2)),
-// so four tables, one per byte of the checksum, are enough.
+// Advances a checksum over `Zeros` zero bytes. The result is linear in the checksum's bits (over
+// GF(2)), so that four tables, one per byte of the checksum, are enough.
 template <size_t Zeros>
 class Shift {
  public:

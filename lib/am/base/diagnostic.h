@@ -16,9 +16,9 @@ enum class Severity { kError, kWarning, kNote };
 
 const char* to_string(Severity severity);
 
-// A location in a user's file. Lines and columns count from 1, columns in characters. Line 0: the
-// file as a whole. Empty `file`: no file, for an error on a command line. `source`: text of the
-// line, printed with a caret below.
+// A location in a user's file. Lines and columns count from 1, and columns are characters. Line 0
+// means the file as a whole. `file` is empty for an error on a command line. `source` is the text
+// of the line, which is printed with a caret below.
 struct Span {
   std::string file;
   int line = 0;
@@ -48,7 +48,7 @@ class Diagnostics {
   int count(Severity severity) const;
   bool empty() const { return items_.empty(); }
   const std::vector<Diagnostic>& items() const { return items_; }
-  // Sorts by file, line and column; stable.
+  // Sorts by file, line and column. Equal locations stay in their order.
   void sort();
 
  private:

@@ -43,7 +43,7 @@ class DirectFile {
   DirectFile(const std::filesystem::path& path, uint64_t size, size_t piece = kDirectPiece);
   DirectFile(const DirectFile&) = delete;
   DirectFile& operator=(const DirectFile&) = delete;
-  // Keeps the file, unfinished if close() was not called.
+  // Closes the file without deleting it. The file is unfinished if close() was not called.
   ~DirectFile();
 
   // Appends bytes. Throws Error(kIo) if this write or an earlier one failed.

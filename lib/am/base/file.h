@@ -24,8 +24,8 @@ bool is_file_name(std::string_view text);
 // never end. Does not block on a pipe without a writer.
 std::string read_file(const std::filesystem::path& path, size_t most = kLargestText);
 
-// First bytes of a regular file, at most `most`, and the size of the file. Reads no further pages
-// from disk. Throws like read_file.
+// The first bytes of a regular file, at most `most`, and the file's size. read_beginning() reads no
+// further pages from disk, and throws like read_file.
 struct FileBeginning {
   std::string text;
   uint64_t file_bytes = 0;
@@ -88,8 +88,8 @@ class MappedFile {
 };
 
 enum class WriteMode {
-  kTruncate,  // a new file; an existing one is emptied
-  kAppend,    // after the existing contents
+  kTruncate,  // starts a new file, or empties an existing one
+  kAppend,    // writes after the existing contents
 };
 
 // Writes a file opened by open_own_file() and reports short writes: a full disk is an Error(kIo)

@@ -1,5 +1,5 @@
-// glob_match, declared in text.h. Matches with sets of positions, so that no pattern takes
-// exponential time.
+// Implements glob_match, which text.h declares. Matches with sets of positions, so that no pattern
+// takes exponential time.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -114,7 +114,8 @@ class PythonNumbers {
     for (const Name& name : kNames) {
       if (!starts_with(text.substr(at), name.text)) continue;
       const size_t next = text.find_first_not_of(" \t\r\n", at + name.text.size());
-      return next != std::string_view::npos && text[next] == ':' ? nullptr : &name;  // not a key
+      return next != std::string_view::npos && text[next] == ':' ? nullptr
+                                                                 : &name;  // a key is not a number
     }
     return nullptr;
   }
@@ -176,8 +177,8 @@ Json parse_json_object(std::string_view text, const std::string& file) {
   throw Error(ErrorKind::kFormat, cat(file, place, ": not JSON: ", first.message));
 }
 
-// nlohmann's messages have the forms "[json.exception.parse_error.101] parse error at line 1,
-// column 2: REASON" and "[json.exception.type_error.302] REASON".
+// Returns the REASON in nlohmann's messages, which have the forms "[json.exception.parse_error.101]
+// parse error at line 1, column 2: REASON" and "[json.exception.type_error.302] REASON".
 std::string json_reason(const std::exception& error) {
   std::string text = error.what();
   if (!starts_with(text, "[json.exception.")) return text;

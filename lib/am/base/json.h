@@ -1,4 +1,5 @@
-// The only header that names the JSON library. Objects keep the order of keys.
+// JSON values, as types of nlohmann's library, which no other header names. Objects keep the order
+// of their keys.
 #pragma once
 
 #include <exception>

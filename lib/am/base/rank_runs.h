@@ -12,9 +12,9 @@
 
 namespace am {
 
-// Returns the runs, in the order of the list.
+// Returns the list of ranks as runs, in the order of the list.
 Json rank_runs(std::span<const int64_t> ranks);
-// Returns the list; empty if `runs` is invalid or has more than 2^24 ranks.
+// Returns the ranks of `runs`; empty if `runs` is invalid or has more than 2^24 ranks.
 std::vector<int64_t> ranks_in_runs(const Json& runs);
 
 }  // namespace am

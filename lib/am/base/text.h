@@ -10,7 +10,7 @@
 
 namespace am {
 
-// Concatenates its arguments by streaming: cat("tp_size = ", 3).
+// Concatenates its arguments by streaming, as in cat("tp_size = ", 3).
 template <typename... Args>
 std::string cat(const Args&... args) {
   std::ostringstream out;
@@ -29,9 +29,9 @@ std::string_view trim(std::string_view text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
-// Shell-like glob: `*` any run, `?` one character, `[ab]` one of a set, `{a,b}` alternatives;
-// case-sensitive. A `*` also matches dots. Throws Error(kUsage) for a pattern that glob_problem
-// rejects.
+// Whether a text matches a shell-like glob: `*` matches any run, `?` one character, `[ab]` one of a
+// set, `{a,b}` alternatives. Case matters, and a `*` also matches dots. Throws Error(kUsage) for a
+// pattern that glob_problem rejects.
 bool glob_match(std::string_view pattern, std::string_view text);
 // Returns why a text cannot be used as a glob, for example "has nested braces, more than 64 deep",
 // or an empty text if it can. Limits are needed because patterns come from untrusted plans, and

@@ -20,7 +20,9 @@ namespace am::cuda {
 
 namespace {
 
-int64_t count_gpus() { return static_cast<unsigned char>(c10::cuda::device_count()); }  // >= 0
+int64_t count_gpus() {
+  return static_cast<unsigned char>(c10::cuda::device_count());
+}  // never negative
 
 [[noreturn]] void refuse(const launch::RankEnvironment& here, int64_t count,
                          const std::string& hint) {

@@ -6,9 +6,9 @@
 namespace am::cuda {
 namespace {
 
-// NVRTC has no headers of its own; the text uses built-in functions only. Memory is read and
-// written in packs of 16 bytes; all arithmetic is float32.
-// The type `Scalar`: bfloat16 if AM_BFLOAT16 is 1, float32 if it is 0.
+// Source of the type `Scalar`, which is bfloat16 if AM_BFLOAT16 is 1, and float32 if it is 0. NVRTC
+// has no headers, so that all kernels use built-in functions only. They read and write memory in
+// packs of 16 bytes, and compute in float32.
 const char* const kScalarText = R"cuda(
 typedef unsigned short u16;
 typedef unsigned int u32;

@@ -78,8 +78,8 @@ class NcclEngine final : public runtime::Engine {
       const c10::intrusive_ptr<c10d::Work>& work) const override {
     const auto* nccl = dynamic_cast<const ProcessGroupNCCL::WorkNCCL*>(work.get());
     if (nccl == nullptr) return {};
-    // A copy of the work, like the one that c10d's watchdog keeps: a copy does not refer to the
-    // output tensors, whose memory is thus not held.
+    // Returns a copy of the work, as c10d's watchdog keeps one, because a copy does not refer to
+    // the output tensors and thus does not hold their memory.
     return c10::make_intrusive<ProcessGroupNCCL::WorkNCCL>(*nccl);
   }
 

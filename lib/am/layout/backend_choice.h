@@ -19,7 +19,8 @@ using CudaProbe = std::function<std::optional<launch::CudaProblem>()>;
 // config/backend.h.
 std::optional<std::string> asked_backend(const config::Plan& plan);
 
-// Returns strategy.backend. If absent: nccl if this build can use a GPU here, otherwise gloo.
+// Returns strategy.backend. If the plan leaves it out, returns "nccl" if this build can use a GPU
+// of this machine, otherwise "gloo".
 std::string backend_of(const config::Plan& plan, const CudaProbe& why_no_cuda);
 
 // Adds a "runtime.backend" error if this machine cannot run the backend that the plan asks for. If

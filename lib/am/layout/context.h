@@ -13,13 +13,13 @@ namespace am::layout {
 
 mesh::SequenceOrder sequence_order(const config::Plan& plan);
 
-// Returns how a sequence of train.seq_len is sharded over cp. If `sequence_parallel`, each rank's
-// part can be divided over tp.
+// Returns how a sequence of train.seq_len tokens is sharded over cp. If `sequence_parallel`, tp can
+// divide each rank's part further.
 mesh::SequenceCut sequence_cut(const config::Plan& plan, const mesh::MeshSizes& sizes,
                                bool sequence_parallel);
 
-// Returns, for Ulysses, the number of ranks that hold a copy of each KV head: the smallest with
-// which `ranks` divides copies * key_heads.
+// Returns the number of ranks that hold a copy of each KV head under Ulysses: the smallest `copies`
+// for which copies * key_heads is a multiple of `ranks`.
 int64_t key_head_copies(int64_t ranks, int64_t key_heads);
 
 // Attention of one layer on one cp rank: heads after tp sharding, and their widths.

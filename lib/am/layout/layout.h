@@ -74,8 +74,9 @@ struct ParameterLayout {
   bool decays = true;  // whether weight decay applies; false for matches of optimizer.no_decay
   bool orthogonalized = false;  // updated by Muon: a matrix of a decoder layer
   bool ignored = false;         // in no FSDP unit: each data-parallel rank stores all of it
-  bool fsdp = false;            // sharded over shard_group, each piece padded to chunk_length
-  int fsdp_dim = 0;             // dim that FSDP shards; if it is not 0, all pieces are equal
+  // FSDP shards it over shard_group, with each piece padded to mesh::chunk_length().
+  bool fsdp = false;
+  int fsdp_dim = 0;  // dim that FSDP shards; if it is not 0, all pieces are equal
   std::string_view shard_group = "dp_shard_cp";  // group over which FSDP shards; "ep_shard" for
                                                  // experts under expert parallelism
   int unit = 0;                                  // index into Layout::units
@@ -101,12 +102,12 @@ struct ParameterLayout {
   std::vector<mesh::Box> tp_boxes(const mesh::MeshLayout& mesh, int64_t rank) const;
   // Returns the only element of parts(). Asserts that parts() has a single element.
   mesh::Box box(const mesh::MeshLayout& mesh, int64_t rank) const;
-  // Number of neighbouring tp ranks whose partial gradients of `part` (one of parts()) must be
-  // summed; 1: the gradient is complete.
+  // Returns the number of neighbouring tp ranks whose partial gradients of `part`, an element of
+  // parts(), must be summed. 1 means that this rank's gradient is complete.
   int64_t grad_sum_ranks(const LocalShard& part) const {
     return tp_dim.has_value() || grad_sum_over_tp ? part.copies : 1;
   }
-  // Number of elements that this rank stores: the FSDP piece with its padding.
+  // Returns the number of elements that this rank stores: the FSDP piece with its padding.
   int64_t stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const;
   // Returns the placement on every mesh axis of size > 1, outer axes first, for example
   // {"dp_shard_cp": "Shard(0)", "tp": "Shard(0)"}. A matrix of a single expert has no placement on
@@ -118,7 +119,7 @@ struct ParameterLayout {
 struct Layout {
   mesh::MeshLayout mesh;
   model::Inventory inventory;
-  std::vector<ParameterLayout> parameters;  // parallel to inventory.parameters
+  std::vector<ParameterLayout> parameters;  // in the order of inventory.parameters
   std::vector<model::Unit> units;
   model::TpPlan tp_plan;
   model::ResolvedTpPlan tp;
@@ -144,8 +145,8 @@ struct Layout {
   struct ByRanks {
     std::vector<int> dense, experts;
   };
-  // Sorts these parameters into groups, without experts that this rank does not hold. Either list
-  // may be empty.
+  // Divides these parameters by their group of ranks, and leaves out experts that this rank does
+  // not hold. Either list may be empty.
   ByRanks by_ranks(const std::vector<int>& indices, int64_t rank) const;
   // Returns the parameters that a unit gathers, as indices into `parameters`: all except those that
   // FSDP ignores.

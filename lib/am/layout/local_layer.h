@@ -12,8 +12,8 @@
 namespace am::layout {
 
 struct LocalModule {
-  const model::ModuleSpec* spec = nullptr;  // null: the layer has no module in this role
-  double out = 0.0;  // elements of the output per token; full width if tp gathers the output
+  const model::ModuleSpec* spec = nullptr;  // null if the layer has no module in this role
+  double out = 0.0;  // elements of the local output per token; full width if tp gathers it
   double in = 0.0;   // elements of the input per token
   std::vector<double> slices = {};  // for a fused matrix: the part of `out` in each slice
   // Whether the module reads the full hidden state on every tp rank, even where the hidden state is

@@ -1,4 +1,5 @@
-// draft_mesh and resolve_mesh: from the keys of [mesh] to sizes that form a world.
+// Implements draft_mesh and resolve_mesh, which turn the keys of [mesh] into sizes that form a
+// world.
 #include <algorithm>
 #include <utility>
 
@@ -48,7 +49,7 @@ class Resolver {
  private:
   Span span(const char* key) const { return plan_.span(cat("mesh.", key)); }
 
-  // tp * cp * pp: ranks of one data-parallel replica.
+  // Returns tp * cp * pp, the number of ranks of one data-parallel replica.
   int64_t replica() const { return mesh_.tp_size * mesh_.cp_size * mesh_.pp_size; }
 
   void check_ranges() {
@@ -99,8 +100,8 @@ class Resolver {
         cat("add world_size to [mesh]: a multiple of tp_size * cp_size * pp_size = ", replica()));
   }
 
-  // dp_ stays 0 if it cannot be determined. A dp_size that does not match the world is used as
-  // written, so that the rules about batches can run.
+  // Sets dp_, which stays 0 if it cannot be determined. A dp_size that does not match the world is
+  // used as written, so that the rules about batches can run.
   void find_dp() {
     if (world_ == 0) return;
     dp_ = mesh_.dp_size;

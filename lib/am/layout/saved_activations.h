@@ -30,11 +30,11 @@ enum class Saved : uint8_t {
   kSumAfterAttention,
   kFeedForwardNormOutput,
   kFeedForwardInput,  // input of gate and up
-  kRouting,           // experts of each token: kept in every mode, so routing is not repeated
-  kRoutedTokens,      // token rows as experts multiply them, with the routing weights
+  kRouting,       // experts of each token; every mode keeps them, so that routing is not repeated
+  kRoutedTokens,  // token rows as experts multiply them, with the routing weights
   kGate,
   kUp,
-  // Weights cast to autocast's dtype.
+  // The weights after the cast to autocast's dtype.
   kCastAttentionOut,
   kCastFeedForward,
   kCastOthers,

@@ -1,5 +1,5 @@
-// One pipeline stage: its range of layers, and a layout with only its parameters, from which the
-// runtime builds its part of the model as it would build a whole one.
+// One pipeline stage: its range of layers, and a layout with only the stage's parameters. The
+// runtime builds a stage from this layout as it builds a model from the layout of the whole model.
 //
 //   const Layout stage = stage_layout(layout, 1);
 //   const StageRange range = stage_range(layout, 1);   // of layers, for nn::Decoder

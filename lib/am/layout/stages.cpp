@@ -62,7 +62,7 @@ std::vector<int> stages_of_even_layers(int64_t layers, int64_t stages) {
 
 namespace {
 
-// Costs of runs of consecutive layers, [first, end).
+// Costs of runs [first, end) of consecutive layers.
 class Runs {
  public:
   Runs(const std::vector<double>& costs, double last) : last_(last), sums_{0.0} {
@@ -76,7 +76,7 @@ class Runs {
 
  private:
   double last_;
-  std::vector<double> sums_;  // prefix sums
+  std::vector<double> sums_;  // sums_[i] is the cost of the first i layers
 };
 
 constexpr double kRounding = 1.0 + 1e-12;
@@ -155,7 +155,7 @@ std::shared_ptr<const pipeline::Schedule> custom_schedule(const config::Pipeline
   thread_local std::shared_ptr<const std::string> text;
   thread_local std::shared_ptr<const pipeline::Schedule> parsed;
   if (text == pipeline.csv) return parsed;
-  Diagnostics ignored;  // reported by rule "pp.schedule_file"
+  Diagnostics ignored;  // rule "pp.schedule_file" reports these errors
   auto csv = pipeline::parse_csv(*pipeline.csv, pipeline.schedule, ignored);
   parsed.reset();
   if (csv) parsed = std::make_shared<const pipeline::Schedule>(std::move(csv->schedule));

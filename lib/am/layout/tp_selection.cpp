@@ -1,4 +1,4 @@
-// select_tp_plan: from the strategy's `tp_plan` key to rules.
+// Implements select_tp_plan, which turns the strategy's `tp_plan` key into rules.
 #include <filesystem>
 #include <utility>
 #include <variant>

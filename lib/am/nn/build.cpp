@@ -106,7 +106,7 @@ Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
   if (module.leaf == "weight") {
     linear.weight = parameter(linear.name + ".weight", parameters);
     if (module.bias) linear.bias = parameter(linear.name + ".bias", parameters);
-  } else {  // one of several matrices of a module
+  } else {  // the module has several matrices, each under a name of its own
     linear.name = cat(linear.name, ".", module.leaf);
     linear.weight = parameter(linear.name, parameters);
     if (module.bias) linear.bias = parameter(linear.name + "_bias", parameters);

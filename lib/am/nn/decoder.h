@@ -98,9 +98,9 @@ class Decoder {
   // their positions (as transformers' attention does under AutoModel's patch_is_packed_sequence).
   void ignore_packing() { ignores_packing_ = true; }
 
-  // Modules that a strategy may modify: every Linear by module name, the embedding, the head and
-  // the layers. embedding() has a weight if the stage embeds ids, or if its head is tied to the
-  // embedding.
+  // Return the modules that a strategy may modify: every Linear by module name, the embedding, the
+  // head and the layers. embedding() has a weight if the stage embeds ids, or if its head is tied
+  // to the embedding.
   const std::map<std::string, Linear*, std::less<>>& linears() { return linears_; }
   Embedding& embedding() { return embed_tokens_; }
   Linear& head() { return lm_head_; }
@@ -112,11 +112,11 @@ class Decoder {
   // Whether RoPE's angle at a position does not depend on which of these two lengths the sequence
   // has. False for some kinds of dynamic scaling.
   bool turns_alike(int64_t length, int64_t other) const;
-  // Sets the slicing of positions under sequence parallelism, which shards the embedding's output
-  // over the sequence: `own` selects this rank's slice of the positions, on their last dim.
+  // Sets the transform that selects this rank's slice of the positions, on their last dim. Sequence
+  // parallelism needs it, because it shards the embedding's output over the sequence.
   void set_own_positions(TransformPtr own) { piece_of_positions_ = std::move(own); }
-  // Returns the tokens routed to each expert, layer by layer, summed over all forward passes since
-  // the last call. Empty if the model has no experts.
+  // Returns the number of tokens routed to each expert, layer by layer, summed over all forward
+  // passes since the last call. Empty if the model has no experts.
   std::vector<int64_t> take_expert_counts();
   // Overload for one layer with experts, by its index in the whole model.
   std::vector<int64_t> take_expert_counts(int64_t layer);
@@ -196,7 +196,7 @@ class Decoder {
     Rotation placed = {};  // rotation for the current batch
   };
   std::vector<Rope> ropes_;  // one for each of model::DecoderSpec::ropes
-  Rotation unrotated_;       // for layers that do not rotate
+  Rotation unrotated_;       // rotation of layers without RoPE: documents, but no tables
   double embedding_scale_ = 1.0;
   std::optional<double> logit_softcap_;
 };

@@ -1,4 +1,4 @@
-// Callbacks of a strategy around the computation of each unit (see model/inventory.h for units).
+// Callbacks of a strategy around the computation of each FSDP unit (model/inventory.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -84,7 +84,8 @@ struct Embedding {
   std::string name;
   ParameterPtr weight;                  // [V, D]
   std::optional<int64_t> padding = {};  // token id whose row receives no gradient
-  // Replaces the plain look-up; with a sharded vocabulary, looks up only ids in the rank's slice.
+  // If set, replaces the plain look-up. With a sharded vocabulary, it looks up only the ids in this
+  // rank's slice.
   std::function<at::Tensor(const at::Tensor& ids, const at::Tensor& weight)> lookup;
 
   at::Tensor operator()(const at::Tensor& ids) const;

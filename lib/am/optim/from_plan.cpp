@@ -34,7 +34,7 @@ class ParamGroups {
   }
 
   std::vector<at::Tensor> flats;
-  std::vector<ParameterRun> runs;  // updated elementwise
+  std::vector<ParameterRun> runs;  // parameters updated elementwise
   std::vector<MatrixUnit> units;
 
  private:
@@ -43,8 +43,8 @@ class ParamGroups {
       units.back().matrices.push_back({&layout, range});
       return;
     }
-    // Adjacent parameters with equal options form one run, which one kernel updates; by default
-    // that is a whole parameter group.
+    // Adjacent parameters with equal options form one run, which one kernel updates. By default, a
+    // whole parameter group is one run.
     if (!runs.empty()) {
       ParameterRun& last = runs.back();
       if (last.decays == layout.decays && last.range.flat == range.flat &&

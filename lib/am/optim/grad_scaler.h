@@ -15,19 +15,19 @@
 
 namespace am::optim {
 
-// torch.amp.GradScaler's arguments and defaults.
+// Arguments of torch.amp.GradScaler, with its defaults.
 struct GradScalerOptions {
   double init_scale = 65536.0;
   double growth_factor = 2.0;
   double backoff_factor = 0.5;
   int64_t growth_interval = 2000;
-  bool dynamic = true;  // false: fixed scale
+  bool dynamic = true;  // whether the scale changes; false: it stays fixed
 };
 
-// State saved in a checkpoint.
+// State of a GradScaler, which checkpoints store.
 struct LossScale {
   double scale = 65536.0;
-  int64_t growth_tracker = 0;  // steps without overflow since the scale changed
+  int64_t growth_tracker = 0;  // number of steps without overflow since the scale changed
 
   bool operator==(const LossScale&) const = default;
 };

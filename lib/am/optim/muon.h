@@ -72,7 +72,7 @@ class Muon : public Optimizer {
   struct Unit {
     std::vector<Matrix> matrices;
     const runtime::Group* shard;
-    parallel::FlatLayout pieces;  // shards of the matrices only, concatenated
+    parallel::FlatLayout pieces;  // layout of a flat tensor that has only this unit's matrices
   };
 
   at::Tensor direction(const Matrix& matrix, const at::Tensor& gradient) const;

@@ -25,7 +25,8 @@ void* ask_system(size_t bytes) {
   void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return nullptr;
 #if defined(MADV_HUGEPAGE)
-  ::madvise(start, bytes, MADV_HUGEPAGE);  // optional: fewer, larger pages to clear
+  // A hint that may fail: larger pages, of which fewer must be cleared.
+  ::madvise(start, bytes, MADV_HUGEPAGE);
 #endif
   return start;
 }

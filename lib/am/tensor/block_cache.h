@@ -26,7 +26,7 @@
 
 namespace am::tensor {
 
-// Thread-safe.
+// Cache of blocks of host memory. Thread-safe.
 class BlockCache {
  public:
   // Bytes of the smallest block that the cache allocates; smaller ones are left to malloc.
@@ -66,7 +66,7 @@ class BlockCache {
 
   mutable std::mutex mutex_;
   std::unordered_map<const void*, size_t> sizes_;  // bytes of each block in use, by its address
-  std::list<Block> waiting_;                       // the longest waiting block first
+  std::list<Block> waiting_;  // freed blocks, of which the first has waited longest
   Counts counts_;
 };
 

@@ -26,7 +26,7 @@ namespace am::tensor {
 // Whether the device executes work asynchronously to the host.
 inline bool is_asynchronous(c10::Device device) { return !device.is_cpu() && !device.is_meta(); }
 
-// Used by one thread at a time.
+// Must be used by one thread at a time.
 class SideStream {
  public:
   // Takes a high-priority stream from the pool if the device supports priorities.

@@ -401,7 +401,7 @@ class Flash {
     add(sums.v_BGsV, all.v);
   }
 
-  // ---- both
+  // ---- with or without documents
 
   at::Tensor of_out(const AttendedGradient& gradient) const {
     return by_position(padded(gradient.of_out_BHtV.to(in_.q.scalar_type()), width_));

@@ -18,11 +18,12 @@ namespace am::nn {
 
 struct LatentHeads {
   Norm query_norm, key_value_norm;
-  std::optional<Linear> query_up;  // L -> H * K; empty: queries are projected from the hidden state
-  Linear key_value_up;             // L -> H * (N + V)
-  int64_t rotated = 0;             // R
-  int64_t value_width = 0;         // V
-  bool interleaved = true;         // RoPE pairs element 2i with 2i + 1, not i with i + R/2
+  // Projects L to H * K elements; empty: queries are projected from the hidden state.
+  std::optional<Linear> query_up;
+  Linear key_value_up;          // projects L to H * (N + V) elements
+  int64_t rotated = 0;          // R, the number of rotated elements of a query or key
+  int64_t value_width = 0;      // V, the width of a head's values
+  bool interleaved = true;      // whether RoPE pairs element 2i with 2i + 1; false: i with i + R/2
   TransformPtr key_input = {};  // transform of the rotated part of the keys, which all heads share
 
   struct Qkv {

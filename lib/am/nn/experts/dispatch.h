@@ -24,7 +24,7 @@ struct Placement {
   at::Tensor token_R;           // int64: token whose copy is in a row
   std::vector<int64_t> counts;  // number of rows of each expert
   // If experts are sharded over P ranks (token_dispatcher.h): number of rows that each rank sends
-  // to each of this rank's e experts, int64 on the host. Undefined: all experts are local.
+  // to each of this rank's e experts, int64 on the host. Undefined if all experts are local.
   at::Tensor received_Pe = {};
 };
 

@@ -24,9 +24,9 @@ struct Routing {
 // auxiliary loss's gradient to the gradient of the scores; the model's loss does not include the
 // auxiliary loss, so that divisions and scales of the loss do not affect it.
 struct SequenceBalance {
-  double factor = 0.0;    // 0: disabled
+  double factor = 0.0;    // factor of the auxiliary loss's gradient; 0: no auxiliary loss
   int64_t sequences = 1;  // number of sequences to which the tokens belong
-  int64_t padding = 0;    // padding tokens at the end of each sequence
+  int64_t padding = 0;    // number of padding tokens at the end of each sequence
   SumOverRanks sum = {};  // sums over the ranks that share sequences; empty if no rank shares one
 };
 

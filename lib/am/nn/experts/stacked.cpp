@@ -162,7 +162,7 @@ struct StackDown : torch::autograd::Function<StackDown> {
       at::Tensor active_RF = fused::clamped(pairs[i], clamp);
       at::Tensor of_active_RF = fused::product(gradients[i], down_EFD.select(0, e).t());
       const at::Tensor weight_R1 = weights[i].unsqueeze(1);
-      if (of_weight) {  // <of y, active down + bias>
+      if (of_weight) {  // the gradient is <of y, active down + bias>
         const at::ScalarType wide = weights[i].scalar_type();
         all[count + i] = at::mul(of_active_RF, active_RF).sum(-1, false, wide);
         all[count + i].add_(gradients[i].mv(bias_ED.select(0, e)));

@@ -13,7 +13,7 @@ namespace am::nn::fused {
 
 namespace {
 
-// ---- interleaved in memory, separate in lanes
+// ---- loading and storing: gate and up are interleaved in memory, and separate in registers
 
 template <typename Lanes>
 struct Pairs {

@@ -13,7 +13,7 @@ namespace am::nn::fused {
 
 namespace {
 
-constexpr int64_t kOfBlock = 8;  // random numbers of 16 bits per Philox block
+constexpr int64_t kOfBlock = 8;  // number of random 16-bit numbers in a Philox block
 
 // Maps the rows of a tensor to rows of the global batch.
 class GlobalRows {
@@ -125,9 +125,11 @@ at::Tensor dropped_elements(const at::Tensor& rows_N, int64_t width, const Dropo
 
 // Drops elements by ATen's operators, for tensors without kernels. The results are bitwise equal.
 void drop_by_operators(const at::Tensor& x_NI, const Dropout& dropout) {
-  constexpr int64_t kAtOnce = int64_t{1} << 25;  // elements; each takes 16 bytes of temporaries
+  // Elements per pass. Each of them takes 16 bytes of temporaries.
+  constexpr int64_t kAtOnce = int64_t{1} << 25;
   const double exact = dropout.p < 1.0 ? 1.0 / (1.0 - dropout.p) : 0.0;
-  const double factor = at::scalar_tensor(exact, x_NI.scalar_type()).item<double>();  // rounded
+  // The factor is rounded to the dtype of x_NI, as the kernels round it.
+  const double factor = at::scalar_tensor(exact, x_NI.scalar_type()).item<double>();
   const at::Tensor rows_N = global_rows(x_NI, dropout.rows);
   const int64_t width = x_NI.size(1);
   const int64_t step = std::max<int64_t>(1, kAtOnce / width);

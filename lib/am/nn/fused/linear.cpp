@@ -44,7 +44,8 @@ struct Product : torch::autograd::Function<Product> {
                             const std::optional<at::Tensor>& bias, bool in_out) {
     // Saves x only if the weight needs a gradient, which is the only one that reads x.
     context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
-    context->saved_data["biased"] = bias.has_value();  // otherwise there is no third input
+    // Backward looks for a third input only if there is a bias.
+    context->saved_data["biased"] = bias.has_value();
     context->saved_data["in_out"] = in_out;
     keep_weight_pass(*context);
     const at::Tensor weight_OI = out_in(weight, in_out);

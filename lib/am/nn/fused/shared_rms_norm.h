@@ -19,12 +19,13 @@ namespace am::nn::fused {
 struct SharedNorm {
   double eps = 1e-6;
   model::NormKind kind = model::NormKind::kRms;  // defines the rounding (rms_norm.h)
-  int64_t width = 0;                             // elements of a whole row, over all ranks
-  // Sums over the ranks, in place; must outlive backward.
+  int64_t width = 0;  // number of elements of a whole row, over all ranks
+  // Sums a tensor over the ranks, in place. The function must outlive backward.
   const std::function<void(const at::Tensor& numbers)>* sum = nullptr;
 };
 
-// x_..d, weight_d -> ..d, in x's dtype. Keeps x and one number per row.
+// Returns the RMSNorm of this rank's columns x_..d with weight_d, in x's dtype. Keeps x and one
+// number per row until backward.
 at::Tensor shared_rms_norm(const at::Tensor& x, const at::Tensor& weight, const SharedNorm& norm);
 
 }  // namespace am::nn::fused
