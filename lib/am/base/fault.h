@@ -51,7 +51,7 @@ enum class Fault : uint8_t {
 
 struct Description {
   Fault fault;
-  std::string_view name;  // for example "tp_input_sum"
+  std::string_view name;  // name on the command line, for example "tp_input_sum"
   std::string_view what;  // phrase that says what goes wrong
 };
 

@@ -32,10 +32,11 @@ struct JsonType {
   enum class Kind { kAny, kPlain, kText, kList, kObject, kUnion, kName };
 
   Kind kind = Kind::kAny;
-  // Type of a kPlain, for example "integer"; literal of a kText; name of a kName.
+  // Depends on `kind`. kPlain: the type, for example "integer". kText: the literal. kName: the
+  // name.
   std::string word;
-  std::vector<JsonType> parts;    // type of the items of a kList; alternatives of a kUnion
-  std::vector<JsonField> fields;  // fields of a kObject
+  std::vector<JsonType> parts;    // kList: type of the items; kUnion: the alternatives
+  std::vector<JsonField> fields;  // kObject: the fields
 };
 
 struct JsonField {

@@ -18,7 +18,8 @@ std::vector<int64_t> nearest_values(std::vector<int64_t> candidates, int64_t wan
 // below and just above `wanted`.
 std::vector<int64_t> nearest_multiples(int64_t step, int64_t wanted);
 
-// Returns for example "tp_size = 1, 2, 4 or 8", or an empty string if there are no values.
+// Returns the values that can be assigned to a key, for example "tp_size = 1, 2, 4 or 8". Returns
+// an empty string if there are no values.
 std::string assignment(const std::string& key, const std::vector<int64_t>& values);
 
 }  // namespace am

@@ -12,7 +12,8 @@ namespace am {
 // Returns a list of ranks as text, for example "0-3, 8" for {8, 0, 1, 2, 3}. If there are more than
 // `most` parts (0: no limit), the text ends with the number of the remaining ranks.
 std::string rank_list(std::vector<int64_t> ranks, size_t most = 0);
-// Returns for example "rank 3" or "ranks 0-3, 8", with at most 16 parts.
+// Returns rank_list() with a word before it, for example "rank 3" or "ranks 0-3, 8"; at most 16
+// parts.
 std::string ranks_text(const std::vector<int64_t>& ranks);
 
 // The ranks first, first + stride, ..., `count` of them.

@@ -25,7 +25,7 @@ OpenedLibrary open_library(const std::string& file, bool global = false);
 void* find_symbol(const OpenedLibrary& library, const std::string& symbol);
 
 struct PluginName {
-  std::string library;  // for example "libmine.so", with its folder if the plan has one
+  std::string library;  // file, for example "libmine.so", with its folder if the plan has one
   std::string symbol;
 };
 // Splits a text such as "libmine.so:symbol". Returns nothing if the text has no ".so:".

@@ -22,7 +22,7 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 // Joins numbers. A `last` that is not empty replaces the final separator, as in "2, 4 or 8".
 std::string join(std::span<const int64_t> parts, std::string_view separator,
                  std::string_view last = {});
-// Returns for example "[4096, 1024]".
+// Returns a shape as text, for example "[4096, 1024]".
 std::string shape_text(std::span<const int64_t> shape);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);

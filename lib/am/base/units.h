@@ -9,12 +9,13 @@ namespace am {
 constexpr double kMiB = 1024.0 * 1024.0;
 constexpr double kGiB = 1024.0 * kMiB;
 
-// Returns for example "1.21 KiB" for 1234: two decimals, in the unit that keeps the number below
-// 1024.
+// Formats a number of bytes, for example 1234 as "1.21 KiB": two decimals, in the unit that keeps
+// the number below 1024.
 std::string format_bytes(int64_t bytes);
-// Returns for example "8 030 261 248" for 8030261248.
+// Formats a count in groups of three digits, for example "8 030 261 248".
 std::string format_count(int64_t count);
-// Returns for example "8.03 B" for 8030261248: thousands K, millions M, billions B, trillions T.
+// Formats a count with a suffix, for example 8030261248 as "8.03 B": thousands K, millions M,
+// billions B, trillions T.
 std::string format_short_count(double count);
 // Formats seconds, for example as "812 ms", "4.2 s" or "1:59:06".
 std::string format_duration(double seconds);

@@ -61,7 +61,7 @@ struct LocalShard {
 struct ParameterLayout {
   std::string name;
   Shape shape;                // global shape
-  std::optional<int> tp_dim;  // dim sharded over tp; absent if there is none or tp = 1
+  std::optional<int> tp_dim;  // dim sharded over tp; absent if no dim is, and if tp = 1
   // Slices of tp_dim, in order, each sharded by itself. Empty: the dim is one slice without copies.
   std::vector<mesh::DimSlice> tp_slices;
   bool grad_sum_over_tp = false;    // each tp rank has the full parameter, but only a part of the

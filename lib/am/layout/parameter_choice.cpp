@@ -44,8 +44,8 @@ class Choice {
     if (plan_.optimizer.name != "muon") return;
     for (size_t i = 0; i < layout_.parameters.size(); ++i) {
       ParameterLayout& parameter = layout_.parameters[i];
-      // Muon's authors recommend it for the matrices between the embedding and the head. Biases of
-      // stacked experts are 2-D too, but are not matrices.
+      // Muon's authors recommend Muon for the matrices between the embedding and the head. Biases
+      // of stacked experts are 2-D too, but are not matrices.
       const model::ParameterSpec& spec = layout_.inventory.parameters[i];
       parameter.orthogonalized =
           parameter.trainable && parameter.shape.size() == 2 && spec.layer >= 0 && !spec.bias;

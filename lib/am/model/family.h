@@ -3,8 +3,8 @@
 //
 // A family is one file in families/: a `Family` value whose layers are composed of the blocks of
 // families/blocks.h. To add one, write the file, declare the value in families/families.h and list
-// it in families/registry.cpp. Everything else (the
-// inventory, cuts, operations, memory) is derived from its LayerSpecs.
+// it in families/registry.cpp. Everything else (the inventory, cuts, operations, memory) is derived
+// from its LayerSpecs.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ struct Linear {
   TransformPtr input;
   TransformPtr output;  // runs before the bias is added if bias_after_output is true
   bool bias_after_output = false;
-  // Its term is part of the product, before the output transform.
+  // The adapter's term is part of the product, before the output transform.
   std::optional<Adapter> adapter = {};
 
   // Applies the input transform, the product and finish() to x_..I. Requires a single output.
@@ -70,9 +70,9 @@ struct Linear {
 
   // Returns the number of outputs of products(). With an output transform the product is not split.
   size_t outputs() const { return slices.empty() || output ? 1 : slices.size(); }
-  // Returns the product, split into its outputs. `known` is empty or has one tensor per output: a
-  // value that is known and not computed, or an undefined tensor. Backward is not affected by
-  // `known`.
+  // Returns the product, split into its outputs. `known` is empty or has one tensor per output:
+  // the output's value if it is known, or an undefined tensor if it is to be computed. Backward is
+  // not affected by `known`.
   std::vector<at::Tensor> products(const at::Tensor& x,
                                    const std::vector<at::Tensor>& known = {}) const;
 

@@ -46,9 +46,9 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Performs a step. `gradients` has one gradient per flat tensor; if it is undefined, the tensor's
-  // parameters and their state stay unchanged. Gradients are first multiplied by `factor`, in
-  // place. Collective if the update rule needs more than this rank's shards.
+  // Performs a step. `gradients` has one gradient per flat tensor. If a gradient is undefined, the
+  // tensor's parameters and their state stay unchanged. Gradients are first multiplied by `factor`,
+  // in place. Collective if the update rule needs more than this rank's shards.
   void step(const std::vector<at::Tensor>& gradients, double lr, double factor = 1.0);
   // Number of completed steps; set when a checkpoint is loaded.
   int64_t steps() const { return steps_; }

@@ -13,8 +13,9 @@ namespace am::tensor {
 namespace {
 
 constexpr size_t kPage = 4096;
-// The budget exceeds the most bytes ever in use by 1/kSpare of it. Without this slack no block
-// could wait at the peak of a step, and blocks of other sizes would be allocated anew in each step.
+// The budget exceeds the most bytes ever in use by 1/kSpare of that number. Without this slack no
+// block could wait at the peak of a step, and blocks of other sizes would be allocated anew in each
+// step.
 constexpr size_t kSpare = 256;
 
 // Rounds up to whole pages, so that tensors of nearly equal size share blocks.

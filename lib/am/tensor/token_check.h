@@ -1,5 +1,5 @@
 // Checks that token ids and labels lie in the vocabulary, on every layout: a rank with a slice of
-// the vocabulary cannot distinguish an invalid id from another rank's.
+// the vocabulary cannot distinguish an invalid id from an id in another rank's slice.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -23,7 +23,8 @@ struct AttentionParams {
   double scale = 1.0;                  // factor of the scores
   std::optional<double> softcap = {};  // cap c: scores become c * tanh(score / c)
   int64_t window = 0;  // number of positions that a query sees, its own included; 0: all
-  // Document index of each position, int64. A query sees only keys of its own document.
+  // Document index of each position, int64. A query sees only keys of its own document. Undefined
+  // if each sequence is one document.
   at::Tensor document_BT = at::Tensor();
   // Rows of [B * T] at which documents begin, including the first row of each sequence. In host
   // memory. Null if the host does not know them.

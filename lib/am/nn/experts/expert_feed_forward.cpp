@@ -29,7 +29,7 @@ at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Ten
   return weighed_down(gate_RF, up_RF, weight_R, expert.down_proj.weight->value, activation, unread);
 }
 
-// Casts to autocast's dtype, if it is on, once for all products that read the rows.
+// Casts to the autocast dtype if autocast is on, once for all products that read the rows.
 at::Tensor narrowed(const at::Tensor& x_ND) {
   const auto dtype = current_autocast(x_ND.device().type()).dtype;
   return dtype ? x_ND.to(*dtype) : x_ND;

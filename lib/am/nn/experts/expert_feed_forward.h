@@ -43,7 +43,7 @@ struct ExpertFeedForward {
   // Replaces `experts` in some families: this rank's experts, stacked.
   std::optional<StackedExperts> stacked;
   std::optional<Expert> shared;
-  // The sigmoid of its output is the weight of the shared expert.
+  // Linear layer; the sigmoid of its output is the weight of the shared expert.
   std::optional<Linear> shared_weigher;
   model::Activation activation = model::Activation::kSilu;
   // Number of tokens routed to each expert since the caller last cleared `counts`. A recomputation

@@ -53,7 +53,7 @@ template <typename Scalar>
 void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scalar> sum,
                      int64_t column, Wide<Scalar> scale) {
   const bool here = column >= 0 && column < width;
-  // Read before the kernel runs, because `out` may alias `logits`.
+  // This logit is read before the kernel runs, because `out` may alias `logits`.
   const double of_label = here ? static_cast<double>(logits[column]) : 0.0;
   run_kernel<Softmax<Scalar>>(out, logits, width, sum, scale);
   if (!here) return;

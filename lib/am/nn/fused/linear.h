@@ -1,5 +1,5 @@
-// A linear layer whose three products use fused::product, and its gradients for callers that
-// already have the layer's output.
+// A linear layer whose products (of forward, and of the gradients of x and the weight) use
+// fused::product, and its gradients for callers that already have the layer's output.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,8 +23,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
 struct Slices {
   std::vector<int64_t> lengths = {};  // must add up to O
   bool in_out = false;
-  // Empty, or one tensor per length: an output that is known and need not be computed, or an
-  // undefined tensor.
+  // Empty, or one tensor per output: the output's value if it is known, or an undefined tensor if
+  // it is to be computed.
   std::vector<at::Tensor> known = {};
 };
 std::vector<at::Tensor> sliced_linear(const at::Tensor& x, const at::Tensor& weight,
