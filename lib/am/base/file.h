@@ -54,7 +54,8 @@ std::filesystem::path behind_own_links(const std::filesystem::path& path);
 // caller owns, or -1 with errno if the system call fails. Throws Error(kIo) if the link or path is
 // refused.
 int open_own_file(const std::filesystem::path& path, int flags);
-// Like write_file_atomically(), but follows links and refuses paths as described above.
+// Like write_file_atomically(), but follows only links of this user and root, and refuses paths
+// that are not regular files.
 void write_own_file(const std::filesystem::path& path, std::string_view text);
 
 // Throws Error(kUsage) if there is a file or folder at `path` and `forced` is false. Paths that are

@@ -146,7 +146,7 @@ std::optional<AnyJson> parse(std::string_view text, const std::string& file, Dia
   try {
     return parse_python<AnyJson>(text, numbers);
   } catch (const typename AnyJson::parse_error& error) {
-    // `byte` counts from 1 and refers to the last byte read.
+    // `error.byte` is the number of the last byte read, counted from 1.
     const size_t offset = numbers.offset_in_file(error.byte == 0 ? 0 : error.byte - 1);
     found.error("json.syntax", span_at(text, file, offset, 1), json_reason(error));
   } catch (const typename AnyJson::exception& error) {  // a number out of range

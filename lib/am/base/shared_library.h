@@ -21,7 +21,7 @@ struct OpenedLibrary {
 // Opens a shared library, which stays loaded until the process ends. A name without a folder is
 // searched as the dynamic linker does. If `global`, libraries loaded later may use its symbols.
 OpenedLibrary open_library(const std::string& file, bool global = false);
-// Returns null if the library has no such symbol.
+// Returns the address of a symbol, or null if the library does not have it.
 void* find_symbol(const OpenedLibrary& library, const std::string& symbol);
 
 struct PluginName {

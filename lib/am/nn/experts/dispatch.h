@@ -21,7 +21,7 @@ namespace am::nn {
 
 struct Placement {
   at::Tensor slot_Nk;           // int64: row that holds the copy of a token for its j-th expert
-  at::Tensor token_R;           // int64: token whose copy is in a row
+  at::Tensor token_R;           // int64: token whose copy each row is
   std::vector<int64_t> counts;  // number of rows of each expert
   // If experts are sharded over P ranks (token_dispatcher.h): number of rows that each rank sends
   // to each of this rank's e experts, int64 on the host. Undefined if all experts are local.
