@@ -44,7 +44,7 @@ bool overlaps_reduction(const config::DistributedConfig& strategy);
 
 // Number of FSDP units that are gathered ahead of the one that computes.
 //
-//   fsdp2          depths of enable_fsdp2_prefetch; otherwise one in both directions on a GPU, where
+//   fsdp2          depths of enable_fsdp2_prefetch; else one in both directions on a GPU, where
 //                  PyTorch overlaps gathers with the previous unit by default, and none on the CPU
 //   megatron_fsdp  one forward with overlap_param_gather; at level 3 one in both directions
 //   ddp            none
