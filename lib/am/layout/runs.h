@@ -21,7 +21,7 @@ struct Limit {
   std::string help;  // alternatives that am-run supports
 };
 
-// Returns what am-run cannot compute of a model.
+// Returns the features of a model that am-run cannot compute.
 std::vector<Limit> limits_of_model(const model::ModelConfig& config);
 std::vector<Limit> limits_of_plan(const config::Plan& plan);
 // Returns the limits of the model and of the plan.
