@@ -13,20 +13,23 @@
 //   1. Ranks that ended because the launcher stopped them are never the cause (RankExit::stopped).
 //   2. A rank that died by itself (by a signal, without a report, or with its own error) is the
 //      best cause.
-//   3. Next come the ranks that are missing at a collective (kind "hang"). A missing rank that is
-//      also a witness waits for another rank: it is a link of a chain, not its end. In a cycle
-//      (ranks that wait in different collectives) the earliest witness decides.
+//   3. Next come the ranks that are missing at a collective. The ranks that report them (kind
+//      "hang") are witnesses. A missing rank that is itself a witness waits for a further rank, so
+//      it is not the cause. In a cycle (ranks that wait for each other in different collectives)
+//      the earliest witness decides.
 //   4. A lost peer (kind "peer") is a cause only if there is no better one.
-//   5. Among equals the earliest counts: by the time in the error file, which is when the error was
-//      thrown, otherwise by the time when the launcher saw the end. Clocks of different nodes
-//      deviate slightly, but the kind of failure usually decides, and rarely the time.
+//   5. Among causes of one kind the earliest counts. Its time is the one in the error file, when
+//      the error was thrown, or, without an error file, when the launcher saw the rank's end.
+//      Clocks of different nodes deviate slightly, but the time rarely decides.
 //   6. Torch's own report (kind "elastic") does not show whether the error is a lost peer, and its
-//      time is imprecise. A rank killed by a signal within a second of it is the better cause: a
-//      death is noticed later than a report, especially if it writes a core file.
-//   7. A rank that was suspended (SIGSTOP, a debugger) when the first failure was noticed is a
-//      better cause than any except a death by a signal: other programs report no hang.
-//   8. If a rank's error is about a closed connection, and a peer had ended with status 0 before
-//      it, that peer left too early and is the cause.
+//      time is imprecise. A rank killed by a signal up to a second after this report is the better
+//      cause: the launcher notices a death later than a report, especially if the dying rank writes
+//      a core file.
+//   7. Ranks of programs other than automesh report no hang. If the best cause is neither a hang
+//      nor a death by a signal, a rank that was suspended (SIGSTOP, a debugger) when the first
+//      failure was noticed replaces it as the cause.
+//   8. If the best cause's error is about a closed connection, and a peer had ended with status 0
+//      before this rank ended, the peer left too early and is the cause.
 
 namespace am::launch {
 namespace {
@@ -63,7 +66,8 @@ std::optional<size_t> index_of(std::span<const RankExit> ranks, int64_t rank) {
   return std::nullopt;
 }
 
-// Follows the chain of missing ranks from the first witness to a rank that is not a witness.
+// Returns the first missing rank that is not itself a witness. If every missing rank is one (a
+// cycle of ranks that wait for each other), returns the first that `first_witness` reports.
 FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
                         int64_t ranks_per_node) {
   std::vector<size_t> witnesses = {first_witness};
@@ -95,7 +99,8 @@ FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
   return cause;
 }
 
-// Rule 6: returns the earliest death by a signal until a second after `time`, if there is one.
+// Rule 6: returns the rank that died first by a signal, if it died no later than a second after
+// `time`.
 std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
   constexpr double kDoubt = 1.0;
   std::optional<size_t> nearest;
@@ -107,7 +112,8 @@ std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
   return nearest;
 }
 
-// Matches texts that c10d's stores and engines, sockets and NCCL use when the peer has closed.
+// Whether the rank's error or output contains a text with which c10d, sockets or NCCL report a
+// connection that a peer has closed.
 bool speaks_of_lost_peer(const RankExit& rank) {
   static constexpr std::array<std::string_view, 6> kWords = {
       "onnection closed by peer", "onnection reset by peer", "onnection was closed", "Broken pipe",
@@ -121,8 +127,8 @@ bool speaks_of_lost_peer(const RankExit& rank) {
          std::any_of(rank.tail.begin(), rank.tail.end(), says);
 }
 
-// Rule 7: returns a suspended rank, which replaces `first` as the cause; nothing if `first` died by
-// a signal or no rank was suspended.
+// Rule 7: returns a suspended rank, which replaces `first` as the cause. Returns nothing if `first`
+// died by a signal or no rank was suspended.
 std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t first) {
   if (ranks[first].signal != 0) return std::nullopt;
   for (size_t i = 0; i < ranks.size(); ++i) {
@@ -131,8 +137,8 @@ std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t fir
   return std::nullopt;
 }
 
-// Rule 8: returns the rank that left too early, which replaces `first` as the cause; nothing if
-// there is none.
+// Rule 8: returns the rank that left too early, which replaces `first` as the cause. Returns
+// nothing if no rank did.
 std::optional<size_t> early_leaver(std::span<const RankExit> ranks, size_t first) {
   if (ranks[first].signal != 0 || !speaks_of_lost_peer(ranks[first])) return std::nullopt;
   std::optional<size_t> earliest;

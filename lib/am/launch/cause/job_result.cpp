@@ -13,7 +13,8 @@
 namespace am::launch {
 namespace {
 
-// Indents continuation lines to the column of the first line's text.
+// Appends the label and the text; further lines of the text are indented to the column of its first
+// line.
 void append_indented(std::string& out, std::string_view label, std::string_view text) {
   const std::vector<std::string> lines = split(trim(text), '\n');
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -41,7 +42,8 @@ void append_log(std::string& out, const JobResult& result, const RankExit& rank)
   out += "\n";
 }
 
-// Returns the most common reason for a death without an error report.
+// Returns the most common reason for a death by SIGKILL or SIGBUS; empty for other ends and for a
+// rank that reported its error.
 std::string_view hint_of(const RankExit& end) {
   if (end.error) return {};
   switch (end.signal) {
@@ -56,8 +58,8 @@ std::string_view hint_of(const RankExit& end) {
   }
 }
 
-// Lists the ranks that ended with status 0 before `end`, and the time from the last of these ends
-// to `end`.
+// Appends which ranks had ended with status 0 before the failed rank's end, `end`, and how long
+// before it the last of them ended.
 void append_early_ends(std::string& out, const JobResult& result, const RankExit& end) {
   std::vector<int64_t> early;
   double last = 0.0;
@@ -71,7 +73,8 @@ void append_early_ends(std::string& out, const JobResult& result, const RankExit
              format_duration(end.time - last), " earlier\n");
 }
 
-// Describes a cause that was suspended or left with status 0, which is not a failure by itself.
+// Describes a causing rank that was suspended or exited with status 0, neither of which is a
+// failure by itself.
 void append_idle(std::string& out, const JobResult& result) {
   const FirstCause& cause = *result.cause;
   const RankExit& end = result.ranks[*cause.end];
@@ -108,7 +111,8 @@ void append_death(std::string& out, const JobResult& result) {
 // Describes what the missing rank itself was doing, if known.
 void append_whereabouts(std::string& out, const RankExit& end) {
   if (end.suspended) out += "  it was suspended: SIGSTOP, a terminal or a debugger\n";
-  // A report written after the launcher's signal does not describe the time before it.
+  // The report of a stopped rank was written after the launcher's signal and does not show what the
+  // rank did before.
   if (end.stopped) return;
   if (end.error && !end.error->last_collective.empty()) {
     out += cat("  it waited in another collective: ", end.error->last_collective, "\n");
@@ -140,12 +144,14 @@ void append_hang(std::string& out, const JobResult& result) {
 
 std::string_view manner(const RankExit& rank) {
   if (!rank.stopped) return "failed after it";
-  // With a signal that the launcher does not send, the order of death and stop is unknown.
+  // If the rank died by a signal that the launcher does not send, it may have died before the
+  // launcher stopped it or because of the stop.
   const bool by_launcher = rank.signal == 0 || rank.signal == SIGTERM || rank.signal == SIGKILL;
   return by_launcher ? "stopped by the launcher" : "died while the launcher stopped it";
 }
 
-// Writes one line for each way in which the other ranks ended, then one for each last collective.
+// Appends one line for each way in which the other ranks ended, then one for each last collective,
+// each silent node and each failed launcher.
 void append_others(std::string& out, const JobResult& result) {
   std::map<std::string, std::vector<int64_t>> ends;
   std::map<std::string, std::vector<int64_t>> collectives;
@@ -230,8 +236,8 @@ void append_no_cause(std::string& out, const JobResult& result) {
   }
 }
 
-// Describes a lost machine or launcher, which is the cause if no rank is. Returns null if neither
-// was lost.
+// Returns cause_json() for a lost machine or launcher, which is the cause if no rank is. Returns
+// null if neither was lost.
 Json lost_node_json(const JobResult& result) {
   Json json = {{"rank", nullptr},    {"node", nullptr},        {"step", nullptr},
                {"hangs", false},     {"exit_status", nullptr}, {"signal", nullptr},

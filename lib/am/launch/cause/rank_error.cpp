@@ -40,8 +40,8 @@ std::vector<int64_t> integers_in(const Json& object, const char* key) {
   return values;
 }
 
-// Parses the format of torch elastic's `record`: {"message": {"message": text, "extraInfo":
-// {"timestamp": "1700000000"}}}.
+// Parses the error that torch elastic's `record` writes: {"message": {"message": text, "extraInfo":
+// {"timestamp": "1700000000"}}}. `message` is the inner object.
 RankError elastic_error(const Json& message) {
   RankError error;
   error.kind = kElasticError;
@@ -106,7 +106,8 @@ std::optional<RankError> rank_error_from(const Json& json) {
 
 void write_error_file(const std::filesystem::path& path, RankError error) {
   if (error.time == 0.0) error.time = wall_time();
-  // A message may contain bytes of a user's file: replace invalid UTF-8 instead of failing.
+  // A message may quote bytes of a user's file that are not UTF-8; dump_json replaces these instead
+  // of failing.
   write_own_file(path, dump_json(to_json(error)) + "\n");
 }
 
@@ -116,8 +117,8 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path) {
   try {
     auto error = rank_error_from(Json::parse(read_file(path), nullptr, false));
     if (error && error->kind == kElasticError) {
-      // The modification time is precise, but from the clock of a file server; the timestamp is
-      // from the rank's clock, in whole seconds.
+      // The timestamp is from the rank's clock, in whole seconds. The modification time is precise,
+      // but from the clock of a file server, so it is limited to the timestamp's second.
       const double written = modification_time(path);
       error->time =
           error->time > 0.0 ? std::clamp(written, error->time, error->time + 1.0) : written;
@@ -129,7 +130,8 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path) {
 }
 
 bool was_before(const RankError& error, double time) {
-  // The kernel stamps files with the time of its last tick.
+  // The kernel stamps a file with the time of its last clock tick, so the time may be this much too
+  // early.
   constexpr double kTick = 0.02;
   const double doubt = error.kind == kElasticError ? kTick : 0.0;
   return error.time > 0.0 && error.time < time - doubt;
@@ -139,7 +141,7 @@ ErrorPipe::ErrorPipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
   read_ = Descriptor(ends[0]);
-  // Above the standard descriptors 0 to 2, which the rank replaces.
+  // The write end gets a number above 2, because the rank's process replaces descriptors 0 to 2.
   const Descriptor low(ends[1]);
   write_ = Descriptor(::fcntl(low.get(), F_DUPFD_CLOEXEC, 3));
 }
@@ -166,7 +168,8 @@ std::optional<RankError> ErrorPipe::read() const {
 
 namespace {
 
-// Returns the pipe's descriptor; -1 if this process has none or the number belongs to another file.
+// Returns the descriptor of the pipe that AM_ERROR_PIPE names; -1 if the variable is not set or the
+// descriptor now belongs to another file.
 int error_pipe(const EnvironmentLookup& lookup) {
   const std::vector<std::string> parts = split(lookup(kErrorPipeVariable).value_or(""), ':');
   if (parts.size() != 2) return -1;
@@ -184,7 +187,7 @@ bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept {
     if (const int pipe = error_pipe(lookup); pipe >= 0) {
       int waiting = 0;
       if (::ioctl(pipe, FIONREAD, &waiting) == 0 && waiting > 0) return false;
-      constexpr size_t kMost = 16384;  // a quarter of a pipe's capacity
+      constexpr size_t kMost = 16384;  // bytes of each text; a quarter of a pipe's capacity
       if (error.message.size() > kMost) error.message.resize(kMost);
       if (error.hint.size() > kMost) error.hint.resize(kMost);
       const std::string line = dump_json(to_json(error), -1) + "\n";

@@ -1,11 +1,12 @@
-// Reports a rank's error to its launcher as a line of JSON in a pipe. A full disk or a moved folder
-// cannot block the pipe, and the report is complete when the process has ended.
+// Reports a rank's error to its launcher as a line of JSON in a pipe. Unlike a file, the pipe works
+// on a full disk and after a folder was moved, and the report is complete when the process has
+// ended.
 //
 // AM_ERROR_PIPE names the pipe. Ranks of other programs, and ranks whose wrapper has closed the
 // pipe, report in a small JSON file instead. The launcher exports the file's path as AM_ERROR_FILE,
 // and as TORCHELASTIC_ERROR_FILE: a Python program under torch.distributed.elastic's `record`
-// writes its error there, and the launcher reads that format too. The format lacks the kind of the
-// error and fractions of a second.
+// writes its error to that path, and the launcher reads torch's format too. Torch's format lacks
+// the kind of the error and fractions of a second.
 //
 //   try {
 //     train();
@@ -29,14 +30,15 @@
 namespace am::launch {
 
 inline constexpr const char* kErrorFileVariable = "AM_ERROR_FILE";
-// Descriptor and inode of the pipe: "7:4026531840". The inode detects a descriptor number that was
-// reused for another file.
+// The variable with the descriptor and inode of the pipe, for example "7:4026531840". The inode
+// detects a descriptor number that was reused for another file.
 inline constexpr const char* kErrorPipeVariable = "AM_ERROR_PIPE";
 // The kind of an error caused by another rank: a closed connection or a collective that timed out.
 // The launcher then searches for a better cause.
 inline constexpr const char* kPeerError = "peer";
-// The kind of a collective that timed out. The rank that reports it is a witness: the culprits are
-// the ranks in `missing`, which may be alive (stopped, in an endless loop) and never report.
+// The kind of the error of a collective that timed out. The rank that reports it is a witness: the
+// culprits are the ranks in `missing`, which may be alive (stopped, in an endless loop) and never
+// report.
 inline constexpr const char* kHangError = "hang";
 // The kind of an error that torch's `record` wrote: any exception, including one about a closed
 // connection.
@@ -46,20 +48,25 @@ struct RankError {
   int64_t rank = 0;
   std::string message;
   std::string hint;
-  std::string kind;  // "peer", "hang", "elastic", or usage, io, format, plan, runtime,
-                     // numeric, internal
+  // kPeerError, kHangError or kElasticError, or another kind of am::Error: "usage", "io", "format",
+  // "plan", "runtime", "numeric", "internal".
+  std::string kind;
   int exit_status = 1;
   std::optional<int64_t> step;
-  std::string last_collective;  // in progress: "all_gather dp_shard #1042"; may be empty
+  // The collective that was in progress, for example "all_gather dp_shard #1042"; may be empty.
+  std::string last_collective;
   // For a hang: ranks of the world that did not arrive at last_collective.
   std::vector<int64_t> missing;
-  double time = 0.0;  // seconds since the epoch; 0 is replaced by now when written
+  // When the error was thrown, in seconds since the epoch. 0: unknown; the time of writing is
+  // written instead.
+  double time = 0.0;
 };
 
 RankError rank_error(const Error& error, int64_t rank);
 
 Json to_json(const RankError& error);
-// Returns nothing if `json` is not an error report: wrong type or no message.
+// Parses an error report of automesh or torch. Returns nothing if `json` is not an object with a
+// message.
 std::optional<RankError> rank_error_from(const Json& json);
 
 // Writes the file atomically. Throws Error(kIo).
@@ -70,17 +77,17 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path);
 // Returns whether the error was certainly reported before the wall time `time`.
 bool was_before(const RankError& error, double time);
 
-// The launcher's pipe for the errors of one rank. If no descriptors are left, there is no pipe and
-// the rank writes the file instead.
+// The launcher's pipe for the errors of one rank. If the launcher has no descriptors left, there is
+// no pipe, and the rank writes the error file instead.
 class ErrorPipe {
  public:
   ErrorPipe();
 
-  // Returns the end that the rank's process inherits, -1 if there is no pipe; address() is the
-  // value of its environment variable.
+  // Returns the descriptor that the rank's process inherits; -1 if there is no pipe.
   int write_end() const { return write_.get(); }
+  // Returns the value of AM_ERROR_PIPE for the rank; empty if there is no pipe.
   std::string address() const;
-  // Closes the launcher's copy; called once the process has started.
+  // Closes the launcher's copy of the write end; called once the rank's process has started.
   void close_write_end() { write_ = Descriptor(); }
   // Returns the first error that the rank reported; nothing if it reported none. Does not block.
   std::optional<RankError> read() const;
@@ -90,9 +97,9 @@ class ErrorPipe {
   Descriptor write_;
 };
 
-// Writes to the pipe or, without one, to the file that the launcher named. Never throws, since the
-// process is already failing. Only the first report of a process is written; later ones are
-// consequences. Returns true if this report was written.
+// Writes the error to the pipe or, without a pipe, to the file that the launcher named. Never
+// throws, since the process is already failing. Only the first report of a process is written;
+// later ones are consequences. Returns true if this report was written.
 bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept;
 
 }  // namespace am::launch

@@ -9,8 +9,8 @@
 
 namespace am::launch {
 
-// Owns the descriptor. Remembers the offset at which this run's output begins, since a resumed run
-// appends.
+// Owns the descriptor of the log file. Remembers the offset at which this run's output begins,
+// since a resumed run appends to an existing log.
 class RankLog {
  public:
   // `heading` is written first and does not count as output. Throws Error(kIo).
@@ -23,7 +23,7 @@ class RankLog {
 
   int fd() const { return fd_; }
   const std::filesystem::path& path() const { return path_; }
-  // Best effort: a full disk must not end the training.
+  // Appends the bytes. Errors are ignored, because a full disk must not end the training.
   void append(std::string_view bytes) const;
   // Returns the last lines of this run's output: at most `lines` lines and 64 KiB.
   std::vector<std::string> tail(int lines) const;

@@ -15,17 +15,18 @@ namespace am::launch {
 struct RankState {
   int64_t rank = 0;
   std::optional<int64_t> step;
-  uint64_t beat = 0;                       // grows while the process runs
-  double time = 0.0;                       // Unix time of this state, in seconds
+  uint64_t beat = 0;  // counts the rank's publications, so it grows while the process runs
+  double time = 0.0;  // Unix time of this state, in seconds
   std::map<std::string, uint64_t> issued;  // number of collectives issued, by communicator
-  std::string waiting_op;                  // empty: in no collective
+  std::string waiting_op;  // collective that the rank waits in, such as "all_reduce"; empty: none
   std::string waiting_group, waiting_communicator;
   uint64_t waiting_sequence = 0;
-  std::vector<int64_t> waiting_ranks;  // the group's ranks; empty if published elsewhere
+  // Ranks of the collective's group; empty if they are published under a key of their own.
+  std::vector<int64_t> waiting_ranks;
   double waiting_seconds = 0.0;
-  std::string failed;  // the rank's own error; empty: none
+  std::string failed;  // message of the rank's own error; empty: none
 
-  // "at step 7, in all_reduce world #5 for 3.0 s"
+  // Returns where the rank is, for example "at step 7, in all_reduce world #5 for 3.0 s".
   std::string whereabouts() const;
 
   Json to_json() const;
@@ -38,7 +39,8 @@ std::chrono::milliseconds state_interval(std::chrono::milliseconds timeout, int6
 
 // Returns the key prefix of one attempt of a job, in the store that all its ranks reach.
 std::string attempt_prefix(int64_t restart_count);
-// Return the key of a rank's state: relative to the store that it joined, and in the whole store.
+// Return the key of a rank's state: state_key() relative to the prefix of the rank's attempt,
+// state_key_in_store() with that prefix.
 std::string state_key(int64_t rank);
 std::string state_key_in_store(int64_t restart_count, int64_t rank);
 

@@ -3,9 +3,9 @@
 //   const auto checks = examine(needs, gather_machine(question));
 //   if (!is_healthy(checks)) ...            // an error: the job cannot run here
 //
-// A pure function of the job's requirements and the machine's properties: no check reads the
-// machine itself. To add a check, write a function in doctor_*.cpp and add a line to the table
-// there.
+// examine() is a pure function of the job's requirements and the machine's properties: no check
+// reads the machine itself. To add a check, write a function in doctor_*.cpp and add a line to the
+// table there.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace am::launch {
 
 enum class CheckStatus { kOk, kWarning, kError, kSkipped };
 
-// "ok", "warning", "error", "skipped"
+// Returns "ok", "warning", "error" or "skipped".
 const char* to_string(CheckStatus status);
 
 struct Check {
@@ -33,33 +33,36 @@ struct Check {
 
 // Requirements of one job, and of this machine's share of it.
 struct JobNeeds {
-  // Command-line options set this machine's place in the job; variables of a launcher are ignored.
+  // Whether command-line options give the node's rank and the number of nodes and ranks; variables
+  // of a launcher are then ignored.
   bool placed_by_options = false;
   std::optional<Diagnostic> placement_problem;  // options and variables that contradict each other
   std::string backend = "gloo";                 // see config/backend.h
   bool shards_parameters = false;  // FSDP over more than one rank: its gathers overlap computation
-  bool cuts_layers = false;        // tensor or context parallelism
-  int64_t world_size = 1;          // of the plan
-  int64_t given_world_size = 0;    // of the launcher; 0: it uses the plan's
-  int64_t ranks_here = 1;          // ranks on this machine
-  int64_t ranks_per_gpu = 1;       // limit of ranks that share a GPU over NCCL
+  bool cuts_layers = false;        // the plan uses tensor or context parallelism
+  int64_t world_size = 1;          // number of ranks that the plan needs
+  // Number of ranks that the launcher or the command line gives; 0: neither gives it, and the
+  // plan's number is used.
+  int64_t given_world_size = 0;
+  int64_t ranks_here = 1;     // ranks on this machine
+  int64_t ranks_per_gpu = 1;  // largest number of ranks that may share a GPU over NCCL
   int64_t num_nodes = 1;
-  int64_t peak_bytes = 0;        // predicted for the worst rank
+  int64_t peak_bytes = 0;        // predicted peak memory of the rank that needs most
   int64_t checkpoint_bytes = 0;  // size of one checkpoint: parameters and optimizer state
   int64_t checkpoints_kept = 1;  // number of checkpoints that exist at the same time
   std::string master_addr = "127.0.0.1";
   bool serves_port = true;    // this machine will serve master_port, which must be free
   int master_port = 0;        // 0: the launcher chooses a free port
-  std::string torch_version;  // version of the loaded libtorch, "2.11.0"
+  std::string torch_version;  // version of the loaded libtorch, for example "2.11.0"
 };
 
-// Returns the checks in display order.
+// Runs all checks and returns their results in display order.
 std::vector<Check> examine(const JobNeeds& needs, const Machine& machine);
 
 // Returns true if no check is an error.
 bool is_healthy(const std::vector<Check>& checks);
 
-// {"ok", "checks": [{"name", "status", "message", "help"}]}
+// Returns {"ok", "checks": [{"name", "status", "message", "help"}]}.
 Json to_json(const std::vector<Check>& checks);
 
 }  // namespace am::launch

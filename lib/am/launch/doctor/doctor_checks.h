@@ -1,4 +1,4 @@
-// The parts of the doctor: each returns a table of checks of one aspect of the machine.
+// The three tables of the doctor's checks: of the job, of the GPUs, and of the machine itself.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ inline Check skipped(std::string message) {
   return {{}, CheckStatus::kSkipped, std::move(message), {}};
 }
 
-// "1 rank", "8 ranks"
+// Returns a number and its noun, for example "1 rank" or "8 ranks".
 std::string count_text(int64_t count, const std::string& thing);
 
 }  // namespace am::launch

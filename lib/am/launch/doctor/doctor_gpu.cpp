@@ -11,7 +11,8 @@
 namespace am::launch {
 namespace {
 
-// Memory that predictions omit: the CUDA context, NCCL's buffers, the allocator's rounding.
+// Memory of a rank that predictions omit: the CUDA context, NCCL's buffers, the allocator's
+// rounding.
 constexpr int64_t kOverheadBytes = 1536LL << 20;
 
 const char* const kNoGpu = "the plan runs on the CPU";
@@ -74,8 +75,8 @@ Check check_gpus(const JobNeeds& needs, const Machine& machine) {
   return ok(sharing == 1 ? text : cat(text, ", ", sharing, " ranks on one"));
 }
 
-// Checks ranks that share a GPU, only for NCCL: with collectives in host memory, ranks wait for
-// each other on the host, not in kernels on the GPU.
+// Checks that NVIDIA's multi-process service is available if ranks share a GPU. Skipped without
+// NCCL: ranks then wait for each other on the host, not in kernels that occupy the GPU.
 Check check_sharing(const JobNeeds& needs, const Machine& machine) {
   if (!over_nccl(needs)) return skipped(no_nccl(needs));
   if (needs.ranks_per_gpu == 1 || ranks_a_gpu(needs, visible_gpus(machine)) == 1) {

@@ -35,14 +35,16 @@ Check check_disk(const JobNeeds& needs, const Machine& machine) {
   if (needs.checkpoint_bytes > machine.disk->available) {
     return error(text, "choose a larger disk with --run-dir or checkpoint.dir");
   }
-  // An old checkpoint is dropped only once the next one is complete.
+  // An old checkpoint is removed only once the next one is complete, so the disk must hold one
+  // more.
   if (all + needs.checkpoint_bytes > machine.disk->available) {
     return warning(text, "keep fewer (checkpoint.keep), save less often (checkpoint.every)");
   }
   return ok(text);
 }
 
-// Checks the limit of the launcher, which on node 0 serves the store, and of a rank.
+// Checks the limit of open files, for the launcher, which serves the store on node 0, and for a
+// rank.
 Check check_open_files(const JobNeeds& needs, const Machine& machine) {
   if (!machine.limits.open_files) return ok("unlimited");
   LauncherFiles launcher = {.ranks_here = needs.ranks_here};
@@ -65,7 +67,8 @@ Check check_open_files(const JobNeeds& needs, const Machine& machine) {
   return ok(text);
 }
 
-// The limit counts threads: per rank the intra-op threads twice (forward and backward), and c10d's.
+// Checks the limit of processes, which counts threads. Each rank has its intra-op threads twice
+// (for forward and backward) and about 16 others, such as c10d's.
 Check check_processes(const JobNeeds& needs, const Machine& machine) {
   if (!machine.limits.processes) return ok("unlimited");
   const int64_t threads = 16 + 2 * std::max<int64_t>(1, machine.cores / needs.ranks_here);

@@ -1,5 +1,5 @@
 // Checks of the job itself: whether the launcher's world matches the plan, and whether ranks can
-// meet.
+// reach the rendezvous address and port.
 #include <cstdio>
 
 #include "am/base/text.h"

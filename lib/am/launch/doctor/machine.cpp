@@ -50,7 +50,7 @@ ClockFacts clock_of_system() {
   const std::time_t now = std::time(nullptr);
   std::tm utc = {};
   if (::gmtime_r(&now, &utc) != nullptr) facts.year = utc.tm_year + 1900;
-  timex state = {};  // modes 0: a query only
+  timex state = {};  // with modes = 0, adjtimex only reads the clock's state
   const int answer = ::adjtimex(&state);
   if (answer >= 0) facts.synchronized = answer != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
   return facts;

@@ -17,8 +17,8 @@
 
 namespace am::launch {
 
-// Limits of a process; nothing: unlimited. For open files the hard limit, because launchers and
-// ranks raise their soft limit to it; for processes and locked memory the soft limit.
+// Limits of this process; nothing means unlimited. `open_files` is the hard limit, because
+// launchers and ranks raise their soft limit to it; the other two are soft limits.
 struct Limits {
   std::optional<int64_t> open_files;
   std::optional<int64_t> processes;
@@ -26,22 +26,23 @@ struct Limits {
 };
 
 struct ClockFacts {
-  int year = 0;                      // of the wall clock, UTC
+  int year = 0;                      // year of the wall clock, in UTC
   std::optional<bool> synchronized;  // according to the kernel; nothing if it refuses to answer
 };
 
 struct Machine {
   EnvironmentLookup environment;
-  int64_t cores = 1;               // usable by this process
-  MemoryInfo memory;               // of the machine, or of the control group if that is smaller
-  std::optional<MemoryInfo> shm;   // /dev/shm; nothing: it does not exist
-  std::optional<MemoryInfo> disk;  // where the run folder is or will be
+  int64_t cores = 1;               // number of CPU cores that this process may use
+  MemoryInfo memory;               // RAM of the machine, or of the control group if that is smaller
+  std::optional<MemoryInfo> shm;   // space of /dev/shm; nothing: it does not exist
+  std::optional<MemoryInfo> disk;  // space of the file system on which the run folder is or will be
   Limits limits;
   ClockFacts clock;
   GpuReport gpus;
-  std::optional<int> nccl_version;  // 22703 for 2.27.3
-  std::string nccl_problem;         // why the version is unknown
-  bool has_mps = false;             // nvidia-cuda-mps-control is in PATH
+  // Version number as ncclGetVersion returns it, for example 22703 for 2.27.3; nothing: unknown.
+  std::optional<int> nccl_version;
+  std::string nccl_problem;  // why nccl_version is unknown
+  bool has_mps = false;      // nvidia-cuda-mps-control is in PATH
   int64_t infiniband_devices = 0;
   std::string address_problem;  // why the rendezvous address is invalid; empty: it is valid
   std::string port_problem;     // why master_port cannot be served; empty: it can, or unchecked
@@ -50,21 +51,24 @@ struct Machine {
 struct MachineQuestion {
   std::filesystem::path run_folder;
   std::string master_addr = "127.0.0.1";
-  int master_port = 0;  // to be served by this machine; 0: not checked
+  int master_port = 0;  // port that this machine will serve; 0: no port is checked
 };
 
 // Sources of the facts; tests replace them.
 struct MachineSources {
   EnvironmentLookup environment = process_environment();
-  std::filesystem::path root = "/";  // of proc/, sys/ and dev/
+  std::filesystem::path root = "/";  // folder that contains proc/, sys/ and dev/
   std::string nvml = "libnvidia-ml.so.1";
-  std::vector<std::string> nccl = {"libnccl.so.2"};                              // first that loads
-  std::function<std::optional<MemoryInfo>(const std::filesystem::path&)> space;  // of a file system
+  // Libraries to ask for NCCL's version; the first that loads counts.
+  std::vector<std::string> nccl = {"libnccl.so.2"};
+  // Returns the size and free space of a path's file system. This function and the next two ask the
+  // kernel if they are null.
+  std::function<std::optional<MemoryInfo>(const std::filesystem::path&)> space;
   std::function<Limits()> limits;
   std::function<ClockFacts()> clock;
 };
 
-// Never throws: facts that cannot be found out are left out.
+// Gathers the facts. Never throws: facts that cannot be found out are left out.
 Machine gather_machine(const MachineQuestion& question, const MachineSources& sources = {});
 
 }  // namespace am::launch

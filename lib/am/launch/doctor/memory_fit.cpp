@@ -23,7 +23,8 @@ std::optional<int64_t> number_in(const fs::path& path) {
   return value;
 }
 
-// Returns the number after a name at the beginning of a line: "MemTotal:  16318440 kB".
+// Returns the number after a name at the beginning of a line, for example 16318440 for "MemTotal:"
+// from "MemTotal:  16318440 kB".
 std::optional<int64_t> number_of(const fs::path& path, std::string_view name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -35,22 +36,24 @@ std::optional<int64_t> number_of(const fs::path& path, std::string_view name) {
   return std::nullopt;
 }
 
-// Files of a version of control groups.
+// Names of files and keys with which version 1 or 2 of control groups limits memory.
 struct GroupFiles {
-  std::string_view controller;  // its line in /proc/self/cgroup; "" for version 2
+  // Name of the memory controller in the group's line of /proc/self/cgroup; "" for version 2.
+  std::string_view controller;
   const char* mount;
   const char* limit;
   const char* used;
-  const char* droppable;  // key in memory.stat
+  const char* droppable;  // key in memory.stat of file caches that the kernel can drop
 };
 constexpr GroupFiles kVersions[] = {
     {"", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
     {"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
      "total_inactive_file"}};
 
-// Returns this process's control group, from a line "0::/a/b" in version 2 or "5:cpu,memory:/a" in
-// version 1. In a container the line may hold the path outside of the container, which does not
-// exist inside; the group is then the mount itself.
+// Returns the path of this process's control group below the mount. /proc/self/cgroup gives it in a
+// line such as "0::/a/b" (version 2) or "5:cpu,memory:/a" (version 1). In a container this may be
+// the path outside of the container, which does not exist inside; the mount itself is then the
+// group.
 fs::path group_of(const fs::path& root, const GroupFiles& files) {
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {

@@ -11,7 +11,7 @@
 
 namespace am::launch {
 
-// Sizes in bytes.
+// Size of a memory or file system and the free part of it, in bytes.
 struct MemoryInfo {
   int64_t total = 0;
   int64_t available = 0;
@@ -25,8 +25,9 @@ inline constexpr int64_t kRankBytes = int64_t{200} << 20;
 // sys/.
 MemoryInfo memory_of_machine(const std::filesystem::path& root = "/");
 
-// Returns "takes 29.9 GiB of memory, and 11.2 GiB of 22.5 GiB are available here"; nothing if it
-// fits or if the machine's memory is unknown.
+// Returns a description of the shortage, for example "takes 29.9 GiB of memory, and 11.2 GiB of
+// 22.5 GiB are available here". Returns nothing if `wanted` bytes fit, or if the machine's memory
+// is unknown.
 std::optional<std::string> memory_shortage(int64_t wanted, const MemoryInfo& memory);
 
 }  // namespace am::launch

@@ -36,7 +36,8 @@ class Nvml {
 
   const std::string& problem() const { return problem_; }
 
-  // Keeps the first failure; later calls do nothing.
+  // Calls a function of NVML and returns whether it succeeded. The first failure sets problem(),
+  // and later calls do nothing.
   template <typename... Args>
   bool call(const char* name, Args... args) {
     if (!problem_.empty()) return false;

@@ -12,7 +12,7 @@
 namespace am::launch {
 
 struct Gpu {
-  std::string name;  // "NVIDIA H100 80GB HBM3"
+  std::string name;  // for example "NVIDIA H100 80GB HBM3"
   int64_t memory_bytes = 0;
   int64_t free_bytes = 0;
   int compute_major = 0;  // 9 for Hopper, 10 for Blackwell; 0: unknown
@@ -21,7 +21,7 @@ struct Gpu {
 struct GpuReport {
   std::string problem;  // why the GPUs are unknown; empty on success
   std::string driver_version;
-  std::vector<Gpu> gpus;  // by the driver's index
+  std::vector<Gpu> gpus;  // in the order of the driver's indices
 };
 
 // Loads the library, queries it and unloads it. Never throws.

@@ -73,13 +73,13 @@ struct LocalNames {
   const char* size;
 };
 
-// MPICH's Hydra and Intel MPI; Cray's PMI; HPE's PALS.
+// One pair for each launcher, in this order: MPICH's Hydra and Intel MPI; Cray's PMI; HPE's PALS.
 constexpr std::array<LocalNames, 3> kPmiLocal = {{{"MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
                                                   {"PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"},
                                                   {"PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"}}};
 
-// First of Slurm's step ids that do not come from srun, counted from the top: the batch script, an
-// interactive shell, the container of external processes (0xfffffffa and above).
+// Step ids from this number on are special: srun did not start these steps. They are the batch
+// script, an interactive shell, and the container of external processes (0xfffffffa and above).
 constexpr int64_t kFirstSpecialStep = 0xfffffff0;
 
 bool is_slurm_task(const Variables& variables) {
@@ -126,8 +126,9 @@ void read_slurm_nodes(const Variables& variables, RankEnvironment& here) {
   }
 }
 
-// Returns this machine's number of ranks from MPI's variables of the same rank, for when RANK and
-// LOCAL_RANK are set but not LOCAL_WORLD_SIZE. Reports an error if no variable gives the number.
+// Returns this machine's number of ranks from the variables that MPI set for this rank. Called if
+// RANK and LOCAL_RANK are set but LOCAL_WORLD_SIZE is not. Reports an error if no variable gives
+// the number.
 int64_t local_size_beside(const Variables& variables, const RankEnvironment& here) {
   const auto is_rank = [&](const char* name) {
     return variables.text(name) == variables.text("RANK");
@@ -164,8 +165,8 @@ void read_torchrun_node(const Variables& variables, RankEnvironment& here) {
                        .value_or(ceil_div(here.world_size, here.local_world_size));
 }
 
-// Reads torchrun's variables, also of launchers that set only some of them: no node numbers, and
-// possibly no local ranks.
+// Reads torchrun's variables. Other launchers set them too, some without node numbers or local
+// ranks.
 RankEnvironment read_torchrun(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "torchrun";
@@ -201,7 +202,8 @@ RankEnvironment read_open_mpi(const Variables& variables) {
   here.node_rank = here.rank / here.local_world_size;
   here.num_nodes = ceil_div(here.world_size, here.local_world_size);
   if (here.num_nodes > 1) here.master_addr.clear();
-  // The job's name, equal in all its ranks: Open MPI 5's, then Open MPI 4's.
+  // The job's name, which is the same in all of its ranks. Open MPI 5 and Open MPI 4 give it in
+  // different variables.
   auto job = variables.text("PMIX_NAMESPACE");
   if (!job) job = variables.text("OMPI_MCA_ess_base_jobid");
   read_master(variables, here, job && here.num_nodes == 1 ? derived_port(hash_name(*job)) : 0);
@@ -209,8 +211,8 @@ RankEnvironment read_open_mpi(const Variables& variables) {
   return here;
 }
 
-// Reads the local rank and size from the pair of names that is set; without one, all ranks of the
-// job are on this machine. `rank_name` is set to the variable that gave the local rank.
+// Reads the local rank and size from the pair of names that is set. If none is set, all ranks of
+// the job are on this machine. `rank_name` is set to the variable that gave the local rank.
 void read_pmi_local(const Variables& variables, RankEnvironment& here, std::string& rank_name) {
   std::optional<int64_t> rank;
   std::optional<int64_t> size;
@@ -236,8 +238,8 @@ void read_pmi_local(const Variables& variables, RankEnvironment& here, std::stri
   }
 }
 
-// Flux gives the number of machines, but not this machine's number of ranks: assumes equally many
-// consecutive ranks on each machine.
+// Reads Flux's variables. They give the number of machines, but not this machine's number of ranks,
+// so each machine is assumed to have equally many consecutive ranks.
 RankEnvironment read_flux(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "flux";

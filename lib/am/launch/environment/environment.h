@@ -8,7 +8,8 @@
 // Launchers are tried in this order; the first match is used:
 //   torchrun   RANK, WORLD_SIZE (Kubernetes' PyTorchJob sets these too, one process per pod).
 //              Container hooks and DeepSpeed's launcher set no LOCAL_WORLD_SIZE; LOCAL_SIZE, or
-//              Slurm's or MPI's variables of the same rank, then give the number
+//              Slurm's or MPI's variables of the same rank, then give the number of ranks
+//              on the machine
 //   open-mpi   OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE
 //   flux       FLUX_TASK_RANK, FLUX_JOB_SIZE, FLUX_TASK_LOCAL_ID, FLUX_JOB_NNODES
 //   pmi        PMI_RANK, PMI_SIZE, unless srun set them: Slurm's own variables are then more
@@ -40,13 +41,13 @@ EnvironmentLookup process_environment();
 struct RankEnvironment {
   int64_t rank = 0;
   int64_t world_size = 1;
-  int64_t local_rank = 0;  // among the ranks of this machine
+  int64_t local_rank = 0;  // index among the ranks of this machine
   int64_t local_world_size = 1;
   int64_t node_rank = 0;
   int64_t num_nodes = 1;
   std::string master_addr = "127.0.0.1";
-  int master_port = 0;   // 0 only if world_size is 1: no peer needs it
-  std::string launcher;  // "torchrun", "open-mpi", "flux", "pmi", "slurm", "local"
+  int master_port = 0;   // port of the store; 0 only if world_size is 1, as no peer needs it then
+  std::string launcher;  // one of "torchrun", "open-mpi", "flux", "pmi", "slurm", "local"
   // The launcher serves the store at master_addr:master_port (torchrun's
   // TORCHELASTIC_USE_AGENT_STORE); otherwise rank 0 does.
   bool agent_store = false;
@@ -54,10 +55,10 @@ struct RankEnvironment {
 };
 
 // Reads the launcher's variables. Returns nothing, without an error, if no launcher started this
-// process. That includes the shell of an interactive Slurm allocation or of `srun --pty`, and a
-// batch script's own process, which have SLURM_PROCID but are not ranks. Returns nothing and adds
-// errors of rule "launch.environment" that name the variable if a launcher's variables are
-// incomplete, not numbers, or contradictory.
+// process as a rank. The shell of an interactive Slurm allocation or of `srun --pty`, and the
+// process of a batch script, have SLURM_PROCID but are not ranks either. If a launcher's variables
+// are incomplete, not numbers, or contradictory, returns nothing and adds errors of rule
+// "launch.environment" that name the variable.
 //
 // Without MASTER_PORT, the port under Slurm is derived from the job's and the step's ids, so that
 // all ranks agree.

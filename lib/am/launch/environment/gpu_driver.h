@@ -12,21 +12,21 @@ inline constexpr const char* kUseGloo = "use backend = \"gloo\"";
 
 struct VisibleGpus {
   int count = 0;
-  // Why the count is 0: "this machine has no NVIDIA driver (libcuda.so.1)".
+  // Why the count is 0, for example "this machine has no NVIDIA driver (libcuda.so.1)".
   std::string problem;
 };
 
 // Why NCCL cannot run on this machine, and a remedy.
 struct CudaProblem {
-  std::string what;  // "this machine has no NVIDIA driver (libcuda.so.1)"
+  std::string what;  // for example "this machine has no NVIDIA driver (libcuda.so.1)"
   std::string help;
 };
 
 // Queries the driver once per process, under the CUDA_VISIBLE_DEVICES of the first call; later
 // calls return the same result. Never throws.
 const VisibleGpus& visible_gpus();
-// Returns why no GPU can be used; nothing if there is a GPU, which does not yet mean that NCCL can
-// run on it.
+// Returns why no GPU can be used; nothing if there is a GPU. A GPU alone does not mean that NCCL
+// can run on it.
 std::optional<CudaProblem> why_no_gpu();
 
 }  // namespace am::launch

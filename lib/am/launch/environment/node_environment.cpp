@@ -7,8 +7,8 @@
 namespace am::launch {
 namespace {
 
-// Reads PET_NNODES, which may be torchrun's range for an elastic job: only a range of one number is
-// supported.
+// Reads PET_NNODES. torchrun also allows a range there, MIN:MAX for an elastic job; this function
+// accepts a range only if MIN equals MAX.
 int64_t pet_nodes(const Variables& variables) {
   const std::string name = "PET_NNODES";
   if (!variables.has(name)) return 1;
@@ -28,7 +28,8 @@ int64_t pet_nodes(const Variables& variables) {
   return 1;
 }
 
-// Returns 0 for torchrun's "auto", "gpu" and "cpu": the plan then gives the number.
+// Returns the number of ranks on each machine; 0 for torchrun's "auto", "gpu" and "cpu", for which
+// the plan gives the number.
 int64_t pet_ranks_per_node(const Variables& variables) {
   const std::string text = variables.text("PET_NPROC_PER_NODE").value_or("1");
   if (text == "auto" || text == "gpu" || text == "cpu") return 0;
@@ -57,7 +58,7 @@ std::string pet_address(const Variables& variables) {
 std::optional<NodeEnvironment> detect_node(const EnvironmentLookup& lookup, Diagnostics& found) {
   Diagnostics own;
   const Variables variables(lookup, own);
-  // torchrun and am-run pass PET_* on to the ranks that they start.
+  // A process with LOCAL_RANK is a rank already: torchrun and am-run pass PET_* on to their ranks.
   if (variables.has("LOCAL_RANK")) return std::nullopt;
   const bool several_ranks = variables.text("PET_NPROC_PER_NODE").value_or("1") != "1";
   const bool is_rank = variables.has("RANK") && variables.has("WORLD_SIZE");

@@ -20,15 +20,16 @@ struct OpenFileLimit {
 
 // Returns this process's limit.
 OpenFileLimit open_file_limit();
-// Raises the soft limit to the hard one if it is below `wanted`. Returns the limit before.
+// Raises the soft limit to the hard one if it is below `wanted`. Returns the limits before the
+// change.
 OpenFileLimit raise_open_files(int64_t wanted);
-// Restores the soft limit from before the first call of raise_open_files in this process. Only a
-// system call, so it is safe in a child between fork and exec.
+// Restores the soft limit from before the first call of raise_open_files in this process. Makes
+// only system calls, so it is safe in a child between fork and exec.
 void restore_open_files();
 
-// The processes that a launcher starts and serves.
+// Numbers of the processes that a launcher starts and serves, for which it opens files.
 struct LauncherFiles {
-  int64_t ranks_here = 1;  // ranks that it starts
+  int64_t ranks_here = 1;  // ranks that the launcher starts
   // On node 0, which serves the job's store: the ranks and the launchers that connect to it.
   int64_t ranks_served = 0;
   int64_t launchers_served = 0;
@@ -46,8 +47,8 @@ std::string open_files_help(int64_t wanted);
 // Returns the open files that a rank needs: for its store, a connection to each peer and group, its
 // files, and libtorch's own.
 int64_t open_files_of_rank(int64_t world_size);
-// Raises the soft limit if the launcher needs more. Throws Error(kPlan) with the texts above if the
-// hard limit is too low.
+// Raises the soft limit if the launcher needs more. If the hard limit is too low, throws
+// Error(kPlan) with the texts of open_files_problem() and open_files_help().
 void require_open_files(const LauncherFiles& files);
 
 }  // namespace am::launch

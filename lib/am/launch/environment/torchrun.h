@@ -12,20 +12,20 @@
 
 namespace am::launch {
 
-// The values of torchrun's variables that RankEnvironment does not hold.
+// Values of torchrun's variables that RankEnvironment does not contain.
 struct TorchrunOptions {
   std::string run_id = "none";
   int64_t restart_count = 0;
   int64_t max_restarts = 0;
   // The launcher serves the store at MASTER_ADDR:MASTER_PORT; else rank 0 does.
   bool agent_store = false;
-  std::filesystem::path error_file;    // TORCHELASTIC_ERROR_FILE; empty: not set
-  int64_t cores = 1;                   // of this machine; used for OMP_NUM_THREADS
+  std::filesystem::path error_file;  // TORCHELASTIC_ERROR_FILE; empty: not set
+  int64_t cores = 1;  // cores of this machine, from which OMP_NUM_THREADS is computed
   bool omp_num_threads_given = false;  // OMP_NUM_THREADS is set by the user and stays unchanged
 };
 
-// Returns all variables of torchrun for one rank. OMP_NUM_THREADS = max(1, cores /
-// local_world_size), unless omp_num_threads_given.
+// Returns the names and values of all variables that torchrun sets for one rank. OMP_NUM_THREADS =
+// max(1, cores / local_world_size), unless omp_num_threads_given.
 std::vector<std::pair<std::string, std::string>> torchrun_variables(
     const RankEnvironment& environment, const TorchrunOptions& options);
 

@@ -12,7 +12,6 @@
 
 namespace am::launch {
 
-// Reads variables as numbers and reports each invalid one once.
 class Variables {
  public:
   // Upper limit of a number: far above any id or size of a job, and low enough for sums and

@@ -30,8 +30,10 @@ struct BackgroundStore::Shared {
   std::mutex mutex;                // guards the following members
   std::condition_variable changed;
   std::deque<Request> requests;
-  std::set<std::string> asked;                        // keys of pending gets, each queued once
-  std::map<std::string, Clock::time_point> asked_at;  // last request, of keys without a value
+  std::set<std::string> asked;  // keys of pending gets, each queued once
+  // Time of the last request of each key without a value.
+  std::map<std::string, Clock::time_point> asked_at;
+  // Values that have arrived and that get() has not returned yet.
   std::map<std::string, std::string> answers;
   std::string lost;      // why the store is lost; empty: it is not
   int64_t calls = 0;     // number of calls begun
@@ -43,7 +45,7 @@ struct BackgroundStore::Shared {
   void call(Request request, std::unique_lock<std::mutex>& lock);
 };
 
-// The thread's loop: ends when the store is lost, or when the BackgroundStore is destroyed and all
+// Runs the thread's loop, until the store is lost, or the BackgroundStore is destroyed and all
 // values are written.
 void BackgroundStore::Shared::serve(const std::string& heartbeat_key,
                                     Clock::duration beat_interval) {
@@ -153,8 +155,8 @@ std::optional<std::string> BackgroundStore::get(const std::string& key) {
 
 // Throws if the store is lost or the call in progress takes too long. Requires the lock.
 void BackgroundStore::check() {
-  // If this process was suspended, the elapsed time is not the server's fault: each check counts
-  // for at most 1 s.
+  // The time for which this process was suspended must not count as the server's silence, so each
+  // check adds at most 1 s.
   constexpr Clock::duration kLongestStep = std::chrono::seconds(1);
   const auto now = Clock::now();
   const bool same_call = shared_->calling && shared_->calls == watched_call_;

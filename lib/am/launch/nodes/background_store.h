@@ -33,12 +33,12 @@ class BackgroundStore : public KeyValueStore {
   // with its thread and its reference to the store.
   ~BackgroundStore() override;
 
-  // Both throw Error(kPeer) if the store is lost. It is lost permanently once a call fails or does
-  // not return within `patience`.
+  // set() and get() throw Error(kPeer) if the store is lost. It is lost permanently once a call
+  // fails or does not return within `patience`.
   void set(const std::string& key, const std::string& value) override;
-  // Returns each answer once; the call after that requests the next one. Nothing means that there
-  // is no value, or no new answer yet. A key without a value is requested again after 1/5 of
-  // `beat_interval`.
+  // Returns the value that has arrived for the key, once; the next call requests the key's value
+  // again. Returns nothing if the key has no value, or if no value has arrived yet. A key without a
+  // value is requested again after 1/5 of `beat_interval`.
   std::optional<std::string> get(const std::string& key) override;
 
  private:

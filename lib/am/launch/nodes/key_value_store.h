@@ -3,7 +3,7 @@
 //   store.set("automesh/none/0/abort", "1");
 //   if (const auto text = store.get("automesh/none/0/abort")) ...
 //
-// The only interface between the launchers of several machines: supervise() and
+// The launchers of several machines communicate only through this interface: supervise() and
 // supervise_with_restarts() use it to exchange which rank failed first and how to continue. Values
 // are short texts.
 #pragma once
@@ -23,7 +23,8 @@ class KeyValueStore {
   // All functions throw Error(kPeer) if the store can no longer be reached. They may block on the
   // process that serves it. A launcher must not block and therefore uses a BackgroundStore.
   virtual void set(const std::string& key, const std::string& value) = 0;
-  // As set(), for a value that another call follows at once: the two may travel in one message.
+  // Sets a value as set() does. Used if another call follows at once: both calls may then travel in
+  // one message.
   virtual void set_with_next(const std::string& key, const std::string& value) { set(key, value); }
   // Returns the key's value, or nothing, without waiting, if the key has none.
   virtual std::optional<std::string> get(const std::string& key) = 0;

@@ -35,7 +35,7 @@ void leave(const JobSpec& spec, const JobResult& last) {
       std::erase_if(present, [&](int64_t node) { return rendezvous.has_left(node); });
       return present.empty();
     };
-    // While nodes keep leaving, the remaining ones may just be slow.
+    // Waits again as long as nodes keep leaving, because the remaining ones may just be slow.
     for (int times = 0; times < kMostTimes && !present.empty(); ++times) {
       const size_t before = present.size();
       ask(all_left, kPatience);

@@ -7,8 +7,9 @@
 namespace am::launch {
 
 // Publishes that this node no longer reads the store. Node 0, which serves the store, then waits
-// for the other nodes to leave, except nodes that are known to be gone: until no further node has
-// left for 3 s, at most 60 s. It does not wait if its user killed the job or ended the waiting.
+// for the other nodes to leave, except for nodes that are known to be gone. It stops waiting once
+// no further node has left for 3 s, or after 60 s. It does not wait if its user killed the job or
+// ended the waiting.
 void leave(const JobSpec& spec, const JobResult& last);
 
 }  // namespace am::launch

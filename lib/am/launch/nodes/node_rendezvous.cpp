@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::string_view kStep = "step ";
 
-// Any process that reaches the store can write to it, so values are checked before they are used as
-// a port, the name of a checkpoint or a number of ranks.
+// Throws the error for a value that no launcher has written. Any process that reaches the store can
+// write to it, so values are checked before they are used as a port, the name of a checkpoint or a
+// number of ranks.
 [[noreturn]] void unexpected(const std::string& what, const std::string& text) {
   throw Error(ErrorKind::kPeer, cat("the launchers' store: `", what, "` holds \"",
                                     text.substr(0, 80), "\", which no launcher has written"));
@@ -98,7 +99,7 @@ std::optional<int> NodeRendezvous::port() {
 }
 
 void NodeRendezvous::decide(const NextAttempt& next) {
-  // "stop", "start" or "step 200"
+  // The text is "stop", "start" (without a checkpoint) or, for example, "step 200".
   store_.set(key("next"), !next.restart ? "stop" : next.step ? cat(kStep, *next.step) : "start");
 }
 

@@ -27,7 +27,8 @@ namespace am::launch {
 // Node 0's decision after a failed attempt.
 struct NextAttempt {
   bool restart = false;
-  std::optional<int64_t> step;  // of the checkpoint to resume from; nothing: as at the job's start
+  // Step of the checkpoint to resume from; nothing: start as the first attempt did.
+  std::optional<int64_t> step;
 };
 
 // Options that must be equal on all nodes, because the rendezvous of the ranks and the launchers'
@@ -47,7 +48,8 @@ std::chrono::milliseconds look_interval(int64_t num_nodes);
 // Returns the key of a launcher's heartbeat.
 std::string heartbeat_key(const std::string& run_id, int64_t node);
 
-// All functions throw Error(kPeer) if the store cannot be reached, or holds an invalid message.
+// One node's access to the messages of one attempt. All functions throw Error(kPeer) if the store
+// cannot be reached, or contains an invalid message.
 class NodeRendezvous {
  public:
   NodeRendezvous(KeyValueStore& store, const std::string& run_id, int64_t attempt,
@@ -81,7 +83,8 @@ class NodeRendezvous {
 
  private:
   std::string key(const std::string& what) const { return prefix_ + what; }
-  // Returns the number under that key. Throws Error(kPeer) unless it is from `low` to `high`.
+  // Returns the number in the message `what`, if it was published. Throws Error(kPeer) unless the
+  // number is from `low` to `high`.
   std::optional<int64_t> number(const std::string& what, int64_t low, int64_t high);
 
   KeyValueStore& store_;

@@ -17,13 +17,13 @@ struct NodeReport {
   std::optional<RankError> launcher_error;
 };
 
-// Returns one JSON object of at most about 16 KiB per rank, with the last lines of `tail` that fit
-// into 8 KiB.
+// Returns the report as one JSON object of at most about 16 KiB per rank, with the last lines of
+// each rank's output that fit into 8 KiB.
 std::string to_text(const NodeReport& report);
-// Returns nothing for an invalid text.
+// Parses a report. Returns nothing for an invalid text.
 std::optional<NodeReport> node_report_from(std::string_view text);
 
-// One rank's part of a report.
+// Convert one rank's part of a report to JSON and back.
 Json to_json(const RankExit& rank);
 RankExit rank_exit_from(const Json& json);  // throws Json::exception
 

@@ -11,11 +11,11 @@
 namespace am::launch {
 namespace {
 
-// Delay after a look until the store's answers are read.
+// Delay from the requests of messages ("look") until their answers are read ("glance").
 constexpr auto kGlanceAfter = std::chrono::milliseconds(25);
 constexpr auto kPortWait = std::chrono::minutes(2);
-// Looks at an unchanged heartbeat after which the launcher may have ended, so that its report is
-// read.
+// Number of looks with an unchanged heartbeat after which a launcher may have ended, so that node 0
+// reads its report.
 constexpr int64_t kSuspicious = 4;
 
 }  // namespace
@@ -24,7 +24,7 @@ PeerNodes::PeerNodes(const JobSpec& spec)
     : spec_(spec),
       rendezvous_(*spec.store, spec.run_id, spec.restart_count, spec.node_rank, spec.num_nodes) {}
 
-// Calls `call` unless the store is lost; an error of the call makes the store lost for good.
+// Calls `call` unless the store is lost. If the call throws, the store counts as lost from then on.
 void PeerNodes::attempt(const std::function<void()>& call) {
   if (!lost_.empty()) return;
   try {
@@ -71,8 +71,8 @@ void PeerNodes::hear_verdict() {
   if (!verdict_) verdict_ = rendezvous_.verdict(spec_.nproc);
 }
 
-// Looks whether a node aborts. Then node 0's launcher may exit soon, and the store with it, so the
-// verdict is read now if it is published.
+// Checks whether a node has aborted the attempt. If so, node 0's launcher may exit soon, and the
+// store with it, so this node reads the verdict now if it is published.
 void PeerNodes::hear_abort() {
   if (!aborted_) aborted_ = rendezvous_.aborting_node().has_value();
   if (aborted_ && spec_.node_rank != 0) hear_verdict();
@@ -85,7 +85,7 @@ void PeerNodes::watch_heartbeats() {
     if (const auto now = rendezvous_.heartbeat_of(node)) {
       heartbeat.still = *now == heartbeat.last ? heartbeat.still + 1 : 0;
       heartbeat.last = *now;
-      rendezvous_.heartbeat_of(node);  // requests the heartbeat for the next look
+      rendezvous_.heartbeat_of(node);  // makes the BackgroundStore request the next one
     }
     if (heartbeat.still >= kSuspicious) hear_report(node);
     if (heard(node) || !is_silent(heartbeat)) continue;
@@ -94,8 +94,9 @@ void PeerNodes::watch_heartbeats() {
   }
 }
 
-// Counts looks instead of seconds, because this process itself may have been suspended. A launcher
-// without a heartbeat so far may be started later, but not after a failure.
+// Whether a launcher counts as gone. Counts looks instead of seconds, because this process itself
+// may have been suspended. A launcher that has sent no heartbeat yet may still be started, so it
+// counts as gone only after a failure.
 bool PeerNodes::is_silent(const Heartbeat& heartbeat) const {
   const std::chrono::duration<double> between = look_interval(spec_.num_nodes);
   const auto looks = static_cast<int64_t>(spec_.silence_seconds / between.count());

@@ -44,19 +44,19 @@ class PeerNodes {
   // Requests, once, that all nodes stop their ranks.
   void abort_all();
   void publish(const NodeReport& report);
-  // Waits, on node 0 until every node has reported or is gone, elsewhere for node 0's verdict.
-  // `pause` sleeps a little and returns true if the user ends the waiting; then collect() returns
+  // Waits: on node 0 until every node has reported or is gone, on other nodes for node 0's verdict.
+  // `pause` sleeps a little and returns true if the user ends the waiting; collect() then returns
   // false.
   bool collect(const std::function<bool()>& pause);
 
   // Adds to `result` the other nodes' ranks, the nodes without a report, a loss of the store, and
-  // the cause. Node 0 publishes the verdict for the others.
+  // the cause. Node 0 publishes the verdict for the other nodes.
   void judge(JobResult& result);
 
  private:
   struct Heartbeat {
     std::string last;
-    int64_t still = 0;  // number of looks since the heartbeat changed
+    int64_t still = 0;  // number of looks since `last` changed
   };
 
   void attempt(const std::function<void()>& call);
@@ -79,13 +79,14 @@ class PeerNodes {
   std::map<int64_t, NodeReport> reports_;
   std::set<int64_t> silent_;
   std::map<int64_t, Heartbeat> heartbeats_;
-  std::optional<Verdict> verdict_;  // on the other nodes: node 0's
+  std::optional<Verdict> verdict_;  // the verdict of node 0; unused on node 0 itself
   Clock::time_point next_look_ = Clock::now();
-  bool glances_ = false;  // the next look only reads the answers to the last one
+  // Whether the next look only reads the answers to the requests of the look before.
+  bool glances_ = false;
 };
 
 // Publishes that this launcher gives up, so that other nodes, if any, stop their ranks and report
-// `error`. Best effort.
+// `error`. Ignores errors of the store.
 void tell_failure(const JobSpec& spec, const Error& error);
 
 }  // namespace am::launch

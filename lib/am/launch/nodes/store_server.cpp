@@ -27,7 +27,7 @@ namespace am::launch {
 
 namespace {
 
-// Thousands of ranks connect at the same moment.
+// Number of connections that the kernel queues: thousands of ranks connect at the same moment.
 constexpr int kBacklog = 4096;
 // Milliseconds until the server tries again to accept clients after running out of descriptors.
 constexpr int kCrowdedLook = 200;
@@ -39,7 +39,7 @@ bool is_exhaustion(int problem) {
 
 struct Listener {
   int fd = -1;
-  int problem = 0;  // errno
+  int problem = 0;  // errno of the call that failed; 0: none failed
 };
 
 Listener listen_on(int family, const sockaddr* address, socklen_t size) {
@@ -150,7 +150,7 @@ class StoreServer::Loop {
   struct Client {
     std::string in;
     std::string out;
-    bool blocked = false;  // its socket is full
+    bool blocked = false;  // the socket's send buffer is full, so `out` waits
   };
 
   void wake() const {
@@ -208,7 +208,8 @@ class StoreServer::Loop {
     }
   }
 
-  // Stops polling the listener while no descriptor is free, because it would always be ready.
+  // Stops polling the listener while no descriptor is free, because epoll would report it without
+  // pause.
   void crowd(int problem) {
     const bool crowded = problem != 0;
     if (crowded == crowded_) return;
@@ -223,7 +224,8 @@ class StoreServer::Loop {
     }
   }
 
-  // Returns false if the client is gone, or its bytes are not the protocol's.
+  // Reads a client's bytes and serves its requests. Returns false if the client is gone or does not
+  // follow the protocol.
   bool receive(int fd) {
     Client& client = clients_.at(fd);
     std::array<char, 1 << 16> bytes;
@@ -279,7 +281,7 @@ class StoreServer::Loop {
   int64_t bytes_sent_ = 0;
   std::vector<int> woken_;  // clients whose awaited keys now exist
   store::Table table_{[this](int client) { woken_.push_back(client); }};
-  std::unordered_map<int, Client> clients_;  // by socket
+  std::unordered_map<int, Client> clients_;  // the clients, by socket
   int listener_ = -1;
   int poll_ = -1;
   int wake_ = -1;

@@ -16,25 +16,26 @@
 
 namespace am::launch {
 
-// Clients that can connect to a store. There is no password: each client can change all keys.
+// The machines from which clients can connect to a store. There is no password: each client can
+// change all keys.
 enum class BindScope { kThisMachine, kNetwork };
 
 // Cost of serving so far.
 struct StoreLoad {
-  int64_t connections = 0;  // open now
+  int64_t connections = 0;  // number of connections that are open now
   int64_t requests = 0;
   int64_t bytes_sent = 0;
-  double processor_seconds = 0.0;  // of the serving thread
+  double processor_seconds = 0.0;  // CPU time of the serving thread
 };
 
-// Called with a message for the user, from the serving thread.
+// Callback that gets a message for the user; runs on the serving thread.
 using StoreTrouble = std::function<void(const std::string& message)>;
 
 // Serves from a background thread until destroyed.
 class StoreServer {
  public:
-  // `port` 0: a free one. `trouble` is called each time the server runs out of descriptors for new
-  // clients. Throws Error(kPeer) that names the port if it is in use.
+  // If `port` is 0, the kernel chooses a free port. `trouble` is called each time the server runs
+  // out of descriptors for new clients. Throws Error(kPeer) that names the port if it is in use.
   StoreServer(int port, BindScope reach, StoreTrouble trouble = nullptr);
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
@@ -43,8 +44,8 @@ class StoreServer {
   int port() const { return port_; }
   StoreLoad load() const;
 
-  // Keys are those of clients, without kKeyPrefix. get() returns nothing, without waiting, for a
-  // missing key.
+  // Return and set a key's value. Keys are written without kKeyPrefix, which c10d's clients add.
+  // get() returns nothing, without waiting, for a missing key.
   std::optional<std::string> get(const std::string& key) const;
   void set(const std::string& key, const std::string& value);
 

@@ -27,10 +27,10 @@ class Table {
   explicit Table(std::function<void(int client)> wake) : wake_(std::move(wake)) {}
 
   // Appends to `answers` the answers to all complete messages at the beginning of `bytes`. Returns
-  // the number of bytes of these messages; nothing for an invalid one, then the connection must be
-  // closed.
+  // the number of bytes of these messages; nothing if one is invalid, so that the connection must
+  // be closed.
   std::optional<size_t> serve(int client, std::string_view bytes, std::string& answers);
-  // Call when a client's connection is closed.
+  // Removes a client whose connection was closed.
   void forget(int client);
 
   const std::string* find(const std::string& key) const;
@@ -54,10 +54,11 @@ class Table {
 
   std::function<void(int client)> wake_;
   std::unordered_map<std::string, std::string> values_;
-  std::unordered_map<std::string, std::set<int>> waiters_;  // by key that does not exist yet
-  std::map<int, std::set<std::string>> missing_;            // keys that a client waits for
+  // Clients that wait for a key which does not exist yet, by key.
+  std::unordered_map<std::string, std::set<int>> waiters_;
+  std::map<int, std::set<std::string>> missing_;  // the missing keys that each client waits for
   int64_t served_ = 0;
-  std::unordered_set<int> known_;  // clients that greeted
+  std::unordered_set<int> known_;  // clients that have sent the protocol's kMagic
 };
 
 }  // namespace am::launch::store

@@ -34,7 +34,7 @@ void limit_calls(int fd, std::chrono::milliseconds limit) {
 }
 
 struct Addresses {
-  std::shared_ptr<const addrinfo> first;  // null: none
+  std::shared_ptr<const addrinfo> first;  // list of the host's addresses; null if there is none
   std::string problem;
 };
 
@@ -102,7 +102,7 @@ void receive_all(int fd, void* out, size_t size) {
   }
 }
 
-// Whether the other end is a store: other programs do not echo the number.
+// Whether the program at the other end is a store: only a store echoes the number of a ping.
 bool is_store(int fd) {
   constexpr uint32_t kNumber = 7;
   uint32_t answer = 0;
@@ -128,8 +128,9 @@ std::string setting(const std::string& key, const std::string& value) {
   return message;
 }
 
-// A store that is running answers within this time.
+// Limit of waiting for the answer to a greeting: a store that is running answers within this time.
 constexpr auto kLongestGreeting = std::chrono::milliseconds(5000);
+// Time without a connection after which `waiting` is called.
 constexpr auto kSilence = std::chrono::seconds(3);
 
 }  // namespace

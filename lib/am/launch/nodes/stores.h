@@ -1,5 +1,5 @@
-// Access to the store that launchers of several machines share: node 0 serves it, the others
-// connect.
+// Access to the store that launchers of several machines share: node 0 serves it, the other nodes
+// connect to node 0.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace am::launch {
 
-// Node 0's access, within its process.
+// Node 0's access to the store, which its own process serves.
 class ServedStore : public KeyValueStore {
  public:
   explicit ServedStore(std::shared_ptr<StoreServer> server) : server_(std::move(server)) {}
@@ -40,8 +40,8 @@ using Waiting = std::function<void(const std::string& reason)>;
 int connect_to_store(const std::string& host, int port, std::chrono::milliseconds timeout,
                      const Waiting& waiting, std::string& problem);
 
-// The other nodes' access, a connection. A call waits until the server answers, without a limit:
-// launchers use it through a BackgroundStore.
+// The other nodes' access to the store, through a connection to node 0. A call waits until the
+// server answers, without a limit, so launchers use it through a BackgroundStore.
 class RemoteStore : public KeyValueStore {
  public:
   // Throws Error(kPeer) that names the address if no store answers there within `timeout`.

@@ -21,7 +21,8 @@ constexpr size_t kMostLaunchers = 4;
 // Limit of a job's ranks, so that a text of another program cannot exhaust memory.
 constexpr size_t kMostRanks = 1 << 20;
 
-// How a rank ended: the fields that launchers of other nodes report.
+// How a rank ended, as the verdict describes ranks other than the cause and its witness. Ranks with
+// equal values share one entry of the verdict.
 struct KindOfEnd {
   int exit_status = 0;
   int signal = 0;
@@ -33,6 +34,7 @@ struct KindOfEnd {
   auto operator<=>(const KindOfEnd&) const = default;
 };
 
+// Ranks that ended alike.
 struct Alike {
   std::vector<int64_t> ranks;
   double last = 0.0;  // time of the last rank's end
@@ -165,9 +167,10 @@ struct NamedCause {
     if (!cause) return;
     cause->end = end ? place_of(ranks, *end) : std::nullopt;
     cause->witness = witness ? place_of(ranks, *witness) : std::nullopt;
-    // Only a witness's error names the collective that the cause did not reach.
+    // Without its error a witness is useless: the error names the collective that the cause did not
+    // reach.
     if (cause->witness && !ranks[*cause->witness].error) cause->witness.reset();
-    // A valid verdict contains at least one of the two.
+    // A valid verdict contains the end of the cause, its witness, or both.
     if (!cause->end && !cause->witness) cause.reset();
   }
 };
@@ -201,7 +204,8 @@ std::string to_text(const Verdict& verdict) {
     if (cause.witness) json["cause"]["witness"] = *cause.witness;
   }
   for (const size_t i : told_in_full(verdict)) json["full"].push_back(full_json(verdict.ranks[i]));
-  std::vector<std::pair<size_t, std::string>> ends;  // the commonest first
+  // Number of ranks and JSON text of each kind of end, the commonest first.
+  std::vector<std::pair<size_t, std::string>> ends;
   for (const auto& [end, alike] : by_kind(verdict)) {
     ends.emplace_back(alike.ranks.size(), dump_json(end_json(end, alike), -1));
   }

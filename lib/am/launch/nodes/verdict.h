@@ -15,11 +15,11 @@
 
 namespace am::launch {
 
-// Facts that a launcher cannot know from its own ranks.
+// Facts about an attempt that a launcher cannot know from its own ranks.
 struct Verdict {
-  std::optional<FirstCause> cause;  // indices into `ranks`
-  // Ordered by rank. All fields are set for the cause and the rank that waited for it; for other
-  // ranks only how they ended and their last collective.
+  std::optional<FirstCause> cause;  // contains indices into `ranks`
+  // How each rank ended, ordered by rank. All fields are set for the cause and its witness; for
+  // other ranks only how they ended and their last collective.
   std::vector<RankExit> ranks;
   bool ended_by_user = false;
   std::vector<int64_t> silent_nodes;
@@ -27,13 +27,14 @@ struct Verdict {
   std::vector<int64_t> unheard_nodes;  // nodes for whose reports the user did not wait
 };
 
-// Returns one JSON object of at most 64 KiB for any number of ranks: equal ends share one entry. If
-// necessary, long texts are cut and the rarest ends left out.
+// Returns the verdict as one JSON object of at most 64 KiB for any number of ranks: ranks that
+// ended alike share one entry. If necessary, long texts are cut and the rarest ends left out.
 std::string to_text(const Verdict& verdict);
-// `ranks_per_node` determines each rank's node. Returns nothing for an invalid text.
+// Parses a verdict. `ranks_per_node` determines each rank's node. Returns nothing for an invalid
+// text.
 std::optional<Verdict> verdict_from(std::string_view text, int64_t ranks_per_node);
 
-// Adds the verdict's facts to `result`, which holds the launcher's own ranks.
+// Adds the verdict's facts to `result`, which contains only the launcher's own ranks before.
 void add(Verdict verdict, JobResult& result);
 
 }  // namespace am::launch

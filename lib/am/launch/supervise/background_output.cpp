@@ -26,7 +26,7 @@ struct BackgroundOutput::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::string waiting;
-  size_t dropped = 0;    // bytes since the last text that was kept
+  size_t dropped = 0;    // number of bytes dropped since the last text that fit
   bool writing = false;  // the thread is writing bytes that it removed from `waiting`
   bool broken = false;   // the reader has closed
   bool ended = false;    // the owner was destroyed
@@ -34,8 +34,8 @@ struct BackgroundOutput::State {
 
 namespace {
 
-// Returns false if the reader has closed. Also handles EAGAIN, because another owner of the
-// descriptor may have made it non-blocking.
+// Writes the text. Returns false if the reader has closed. Also handles EAGAIN, because another
+// owner of the descriptor may have made it non-blocking.
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(fd, text.data(), text.size());

@@ -16,9 +16,9 @@ namespace am::launch {
 
 struct JobSpec {
   std::vector<std::string> argv;  // program (looked up in PATH when it has no slash) and arguments
-  int64_t nproc = 1;              // ranks on this machine
+  int64_t nproc = 1;              // number of ranks on this machine
   int64_t node_rank = 0;
-  int64_t num_nodes = 1;  // machines, all with the same nproc
+  int64_t num_nodes = 1;  // number of machines, all with the same nproc
   std::string master_addr = "127.0.0.1";
   // Port of the rendezvous. 0: node 0 chooses a free port, which requires num_nodes == 1 or a
   // store.
@@ -26,24 +26,28 @@ struct JobSpec {
   // A launcher serves the store at master_addr:master_port (TORCHELASTIC_USE_AGENT_STORE=True);
   // otherwise rank 0 does.
   bool agent_store = false;
-  // Shared by the launchers of all nodes, which then agree on the first cause. Null: each launcher
-  // judges its own ranks. Calls of the store must not block, so it must be a BackgroundStore. Not
-  // owned.
+  // The store through which the launchers of all nodes agree on the first cause. Null: each
+  // launcher judges its own ranks. Calls of the store must not block, so it must be a
+  // BackgroundStore. Not owned.
   KeyValueStore* store = nullptr;
   std::string run_id = "none";
-  int64_t restart_count = 0;  // attempts before this one
+  int64_t restart_count = 0;  // number of attempts before this one
   int64_t max_restarts = 0;
-  // Set for each rank, overriding the launcher's own environment.
+  // Variables that are set for each rank, in addition to the launcher's own environment or instead
+  // of it.
   std::vector<std::pair<std::string, std::string>> environment;
-  // Holds rank-R.log and rank-R.error.json; created if missing. Empty: a temporary folder, removed
-  // at the end.
+  // Folder for rank-R.log and rank-R.error.json, created if missing. Empty: a temporary folder,
+  // removed at the end.
   std::filesystem::path log_folder;
-  double grace_seconds = 5.0;   // after a failure: from SIGTERM to SIGKILL of the other ranks
-  double settle_seconds = 2.0;  // how long the launcher waits for the true cause after a witness's
-                                // error, before it stops the ranks
-  double stop_seconds = 0.0;    // from the user's signal to SIGKILL; 0: no limit while ranks save
-  // Time without a heartbeat after which another node's launcher counts as gone; after a failure
-  // half of this time.
+  // Time from SIGTERM to SIGKILL of the other ranks after a failure.
+  double grace_seconds = 5.0;
+  // Time that the launcher waits for the true cause after an error that may be a consequence,
+  // before it stops the ranks.
+  double settle_seconds = 2.0;
+  // Time from the user's signal to SIGKILL, in which ranks save a checkpoint; 0: no limit.
+  double stop_seconds = 0.0;
+  // Time without a heartbeat after which another node's launcher counts as gone; half of this time
+  // once a rank has failed.
   double silence_seconds = 10.0;
   // Returns the last state that a rank published, if known. Called for a rank that died without a
   // report.

@@ -318,8 +318,8 @@ JobResult Supervisor::result() {
 int Supervisor::exit_status(const JobResult& result) const {
   if (result.cause && !result.cause->witness) {
     const RankExit* cause = &result.ranks[*result.cause->end];
-    // A suspended rank or one that exited early has no status of a failure: takes another failed
-    // rank's status.
+    // A cause that was suspended or exited early has no exit status of a failure, so another failed
+    // rank's exit status is used.
     for (const RankExit& rank : result.ranks) {
       if (!cause->suspended && !cause->ok()) break;
       if (!rank.ok() && !rank.stopped) cause = &rank;

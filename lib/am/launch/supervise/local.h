@@ -12,15 +12,15 @@
 // SIGKILL ends the rank and its whole group. Rank 0's output goes through the launcher to its log
 // and to `output`; the other ranks write directly to their logs.
 //
-// SIGTERM, SIGINT or SIGHUP to the launcher is passed on to every rank's group as one SIGTERM:
-// finish the step, save, exit 0. A second signal kills the ranks immediately; within a second of
-// the first signal only a second Ctrl-C does, because timeout(1) sends its signal twice. After the
-// user's signal, a failure does not end the other ranks, which have stop_seconds to save. SIGUSR1
-// and SIGUSR2 are passed on unchanged.
+// SIGTERM, SIGINT or SIGHUP to the launcher is passed on to every rank's group as one SIGTERM,
+// which asks the ranks to finish the step, save and exit with status 0. A second signal kills the
+// ranks immediately; within a second of the first signal only a second Ctrl-C does, because
+// timeout(1) sends its signal twice. After the user's signal, a failure does not end the other
+// ranks, which have stop_seconds to save. SIGUSR1 and SIGUSR2 are passed on unchanged.
 //
-// After a failure, the other ranks get SIGTERM, SIGCONT (so that a stopped one handles it), and
-// after grace_seconds SIGKILL. Note [Which rank failed first] in first_cause.cpp describes how the
-// cause is chosen.
+// After a failure, the other ranks get SIGTERM, SIGCONT (so that a suspended rank handles SIGTERM),
+// and after grace_seconds SIGKILL. Note [Which rank failed first] in first_cause.cpp describes how
+// the cause is chosen.
 //
 // With a store (JobSpec::store) and several nodes, the launchers inform each other: one node's
 // failure stops the ranks of all nodes, and every launcher's result holds the ranks of all nodes
@@ -41,15 +41,15 @@ enum class JobEventKind {
   kStarted,        // all ranks were started
   kStopping,       // the user's first signal was passed on
   kKilling,        // the ranks get SIGKILL: a second signal, or an expired time limit
-  kRankFailed,     // `rank` ended with an error; the others will be stopped
-  kRankSuspended,  // `rank` was stopped by SIGSTOP, a terminal or a debugger: the others wait
+  kRankFailed,     // `rank` ended with an error; the other ranks will be stopped
+  kRankSuspended,  // `rank` was stopped by SIGSTOP, a terminal or a debugger
 };
 
 struct JobEvent {
   JobEventKind kind = JobEventKind::kStarted;
   int64_t rank = -1;
   int signal = 0;   // kStopping, kKilling: the user's signal, 0 for a time limit
-  int64_t pid = 0;  // kRankSuspended
+  int64_t pid = 0;  // kRankSuspended: the rank's process
 };
 
 struct JobCallbacks {

@@ -47,12 +47,13 @@ namespace {
 
 OrphanGuard::OrphanGuard() {
   int fds[2];
-  // A socket instead of a pipe: a write to a pipe whose guard was killed would end the launcher by
-  // SIGPIPE.
+  // Uses a socket instead of a pipe: after the guard was killed, a write to a pipe would end the
+  // launcher by SIGPIPE.
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
     throw Error(ErrorKind::kRuntime, cat("cannot make a socket: ", std::strerror(errno)));
   }
-  // Blocks all signals, in the child for good: no handler of the parent may run there.
+  // Blocks all signals before the fork, so that no handler of the launcher runs in the child, which
+  // keeps them blocked.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

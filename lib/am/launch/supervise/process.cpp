@@ -57,7 +57,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Sends the process id. Ignores errors, because the program runs even if the other end is closed.
+// Sends a process id to the socket `fd`. Ignores errors, because the program runs even if the other
+// end is closed.
 void tell(int fd, pid_t message) {
   if (fd >= 0 && ::send(fd, &message, sizeof(message), MSG_NOSIGNAL) < 0) errno = 0;
 }
@@ -93,7 +94,7 @@ void tell(int fd, pid_t message) {
   ::_exit(127);
 }
 
-// Returns the errno of a failed exec; 0 if the pipe was closed, which a successful exec does.
+// Returns the errno of a failed exec; 0 if the exec succeeded, which closes the pipe.
 int read_exec_error(int fd) {
   int reason = 0;
   ssize_t count = 0;
@@ -116,7 +117,7 @@ pid_t spawn(const ProcessSpec& spec) {
   if (::pipe2(error_pipe, O_CLOEXEC) != 0) {
     throw Error(ErrorKind::kRuntime, cat("cannot make a pipe: ", std::strerror(errno)));
   }
-  // No handler of the parent may run in the child.
+  // Blocks all signals before the fork, so that no handler of the parent runs in the child.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -17,16 +17,18 @@ namespace am::launch {
 
 struct ProcessSpec {
   std::vector<std::string> argv;  // a program without a slash is looked up in PATH
-  std::vector<std::pair<std::string, std::string>>
-      environment;     // added to this process's environment
-  int output_fd = -1;  // stdout and stderr; stays open here
+  // Variables that are added to this process's environment or replace its own.
+  std::vector<std::pair<std::string, std::string>> environment;
+  int output_fd = -1;  // descriptor for stdout and stderr; stays open in this process
   // A socket that receives the child's process id, as a pid_t, before the program runs: the
   // socket's reader knows of the child before the child can start any process.
   int birth_fd = -1;
-  int kept_fd = -1;  // inherited by the child under the same number, which must be above 2
+  // Descriptor that the child inherits under the same number, which must be above 2; -1: none.
+  int kept_fd = -1;
 };
 
-// Throws Error(kIo) if the program cannot be run, Error(kRuntime) if no process can be created.
+// Starts the process and returns its id. Throws Error(kIo) if the program cannot be run,
+// Error(kRuntime) if no process can be created.
 pid_t spawn(const ProcessSpec& spec);
 
 }  // namespace am::launch

@@ -11,22 +11,22 @@ namespace am::launch {
 enum class ProcessState {
   kRuns,     // runs, or sleeps as a working process does at times
   kStopped,  // by SIGSTOP, a terminal or a debugger, until it is continued
-  kBlocked,  // in the kernel: a disk or a network file system that does not respond
+  kBlocked,  // waits in the kernel for a disk or a network file system that does not respond
   kEnded,
 };
 
 // Fields of /proc/PID/stat.
 struct ProcessStat {
-  char state = 'Z';  // as in proc(5)
+  char state = 'Z';  // letter of the state, as in proc(5)
   pid_t group = 0;
 };
 
-// `process` is the process's folder in /proc.
+// Reads a process's state from its folder in /proc. The state is 'Z' if the process does not exist.
 ProcessStat process_stat(const std::filesystem::path& process);
 
-// `pid` is a process of this machine.
+// Returns the state of a process of this machine; kEnded if it does not exist.
 ProcessState process_state(pid_t pid);
-// "running", "stopped", "waiting for a disk", "ended"
+// Returns "running", "stopped", "waiting for a disk" or "ended".
 std::string to_string(ProcessState state);
 
 }  // namespace am::launch

@@ -47,7 +47,8 @@ bool any_process(Visit visit) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const ProcessStat process = process_stat(entry.path());
-    // Zombies remain indefinitely if the init process does not reap, as in many containers.
+    // Skips zombies, which remain indefinitely if the init process does not reap, as in many
+    // containers.
     if (process.state != 'Z' && process.state != 'X' && visit(process)) return true;
   }
   return false;
@@ -173,7 +174,8 @@ int64_t RankChildren::lingering() const {
                        [](const RankChild& child) { return child.group != 0; });
 }
 
-// Reads a bounded amount, so that a rank that writes without pause cannot block the launcher.
+// Passes on rank 0's output. Reads a bounded amount, so that a rank that writes without pause
+// cannot block the launcher.
 void RankChildren::pump() {
   std::array<char, 16384> bytes;
   for (int round = 0; round < 64 && pipe_ >= 0; ++round) {

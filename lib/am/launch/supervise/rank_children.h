@@ -50,11 +50,13 @@ class LogFolder {
 };
 
 struct RankChild {
-  pid_t pid = 0;    // 0: ended and reaped
-  pid_t group = 0;  // of an ended rank: its group, if processes that it started still run
+  pid_t pid = 0;  // the rank's process; 0: ended and reaped
+  // Process group of an ended rank while processes that it started still run; otherwise 0.
+  pid_t group = 0;
   RankLog log;
   ErrorPipe errors;
-  std::array<bool, NSIG> sent = {};  // by signal number: whether the launcher sent it
+  // Whether the launcher sent a signal to the rank, by the signal's number.
+  std::array<bool, NSIG> sent = {};
   RankExit exit;
 };
 
@@ -75,10 +77,12 @@ class RankChildren {
   int output_fd() const {
     return pipe_;
   }  // readable if rank 0 has written; -1 if it closed its output
+  // Passes rank 0's new output to its log and to `output`. Does not block.
   void pump();
 
-  // Returns the ranks that ended since the last call. Processes that these ranks left running are
-  // killed, unless `patient`: then they have been signalled, may be saving, and end by themselves.
+  // Returns the ranks that ended since the last call. Kills the processes that these ranks left
+  // running, unless `patient`. With `patient` these processes have been asked to end, may be
+  // saving, and end by themselves.
   std::vector<RankChild*> reap(bool patient);
 
   // Returns running ranks with a process that is stopped now, by SIGSTOP, a terminal or a debugger.

@@ -60,7 +60,7 @@ NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPol
   }
 }
 
-// Keeps the store, after a failure to start, until the other nodes have read about the failure.
+// Serves the store, after a failure to start, until the other nodes have read about the failure.
 void leave_refused(const JobSpec& spec) {
   JobResult none;
   none.restarts = spec.restart_count;

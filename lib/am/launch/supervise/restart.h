@@ -21,8 +21,8 @@ namespace am::launch {
 
 struct RestartPolicy {
   int64_t max_restarts = 0;
-  // Called once before the first attempt on every node, after the nodes have met. If it throws, the
-  // job is refused and the other nodes are informed.
+  // Called once on every node before the first attempt, after check_same_job() has compared the
+  // nodes' options. If it throws, the job is refused and the other nodes are informed.
   std::function<void()> before_start;
   // Restart after any failure, including one that looks like the user's mistake.
   bool any_failure = false;
@@ -45,8 +45,8 @@ struct RestartPolicy {
 // since those would fail again.
 bool worth_restarting(const JobResult& result, bool any_failure);
 
-// Returns the last attempt's result. Throws the exceptions of supervise(), check_same_job() and
-// before_start.
+// Runs the job, restarts it as `policy` allows, and returns the last attempt's result. Throws the
+// exceptions of supervise(), check_same_job() and before_start.
 JobResult supervise_with_restarts(const JobSpec& spec, const RestartPolicy& policy,
                                   const JobCallbacks& callbacks);
 

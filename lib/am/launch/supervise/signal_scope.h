@@ -26,7 +26,7 @@ class SignalScope {
   SignalScope& operator=(const SignalScope&) = delete;
   ~SignalScope();
 
-  // Readable if a signal arrived.
+  // Returns a descriptor that is readable if a signal has arrived.
   int fd() const { return read_fd_; }
   // Returns the signals that arrived since the last call, in order. Does not block.
   std::vector<int> take();

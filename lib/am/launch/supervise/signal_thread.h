@@ -52,7 +52,7 @@ class SignalThread {
  private:
   AlternateStack stack_;
   sigset_t before_ = {};
-  int end_fd_ = -1;  // -1: another SignalThread exists
+  int end_fd_ = -1;  // event that ends the thread; -1: another SignalThread exists
   std::thread thread_;
 };
 

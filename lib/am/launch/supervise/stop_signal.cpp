@@ -13,8 +13,9 @@ namespace am::launch {
 namespace {
 
 // State that handlers access, in lock-free atomics.
-std::atomic<int> g_asked_by = 0;      // the signal; -1: request(); 0: no stop requested
-std::atomic<int64_t> g_asked_at = 0;  // nanoseconds of the monotonic clock
+std::atomic<int> g_asked_by = 0;  // signal that requested the stop; -1: request() did; 0: no stop
+std::atomic<int64_t> g_asked_at = 0;  // time of that signal: nanoseconds of the monotonic clock
+// Nanoseconds after the first signal in which further signals count as the same request.
 std::atomic<int64_t> g_same_request = 0;
 std::atomic<bool> g_save = false;
 std::atomic<bool> g_installed = false;
@@ -69,7 +70,8 @@ StopSignal::StopSignal(double same_request_seconds) {
   const auto install = [this](int signal, void (*handler)(int)) {
     struct sigaction old = {};
     ::sigaction(signal, nullptr, &old);
-    if (old.sa_handler == SIG_IGN && signal != SIGTERM) return;  // ignored by the shell's `&`
+    // A job that the shell started with `&` ignores SIGINT and goes on doing so.
+    if (old.sa_handler == SIG_IGN && signal != SIGTERM) return;
     // Blocks SIGTERM and SIGINT in the handler, so that the second handler never interrupts the
     // first.
     old_.emplace_back(signal, set_signal_handler(signal, handler, {SIGTERM, SIGINT}));

@@ -23,7 +23,7 @@ namespace am::launch {
 
 // Installs the handlers and restores the old ones on destruction. At most one may exist in a
 // process at a time; destroy it on the thread that created it. Creates a SignalThread if the
-// program has none; see there for the effect on existing threads.
+// program has none; signal_thread.h describes the effect on existing threads.
 class StopSignal {
  public:
   explicit StopSignal(double same_request_seconds = 1.0);

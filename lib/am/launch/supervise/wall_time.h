@@ -5,7 +5,7 @@
 
 namespace am::launch {
 
-// Seconds since the epoch.
+// Returns the time in seconds since the Unix epoch.
 inline double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
