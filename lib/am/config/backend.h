@@ -1,4 +1,4 @@
-// PyTorch's backend string: the collective engine for each kind of device.
+// Parses PyTorch's backend string, which names the collective engine for each kind of device.
 //
 //   parse_backend("gloo");                  // host tensors
 //   parse_backend("nccl");                  // GPU tensors
@@ -11,7 +11,8 @@
 
 namespace am::config {
 
-// Engine for each kind of device; empty: none.
+// Engine of the collectives of CPU tensors and of GPU tensors: "gloo" or "nccl"; empty: collectives
+// of that device are not possible.
 struct BackendSpec {
   std::string cpu;
   std::string cuda;
@@ -25,12 +26,11 @@ struct BackendSpec {
 // engine or device and for a device given twice.
 BackendSpec parse_backend(const std::string& backend);
 
-// Both functions take a plan's strategy.backend, and return false if it is absent: NCCL is then
-// used if there is a GPU.
-//
-// Whether computation runs on the CPU.
+// Whether a plan with this strategy.backend computes on the CPU. False if the key is absent: NCCL
+// is then used if there is a GPU.
 bool computes_on_host(const std::optional<std::string>& backend);
-// Whether no collective uses NCCL.
+// Whether a plan with this strategy.backend runs no collective over NCCL. False if the key is
+// absent.
 bool runs_without_nccl(const std::optional<std::string>& backend);
 
 }  // namespace am::config

@@ -8,7 +8,7 @@
 namespace am::config {
 namespace {
 
-// Twelve digits, few enough that a decimal fraction prints as it was written.
+// Formats a number with twelve digits, few enough that a decimal fraction prints as it was written.
 std::string number_text(double value) { return format_general(value, 12); }
 
 // Returns how to write the value if only its notation is wrong, otherwise an empty text. Numbers
@@ -184,7 +184,7 @@ Choice dtype_choice() {
 
 namespace {
 
-// Reads each item of an array with `codec`. Returns nothing if any is wrong.
+// Reads each item of an array with `codec`. Returns nothing if any item is wrong.
 template <typename T, typename Codec>
 std::optional<std::vector<T>> read_items(const Input& input, const Codec& codec,
                                          std::string_view wanted, const std::string& legal) {
@@ -212,7 +212,7 @@ void Input::check_glob(std::string_view pattern) const {
 
 namespace {
 
-// A text that may be a glob.
+// Codec of a text that is checked as a glob.
 struct Pattern : Text {
   std::optional<std::string> read(const Input& input) const {
     auto text = Text::read(input);

@@ -1,6 +1,6 @@
-// Codecs: reading, describing and writing one kind of value.
+// Codecs, each of which reads, describes and writes one kind of value in a plan file.
 //
-// A codec is a small value with
+// A codec is a small struct with these members:
 //
 //   template <typename T>
 //   struct Codec {
@@ -32,15 +32,16 @@ namespace am::config {
 // A value that is being read into the plan.
 struct Input {
   const Value& value;
-  std::string key;  // "mesh.tp_size"
+  std::string key;  // full name of the key, for example "mesh.tp_size"
   Diagnostics& found;
 
-  // Adds "plan.type" with the wanted kind, the actual kind, and how to write the value; `legal` is
-  // shown to people.
+  // Adds an error "plan.type" that names the wanted kind and the value's kind. Its help shows how
+  // to write the value if only the notation is wrong (a number in quotes), otherwise the `legal`
+  // values.
   void wrong_type(std::string_view wanted, const std::string& legal) const;
   void out_of_range(const std::string& message, const std::string& help) const;
   void bad_value(const std::string& message, const std::string& help) const;
-  // Adds "plan.value" if a text is not a valid glob (glob_problem).
+  // Adds an error "plan.value" if `pattern` is not a valid glob, as glob_problem() decides.
   void check_glob(std::string_view pattern) const;
   // Returns the input for a part of the value: an item or a member.
   Input part(const Value& inner, std::string_view name) const;
@@ -56,7 +57,7 @@ struct Integer {
   std::string type() const;
 };
 
-// A finite number; integers are accepted.
+// Accepts finite numbers, integers included, from `min` to less than `below`.
 struct Number {
   double min = 0.0;
   double below = std::numeric_limits<double>::infinity();
@@ -77,7 +78,7 @@ struct Boolean {
 struct Text {
   enum class Empty { kAllowed, kRefused };
   Empty empty = Empty::kRefused;
-  std::string what = "text";  // shown to people
+  std::string what = "text";  // description of the legal values in messages
 
   std::optional<std::string> read(const Input& input) const;
   Json write(const std::string& value) const { return value; }
@@ -85,11 +86,12 @@ struct Text {
   std::string type() const { return what; }
 };
 
-// One of a list of names. `also` maps alternative spellings to them.
+// Accepts one of `names`, or an alternative spelling that `also` maps to one of them.
 struct Choice {
   std::vector<std::string> names;
   std::map<std::string, std::string, std::less<>> also = {};
-  std::string file_ending = {};  // if not empty (".csv"): a path with this ending is legal too
+  // If not empty, for example ".csv", a path with this ending is legal too.
+  std::string file_ending = {};
 
   std::optional<std::string> read(const Input& input) const;
   Json write(const std::string& value) const { return value; }
@@ -97,10 +99,11 @@ struct Choice {
   std::string type() const;
 };
 
-// float32, bfloat16, float16; also fp32, bf16, fp16, half and torch's "torch.float32".
+// Returns the choice of float32, bfloat16 and float16, with alternative spellings: fp32, float,
+// bf16, fp16, half and torch's "torch.float32".
 Choice dtype_choice();
 
-// A key that may be absent and is then not written.
+// Codec of a key that may be absent; an absent key is not written.
 template <typename Codec>
 struct Optional {
   Codec codec;
@@ -117,7 +120,7 @@ struct Optional {
   std::string type() const { return codec.type(); }
 };
 
-// One text or an array of texts, none of them empty.
+// Accepts one text or an array of texts, none of them empty.
 struct Texts {
   std::string what = "text or array of texts";
 
@@ -145,7 +148,7 @@ struct NumberPair {
   std::string type() const { return "two of " + item.type(); }
 };
 
-// `"a", "b" or "c"`
+// Returns the names in quotes, for example `"a", "b" or "c"`.
 std::string quoted_list(const std::vector<std::string>& names);
 
 }  // namespace am::config

@@ -19,18 +19,20 @@ namespace am::config {
 struct FieldSpec {
   std::string section;
   std::string key;
-  std::string strategy;  // for [strategy] keys: the strategy that has it; empty: all have it
-  std::string type;      // for people: "integer >= 1"
-  std::string help;      // one or two sentences
-  Json schema;           // legal values, without description and default
+  // For a key of [strategy], the strategy that has the key; empty if all strategies have it.
+  std::string strategy;
+  std::string type;  // description of the legal values for people, for example "integer >= 1"
+  std::string help;  // description of the key, one or two sentences
+  Json schema;       // JSON Schema of the legal values, without description and default
   bool required = false;
-  std::vector<std::string> also;  // names in other tools, used for suggestions only
+  std::vector<std::string> also;  // the key's names in other tools, used for suggestions only
 
   // Reads a written value into the plan, or adds a diagnostic.
   std::function<void(const Input&, Plan&)> set;
   // Returns the value as in a plan file; null if the key is absent.
   std::function<Json(const Plan&)> get;
-  // Whether a text in this key is a path, relative to the plan file; null: never.
+  // Returns whether a text of this key is a path relative to the plan file. Null: no text of it is
+  // a path.
   bool (*is_path)(std::string_view text) = nullptr;
 
   std::string name() const { return section + "." + key; }
@@ -46,13 +48,13 @@ std::span<const SectionSpec> sections();
 // All keys, in the order of a written plan; [strategy] keys once per strategy that has them.
 std::span<const FieldSpec> fields();
 
-// "fsdp2", "megatron_fsdp", "ddp"
+// Returns "fsdp2", "megatron_fsdp" and "ddp".
 const std::vector<std::string>& strategy_names();
-// Returns the named configuration with its defaults.
+// Returns the configuration of the named strategy, with its defaults.
 DistributedConfig default_strategy(std::string_view name);
 
-// Returns the field of a section's key; null if there is none. Keys of [strategy] are those that
-// `strategy` has.
+// Returns the field of a section's key; null if there is none. In [strategy], finds only the keys
+// that `strategy` has.
 const FieldSpec* find_field(std::string_view section, std::string_view key,
                             std::string_view strategy);
 // Returns the keys of a section for this strategy.

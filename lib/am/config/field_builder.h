@@ -14,13 +14,14 @@
 namespace am::config {
 
 // Each function appends the keys of its sections to the field table.
-void add_model_fields(std::vector<FieldSpec>& out);     // model
-void add_mesh_fields(std::vector<FieldSpec>& out);      // mesh
-void add_strategy_fields(std::vector<FieldSpec>& out);  // strategy
-void add_lora_fields(std::vector<FieldSpec>& out);      // lora
-void add_training_fields(std::vector<FieldSpec>& out);  // pipeline ... cluster
+void add_model_fields(std::vector<FieldSpec>& out);     // [model]
+void add_mesh_fields(std::vector<FieldSpec>& out);      // [mesh]
+void add_strategy_fields(std::vector<FieldSpec>& out);  // [strategy]
+void add_lora_fields(std::vector<FieldSpec>& out);      // [lora]
+void add_training_fields(std::vector<FieldSpec>& out);  // all other sections
 
-// `Access` returns the section of a plan, const or not.
+// Appends the keys of one section to the field table. `Access` is the type of a function that
+// returns the section of a plan, which may be const.
 template <typename Access>
 class FieldBuilder {
  public:

@@ -123,7 +123,8 @@ class Loader {
     return cat("keys of [", section, "]: ", join(keys, ", "));
   }
 
-  // Returns the sections that have a key of exactly this name in any strategy: "[model], [train]".
+  // Returns the sections that have a key of exactly this name in any strategy, for example
+  // "[model], [train]".
   static std::string sections_with(std::string_view key) {
     std::vector<std::string> names;
     for (const FieldSpec& field : fields()) {
@@ -164,7 +165,8 @@ void check_data(const Plan& plan, Diagnostics& found) {
               "name a file, a folder or a glob, relative to the plan; or kind = \"synthetic\"");
 }
 
-// An unreadable file is reported by the rules ("pp.schedule_file").
+// Reads the CSV file of the schedule, if it is one. A file that cannot be read leaves `csv` null,
+// which the rule "pp.schedule_file" reports.
 void read_schedule(Plan& plan) {
   if (!is_schedule_file(plan.pipeline.schedule)) return;
   try {
@@ -197,7 +199,8 @@ std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
   apply_overrides(overrides, *root, own);
   if (readable) {
     Loader(plan, own).load(*root);
-    if (own.ok()) check_data(plan, own);  // data.path itself may have an error
+    // Skipped after errors, because data.path itself may be the key with an error.
+    if (own.ok()) check_data(plan, own);
     settle_async_tensor_parallel(plan, own);
     read_schedule(plan);
   }

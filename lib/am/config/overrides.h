@@ -12,7 +12,7 @@ namespace am::config {
 inline constexpr const char* kOverrideFile = "--set";
 
 // Replaces or adds values in `root`, in the given order. The value is TOML. If it is not valid TOML
-// and does not start like a quoted text or a bracket, it is text: `--set strategy.name=ddp`.
+// and does not start like a quoted text or a bracket, it is text, as in `--set strategy.name=ddp`.
 void apply_overrides(const std::vector<Override>& overrides, Value& root, Diagnostics& found);
 
 }  // namespace am::config

@@ -24,7 +24,7 @@ class Places {
 
   std::string_view text_;
   std::string file_;
-  std::vector<size_t> lines_;  // offset of each line
+  std::vector<size_t> lines_;  // offset of each line's first character
 };
 
 }  // namespace am::config

@@ -1,4 +1,4 @@
-// plain_value: the value of an unquoted YAML word.
+// Implements plain_value(), which converts an unquoted YAML word to a value.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -14,7 +14,8 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// "12", "+7", "1_000", "0x10"; nothing if the number does not fit.
+// Parses an integer such as "12", "+7", "1_000" or "0x10". Returns nothing if the word is not an
+// integer or does not fit in 64 bits.
 std::optional<int64_t> integer_of(std::string_view word) {
   std::string digits(word);
   digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());

@@ -18,15 +18,16 @@ namespace am::config {
 
 struct ModelSection {
   std::string path;              // required: a config.json or its folder, relative to the plan
-  std::string weights = "auto";  // auto | none | path
+  std::string weights = "auto";  // auto | none | a path
   std::string dtype = "float32";
   int64_t seed = 0;
-  std::vector<std::string> freeze_params;  // globs over parameter names: frozen parameters
+  // Globs over the names of parameters that are not trained.
+  std::vector<std::string> freeze_params;
 };
 
 struct MeshSection {
-  int64_t world_size = 0;  // 0: not set
-  int64_t dp_size = 0;     // 0: world_size / (tp * cp * pp)
+  int64_t world_size = 0;  // number of ranks; 0: not set
+  int64_t dp_size = 0;     // number of data-parallel ranks; 0: world_size / (tp * cp * pp)
   int64_t dp_replicate_size = 1;
   int64_t tp_size = 1;
   int64_t pp_size = 1;
@@ -37,10 +38,10 @@ struct MeshSection {
 
 struct PipelineSection {
   std::string schedule = "1f1b";  // a name, or a CSV file (schedule_names.h)
-  int64_t microbatches = 0;       // per run of the schedule; 0: one per pipeline stage
+  int64_t microbatches = 0;       // number per run of the schedule; 0: one for each stage
   int64_t virtual_stages = 1;
   std::vector<int64_t> split_points;
-  // Quantity that stages share evenly without split points: layers | cost.
+  // Without split points, the stages get equal numbers of layers or equal costs: layers | cost.
   std::string balance = "layers";
   // Content of the schedule's file, read with the plan. Null if the schedule is a name or the file
   // cannot be read.
@@ -61,27 +62,28 @@ struct ExpertsSection {
 
 // Low-rank adapters, which are trained instead of the model's parameters.
 struct LoraSection {
-  int64_t rank = 0;      // 0: no adapters
+  int64_t rank = 0;      // rank of the adapters' matrices; 0: no adapters
   double alpha = 8.0;    // the adapters' output is scaled by alpha / rank
-  double dropout = 0.0;  // of the adapters' input
+  double dropout = 0.0;  // dropout probability of the adapters' input
   std::vector<std::string> target_modules = {"q_proj", "v_proj"};
-  std::string weights;  // PEFT adapter to start from; empty: a new one
-  bool merge = false;   // an export merges the adapters into the weights
+  std::string weights;  // path of a PEFT adapter to start from; empty: new adapters
+  bool merge = false;   // whether an export merges the adapters into the weights
 };
 
 struct TrainSection {
   int64_t seq_len = 2048;
   int64_t micro_batch_size = 1;  // sequences per rank per micro-batch
-  // Sequences per optimizer step; 0: one micro-batch, or one pipeline round, per rank.
+  // Sequences per optimizer step. 0: one micro-batch per data-parallel rank, or, in a pipeline, as
+  // many as one run of the schedule takes.
   int64_t global_batch_size = 0;
   int64_t max_steps = 100;
-  double max_grad_norm = 1.0;  // 0: no clipping
+  double max_grad_norm = 1.0;  // norm to which larger gradients are clipped; 0: no clipping
   // Action if loss or gradient norm is not finite: stop | skip | continue.
   std::string on_nonfinite = "stop";
-  double loss_scale = 0.0;                   // for float16; 0: dynamic
-  int64_t seed = 0;                          // data order
-  bool deterministic = false;                // bitwise reproducible, on a GPU too
-  std::string matmul_precision = "highest";  // highest | high: float32 matmuls on a GPU
+  double loss_scale = 0.0;                   // factor of the loss in float16 training; 0: dynamic
+  int64_t seed = 0;                          // seed of the data order
+  bool deterministic = false;                // whether a run repeats bit for bit on a GPU too
+  std::string matmul_precision = "highest";  // of float32 matmuls on a GPU: highest | high
 };
 
 struct OptimizerSection {
@@ -90,18 +92,19 @@ struct OptimizerSection {
   std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.01;
-  std::vector<std::string> no_decay;  // globs over parameter names: no weight decay
-  std::optional<double> momentum;     // for sgd and muon; see config/optimizer.h
+  // Globs over the names of parameters without weight decay.
+  std::vector<std::string> no_decay;
+  std::optional<double> momentum;  // for sgd and muon; config/optimizer.h has the defaults
   std::optional<bool> nesterov;
-  std::string adjust_lr = "original";  // for muon: original | match_rms_adamw
+  std::string adjust_lr = "original";  // factor of muon's lr: original | match_rms_adamw
 };
 
 struct SchedulerSection {
   std::string name = "constant";  // constant | cosine | linear | wsd
   int64_t warmup_steps = 0;
   double min_lr = 0.0;
-  int64_t decay_steps = 0;  // cosine, linear: the step that reaches min_lr (0: max_steps); wsd:
-                            // length of the final decay
+  // cosine, linear: the step that reaches min_lr (0: max_steps); wsd: length of the final decay.
+  int64_t decay_steps = 0;
 };
 
 struct DataSection {
@@ -110,12 +113,12 @@ struct DataSection {
   bool shuffle = true;
   std::string tokenizer = "bytes";
   std::string token_dtype = "uint16";
-  // Megatron's names: position ids restart at 0 after each eod_token.
+  // Whether position ids restart at 0 after each eod_token. Both keys have Megatron's names.
   bool reset_position_ids = false;
   std::optional<int64_t> eod_token;
 };
 
-// Validation loss on other data of [data]'s kind.
+// Loss on validation data, which is of the kind of [data].
 struct ValidationSection {
   int64_t every = 0;  // optimizer steps between validations; 0: none
   int64_t steps = 8;  // global batches per validation
@@ -123,13 +126,13 @@ struct ValidationSection {
 };
 
 struct CheckpointSection {
-  std::string dir;    // empty: RUN/checkpoints
-  int64_t every = 0;  // 0: only at the end
-  int64_t keep = 0;   // 0: all
-  bool last = true;   // save after the last step
+  std::string dir;    // folder of the checkpoints; empty: RUN/checkpoints
+  int64_t every = 0;  // steps between checkpoints; 0: only at the end
+  int64_t keep = 0;   // number of checkpoints to keep; 0: all
+  bool last = true;   // whether to save after the last step
   bool async = false;
   int64_t metadata_parts = 500'000;    // most parts that get PyTorch's .metadata; 0: any
-  std::string resume = "auto";         // auto | none | path
+  std::string resume = "auto";         // auto | none | a path
   std::string export_format = "none";  // key `export`: hf | none
 };
 
@@ -140,7 +143,7 @@ struct MetricsSection {
 };
 
 struct RuntimeSection {
-  double timeout_minutes = 10.0;  // for a rank that waits for its peers in a collective
+  double timeout_minutes = 10.0;  // how long a rank waits for its peers in a collective
 };
 
 struct ClusterSection {
@@ -148,9 +151,9 @@ struct ClusterSection {
   int64_t nodes = 0;
   std::string implementation = "automesh";
   std::string calibration;  // a file written by scripts/calibrate; empty: the built-in one
-  double hours_between_failures = 0.0;  // of one GPU; 0: unknown
-  double restart_minutes = 3.0;         // from a failure until ranks load a checkpoint
-  double storage_gb_per_s = 0.0;        // for checkpoints, all ranks together; 0: unknown
+  double hours_between_failures = 0.0;  // hours that one GPU runs until it fails; 0: unknown
+  double restart_minutes = 3.0;         // minutes from a failure until ranks load a checkpoint
+  double storage_gb_per_s = 0.0;        // checkpoint bandwidth of all ranks together; 0: unknown
 };
 
 // Whether "libmine.so:symbol" in a plan may be loaded, which runs the library's code. A plan may
@@ -179,11 +182,13 @@ struct Plan {
   Plugins plugins = Plugins::kRefused;
 
   std::string file;
-  // Spans of all written values, by key: "mesh.tp_size".
+  // Locations of all values that the plan file or --set gives, by key, for example "mesh.tp_size".
   std::map<std::string, Span, std::less<>> spans;
 
-  // Returns the span for diagnostics about a key: its value, its section's header, or the file.
+  // Returns the location that diagnostics about a key show: its value, its section's header, or the
+  // file.
   Span span(std::string_view key) const;
+  // Whether the plan file or --set gives the key.
   bool given(std::string_view key) const;
   // Resolves a path written in the plan relative to the plan's folder.
   std::filesystem::path resolve(const std::string& path) const;
@@ -198,19 +203,21 @@ struct Override {
 // any is an error. Throws Error(kIo) if the file cannot be read.
 std::optional<Plan> load_plan(const std::filesystem::path& file,
                               const std::vector<Override>& overrides, Diagnostics& found);
-// As load_plan, for a text; `file` is used in messages and to resolve relative paths.
+// Parses a plan from a text, as load_plan does; `file` is used in messages and to resolve relative
+// paths.
 std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 
-// As load_plan and parse_plan, but returns everything that could be read even after errors, with
-// defaults elsewhere, so that the rules can be checked in the same run. Returns nothing only if the
-// file is not TOML.
+// Like load_plan and parse_plan, but return everything that could be read even after errors, with
+// defaults elsewhere, so that the rules can be checked in the same run. They return nothing only if
+// the file is not TOML.
 std::optional<Plan> load_draft(const std::filesystem::path& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
                                 const std::vector<Override>& overrides, Diagnostics& found);
 
-// The resolved plan as TOML that loads to the same plan, with every key. Paths are absolute.
+// Returns the resolved plan as TOML with every key and absolute paths; the TOML loads to the same
+// plan.
 std::string to_toml(const Plan& plan);
 Json to_json(const Plan& plan);
 

@@ -1,4 +1,4 @@
-// Pipeline schedules in plans: names, or CSV files.
+// Pipeline schedules that a plan can choose: these names, or CSV files.
 #pragma once
 
 #include <array>

@@ -15,8 +15,8 @@ Json default_of(const FieldSpec& field) {
   return field.get(default_plan(field.strategy.empty() ? "fsdp2" : field.strategy));
 }
 
-// Schema of one key of a section. If strategies have different schemas or defaults for the key,
-// this schema allows each.
+// Returns the schema of one key of a section. If strategies have different schemas or defaults for
+// the key, the returned schema allows each of them.
 Json property(const SectionSpec& section, const std::string& key) {
   Json schemas = Json::array();
   Json defaults = Json::array();
@@ -43,14 +43,15 @@ Json property(const SectionSpec& section, const std::string& key) {
 
 Json text_array(const std::vector<std::string>& texts) { return Json(texts); }
 
-// Conditions "if the strategy's name is this, only these keys", which additionalProperties cannot
-// express.
+// Returns one condition for each strategy: if strategy.name is its name, only its keys are allowed.
+// additionalProperties cannot express this.
 Json strategy_conditions() {
   Json conditions = Json::array();
   for (const std::string& name : strategy_names()) {
     Json condition = Json::object();
     condition["properties"]["name"]["const"] = name;
-    // An absent name satisfies "properties" too, which is correct only for the default strategy.
+    // Without "required", a section without a name would satisfy the condition, which is correct
+    // only for the default strategy.
     if (name != strategy_name(Plan{}.strategy)) condition["required"] = text_array({"name"});
     Json entry = Json::object();
     entry["if"] = std::move(condition);

@@ -12,7 +12,8 @@ namespace am::config {
 // named by a `#:schema plan.schema.json` line.
 Json schema_json();
 
-// Returns the same content as Markdown, one table per section.
+// Returns the names, types, defaults and descriptions of all keys as Markdown, one table per
+// section.
 std::string plan_reference();
 
 }  // namespace am::config

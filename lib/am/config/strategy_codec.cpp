@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kAsStored = "none";
 
-// float32, ..., or "none".
+// Returns the choice of dtypes, with "none" as a further name.
 Choice stored_or_dtype() {
   Choice choice = dtype_choice();
   choice.names.emplace_back(kAsStored);

@@ -12,8 +12,8 @@
 
 namespace am::config {
 
-// mp_policy = { param_dtype = "float32", ... }: missing keys keep their defaults, "none" means "as
-// stored".
+// Codec of mp_policy, for example { param_dtype = "float32", reduce_dtype = "none" }. Missing keys
+// keep their defaults; "none" means that the dtype is left as it is stored.
 struct MixedPrecisionCodec {
   std::optional<MixedPrecisionPolicy> read(const Input& input) const;
   Json write(const MixedPrecisionPolicy& policy) const;
@@ -21,7 +21,7 @@ struct MixedPrecisionCodec {
   std::string type() const;
 };
 
-// offload_policy = { pin_memory = true }
+// Codec of offload_policy, for example { pin_memory = true }.
 struct OffloadCodec {
   std::optional<CPUOffloadPolicy> read(const Input& input) const;
   Json write(const CPUOffloadPolicy& policy) const { return {{"pin_memory", policy.pin_memory}}; }
@@ -29,7 +29,8 @@ struct OffloadCodec {
   std::string type() const { return "{ pin_memory }"; }
 };
 
-// "auto", a name, a file, "libmine.so:symbol"; or a table of pattern = style.
+// Codec of tp_plan: "auto", a registered plan's name, a file, "libmine.so:symbol", or a table of
+// pattern = style.
 struct TpPlanCodec {
   std::optional<TpPlanSetting> read(const Input& input) const;
   Json write(const TpPlanSetting& setting) const;
@@ -37,7 +38,7 @@ struct TpPlanCodec {
   std::string type() const { return "text, or a table of pattern = style"; }
 };
 
-// { "model.layers.*.mlp.down_proj.weight" = 1 }
+// Codec of shard_placement, for example { "model.layers.*.mlp.down_proj.weight" = 1 }.
 struct PlacementCodec {
   std::optional<ShardPlacement> read(const Input& input) const;
   Json write(const ShardPlacement& placement) const;
@@ -45,7 +46,7 @@ struct PlacementCodec {
   std::string type() const { return "table of glob = dimension"; }
 };
 
-// false, true, "full", "selective" or "mlp"; true is "full".
+// Codec of activation_checkpointing: false, true, "full", "selective" or "mlp"; true means "full".
 struct CheckpointingCodec {
   std::optional<ActivationCheckpointing> read(const Input& input) const;
   Json write(ActivationCheckpointing value) const;
@@ -53,7 +54,7 @@ struct CheckpointingCodec {
   std::string type() const { return "false, true, \"full\", \"selective\" or \"mlp\""; }
 };
 
-// true, false, or a number of ranks >= 2.
+// Codec of reshard_after_forward: true, false, or a number of ranks >= 2.
 struct ReshardCodec {
   std::optional<std::variant<bool, int64_t>> read(const Input& input) const;
   Json write(const std::variant<bool, int64_t>& value) const;
@@ -61,10 +62,11 @@ struct ReshardCodec {
   std::string type() const { return "true, false, or an integer >= 2"; }
 };
 
-// Megatron's names of the levels of zero_dp_strategy, from 0: "no_shard", "optim", ...
+// Returns Megatron's names of the levels of zero_dp_strategy, from level 0: "no_shard", "optim",
+// "optim_grads", "optim_grads_params".
 const std::vector<std::string>& zero_level_names();
 
-// 0 to 3, or Megatron's name of the level.
+// Codec of zero_dp_strategy: a level from 0 to 3, or Megatron's name of the level.
 struct ZeroLevelCodec {
   std::optional<int64_t> read(const Input& input) const;
   Json write(int64_t value) const { return value; }
@@ -72,8 +74,8 @@ struct ZeroLevelCodec {
   std::string type() const;
 };
 
-// Reads a table of text = text in the file's order. TOML nests `a.b = "x"`; this joins it back to
-// the key "a.b".
+// Reads a table whose keys and values are texts, in the file's order. TOML reads `a.b = "x"` as a
+// table in a table; this function joins the key back to "a.b".
 std::optional<std::vector<std::pair<std::string, std::string>>> read_text_table(const Input& input);
 
 }  // namespace am::config

@@ -15,8 +15,9 @@
 
 namespace am::config {
 
-// Names are torch's: "float32", "bfloat16", "float16". If absent: parameters are gathered in their
-// storage dtype, gradients are reduced in the parameters' dtype, logits keep the model's dtype.
+// Dtypes by torch's names: "float32", "bfloat16" or "float16". Without param_dtype, parameters are
+// gathered in their storage dtype; without reduce_dtype, gradients are reduced in the parameters'
+// dtype; without output_dtype, logits keep the model's dtype.
 struct MixedPrecisionPolicy {
   std::optional<std::string> param_dtype = "bfloat16";
   std::optional<std::string> reduce_dtype = "float32";
@@ -28,13 +29,16 @@ struct CPUOffloadPolicy {
   bool pin_memory = true;
 };
 
-// "auto", a registered plan's name, a path, or "libmine.so:symbol" as text; or an inline table.
+// A TP plan: the text "auto", a registered plan's name, a path or "libmine.so:symbol"; or an inline
+// table.
 struct TpPlanSetting {
   std::string text = "auto";
-  std::vector<std::pair<std::string, std::string>> table;  // pattern and style, in the file's order
+  // Pairs of pattern and style, in the file's order.
+  std::vector<std::pair<std::string, std::string>> table;
 };
 
-// Glob over parameter names, and tensor dim; in the file's order.
+// Pairs of a glob over parameter names and the tensor dim on which FSDP shards these parameters, in
+// the file's order.
 using ShardPlacement = std::vector<std::pair<std::string, int64_t>>;
 
 // Part of a layer that backward recomputes: nothing, everything, everything but the most expensive
@@ -52,8 +56,9 @@ struct FSDP2Config {
   int64_t activation_checkpointing_every = 1;  // checkpoint every N-th layer
   bool defer_fsdp_grad_sync = true;
   std::optional<std::string> backend;  // absent: nccl if a GPU is present, else gloo
-  // Absent: every unit except the last layer, the head and the root, and no unit in a pipeline.
-  // Otherwise true, false, or the number of ranks to reshard to (>= 2).
+  // Units whose parameters are freed after forward. Absent: every unit except the last layer, the
+  // head and the root, and no unit in a pipeline. Otherwise true, false, or the number of ranks to
+  // reshard to (>= 2).
   std::optional<std::variant<bool, int64_t>> reshard_after_forward;
   bool enable_async_tensor_parallel = false;
   bool enable_compile = false;
@@ -63,11 +68,14 @@ struct FSDP2Config {
   // Arguments of fully_shard. A parameter that matches none is sharded on dim 0; the last match
   // wins.
   ShardPlacement shard_placement;
-  std::vector<std::string> ignored_params;  // globs: whole on every data-parallel rank
+  // Globs over the names of parameters that are not sharded: every data-parallel rank has them in
+  // full.
+  std::vector<std::string> ignored_params;
 };
 
 struct MegatronFSDPConfig {
-  std::vector<std::string> megatron_fsdp_unit_modules;  // empty: the family's decoder layer
+  // Modules that become FSDP units; empty: the decoder layer of the model's family.
+  std::vector<std::string> megatron_fsdp_unit_modules;
   int64_t zero_dp_strategy = 3;
   bool init_fsdp_with_meta_device = false;
   bool grad_reduce_in_fp32 = false;
@@ -103,16 +111,17 @@ using DistributedConfig = std::variant<FSDP2Config, MegatronFSDPConfig, DDPConfi
 // defer_fsdp_grad_sync, megatron_fsdp if it does not shard gradients (levels 0 and 1), ddp always.
 bool defers_gradient_sync(const DistributedConfig& config);
 
-// Returns the checkpointing mode. Where the key is a flag, true means "full".
+// Returns the activation checkpointing mode. Where the strategy's key is a flag, true means "full".
 ActivationCheckpointing checkpointing_of(const DistributedConfig& config);
-// Sets the mode. For Megatron-FSDP every mode but kOff means full recomputation.
+// Sets the activation checkpointing mode. For Megatron-FSDP every mode but kOff means full
+// recomputation.
 void set_checkpointing(ActivationCheckpointing mode, DistributedConfig& config);
-// Returns N if every N-th layer is checkpointed.
+// Returns N if every N-th layer is checkpointed; 1 for strategies that checkpoint all layers.
 int64_t checkpointing_every(const DistributedConfig& config);
 
-// "fsdp2", "megatron_fsdp", "ddp"
+// Returns "fsdp2", "megatron_fsdp" or "ddp".
 const char* strategy_name(const DistributedConfig& config);
-// Keys and values under their own names, as in AutoModel's `to_dict`.
+// Returns the configuration's keys and values, as AutoModel's `to_dict` does.
 Json to_dict(const DistributedConfig& config);
 
 }  // namespace am::config

@@ -1,4 +1,4 @@
-// read_toml, the only user of the TOML library.
+// Implements read_toml, the only user of the TOML library.
 //
 // toml++ 3.3 asserts properties of its input that some inputs violate; without assertions behaviour
 // is then undefined. Its assertions are therefore enabled, and throw.
@@ -18,7 +18,8 @@ struct BrokenAssumption {};
 #pragma GCC diagnostic ignored \
     "-Wterminate"  // concerns noexcept functions that no input of the parser reaches
 #include <toml++/impl/preprocessor.h>
-// toml++'s test for blank characters marks a branch as unreachable that some inputs reach.
+// toml++'s test for blank characters marks a branch as unreachable that some inputs reach; here
+// that branch returns false.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -117,8 +118,8 @@ class Reader {
   std::vector<std::string> lines_;
 };
 
-// Dotted keys nest tables without limit, and code that walks tables is recursive. The TOML library
-// limits braces and brackets itself.
+// Checks the number of dots in keys: dotted keys nest tables without limit, and code that walks
+// tables is recursive. The TOML library limits braces and brackets itself.
 bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& file,
                       Diagnostics& found) {
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -225,7 +226,8 @@ std::string help_for(std::string_view description) {
   return {};
 }
 
-// Whether the parser violates one of its own assertions. Errors that it reports do not count.
+// Whether the parser violates one of its own assertions. Errors that the parser reports do not
+// count.
 bool breaks_parser(std::string_view text) {
   try {
     static_cast<void>(toml::parse(text));
@@ -237,10 +239,10 @@ bool breaks_parser(std::string_view text) {
   return false;
 }
 
-// Returns the first line, from 1, at which the text makes the parser violate an assertion. The
-// parser reads from the front, so every longer prefix does so too.
+// Returns the number of the first line, from 1, at which the text makes the parser violate an
+// assertion. The parser reads from the front, so every longer prefix violates it too.
 int breaking_line(std::string_view text) {
-  std::vector<size_t> ends;  // end of each line
+  std::vector<size_t> ends;  // offset of each line's end
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '\n') ends.push_back(at + 1);
   }

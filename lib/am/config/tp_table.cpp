@@ -11,7 +11,8 @@
 namespace am::config {
 namespace {
 
-// TOML nests `model.norm = "x"`; this joins it back to the pattern "model.norm".
+// Appends the entries of a table. TOML reads `model.norm = "x"` as a table in a table; this
+// function joins the keys back to the pattern "model.norm".
 void flatten(const Input& input, const std::string& prefix, std::vector<TpTableEntry>& out) {
   for (const Member& member : input.value.members) {
     const Input part = input.part(member.value, member.key);

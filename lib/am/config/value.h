@@ -23,14 +23,14 @@ struct Value {
   enum class Kind { kText, kInteger, kNumber, kBoolean, kDate, kArray, kTable };
 
   Kind kind = Kind::kTable;
-  Span span;  // span of the value; for a `[section]`, its header
+  Span span;  // location of the value; for a `[section]`, of its header
   std::string text;
   int64_t integer = 0;
   double number = 0.0;
   bool boolean = false;
   std::vector<Value> items;     // for kArray
   std::vector<Member> members;  // for kTable, in the file's order
-  bool is_inline = false;       // table in braces
+  bool is_inline = false;       // whether the table is written in braces
 
   bool is_table() const { return kind == Kind::kTable; }
   const Member* find(std::string_view key) const;
@@ -43,18 +43,19 @@ struct Member {
   Value value;
 };
 
-// Name of the kind in messages: "text", "an integer", ...
+// Returns the kind's name for messages, for example "text" or "an integer".
 const char* kind_name(Value::Kind kind);
 
-// Return values that are derived from a file's; `span` is the location in the file.
+// Return a value for code that derives values from those of a file; `span` is the location in the
+// file.
 Value value_of(int64_t value, const Span& span);
 Value value_of(double value, const Span& span);
 Value value_of(bool value, const Span& span);
 Value value_of(std::string value, const Span& span);
 Value value_of(const std::vector<Value>& items, const Span& span);
 
-// Parses a document into one table. A syntax error adds "plan.syntax" with its place and returns
-// nothing; parsing stops at the first one. `file` is used in messages only.
+// Parses a TOML document into one table. At the first syntax error, adds an error "plan.syntax"
+// with its location and returns nothing. `file` is used in messages only.
 std::optional<Value> read_toml(std::string_view text, const std::string& file, Diagnostics& found);
 
 }  // namespace am::config

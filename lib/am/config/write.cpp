@@ -1,4 +1,4 @@
-// to_toml and to_json, by the field table.
+// Implements to_toml and to_json from the field table.
 #include "am/config/write.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ std::string toml_number(double value) {
 
 std::string toml_value(const Json& value) {
   switch (value.type()) {
-    case Json::value_t::null:  // only in mp_policy: as stored
+    case Json::value_t::null:  // occurs only in mp_policy, where it means "as stored"
       return "\"none\"";
     case Json::value_t::string:
       return toml_text(value.get_ref<const std::string&>());
@@ -95,12 +95,13 @@ bool is_written(const FieldSpec& field, const Plan& plan) {
 }
 
 struct Form {
-  bool absolute = false;  // paths are absolute
-  // Write absent values as comments, because TOML has no null.
+  bool absolute = false;  // whether paths are made absolute
+  // Whether absent values are written as comments, because TOML has no null.
   bool names_absent = false;
 };
 
-// Writes the `wanted` keys of the plan's strategy, by section.
+// Returns TOML, by section, with the keys for which `wanted` returns true; keys of other strategies
+// are left out.
 std::string written(const Plan& plan, const Form& form,
                     const std::function<bool(const FieldSpec&, const Json&)>& wanted) {
   std::string out;

@@ -15,11 +15,12 @@
 namespace am::config {
 
 // Returns the plan as a person would write it: its model, and every key with a value other than the
-// default. Paths are absolute. Loads to the same plan.
+// default. Paths are absolute. The text loads to the same plan.
 std::string to_short_toml(const Plan& plan);
 
-// Returns only these keys of a plan ("mesh.tp_size"), in the field table's order; paths are as
-// written in the plan. Skips names that the plan's strategy does not have, and absent values.
+// Returns only the named keys of a plan, for example "mesh.tp_size", in the field table's order;
+// paths are as written in the plan. Skips names that the plan's strategy does not have, and absent
+// values.
 std::string to_toml(const Plan& plan, std::span<const std::string> keys);
 
 // Returns a JSON value as TOML on one line; null is "none", as in mp_policy.

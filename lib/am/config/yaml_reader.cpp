@@ -18,9 +18,10 @@ namespace {
 // file of nested aliases could produce.
 constexpr size_t kMostCopies = size_t{1} << 14;
 
-struct Stop {};  // the first error has been reported
+struct Stop {};  // thrown once the first error has been reported
 
-// Converts libyaml's character offsets to byte offsets. Marks arrive nearly in order.
+// Converts libyaml's character offsets to byte offsets. Offsets are asked for nearly in order, so
+// the object counts on from the last one.
 class Offsets {
  public:
   explicit Offsets(std::string_view text) : text_(text) {
@@ -44,7 +45,7 @@ class Offsets {
   size_t begin_ = 0, at_ = 0, character_ = 0;
 };
 
-// A parser and its current event.
+// A libyaml parser and its current event.
 class Events {
  public:
   explicit Events(std::string_view text) {
@@ -60,7 +61,7 @@ class Events {
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
 
-  // Returns false if the text is invalid at this point.
+  // Advances to the next event. Returns false if the text is invalid at this point.
   bool next() {
     yaml_event_delete(&event_);
     return yaml_parser_parse(&parser_, &event_) == 1;
@@ -139,7 +140,8 @@ class YamlReader {
          span(at_context ? parser.context_mark : parser.problem_mark));
   }
 
-  // Reads the value that begins with the current event; afterwards its last event is current.
+  // Reads the value that begins with the current event; afterwards the value's last event is
+  // current.
   std::optional<Value> node(int depth) {
     if (depth > kDeepest) fail(cat("more than ", kDeepest, " levels"), span());
     std::optional<Value> value;
@@ -223,7 +225,7 @@ class YamlReader {
     Value out;
     out.span = span();
     out.is_inline = event().data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
-    std::set<std::string> names;  // includes null values, which override merged ones
+    std::set<std::string> names;  // all keys, also those with null, which override merged keys
     std::vector<std::pair<Span, std::optional<Value>>> merged;
     for (next(); event().type != YAML_MAPPING_END_EVENT; next()) {
       const Span where = span();
@@ -245,7 +247,8 @@ class YamlReader {
     return out;
   }
 
-  // Adds the members of a mapping, or of each mapping in a list, that do not exist yet.
+  // Adds to `out` the members of the mapping `from`, or of each mapping in a list, whose keys `out`
+  // does not have yet.
   void merge(const Span& where, std::optional<Value> from, std::set<std::string>& names,
              Value& out) {
     if (!from.has_value()) fail("<< must be followed by a mapping or a list of mappings", where);

@@ -21,7 +21,7 @@ namespace am::config {
 // as "exchange.syntax" with its location. More than 64 levels are an error.
 std::optional<Value> read_yaml(std::string_view text, const std::string& file, Diagnostics& found);
 
-// Converts a plain word: integer, number, boolean or text; nothing for null.
+// Converts an unquoted word to an integer, a number, a boolean or a text; returns nothing for null.
 std::optional<Value> plain_value(std::string_view word, const Span& span);
 
 }  // namespace am::config

@@ -10,7 +10,8 @@
 namespace am::config {
 namespace {
 
-// Whether a text without quotes is read as a text, by this reader and by YAML 1.1 readers.
+// Whether a text may be written without quotes: read_yaml and YAML 1.1 readers then read it back as
+// a text.
 bool is_plain(const std::string& text) {
   constexpr std::string_view kSafe =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-";
@@ -23,7 +24,7 @@ bool is_plain(const std::string& text) {
   return value.has_value() && value->kind == Value::Kind::kText;
 }
 
-// YAML 1.1 reads "1e-05" as a text: a number needs a point.
+// Adds a decimal point to a number with an exponent, because YAML 1.1 reads "1e-05" as a text.
 std::string number_text(const Json& value) {
   std::string text = dump_json(value, -1);
   const size_t exponent = text.find('e');

@@ -10,7 +10,7 @@
 namespace am::config {
 
 // Writes an object; null members are written as null. Lists are in brackets; a list of lists has
-// one per line.
+// one inner list per line.
 std::string write_yaml(const Json& object);
 
 }  // namespace am::config
