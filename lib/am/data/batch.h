@@ -15,7 +15,7 @@
 
 namespace am::data {
 
-// Inputs and labels are row-major [rows, seq_len].
+// A batch of sequences. Inputs and labels are row-major [rows, seq_len].
 struct Batch {
   int64_t rows = 0;
   int64_t seq_len = 0;
@@ -24,7 +24,7 @@ struct Batch {
 };
 
 // Returns each token's position in its document, row-major like the inputs. A document ends with
-// `eod_token`, and each row begins a new one.
+// `eod_token`, and each row begins a new document.
 std::vector<int64_t> document_positions(const Batch& batch, int64_t eod_token);
 
 class BatchReader {

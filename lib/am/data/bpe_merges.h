@@ -9,12 +9,12 @@ namespace am::data {
 
 class BpeMerges {
  public:
-  // Adds a rule that merges (left, right) into `merged`. Rules added earlier have priority. A
-  // second rule for a pair replaces the first, with the later rule's priority.
+  // Adds a rule that merges the ids `left` and `right` into `merged`. Rules added earlier have
+  // priority. A second rule for a pair replaces the first, with the later rule's priority.
   void add(uint32_t left, uint32_t right, uint32_t merged);
 
-  // Merges in place: repeatedly the pair with the earliest rule, the leftmost of several; O(n log
-  // n).
+  // Merges `ids` in place: repeatedly merges the pair whose rule was added first, and of several
+  // such pairs the leftmost. Takes O(n log n).
   void apply(std::vector<uint32_t>& ids) const;
 
  private:

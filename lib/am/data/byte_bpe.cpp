@@ -14,8 +14,8 @@
 namespace am::data {
 namespace {
 
-// GPT-2 writes each byte as one printable letter: printable bytes as themselves, the others as the
-// letters from U+0100 on, in order.
+// Returns the letter that GPT-2 writes for each byte: a printable byte is its own letter, and the
+// other bytes are the letters from U+0100 on, in order.
 std::array<std::string, 256> letters_of_bytes() {
   std::array<std::string, 256> letters;
   char32_t next = 0x100;
@@ -27,7 +27,7 @@ std::array<std::string, 256> letters_of_bytes() {
   return letters;
 }
 
-// Returns the bytes that a vocabulary entry encodes; empty if one of its letters encodes no byte.
+// Returns the bytes that a vocabulary entry encodes; nothing if one of its letters encodes no byte.
 std::optional<std::string> bytes_of_letters(std::string_view text,
                                             const std::unordered_map<std::string, char>& byte_of) {
   std::string bytes;
@@ -41,14 +41,15 @@ std::optional<std::string> bytes_of_letters(std::string_view text,
   return bytes;
 }
 
-// A token in the text: bytes [begin, end), including white space that it strips.
+// An added token that was found in the text, at bytes [begin, end), including white space that it
+// absorbs.
 struct Found {
   size_t begin;
   size_t end;
   uint32_t id;
 };
 
-// Finds added tokens: the leftmost match, and the longest of several there.
+// Finds added tokens: the leftmost match, and the longest of several that begin at the same byte.
 class AddedTokens {
  public:
   void add(const AddedToken& token) {
@@ -89,7 +90,8 @@ class ByteBpe : public Tokenizer {
 
  private:
   void set_text(uint32_t id, const std::string& text);
-  // Cuts the tokens out of the text; passes the text between them to `rest`.
+  // Cuts the tokens out of the text: appends their ids to `out` and passes the text between them to
+  // `rest`, in order.
   template <typename Rest>
   static void cut(const AddedTokens& tokens, std::string_view text, std::vector<uint32_t>& out,
                   const Rest& rest);
@@ -100,8 +102,9 @@ class ByteBpe : public Tokenizer {
   std::string file_;
   ByteBpeSpec spec_;
   std::array<std::optional<uint32_t>, 256> id_of_byte_;
-  std::unordered_map<std::string, uint32_t> id_of_bytes_;  // filled only if ignore_merges
-  size_t tokens_;                                          // number of tokens in the file
+  // Ids of vocabulary entries; filled only if ignore_merges.
+  std::unordered_map<std::string, uint32_t> id_of_bytes_;
+  size_t tokens_;  // number of tokens that the tokenizer.json defines
   std::vector<std::string> text_of_id_;
   BpeMerges merges_;
   AddedTokens raw_added_;

@@ -1,5 +1,5 @@
-// Detects the format of a data file by its first bytes, so that a run does not train on the bytes
-// of a compressed file or of a table, whose loss would look plausible.
+// Detects the format of a data file by its first bytes. A run must not train on the bytes of a
+// compressed file or of a table, since its loss would look plausible.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 namespace am::data {
 
 // Throws Error(kFormat), with advice, if the file begins with the signature of a known format:
-// compressed files, archives, tables, NumPy arrays, UTF-16. `wanted`: "UTF-8 text". `least`: only
-// signatures of at least this many bytes count; where arbitrary bytes are legal, a short signature
-// may be data.
+// compressed files, archives, tables, NumPy arrays, UTF-16. `wanted` names the expected format in
+// the message, for example "UTF-8 text". Signatures of fewer than `least` bytes are ignored: in
+// files of arbitrary bytes a short signature may be data.
 void refuse_known_format(const std::filesystem::path& file, std::span<const std::byte> bytes,
                          std::string_view wanted, size_t least = 1);
 
-// Whether the file has one document per line: by its name (.jsonl, .ndjson), or because its first
-// line is an object with a "text", whatever the name. Throws Error(kFormat) for JSON of another
-// shape: an array of objects, or a file named .json.
+// Whether the file has one document per line: either its name ends with .jsonl or .ndjson, or its
+// first line is an object with a "text". Throws Error(kFormat) for JSON of another shape: an array
+// of objects, or a file named .json.
 bool is_json_lines(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace am::data

@@ -7,8 +7,8 @@
 
 namespace am::data {
 
-// The data paths and the tokenizer's path are resolved against the plan's folder; `vocab_size` is
-// the model's.
+// Return the data's and the sampler's options of a plan. The data paths and the tokenizer's path
+// are resolved against the plan's folder; `vocab_size` is the model's.
 DataSpec data_spec(const config::Plan& plan, int64_t vocab_size);
 SamplerOptions sampler_options(const config::Plan& plan);
 

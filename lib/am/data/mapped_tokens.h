@@ -12,8 +12,9 @@ namespace am::data {
 
 enum class TokenType { kUint8, kInt16, kUint16, kInt32, kUint32, kInt64 };
 
+// Returns the number of bytes of a token.
 int64_t token_bytes(TokenType type);
-// Accepts "uint16" or "uint32"; throws Error(kPlan) otherwise.
+// Parses "uint16" or "uint32"; throws Error(kPlan) for other names.
 TokenType parse_token_dtype(std::string_view name);
 
 // A memory-mapped file, or the part of it that holds tokens.
@@ -21,7 +22,7 @@ struct TokenFile {
   std::filesystem::path path;
   MappedFile map;
   TokenType type = TokenType::kUint16;
-  int64_t size = 0;  // tokens
+  int64_t size = 0;  // number of tokens
 };
 
 // Opens a headerless file. Throws Error(kIo) if it cannot be read, Error(kFormat) if it is empty or
@@ -45,7 +46,7 @@ class MappedTokens : public TokenSource {
  private:
   std::string kind_;
   std::vector<TokenFile> files_;
-  std::vector<int64_t> starts_;  // first token of each file
+  std::vector<int64_t> starts_;  // position of each file's first token in the concatenation
   int64_t vocab_size_;
   int64_t size_ = 0;
 };

@@ -40,8 +40,9 @@ std::vector<fs::path> glob_matches(const fs::path& pattern) {
   return matches;
 }
 
-// Sorts by name, byte by byte: the order is equal on every machine. If several paths lead to one
-// file, keeps the path without links, otherwise the first.
+// Sorts the files by path, byte by byte, so that the order is equal on every machine, and drops
+// empty files. If several paths lead to one file, keeps the path without links, otherwise the
+// first.
 std::vector<fs::path> sorted_unique(std::vector<fs::path> files) {
   std::sort(files.begin(), files.end(),
             [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });

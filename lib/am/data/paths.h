@@ -9,10 +9,11 @@
 
 namespace am::data {
 
-// Expands one path. A file: itself. A folder: all files below it. A glob (*, ?, [ab]): its matches,
-// folders expanded. Files of a folder or glob are sorted by path. A symbolic link to a file that is
-// already in the list is dropped, links to folders are not followed below a folder, and empty files
-// are skipped. Throws Error(kIo) if the file does not exist or nothing matches.
+// Expands one path to files. A file expands to itself, a folder to all files below it, and a glob
+// (*, ?, [ab]) to the files that it matches and all files below folders that it matches. Files of a
+// folder or glob are sorted by path; empty files are skipped. A symbolic link to a file that is
+// already in the list is dropped, and links to folders inside a folder are not followed. Throws
+// Error(kIo) if the file does not exist or nothing matches.
 std::vector<std::filesystem::path> expand_path(const std::filesystem::path& path);
 // Expands all paths, in order.
 std::vector<std::filesystem::path> expand_paths(const std::vector<std::filesystem::path>& paths);

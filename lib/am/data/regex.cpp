@@ -41,7 +41,8 @@ Regex::Regex(const std::string& pattern) {
         ErrorKind::kFormat,
         cat("the pattern \"", pattern, "\" does not compile: ", error_text(error), " at ", offset));
   }
-  // An optimisation only: if the system forbids JIT, matching is interpreted.
+  // The JIT compiler only makes matching faster: if the system forbids it, PCRE2 interprets the
+  // pattern.
   pcre2_jit_compile(code->compiled, PCRE2_JIT_COMPLETE);
   code_ = std::move(code);
 }

@@ -1,5 +1,6 @@
-// Regular expressions over UTF-8, for the patterns with which tokenizers split text. The only file
-// that uses PCRE2. std::regex lacks \p{L}; these patterns also need look-ahead.
+// Regular expressions over UTF-8, for the patterns with which tokenizers split text. regex.cpp is
+// the only user of PCRE2, which is needed because std::regex lacks \p{L}; the patterns also need
+// look-ahead.
 #pragma once
 
 #include <cstddef>

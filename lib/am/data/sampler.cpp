@@ -7,7 +7,7 @@
 namespace am::data {
 namespace {
 
-// Seed of one epoch's permutation.
+// Returns the seed of one epoch's permutation.
 uint64_t epoch_seed(int64_t seed, int64_t epoch) {
   const auto words = philox4x32(static_cast<uint64_t>(seed), static_cast<uint64_t>(epoch), 0);
   return (uint64_t{words[1]} << 32) | words[0];

@@ -27,7 +27,7 @@ class Sampler {
   Sampler(int64_t num_tokens, const SamplerOptions& options);
 
   const SamplerOptions& options() const { return options_; }
-  // (num_tokens - 1) / seq_len
+  // Returns the number of samples in an epoch: (num_tokens - 1) / seq_len.
   int64_t num_samples() const { return num_samples_; }
   // Returns the sample at position `place` of the endless sequence of epochs.
   int64_t sample(int64_t place) const;
@@ -37,15 +37,16 @@ class Sampler {
   int64_t num_samples_;
 };
 
-// Distribution of a global batch over data-parallel ranks: micro-batch m of index d holds the
-// positions [m*micro*dp + d*micro, ... + micro). Every layout thus sees the same samples in a step.
+// Distribution of a global batch over data-parallel ranks. In the data order, micro-batch m of the
+// rank with index d contains the positions [m*micro*dp + d*micro, ... + micro) of the global batch.
+// Every layout thus sees the same samples in a step.
 struct BatchLayout {
   int64_t micro_batch_size = 1;
   int64_t dp_size = 1;
   int64_t dp_index = 0;
 };
 
-// Returns the first position of micro-batch `micro_batch`.
+// Returns the first position of a rank's micro-batch in the global batch.
 int64_t micro_batch_position(int64_t micro_batch, const BatchLayout& layout);
 
 }  // namespace am::data

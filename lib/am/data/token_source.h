@@ -29,30 +29,31 @@ namespace am::data {
 struct DataSpec {
   std::string kind = "synthetic";
   std::vector<std::filesystem::path> paths;  // resolved against the plan's folder
-  std::string tokenizer = "bytes";           // resolved, unless "bytes"
-  std::string token_dtype = "uint16";        // kind tokens: uint16 | uint32
-  int64_t vocab_size = 0;                    // the model's: every id must be below it
-  int64_t seed = 0;                          // for synthetic tokens
-  std::optional<int64_t> eod_token;          // kind text: ends each document
+  std::string tokenizer = "bytes";     // "bytes", or a path resolved against the plan's folder
+  std::string token_dtype = "uint16";  // integers of kind "tokens": uint16 | uint32
+  int64_t vocab_size = 0;              // the model's vocabulary size; every id must be below it
+  int64_t seed = 0;                    // seed of synthetic tokens
+  std::optional<int64_t> eod_token;    // token at the end of each document of kind "text"
 };
 
 class TokenSource {
  public:
   virtual ~TokenSource() = default;
 
-  // Number of tokens.
+  // Returns the number of tokens.
   virtual int64_t size() const = 0;
   // Fills `out` with the tokens at [first, first + out.size()), which must lie within size().
   // Throws Error(kFormat) naming file, position and id if an id is not below vocab_size.
   virtual void read(int64_t first, std::span<int64_t> out) const = 0;
-  // For the log: "text: 17 files, 1 234 567 tokens".
+  // Returns a description for the log, for example "text: corpus.txt and 16 more, 1 234 567 tokens
+  // (bytes)".
   virtual std::string description() const = 0;
 };
 
-// Throws Error(kIo) if a file is missing or cannot be read; Error(kFormat) if it is empty, has
-// another format (compressed, a table, NumPy's), its size is not a whole number of tokens, or its
-// integers are evidently wider than token_dtype; Error(kPlan) for an unknown kind or dtype, or if
-// tokenized text contains ids beyond the model's vocabulary.
+// Opens the data that `spec` describes. Throws Error(kIo) if a file is missing or cannot be read;
+// Error(kFormat) if a file is empty, has another format (compressed, a table, NumPy's), its size is
+// not a whole number of tokens, or its integers are evidently wider than token_dtype; Error(kPlan)
+// for an unknown kind or dtype, or if tokenized text contains ids beyond the model's vocabulary.
 std::unique_ptr<TokenSource> open_token_source(const DataSpec& spec);
 
 }  // namespace am::data

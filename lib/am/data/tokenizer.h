@@ -25,18 +25,19 @@ class Tokenizer {
   virtual void append_tokens(std::string_view text, std::vector<uint32_t>& out) const = 0;
   // Appends the bytes of one id; nothing for an id without text.
   virtual void append_text(uint32_t id, std::string& out) const = 0;
-  // One more than the largest id that append_tokens can append.
+  // Returns one more than the largest id that append_tokens can append.
   virtual int64_t vocab_size() const = 0;
-  // "bytes", or the file's path.
+  // Returns "bytes" or the file's path.
   virtual std::string name() const = 0;
 
   std::vector<int64_t> encode(std::string_view text) const;
-  // Skips ids outside the vocabulary.
+  // Returns the text of the ids. Skips ids outside the vocabulary.
   std::string decode(std::span<const int64_t> ids) const;
 };
 
-// `name`: "bytes", a tokenizer.json, or a folder that holds one. Throws Error(kIo) if the file
-// cannot be read, Error(kFormat) if its kind of tokenizer is not supported.
+// Returns the tokenizer that `name` gives: "bytes", a tokenizer.json, or a folder that contains
+// one. Throws Error(kIo) if the file cannot be read, Error(kFormat) if its kind of tokenizer is not
+// supported.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
 
 }  // namespace am::data

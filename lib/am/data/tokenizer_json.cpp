@@ -8,10 +8,10 @@
 namespace am::data {
 namespace {
 
-// Pattern of a ByteLevel pre-tokenizer with use_regex: GPT-2's.
+// GPT-2's pattern, with which a ByteLevel pre-tokenizer splits text if it has use_regex.
 constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-// Punctuation of ASCII, symbols included, and of Unicode.
+// Pattern of a punctuation mark: those of ASCII, symbols included, and those of Unicode.
 constexpr const char* kPunctuation = R"([!-/:-@\[-`{-~\p{P}])";
 
 class Parser {
@@ -52,7 +52,7 @@ class Parser {
     return object.value("type", std::string("(none)"));
   }
 
-  // True if the key exists with a value other than null or "".
+  // Whether the key exists with a value other than null or "".
   static bool given(const SortedJson& object, const char* key) {
     const auto found = object.find(key);
     if (found == object.end() || found->is_null()) return false;

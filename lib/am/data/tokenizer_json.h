@@ -16,30 +16,31 @@ namespace am::data {
 struct AddedToken {
   uint32_t id = 0;
   std::string content;
-  bool normalized = false;  // searched after normalization, not before
-  bool strip_left = false;  // absorbs the white space before it
+  bool normalized = false;  // whether the token is searched for after normalization, not before
+  bool strip_left = false;  // whether the token absorbs the white space before it
   bool strip_right = false;
 };
 
-// Splits pieces at the matches of a pattern.
+// A step of the pre-tokenizer, which splits pieces of text at the matches of a pattern.
 struct SplitStep {
   Regex pattern;
   bool keep_matches = true;
-  bool keep_rest = true;  // text between the matches
+  bool keep_rest = true;  // whether the text between the matches is kept
 };
 
 struct ByteBpeSpec {
   bool normalize_nfc = false;
-  bool add_prefix_space = false;  // if the text does not begin with a space
+  bool add_prefix_space = false;  // a space is added before text that does not begin with one
   std::vector<SplitStep> splits;
   bool ignore_merges = false;  // a piece in the vocabulary becomes one token without merges
-  std::unordered_map<std::string, uint32_t> vocab;  // in GPT-2's letters for bytes
+  std::unordered_map<std::string, uint32_t> vocab;  // token in GPT-2's letters for bytes -> its id
   std::vector<std::pair<std::string, std::string>> merges;
   std::vector<AddedToken> added;
 };
 
-// Throws Error(kFormat) naming `file` and its unsupported content: another model type (Unigram,
-// WordPiece), a BPE that is not byte-level, another pre-tokenizer or normalizer.
+// Parses a tokenizer.json. Throws Error(kFormat) naming `file` and its unsupported content: another
+// model type (Unigram, WordPiece), a BPE that is not byte-level, another pre-tokenizer or
+// normalizer.
 ByteBpeSpec parse_tokenizer_json(std::string_view text, const std::string& file);
 
 }  // namespace am::data

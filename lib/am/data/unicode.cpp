@@ -20,7 +20,8 @@ struct FreeText {
   void operator()(utf8proc_uint8_t* text) const { std::free(text); }
 };
 
-// Unicode's White_Space: the separators and six control characters.
+// Whether the character has Unicode's property White_Space: the separators and six control
+// characters.
 bool is_space(utf8proc_int32_t c) {
   if ((c >= '\t' && c <= '\r') || c == 0x85) return true;
   const utf8proc_category_t category = utf8proc_category(c);

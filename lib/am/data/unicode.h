@@ -1,4 +1,4 @@
-// The Unicode functions that tokenizers need. The only file that uses utf8proc.
+// The Unicode functions that tokenizers need. unicode.cpp is the only user of utf8proc.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace am::data {
 // Returns the text with every byte that is not valid UTF-8 replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 
-// Normalization form C (Unicode annex 15). `text` must be valid UTF-8.
+// Returns the text in normalization form C (Unicode annex 15). `text` must be valid UTF-8.
 std::string normalize_nfc(std::string_view text);
 
-// Appends one code point.
+// Appends one code point, encoded as UTF-8.
 void append_utf8(std::string& out, char32_t code_point);
 
-// Bytes of white space at the beginning, or the end, of valid UTF-8 text.
+// Return the number of bytes of white space at the beginning, or at the end, of valid UTF-8 text.
 size_t leading_space(std::string_view text);
 size_t trailing_space(std::string_view text);
 

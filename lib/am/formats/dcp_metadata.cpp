@@ -16,7 +16,8 @@ namespace am::formats {
 
 namespace {
 
-// A row of storage_data. `offset`: the pickled offset of the chunk in its tensor; null for values.
+// A row of storage_data. `offset` is the pickled offset of the chunk in its tensor; null for values
+// that are no tensors.
 struct StoredSlice {
   const PickleValue* offset = nullptr;
   DcpSlice slice;
@@ -175,7 +176,8 @@ class MetadataReader {
     result_.tensors.push_back(std::move(tensor));
   }
 
-  // Properties are a tuple with the dtype first; in old files a dict.
+  // Returns the dtype of a tensor's properties, a tuple that begins with the dtype, or in old files
+  // a dict.
   static std::string_view dtype_of(const PickleValue& properties) {
     const PickleValue state = properties.state();
     if (const PickleValue* dtype = state.find("dtype")) return dtype_of_global(*dtype);
@@ -197,8 +199,8 @@ class MetadataReader {
     tensor.chunks.push_back(std::move(chunk));
   }
 
-  // Returns the slice of chunk `number`, which is at `offset` in its tensor. Rows mostly have the
-  // order of the chunks; if not, the row is looked up by its offset.
+  // Returns the slice of chunk `number`, which is at `offset` in its tensor. The rows of
+  // storage_data mostly have the order of the chunks; if not, the row is looked up by its offset.
   const DcpSlice& slice_at(const std::vector<StoredSlice>& rows, std::string_view name,
                            const Shape& offset, size_t number) {
     if (number < rows.size() && offset_of(rows[number], name) == offset) return rows[number].slice;
@@ -219,7 +221,7 @@ class MetadataReader {
   std::string where_;
   DcpMetadata result_;
   std::unordered_map<std::string_view, std::vector<StoredSlice>> stored_;
-  std::map<Shape, const StoredSlice*> by_offset_;  // of the tensor being read
+  std::map<Shape, const StoredSlice*> by_offset_;  // rows of the current tensor, by chunk offset
   std::unordered_map<std::string_view, DcpPath> paths_;
   std::unordered_map<std::string_view, uint32_t> files_;
 };

@@ -21,7 +21,8 @@
 
 namespace am::formats {
 
-// "step-100/.metadata", beside the data files "__0_0.distcp".
+// Name of the metadata file beside the data files, for example "step-100/.metadata" beside
+// "step-100/__0_0.distcp".
 inline constexpr const char* kDcpMetadataFile = ".metadata";
 
 // A byte range of a data file.
@@ -32,19 +33,19 @@ struct DcpSlice {
 };
 
 struct DcpChunk {
-  Shape offset;  // in the tensor
+  Shape offset;  // offset of the chunk in its tensor
   Shape shape;
   DcpSlice slice;
 };
 
-// Path in the saved nested state: dict keys and list indices, from outside to inside. {"optim",
-// "param_groups", 0, "lr"} has the name "optim.param_groups.0.lr".
+// Path of a value in the saved nested state: dict keys and list indices, from outside to inside.
+// For example, {"optim", "param_groups", 0, "lr"} has the name "optim.param_groups.0.lr".
 using DcpPath = std::vector<std::variant<std::string, int64_t>>;
 
 struct DcpTensor {
   std::string name;
   DcpPath path;       // empty if the writer does not store it
-  std::string dtype;  // torch's: "bfloat16"
+  std::string dtype;  // torch's name, for example "bfloat16"
   Shape shape;
   std::vector<DcpChunk> chunks;  // without empty chunks, in the writer's order
 };
@@ -57,16 +58,16 @@ struct DcpValue {
 };
 
 struct DcpMetadata {
-  std::vector<std::string> files;  // file names in the folder
+  std::vector<std::string> files;  // names of the data files in the folder
   std::vector<DcpTensor> tensors;
   std::vector<DcpValue> values;
-  std::string writer;                // "torch" or "olmo_core"; empty if nothing is stored
+  std::string writer;  // library that wrote the data: "torch" or "olmo_core"; empty: no data
   std::vector<PickleGlobal> alarms;  // globals that indicate an attack
 };
 
-// Throws Error(kIo) if the file cannot be read; Error(kFormat) if it is not DCP metadata, names
-// files outside its folder, or has a chunk that is stored nowhere. Does not check that chunks cover
-// their tensors (see mesh/cover.h).
+// Reads a `.metadata` file. Throws Error(kIo) if the file cannot be read; Error(kFormat) if it is
+// not DCP metadata, names files outside its folder, or has a chunk that is stored nowhere. Does not
+// check that chunks cover their tensors (see mesh/cover.h).
 DcpMetadata read_dcp_metadata(const std::filesystem::path& path);
 
 // Returns the contents of a `.metadata` file: a pickle that torch.distributed.checkpoint can load,

@@ -1,5 +1,5 @@
-// Writes what dcp_metadata.cpp reads, with the classes, attributes and order of PyTorch 2.11, in
-// pickle protocol 2.
+// Writes the metadata that dcp_metadata.cpp reads, with the classes, attributes and order of
+// PyTorch 2.11, in pickle protocol 2.
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -96,7 +96,8 @@ class MetadataWriter {
     end_dict();
   }
 
-  // (dtype, layout, requires_grad, memory format, pin_memory), shared by all tensors of a dtype.
+  // Writes the properties of a tensor: (dtype, layout, requires_grad, memory format, pin_memory).
+  // All tensors of a dtype share one object.
   void properties(const std::string& dtype) {
     if (const auto known = properties_.find(dtype); known != properties_.end()) {
       pickle_.recall(known->second);
@@ -185,7 +186,7 @@ class MetadataWriter {
 
   const DcpMetadata& metadata_;
   PickleWriter pickle_;
-  std::unordered_map<std::string, uint32_t> properties_;  // memo index per dtype
+  std::unordered_map<std::string, uint32_t> properties_;  // dtype -> memo index of its properties
 };
 
 }  // namespace

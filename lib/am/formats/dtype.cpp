@@ -13,7 +13,7 @@ namespace {
 struct DtypeRow {
   Dtype dtype;
   std::string_view torch;
-  std::string_view safetensors;  // empty: none
+  std::string_view safetensors;  // empty: safetensors has no name for the dtype
   int64_t size;
 };
 

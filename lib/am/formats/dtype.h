@@ -30,13 +30,15 @@ enum class Dtype : uint8_t {
   kComplex128,
 };
 
-// Bytes of an element.
+// Returns the number of bytes of an element.
 int64_t dtype_size(Dtype dtype);
-// "float32"
+// Returns torch's name, for example "float32".
 std::string torch_name(Dtype dtype);
-// "F32". Throws Error(kFormat) for a dtype without a name in safetensors.
+// Returns safetensors' name, for example "F32". Throws Error(kFormat) for a dtype without a name in
+// safetensors.
 std::string safetensors_name(Dtype dtype);
-// Inverse functions. Throw Error(kFormat) for unknown or unsupported names.
+// Return the dtype with this name in torch or in safetensors. Throw Error(kFormat) for unknown or
+// unsupported names.
 Dtype dtype_of_torch(std::string_view name);
 Dtype dtype_of_safetensors(std::string_view name);
 

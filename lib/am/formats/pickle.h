@@ -31,8 +31,8 @@ namespace am::formats {
 enum class PickleKind : uint8_t {
   kNone,
   kBool,
-  kInt,      // of 64 bits
-  kLongInt,  // longer: little-endian bytes in two's complement
+  kInt,      // an integer that fits in 64 bits
+  kLongInt,  // a longer integer, as little-endian bytes in two's complement
   kFloat,
   kText,
   kBytes,
@@ -41,8 +41,8 @@ enum class PickleKind : uint8_t {
   kSet,
   kDict,
   kGlobal,      // a class or function
-  kObject,      // result of calling a global
-  kPersistent,  // a persistent id, resolved by the enclosing file: a storage
+  kObject,      // the result of calling a global
+  kPersistent,  // a persistent id; in files of torch.save it names a tensor's storage
 };
 
 struct PickleNode;
@@ -58,39 +58,40 @@ class PickleValue {
   bool truth() const { return kind_ == PickleKind::kBool && integer_ != 0; }
   std::optional<int64_t> integer() const;
   std::optional<double> real() const;
-  // Text of kText, raw from the file (UTF-8, unvalidated); nothing for other kinds.
+  // Returns the text of kText as it is in the file (UTF-8, not validated); nothing for other kinds.
   std::optional<std::string_view> text() const;
-  // Bytes of kText, kBytes and kLongInt.
+  // Returns the bytes of kText, kBytes and kLongInt.
   std::string_view bytes() const;
-  // Elements of a tuple, list or set; of a dict: key, value, key, value, ...
+  // Returns the elements of a tuple, list or set; for a dict: key, value, key, value, ...
   std::span<const PickleValue> items() const;
 
-  // Module and name of a global: "torch.storage", "UntypedStorage".
+  // Return the module and the name of a global, for example "torch.storage" and "UntypedStorage".
   std::string_view module() const;
   std::string_view name() const;
   bool is_global(std::string_view module, std::string_view name) const;
 
-  // Global, arguments (a tuple) and BUILD state of an object; the state is None without a BUILD.
+  // Return an object's global, its arguments (a tuple), and the state that BUILD set; None without
+  // a BUILD.
   PickleValue global() const;
   PickleValue arguments() const;
   PickleValue state() const;
-  // Items added to an object by SETITEMS or APPENDS: key, value, ... as of a dict, or elements of a
-  // list.
+  // Returns the items that SETITEMS or APPENDS added to an object: key, value, key, value, ... as
+  // in a dict, or the elements of a list.
   std::span<const PickleValue> contents() const;
   bool is_object(std::string_view module, std::string_view name) const;
 
-  // The id of kPersistent.
+  // Returns the id of kPersistent.
   PickleValue persistent_id() const;
 
-  // In a dict, or an object with a dict's contents: the last value with this key. Null if there is
-  // none.
+  // Returns the last value with this key in a dict, or in an object with a dict's contents; null if
+  // there is none.
   const PickleValue* find(std::string_view key) const;
 
  private:
   friend class PickleReader;
 
   PickleKind kind_ = PickleKind::kNone;
-  uint32_t size_ = 0;  // of texts and bytes
+  uint32_t size_ = 0;  // number of bytes of a text or byte string
   union {
     int64_t integer_ = 0;
     double real_;
@@ -109,10 +110,10 @@ struct PickleGlobal {
 
 class Pickle {
  public:
-  // `where` names the input in messages. Throws Error(kFormat) with the position if the input is
-  // not a pickle or uses unsupported features: text opcodes of protocols 0 and 1, extensions,
-  // buffers. Bytes behind the end of the pickle are an error unless `end` is given, which receives
-  // the end.
+  // Parses a pickle; `where` names the input in messages. Throws Error(kFormat) with the position
+  // if the input is not a pickle or uses unsupported features: text opcodes of protocols 0 and 1,
+  // extensions, buffers. Bytes behind the end of the pickle are an error, unless `end` is given: it
+  // then receives the position of the end.
   static Pickle read(std::span<const std::byte> bytes, const std::string& where,
                      size_t* end = nullptr);
   Pickle(Pickle&&) noexcept;
@@ -120,9 +121,9 @@ class Pickle {
   ~Pickle();
 
   const PickleValue& root() const { return root_; }
-  // Distinct globals, in order of first appearance.
+  // Returns the distinct globals, in order of first appearance.
   const std::vector<PickleGlobal>& globals() const { return globals_; }
-  // Ids of all kPersistent values, one entry per occurrence.
+  // Returns the ids of all kPersistent values, one entry per occurrence.
   const std::vector<PickleValue>& persistent_ids() const { return persistent_ids_; }
 
  private:
@@ -136,8 +137,8 @@ class Pickle {
   std::vector<PickleValue> persistent_ids_;
 };
 
-// Whether a pickle that names this global is malicious: globals that run commands, import or
-// evaluate code, open connections, or unpickle more data.
+// Whether only a malicious pickle would name this global: one that runs commands, imports or
+// evaluates code, opens connections, or unpickles more data.
 bool is_alarming_global(std::string_view module, std::string_view name);
 
 }  // namespace am::formats

@@ -15,14 +15,15 @@
 
 namespace am::formats {
 
-// Array of values that a container refers to. `items` has space for `capacity`.
+// The array of values of a tuple, list, dict, object or other container. `items` has space for
+// `capacity` values.
 struct PickleNode {
   PickleValue* items = nullptr;
   uint32_t count = 0;
   uint32_t capacity = 0;
 };
 
-// First items of an object; its contents follow them.
+// Indices of an object's first items; the object's contents follow them.
 inline constexpr size_t kGlobalItem = 0;
 inline constexpr size_t kArgumentsItem = 1;
 inline constexpr size_t kStateItem = 2;

@@ -7,8 +7,8 @@ namespace am::formats {
 
 namespace {
 
-// Length of an opcode's argument: a fixed number of bytes, or as many bytes as a number of `prefix`
-// bytes states, or a number of lines.
+// Length of an opcode's argument: `bytes` bytes; or a number of `prefix` bytes and then as many
+// bytes as this number says; or `lines` lines.
 struct Argument {
   size_t bytes = 0;
   size_t prefix = 0;

@@ -169,8 +169,8 @@ class PickleReader {
     push(value);
   }
 
-  // Adds `items`, which are on top of the stack, to the container at position `below` - 1, which
-  // must be of this kind or an object.
+  // Adds `items`, which are on top of the stack, to the container at stack position `below` - 1.
+  // The container must be of the given kind or an object.
   void add_items(PickleKind kind, std::span<const PickleValue> items, size_t below) {
     if (below <= floor()) fail("an opcode takes a value from an empty stack");
     if (kind == PickleKind::kDict && items.size() % 2 != 0)
@@ -241,13 +241,13 @@ class PickleReader {
   std::span<const std::byte> bytes_;
   const std::string& where_;
   size_t next_ = 0;
-  size_t position_ = 0;  // of the current opcode
+  size_t position_ = 0;  // position of the current opcode
   size_t opcodes_ = 0;
-  size_t above_ = 0;  // position of the last closed mark
+  size_t above_ = 0;  // stack position of the last closed mark
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;
   RecalledMemos recalled_;
-  std::unordered_map<size_t, PickleValue> memo_;  // values of the recalled indices
+  std::unordered_map<size_t, PickleValue> memo_;  // values that the pickle recalls, by memo index
   size_t next_memo_ = 0;
   std::optional<PickleValue> empty_tuple_;  // shared, since tuples are immutable
   std::set<std::pair<std::string_view, std::string_view>> seen_;

@@ -42,15 +42,16 @@ class PickleWriter {
   void empty_list() { put(']'); }
   void integers(std::span<const int64_t> values);  // written as a tuple
 
-  // Call, or instantiate, the preceding global with the preceding arguments (a tuple).
+  // Write a call of the preceding global, or its instantiation, with the preceding tuple as
+  // arguments.
   void reduce() { put('R'); }
   void new_object() { put('\x81'); }
   // Sets the state of the preceding object: a dict or a tuple.
   void build() { put('b'); }
-  // A persistent id: the preceding tuple, interpreted by the enclosing file.
+  // Turns the preceding tuple into a persistent id, which the enclosing file interprets.
   void persistent() { put('Q'); }
 
-  // Memoizes the last value, which recall() can write again.
+  // Memoizes the last value and returns its number; recall(number) writes the value again.
   uint32_t remember();
   void recall(uint32_t number);
 
@@ -62,7 +63,7 @@ class PickleWriter {
   template <typename T>
   void put_number(T value);
   void put_index(char short_opcode, char long_opcode, uint32_t index);
-  // Recalls a value that was written before; returns false if it is new.
+  // Recalls a value if it was written before; returns false if it is new.
   bool repeats(const std::string& what);
 
   std::string bytes_;

@@ -21,18 +21,19 @@
 
 namespace am::formats {
 
-// Bytes per element of a safetensors dtype name ("F32", "BF16", ...); 0 for an unknown one.
+// Returns the number of bytes per element of a safetensors dtype name ("F32", "BF16", ...); 0 for
+// an unknown name.
 int64_t safetensors_dtype_size(std::string_view dtype);
 
 struct SafetensorsEntry {
   std::string name;
   std::string dtype;
   Shape shape;
-  uint64_t begin = 0;  // in the data section
+  uint64_t begin = 0;  // offset of the first byte in the data section
   uint64_t end = 0;
 };
 
-// Policy for a file that is shorter than its data.
+// Whether a file that is shorter than its header claims is refused or opened.
 enum class Truncated { kRefused, kOpened };
 
 // An open, validated file. The map lives as long as this object and the copies of `file()`.
@@ -45,10 +46,11 @@ class SafetensorsFile {
   SafetensorsFile(SafetensorsFile&&) = default;
   SafetensorsFile& operator=(SafetensorsFile&&) = default;
 
-  const std::vector<SafetensorsEntry>& entries() const { return entries_; }  // by offset
+  const std::vector<SafetensorsEntry>& entries() const { return entries_; }  // ordered by offset
   const SafetensorsEntry* find(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  // Throws Error(kFormat) for data behind the end of a truncated file.
+  // Returns the bytes of a tensor. Throws Error(kFormat) for data behind the end of a truncated
+  // file.
   std::span<const std::byte> data(const SafetensorsEntry& entry) const;
   // Describes what a truncated file lacks; empty for a complete one.
   std::string truncation() const;
@@ -63,7 +65,8 @@ class SafetensorsFile {
   std::filesystem::path path_;
   std::shared_ptr<const MappedFile> file_;
   std::vector<SafetensorsEntry> entries_;
-  std::unordered_map<std::string_view, const SafetensorsEntry*> by_name_;  // into entries_
+  // The entry of each name; points into entries_.
+  std::unordered_map<std::string_view, const SafetensorsEntry*> by_name_;
   std::map<std::string, std::string> metadata_;
   size_t data_begin_ = 0;
 };
@@ -72,14 +75,15 @@ class SafetensorsFile {
 std::vector<std::filesystem::path> safetensors_in(const std::filesystem::path& folder);
 std::vector<std::filesystem::path> paths_of(const std::vector<SafetensorsFile>& files);
 
-// Writes one file: header first, then tensors in the given order, with 8-byte aligned data. The
-// caller passes each tensor's bytes in turn, so that a model need not be in memory twice. Throws
-// Error(kIo) on a full disk, which is detected before any byte is written.
+// A tensor to be written.
 struct SafetensorsItem {
   std::string name;
   std::string dtype;
   Shape shape;
 };
+// Writes one file: header first, then tensors in the given order, with 8-byte aligned data. The
+// caller passes each tensor's bytes in turn, so that a model need not be in memory twice. Throws
+// Error(kIo) on a full disk, which is detected before any byte is written.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsItem>& items,

@@ -26,7 +26,7 @@ bool is_packed(std::string_view dtype) {
 struct Scalar {
   std::optional<uint64_t> number;  // a non-negative integer
   std::string* text = nullptr;     // a text, which may be moved from
-  std::string_view shown;          // any other value, as written in the file or similar
+  std::string_view shown;          // any other value, as text for messages
 
   std::string describe() const {
     if (number) return std::to_string(*number);
@@ -40,7 +40,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
   HeaderSax(const std::filesystem::path& path, SafetensorsHeader& header)
       : path_(path), header_(header) {}
 
-  // Call after the whole text: checks that it was an object.
+  // Checks that the header was an object. Called after the whole text.
   void finish() const {
     if (!is_object_) fail("the header is not a JSON object");
   }
@@ -77,7 +77,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
   }
 
  private:
-  // Kind of the innermost open bracket.
+  // Kind of an open bracket of the JSON text, by what it contains.
   enum class Where { kNothing, kTop, kMetadata, kEntry, kShape, kOffsets, kElsewhere };
   struct Fields {
     bool dtype = false;
@@ -99,7 +99,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
     return true;
   }
 
-  // Kind of a bracket that opens here.
+  // Returns the kind of a bracket that opens at this point of the text.
   Where opened(bool object) {
     switch (where()) {
       case Where::kNothing:
@@ -244,7 +244,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
   std::vector<Where> open_;
   bool is_object_ = false;
   bool has_metadata_ = false;
-  SafetensorsEntry entry_;  // being read; `name` is the last top-level key
+  SafetensorsEntry entry_;  // entry that is being read; `name` is the last top-level key
   std::string key_;         // last key inside an entry
   Fields seen_;
   std::vector<uint64_t> offsets_;
@@ -268,7 +268,8 @@ std::string_view header_text(const std::filesystem::path& path, std::span<const 
   return {text, static_cast<size_t>(length)};
 }
 
-// Checks that there are no holes, no overlaps, and nothing behind the last tensor.
+// Checks that the tensors' data have no holes or overlaps, and that nothing follows the last
+// tensor.
 void check_coverage(const std::filesystem::path& path, const std::vector<SafetensorsEntry>& entries,
                     uint64_t data_size, Truncated truncated) {
   const auto fail = [&](const SafetensorsEntry& entry, const std::string& what) {

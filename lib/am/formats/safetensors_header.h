@@ -17,23 +17,23 @@
 
 namespace am::formats {
 
-// Size of the header length at the beginning of the file.
+// Number of bytes of the field at the beginning of the file that gives the header's length.
 inline constexpr size_t kLengthBytes = 8;
-// Limit of the reference implementation.
+// Limit of the header's bytes in the reference implementation.
 inline constexpr uint64_t kLongestHeader = 100'000'000;
 inline constexpr const char* kMetadataKey = "__metadata__";
 
-// Returns the bytes of a tensor; nothing if the product does not fit in 64 bits.
+// Returns the number of bytes of a tensor; nothing if it does not fit in 64 bits.
 std::optional<uint64_t> safetensors_byte_size(const Shape& shape, int64_t element_size);
 
 struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> entries;  // by offset
+  std::vector<SafetensorsEntry> entries;  // ordered by offset
   std::map<std::string, std::string> metadata;
-  size_t data_begin = 0;  // in the file
+  size_t data_begin = 0;  // offset of the data section in the file
 };
 
-// `bytes` is the whole file. Throws Error(kFormat) like SafetensorsFile::open, except for duplicate
-// names, which the caller must detect.
+// Reads the header; `bytes` is the whole file. Throws Error(kFormat) like SafetensorsFile::open,
+// except for duplicate names, which the caller must detect.
 SafetensorsHeader read_safetensors_header(const std::filesystem::path& path,
                                           std::span<const std::byte> bytes,
                                           Truncated truncated = Truncated::kRefused);

@@ -14,7 +14,7 @@ namespace {
 
 struct TorchDtype {
   std::string_view name;
-  std::string_view storage;  // torch's storage class; empty: none
+  std::string_view storage;  // torch's storage class; empty: there is none
   int64_t size;
 };
 
@@ -160,7 +160,7 @@ TorchArchive TorchArchive::read(std::span<const std::byte> bytes, const std::str
 }
 
 std::optional<TorchTensor> TorchArchive::tensor(const PickleValue& value) const {
-  constexpr int kDeepest = 4;  // a parameter wraps a tensor
+  constexpr int kDeepest = 4;  // limit of nested wrappers: a parameter wraps a tensor
   PickleValue object = value;
   for (int depth = 0; depth < kDeepest; ++depth) {
     if (!object.is(PickleKind::kObject)) return std::nullopt;

@@ -22,14 +22,14 @@
 
 namespace am::formats {
 
-// Bytes per element of a dtype, by torch's name; 0 for an unknown one.
+// Returns the number of bytes per element of a dtype, given by torch's name; 0 for an unknown name.
 int64_t torch_dtype_size(std::string_view dtype);
-// Returns torch's storage class of a dtype: "FloatStorage" for "float32"; empty if there is none,
-// as for float8_e4m3fn.
+// Returns torch's storage class of a dtype, for example "FloatStorage" for "float32"; empty if
+// there is none, as for float8_e4m3fn.
 std::string_view torch_storage_class(std::string_view dtype);
 
-// Bytes per element of a storage class such as torch.FloatStorage; 1 for
-// torch.storage.UntypedStorage.
+// Returns the number of bytes per element of a storage class such as torch.FloatStorage; 1 for
+// torch.storage.UntypedStorage, 0 for an unknown class.
 int64_t storage_element_size(const PickleValue& storage_class);
 
 // A strided view of a storage, checked to lie inside it.
@@ -37,21 +37,21 @@ struct TorchTensor {
   std::string_view dtype;
   Shape shape;
   Shape strides;  // in elements, not negative
-  // From the view's first to its last element; possibly unaligned.
+  // The bytes from the view's first to its last element; possibly unaligned.
   std::span<const std::byte> data;
 };
 
 class TorchArchive {
  public:
-  // `bytes` must outlive the archive. Throws Error(kFormat) prefixed with `where`: not an archive,
-  // a byte order other than little-endian, an unreadable pickle.
+  // Reads an archive. `bytes` must outlive it. Throws Error(kFormat) prefixed with `where`: not an
+  // archive, a byte order other than little-endian, an unreadable pickle.
   static TorchArchive read(std::span<const std::byte> bytes, const std::string& where);
 
   const PickleValue& root() const { return pickle_.root(); }
   const Pickle& pickle() const { return pickle_; }
-  // Returns nothing if the value is not a tensor; attributes that Python code has set are ignored.
-  // Throws Error(kFormat) for an inconsistent tensor: a view beyond its storage, a storage of
-  // another size than its record, an unknown dtype.
+  // Returns the tensor that a value of the pickle describes; nothing if the value is not a tensor.
+  // Attributes that Python code has set are ignored. Throws Error(kFormat) for an inconsistent
+  // tensor: a view beyond its storage, a storage of another size than its record, an unknown dtype.
   std::optional<TorchTensor> tensor(const PickleValue& value) const;
 
  private:
@@ -62,10 +62,12 @@ class TorchArchive {
 
   std::string where_;
   Pickle pickle_;
-  std::unordered_map<std::string_view, std::span<const std::byte>> storages_;  // by key
+  // Bytes of each storage, by its key.
+  std::unordered_map<std::string_view, std::span<const std::byte>> storages_;
 };
 
-// "float32" for the global torch.float32; empty for any other.
+// Returns the name of the dtype that a global stands for, for example "float32" for torch.float32;
+// empty for any other value.
 std::string_view dtype_of_global(const PickleValue& value);
 // Returns the numbers of a tuple, list or torch.Size; nothing if an element is not a non-negative
 // integer.

@@ -61,7 +61,7 @@ class LegacyReader {
     Pickle pickle = Pickle::read(rest.first(std::min<size_t>(rest.size(), UINT32_MAX)),
                                  cat(where_, ": ", what, " at ", position_), &end);
     position_ += end;
-    // The caller checks the object's globals.
+    // Only the object may name globals, which the caller checks.
     if (what != kObject && !pickle.globals().empty()) {
       const PickleGlobal& global = pickle.globals().front();
       fail(cat("its ", what, " names ", global.module, ".", global.name));
@@ -71,7 +71,7 @@ class LegacyReader {
 
   void add_storage(std::span<const PickleValue> id) {
     if (id.size() < kNumel + 1 || id[kTag].text() != "storage") fail("a storage has no id");
-    // PyTorch before 0.4 stored views.
+    // PyTorch before 0.4 stored views of storages, which are not supported.
     if (id.size() > kView && !id[kView].is(PickleKind::kNone))
       fail("a storage is a view of another, as PyTorch before 0.4 saved them");
     const auto key = id[kKey].text();
@@ -112,7 +112,8 @@ class LegacyReader {
   std::span<const std::byte> bytes_;
   const std::string& where_;
   size_t position_ = 0;
-  std::map<std::string_view, Storage> storages_;  // not yet read
+  // The object's storages that are not yet read, by key.
+  std::map<std::string_view, Storage> storages_;
 };
 
 }  // namespace

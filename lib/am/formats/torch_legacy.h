@@ -18,14 +18,16 @@ namespace am::formats {
 
 struct LegacyTorch {
   Pickle object;
-  std::vector<std::pair<std::string_view, std::span<const std::byte>>> storages;  // by key
+  // Pairs of a storage's key and bytes.
+  std::vector<std::pair<std::string_view, std::span<const std::byte>>> storages;
 };
 
 // Whether the bytes begin with the format's magic number.
 bool is_legacy_torch(std::span<const std::byte> bytes);
 
-// `bytes` must outlive the result. Throws Error(kFormat) prefixed with `where`: another byte order,
-// storages that are truncated, missing, duplicated, or of another size than in the object's pickle.
+// Reads a file. `bytes` must outlive the result. Throws Error(kFormat) prefixed with `where`:
+// another byte order, storages that are truncated, missing, duplicated, or of another size than in
+// the object's pickle.
 LegacyTorch read_legacy_torch(std::span<const std::byte> bytes, const std::string& where);
 
 }  // namespace am::formats

@@ -35,7 +35,7 @@ class ArchiveWriter {
     bytes_.append(data);
   }
 
-  // Begins the last record. `position`: of the archive in its file.
+  // Begins the last record, whose data are aligned. `position` is the archive's offset in its file.
   void begin_aligned(std::string_view name, uint64_t size, uint64_t position, size_t alignment) {
     std::string extra;
     if (size >= kZipFull32) append(extra, kZipExtra64, uint16_t{16}, size, size);
@@ -100,7 +100,7 @@ class ArchiveWriter {
     to.append(record.path).append(extra);
   }
 
-  // Minimum zip version of a reader: 4.5 for sizes of 64 bits.
+  // Returns the zip version that a reader must support: 4.5 for sizes of 64 bits.
   static uint16_t version_of(uint64_t size) { return size >= kZipFull32 ? 45 : 0; }
 
   std::string bytes_;
@@ -108,8 +108,9 @@ class ArchiveWriter {
   uint64_t data_behind_ = 0;
 };
 
-// torch._utils._rebuild_tensor_v2(storage, 0, shape, strides, False, OrderedDict()); for dtypes
-// without a storage class _v3 with an untyped storage and the dtype as the last argument.
+// Returns the pickle of a dense tensor: torch._utils._rebuild_tensor_v2(storage, 0, shape, strides,
+// False, OrderedDict()). For dtypes without a storage class, it calls _v3 with an untyped storage
+// and the dtype as the last argument.
 std::string tensor_pickle(std::string_view dtype, const Shape& shape, uint64_t bytes) {
   const std::string_view storage = torch_storage_class(dtype);
   PickleWriter pickle;

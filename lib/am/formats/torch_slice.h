@@ -29,19 +29,20 @@ struct TorchSlice {
 };
 
 // Returns the bytes to write before and after the values of a dense tensor, which are in row-major
-// order. `dtype`: torch's name, one of torch_dtype_size's. The slice begins at byte `position` of
-// its file, its values at a multiple of `alignment`, which is at most 32 KiB.
+// order. `dtype` is a torch name that torch_dtype_size() knows. The slice begins at byte `position`
+// of its file, and its values begin at a multiple of `alignment`, which is at most 32 KiB.
 TorchSlice tensor_slice(std::string_view dtype, const Shape& shape, uint64_t position,
                         size_t alignment = kSliceAlignment);
 
 // Location of a slice and of its values, in bytes of the file.
 struct SlicePlace {
   uint64_t offset = 0;
-  uint64_t position = 0;  // of the values
+  uint64_t position = 0;  // first byte of the values
   uint64_t end = 0;
 
   uint64_t length() const { return end - offset; }
 };
+// Returns where the slice of a tensor lies if it begins at byte `offset` of its file.
 SlicePlace place_slice(std::string_view dtype, const Shape& shape, uint64_t offset);
 
 // Returns the complete archive of a value without tensors, given its pickle.

@@ -15,9 +15,11 @@ struct WeightFiles {
   // Whether there is a safetensors file or index. Files with other names than transformers' count
   // only if there is no pytorch_model.bin.
   bool safetensors = false;
-  std::string pickled;  // file in PyTorch's pickle format, such as pytorch_model.bin; may be empty
+  // Name of a file in PyTorch's pickle format, such as pytorch_model.bin; empty if there is none.
+  std::string pickled;
 };
 
+// Looks for weights in a folder.
 WeightFiles weight_files(const std::filesystem::path& folder);
 
 }  // namespace am::formats

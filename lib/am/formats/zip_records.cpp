@@ -71,7 +71,7 @@ class ZipReader {
     return bytes_.subspan(offset, size);
   }
 
-  // Offset of the last end record, whose comment must extend to the end.
+  // Returns the offset of the last end record, whose comment must extend to the end of the bytes.
   size_t find_end() const {
     if (bytes_.size() >= kZipEndBytes) {
       const size_t last = bytes_.size() - kZipEndBytes;
@@ -113,7 +113,7 @@ class ZipReader {
     return directory;
   }
 
-  // Replaces placeholder fields by the values of the zip64 extra field, in order.
+  // Replaces fields that contain a placeholder by the values of the zip64 extra field, in order.
   void widen(std::span<const std::byte> extra,
              const std::array<std::pair<bool, uint64_t*>, 3>& fields) const {
     size_t at = 0;
@@ -140,7 +140,7 @@ class ZipReader {
     }
   }
 
-  // Reads the entry at `at` and advances `at` behind it.
+  // Reads the directory's entry at `at` and moves `at` to the next entry.
   Entry read_entry(size_t& at, size_t end) const {
     if (end - at < kZipCentralBytes) fail("the directory is cut off");
     const auto header = part(at, kZipCentralBytes);
@@ -174,8 +174,8 @@ class ZipReader {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  // Returns a record's data, which must end before the central directory. Its size is the central
-  // directory's, because the local header's may be 0 or a placeholder.
+  // Returns a record's data, which must end before the central directory. The size is taken from
+  // the central directory, because the local header's size may be 0 or a placeholder.
   std::span<const std::byte> data_of(const Entry& entry, uint64_t directory) const {
     const auto header = part(entry.local_offset, kZipLocalBytes);
     if (little_endian<uint32_t>(header) != kZipLocalHeader)

@@ -18,7 +18,7 @@
 namespace am::formats {
 
 struct ZipRecord {
-  std::string_view name;  // as in the archive
+  std::string_view name;  // full name in the archive, for example "archive/data.pkl"
   std::span<const std::byte> data;
 };
 

@@ -15,7 +15,7 @@ namespace am::term {
 struct Bar {
   std::string label;
   double value = 0.0;
-  std::string text;  // after the bar, right-aligned
+  std::string text;  // text to the right of the bar, right-aligned
   Role role = Role::kAccent;
 };
 
@@ -31,8 +31,8 @@ std::string bar(const Bar& item, int length, const Style& style, double scale);
 std::string histogram(std::span<const int64_t> counts, double low, double high, int length,
                       const Style& style);
 
-// Draws the counts in one line, one column each, with heights relative to the largest: "▁▃█▂";
-// "_.:|" in an ASCII locale. A zero is a blank.
+// Draws the counts in one line, one column each, with heights relative to the largest: "▁▃█▂" for
+// example, or "_.:|" in an ASCII locale. A zero is a blank.
 std::string columns(std::span<const int64_t> counts, const Style& style);
 
 }  // namespace am::term

@@ -43,7 +43,7 @@ std::string characters(std::string_view text, int begin, int count) {
 // is cut to the part around the caret.
 struct Excerpt {
   std::string text;
-  int column;  // from 0
+  int column;  // first column of the underline, from 0
   int length;
 };
 
@@ -75,7 +75,7 @@ std::string source_lines(const Span& span, Severity severity, const Style& style
              style.paint(role_of(severity), repeat("^", shown.length)), "\n");
 }
 
-// Formats the message; its further lines are indented under "error[rule]: ".
+// Formats a message; the lines after the first are indented by 6 blanks.
 std::string indented(const std::string& text) { return echo_lines(text, 6); }
 
 }  // namespace

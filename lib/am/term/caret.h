@@ -16,13 +16,14 @@ namespace am::term {
 // Maximum number of diagnostics that are shown; the others are only counted.
 inline constexpr size_t kMostShown = 100;
 
-// Returns the text of the diagnostics, each with a newline at its end. A span without a line prints
-// `FILE: error[RULE]: ...`, one without a file only `error[RULE]: ...`. Control characters from the
-// file are replaced, and of very long words and lines only both ends are kept.
+// Returns the text of the diagnostics, each with a newline at its end. A diagnostic without a line
+// is printed as `FILE: error[RULE]: ...`, one without a file as `error[RULE]: ...`. Control
+// characters from the file are replaced, and very long words and lines are cut in the middle.
 std::string render(const Diagnostic& diagnostic, const Style& style);
 std::string render(const Diagnostics& diagnostics, const Style& style);
 
-// "2 errors, 1 warning" or "no errors". Notes are not counted.
+// Returns the numbers of errors and warnings, for example "2 errors, 1 warning" or "no errors".
+// Notes are not counted.
 std::string summary(const Diagnostics& diagnostics);
 
 }  // namespace am::term

@@ -64,8 +64,8 @@ Lines box_rows(const GridBox& box, const Style& style, int limit) {
   return lines;
 }
 
-// Moves the common word of the column titles to the column of row titles: "shard 0", "shard 1"
-// become "shard" above 0, 1.
+// Moves the common word of the column titles to the column of row titles. For example, the titles
+// "shard 0" and "shard 1" become "0" and "1", with "shard" above the row titles.
 GridBox with_short_titles(GridBox box) {
   if (box.columns.empty()) return box;
   const std::string& first = box.columns.front();

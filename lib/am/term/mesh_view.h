@@ -20,10 +20,10 @@ namespace am::term {
 
 struct GridBox {
   std::string title;
-  std::vector<std::string> columns;             // titles; may be empty
-  std::vector<std::string> rows;                // titles; may be empty
-  std::vector<std::vector<std::string>> cells;  // [row][column]
-  std::string corner = {};                      // above the row titles
+  std::vector<std::string> columns;             // titles of the columns; may be empty
+  std::vector<std::string> rows;                // titles of the rows; may be empty
+  std::vector<std::vector<std::string>> cells;  // texts, as cells[row][column]
+  std::string corner = {};                      // text above the row titles
 };
 
 // Boxes drawn below each other.
@@ -33,14 +33,14 @@ struct GridStack {
 };
 
 struct GridLimits {
-  int rows = 16;  // per box; the middle of a longer one is omitted
-  int boxes = 8;  // per stack
+  int rows = 16;  // rows of a box; the middle of a longer box is omitted
+  int boxes = 8;  // boxes of a stack; further boxes are omitted
   int stacks = 16;
 };
 
-// Draws as many stacks side by side as fit in the style's width, and the others below. A box that
-// is too wide shows the common word of its column titles only once, and if necessary fewer columns.
-// The last line counts what was omitted at the bottom.
+// Draws as many stacks side by side as fit in the style's width, and the remaining stacks below
+// them. A box that is too wide shows the common word of its column titles only once, and if
+// necessary fewer columns. If stacks are omitted, the last line gives their number.
 std::string draw_grid(std::span<const GridStack> stacks, const Style& style,
                       const GridLimits& limits = {});
 

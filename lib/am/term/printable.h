@@ -3,9 +3,9 @@
 //
 //   std::cerr << term::printable(name) << "\n";
 //
-// Control characters are those of ASCII, DEL, C1 (U+0080 to U+009F, among them the one-character
-// form of ESC [), and those that reorder bidirectional text (U+061C, U+200E, U+200F, U+202A to
-// U+202E, U+2066 to U+2069). A byte that is not UTF-8 counts as one control character.
+// The control characters are those of ASCII, DEL, C1 (U+0080 to U+009F, among them the
+// one-character form of ESC [), and those that reorder bidirectional text (U+061C, U+200E, U+200F,
+// U+202A to U+202E, U+2066 to U+2069). A byte that is not UTF-8 counts as one control character.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +21,23 @@ bool is_control(std::string_view sequence);
 // is unchanged, so columns of the text match columns of the screen.
 std::string printable(std::string_view text);
 
-// Returns several lines. Keeps newlines, tabs and, if `paint`, the sequences of Style::paint().
+// Replaces control characters as printable() does, in a text of several lines. Keeps newlines, tabs
+// and, if `paint`, the sequences of Style::paint().
 std::string printable_lines(std::string_view text, bool paint = true);
 
-// Returns at most `most` characters of a line; of a longer one, both ends and the number of omitted
-// bytes between them.
+// Returns at most `most` bytes of a line. A longer line is cut in the middle, where the number of
+// omitted bytes is shown.
 inline constexpr size_t kLongestEcho = 1000;
 std::string shortened(std::string_view text, size_t most = kLongestEcho);
 
 // Returns printable(shortened(text)), for messages and names on a terminal.
 std::string echo(std::string_view text);
-// Returns a message of several lines: each is echo(line), and all but the first are indented.
+// Returns a message of several lines, each as echo() returns it. All lines but the first are
+// indented.
 std::string echo_lines(std::string_view text, int indent = 2);
 
-// Returns JSON text with control characters as \u escapes: equal JSON, safe on a terminal.
+// Returns JSON text with control characters written as \u escapes: it has the same meaning and is
+// safe on a terminal.
 std::string printable_json(std::string_view json);
 
 }  // namespace am::term

@@ -14,10 +14,10 @@
 namespace am::term {
 namespace {
 
-using Range = std::pair<int64_t, int64_t>;  // offset, size
+using Range = std::pair<int64_t, int64_t>;  // offset and size in one dim
 
 struct Part {
-  std::vector<Range> ranges;  // one per dim
+  std::vector<Range> ranges;  // one range for each dim
   std::vector<int64_t> ranks;
 
   bool empty() const {
@@ -30,7 +30,7 @@ std::string range_text(const Range& range) {
   return size == 1 ? std::to_string(offset) : cat(offset, "-", offset + size - 1);
 }
 
-// Returns the distinct parts with the ranks that hold each, ordered by offset. Ranks without
+// Returns the distinct parts, ordered by offset, each with the ranks that hold it. Ranks without
 // elements are added to `holds_nothing`.
 std::vector<Part> distinct_parts(std::span<const RankBox> shards, size_t dims,
                                  std::vector<int64_t>& holds_nothing) {
@@ -53,7 +53,7 @@ std::vector<Part> distinct_parts(std::span<const RankBox> shards, size_t dims,
   return parts;
 }
 
-// Returns the dims in which some part is smaller than the whole.
+// Returns the dims in which some part is smaller than the parameter, whose shape is `global`.
 std::vector<size_t> cut_dims(const std::vector<Part>& parts, std::span<const int64_t> global) {
   std::vector<size_t> cut;
   for (size_t dim = 0; dim < global.size(); ++dim) {
@@ -71,7 +71,8 @@ std::string dim_name(size_t dim, size_t dims) {
   return cat("dim ", dim, ":");
 }
 
-// Draws a matrix whose parts are the cells of a grid. Returns an empty string if they form no grid.
+// Draws a matrix whose parts are the cells of a grid. Returns an empty string if the parts form no
+// grid, or one of more than 8 columns.
 std::string matrix_box(const std::vector<Part>& parts, const Style& style) {
   std::set<Range> rows, columns;
   for (const Part& part : parts) {

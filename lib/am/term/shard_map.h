@@ -22,8 +22,9 @@ struct RankBox {
   Shape shape;
 };
 
-// Returns one line per distinct part, with all ranks that hold it; ranks that hold nothing are
-// last. Offsets and shapes must have as many dims as `global`, otherwise throws Error(kInternal).
+// Returns one line per distinct part, with all ranks that hold the part; ranks that hold nothing
+// come last. Offsets and shapes must have as many dims as `global`, otherwise throws
+// Error(kInternal).
 std::string shard_map(std::span<const int64_t> global, std::span<const RankBox> shards,
                       const Style& style);
 

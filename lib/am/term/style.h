@@ -15,7 +15,7 @@ namespace am::term {
 
 enum class ColorMode { kAuto, kAlways, kNever };
 
-// "auto", "always", "never"
+// Parses "auto", "always" or "never"; returns nothing for other names.
 std::optional<ColorMode> parse_color_mode(std::string_view name);
 
 enum class Role { kPlain, kError, kWarning, kNote, kHelp, kDim, kBold, kAccent };
@@ -23,12 +23,12 @@ enum class Role { kPlain, kError, kWarning, kNote, kHelp, kDim, kBold, kAccent }
 struct Style {
   bool color = false;
   bool unicode = false;  // line-drawing and block characters; else ASCII
-  int width = 100;       // columns; drawings stay within it where possible
+  int width = 100;       // number of columns; drawings stay within it where possible
 
-  // Style of a file descriptor, from the option and the environment. kAuto: colour on a terminal,
-  // unless NO_COLOR is set and not empty or TERM is "dumb".
+  // Returns the style of output to a file descriptor, from the option `mode` and the environment.
+  // kAuto means colour on a terminal, unless NO_COLOR is set and not empty or TERM is "dumb".
   static Style of(int fd, ColorMode mode);
-  // Style without colour, in ASCII: for files and tests.
+  // Returns a style without colour, in ASCII, for files and tests.
   static Style plain() { return {}; }
 
   std::string paint(Role role, std::string_view text) const;
@@ -42,17 +42,18 @@ bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang);
 // Whether a line on `fd` can be overwritten: it is a terminal, and not a dumb one.
 bool can_redraw(int fd);
 
-// Terminal columns of a text, without the sequences of paint().
+// Returns the number of terminal columns of a text; the sequences of paint() do not count.
 int visible_width(std::string_view text);
-// Returns the current number of columns of the terminal on `fd`: $COLUMNS if set; at least 40.
-// Returns `otherwise` without a terminal.
+// Returns $COLUMNS if set, otherwise the current number of columns of the terminal on `fd`, or
+// `otherwise` if `fd` is no terminal; at least 40.
 int terminal_width(int fd, int otherwise);
-// Length of the paint() sequence at the start of `text`; 0 if there is none.
+// Returns the number of bytes of the paint() sequence at the start of `text`; 0 if there is none.
 size_t paint_length(std::string_view text);
 // Removes the sequences of paint().
 std::string without_colours(std::string_view text);
 
-// Pads with blanks to `width` columns. Longer text is returned unchanged.
+// Pad a text with blanks to `width` columns, on its right or left side. Longer text is returned
+// unchanged.
 std::string pad_right(std::string_view text, int width);
 std::string pad_left(std::string_view text, int width);
 

@@ -20,7 +20,8 @@ int longest_word(std::string_view text) {
   return longest;
 }
 
-// Narrows the widest columns until the sum is at most `most`, none below its minimum.
+// Narrows the widest columns until the sum of the widths is at most `most`, but none below its
+// minimum in `least`.
 void narrow(std::vector<int>& widths, const std::vector<int>& least, int most) {
   int total = std::accumulate(widths.begin(), widths.end(), 0);
   for (; total > most; --total) {
@@ -44,8 +45,8 @@ void Table::add(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-// If the table is too wide, narrows the widest wrapping columns, first down to their longest word,
-// then below it.
+// Returns the columns' widths. If their sum exceeds `most`, narrows the widest wrapping columns,
+// first down to their longest word, then further.
 std::vector<int> Table::widths(int most) const {
   constexpr int kNarrowest = 10;
   std::vector<int> widths;
@@ -73,7 +74,7 @@ std::vector<int> Table::widths(int most) const {
 std::string Table::line(const std::vector<Cell>& cells, const std::vector<int>& widths,
                         const Style& style) const {
   std::string out;
-  int blanks = 0;  // pending; dropped at the end of the line
+  int blanks = 0;  // blanks to write before the next text; dropped at the end of the line
   for (size_t i = 0; i < cells.size(); ++i) {
     const Cell& cell = cells[i];
     const int padding = widths[i] - display_width(cell.text);
@@ -89,7 +90,7 @@ std::string Table::line(const std::vector<Cell>& cells, const std::vector<int>& 
   return out;
 }
 
-// A row has as many lines as its longest cell.
+// Returns the lines of one row of the table, as many as its longest cell has.
 std::string Table::lines(const std::vector<Cell>& cells, const std::vector<int>& widths,
                          const std::string& margin, const Style& style) const {
   std::vector<std::vector<std::string>> parts;

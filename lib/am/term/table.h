@@ -12,7 +12,8 @@
 
 namespace am::term {
 
-// kWrap: left-aligned, and broken between words if the table is wider than the style.
+// Alignment of a column. kWrap: left-aligned, and broken between words if the table is wider than
+// the style's width.
 enum class Align { kLeft, kRight, kWrap };
 
 struct Column {
@@ -20,7 +21,8 @@ struct Column {
   Align align = Align::kLeft;
 };
 
-// Control characters in the text are replaced. The role sets the colour.
+// Text and role of a cell. Table::add() replaces control characters in the text; the role sets the
+// colour.
 struct Cell {
   Cell(std::string cell_text, Role cell_role = Role::kPlain)
       : text(std::move(cell_text)), role(cell_role) {}
@@ -37,7 +39,7 @@ class Table {
 
   // Missing cells are empty; more cells than columns throw Error(kInternal).
   void add(std::vector<Cell> cells);
-  // Adds a horizontal line, before a total.
+  // Adds a horizontal line, for example before a total.
   void add_rule() { rows_.emplace_back(); }
   bool empty() const { return rows_.empty(); }
 

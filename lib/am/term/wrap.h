@@ -11,16 +11,16 @@
 
 namespace am::term {
 
-// Returns lines of at most `width` columns. A word longer than `width` gets its own line, or is
-// split after a punctuation mark if `breaks_words` ("model.layers.*.", "mlp.up_proj"). Colour
-// sequences do not count.
+// Returns lines of at most `width` columns. A word longer than `width` gets its own line. If
+// `breaks_words`, such a word is split after punctuation marks instead, for example into
+// "model.layers.*." and "mlp.up_proj". Colour sequences do not count.
 std::vector<std::string> wrap(std::string_view text, int width, bool breaks_words = false);
 
-// Wraps each line of `text` that is wider than style.width; continuation lines start with `hang`
-// blanks. Leading blanks are kept.
+// Wraps each line of `text` that is wider than style.width. The continuation lines are indented by
+// `hang` blanks more than the line itself, whose leading blanks are kept.
 std::string fold(std::string_view text, const Style& style, int hang = 2);
 
-// Returns `left`, and `text` wrapped in a column to the right of it.
+// Returns `left` with `text` to the right of it, wrapped in a column of its own.
 std::string beside(std::string_view left, std::string_view text, const Style& style,
                    Role role = Role::kPlain);
 
