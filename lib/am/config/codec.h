@@ -29,7 +29,7 @@
 
 namespace am::config {
 
-// A value that is being read into the plan.
+// A value of a plan file that a codec reads.
 struct Input {
   const Value& value;
   std::string key;  // full name of the key, for example "mesh.tp_size"
@@ -49,7 +49,7 @@ struct Input {
 
 struct Integer {
   int64_t min = 0;
-  int64_t max = int64_t{1} << 53;  // largest integer that JSON and editors represent exactly
+  int64_t max = int64_t{1} << 53;  // JSON and editors represent integers up to this one exactly
 
   std::optional<int64_t> read(const Input& input) const;
   Json write(int64_t value) const { return value; }

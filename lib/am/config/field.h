@@ -1,4 +1,4 @@
-// The field table: every key of the plan file, once.
+// The field table, which contains every key of the plan file once.
 //
 // Reading, `--set`, suggestions for unknown keys, ranges, `to_toml`, `to_json`, the JSON Schema and
 // the reference text are generated from this table, so a new key is one line in a fields_*.cpp.
@@ -29,7 +29,7 @@ struct FieldSpec {
 
   // Reads a written value into the plan, or adds a diagnostic.
   std::function<void(const Input&, Plan&)> set;
-  // Returns the value as in a plan file; null if the key is absent.
+  // Returns the key's value as it is written in a plan file; null if the key is absent.
   std::function<Json(const Plan&)> get;
   // Returns whether a text of this key is a path relative to the plan file. Null: no text of it is
   // a path.
@@ -43,9 +43,10 @@ struct SectionSpec {
   std::string_view help;
 };
 
-// All sections, in the order of a written plan.
+// Returns all sections, in the order of a written plan.
 std::span<const SectionSpec> sections();
-// All keys, in the order of a written plan; [strategy] keys once per strategy that has them.
+// Returns all keys, in the order of a written plan; a key of [strategy] appears once for each
+// strategy that has it.
 std::span<const FieldSpec> fields();
 
 // Returns "fsdp2", "megatron_fsdp" and "ddp".

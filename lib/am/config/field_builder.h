@@ -28,7 +28,7 @@ class FieldBuilder {
   FieldBuilder(std::string section, Access access, std::vector<FieldSpec>& out)
       : section_(std::move(section)), access_(access), out_(out) {}
 
-  // The keys added after this call belong to this strategy only.
+  // After this call, added keys belong to this strategy only.
   FieldBuilder& of_strategy(std::string name) {
     strategy_ = std::move(name);
     return *this;
@@ -66,7 +66,8 @@ inline bool is_any_path(std::string_view text) { return !text.empty(); }
 inline bool is_path_unless_auto_or_none(std::string_view text) {
   return text != "auto" && text != "none";
 }
-// For keys that accept names and description files: a path contains '/' or ends with ".toml".
+// Whether a text is a path, for keys that accept names and paths of description files: a path
+// contains '/' or ends with ".toml".
 inline bool looks_like_path(std::string_view text) {
   return text.find('/') != std::string_view::npos || ends_with(text, ".toml");
 }

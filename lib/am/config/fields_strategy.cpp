@@ -148,8 +148,8 @@ void add_ddp(std::vector<FieldSpec>& out) {
       "Find parameters that a step did not use, so that ranks do not wait for their gradients.");
 }
 
-// The name selects the strategy's configuration; the loader reads it before all other keys of the
-// section.
+// Adds strategy.name, which selects the strategy's configuration; the loader reads it before all
+// other keys of the section.
 void add_name(std::vector<FieldSpec>& out) {
   Choice names{strategy_names(), {{"megatron-fsdp", "megatron_fsdp"}, {"mfsdp", "megatron_fsdp"}}};
   FieldSpec name;

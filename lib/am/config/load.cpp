@@ -1,5 +1,5 @@
-// load_plan and parse_plan: read the document, apply overrides, and fill the typed plan by the
-// field table.
+// Implements load_plan and parse_plan, which read the document, apply overrides, and fill the typed
+// plan by the field table.
 #include <filesystem>
 
 #include "am/base/error.h"

@@ -1,4 +1,4 @@
-// `--set section.key=value`: overrides of the parsed document, applied before it is checked.
+// Applies `--set section.key=value` to the parsed document, before it is checked.
 #pragma once
 
 #include <vector>

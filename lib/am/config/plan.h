@@ -1,4 +1,4 @@
-// The plan: one TOML file that describes one job, as typed values.
+// The plan, a TOML file that describes one job, as typed values.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ struct ContextSection {
 // Load balancing of experts.
 struct ExpertsSection {
   std::string balancing = "none";  // none | bias | sequence
-  double rate = 1e-3;              // for "bias": change of the bias per step
+  double rate = 1e-3;              // for "bias": change of an expert's bias in each step
   double coefficient = 1e-4;       // for "sequence": coefficient of the auxiliary loss
 };
 
@@ -72,13 +72,13 @@ struct LoraSection {
 
 struct TrainSection {
   int64_t seq_len = 2048;
-  int64_t micro_batch_size = 1;  // sequences per rank per micro-batch
+  int64_t micro_batch_size = 1;  // sequences of a micro-batch on one rank
   // Sequences per optimizer step. 0: one micro-batch per data-parallel rank, or, in a pipeline, as
   // many as one run of the schedule takes.
   int64_t global_batch_size = 0;
   int64_t max_steps = 100;
   double max_grad_norm = 1.0;  // norm to which larger gradients are clipped; 0: no clipping
-  // Action if loss or gradient norm is not finite: stop | skip | continue.
+  // Action if the loss or the gradients' norm is not finite: stop | skip | continue.
   std::string on_nonfinite = "stop";
   double loss_scale = 0.0;                   // factor of the loss in float16 training; 0: dynamic
   int64_t seed = 0;                          // seed of the data order
@@ -121,7 +121,7 @@ struct DataSection {
 // Loss on validation data, which is of the kind of [data].
 struct ValidationSection {
   int64_t every = 0;  // optimizer steps between validations; 0: none
-  int64_t steps = 8;  // global batches per validation
+  int64_t steps = 8;  // number of global batches in each validation
   std::vector<std::string> path;
 };
 
@@ -133,7 +133,7 @@ struct CheckpointSection {
   bool async = false;
   int64_t metadata_parts = 500'000;    // most parts that get PyTorch's .metadata; 0: any
   std::string resume = "auto";         // auto | none | a path
-  std::string export_format = "none";  // key `export`: hf | none
+  std::string export_format = "none";  // the key `export`: hf | none
 };
 
 struct MetricsSection {
@@ -150,15 +150,15 @@ struct ClusterSection {
   std::string gpu;
   int64_t nodes = 0;
   std::string implementation = "automesh";
-  std::string calibration;  // a file written by scripts/calibrate; empty: the built-in one
+  std::string calibration;  // file written by scripts/calibrate; empty: the built-in constants
   double hours_between_failures = 0.0;  // hours that one GPU runs until it fails; 0: unknown
   double restart_minutes = 3.0;         // minutes from a failure until ranks load a checkpoint
   double storage_gb_per_s = 0.0;        // checkpoint bandwidth of all ranks together; 0: unknown
 };
 
 // Whether "libmine.so:symbol" in a plan may be loaded, which runs the library's code. A plan may
-// come from someone else, so no key of the plan allows this; the caller does (the tools'
-// --allow-plugins).
+// come from someone else, so no key of the plan allows this; only the calling program does (the
+// tools' --allow-plugins).
 enum class Plugins { kRefused, kAllowed };
 
 struct Plan {
@@ -190,17 +190,17 @@ struct Plan {
   Span span(std::string_view key) const;
   // Whether the plan file or --set gives the key.
   bool given(std::string_view key) const;
-  // Resolves a path written in the plan relative to the plan's folder.
+  // Resolves `path`, which is relative to the plan's folder.
   std::filesystem::path resolve(const std::string& path) const;
 };
 
-// One `--set section.key=value`; the value is TOML.
+// The text of one `--set section.key=value`; the value is TOML.
 struct Override {
   std::string text;
 };
 
-// Reads, overrides and type-checks a plan, and reports all violations together. Returns nothing if
-// any is an error. Throws Error(kIo) if the file cannot be read.
+// Reads a plan, applies the overrides, and checks the types, reporting all violations together.
+// Returns nothing if any of them is an error. Throws Error(kIo) if the file cannot be read.
 std::optional<Plan> load_plan(const std::filesystem::path& file,
                               const std::vector<Override>& overrides, Diagnostics& found);
 // Parses a plan from a text, as load_plan does; `file` is used in messages and to resolve relative

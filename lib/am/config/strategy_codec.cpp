@@ -152,7 +152,7 @@ std::optional<Table<T>> read_flat(const Input& input, const Codec& codec) {
   return input.found.errors() == errors ? std::optional(std::move(table)) : std::nullopt;
 }
 
-// A tensor's dim, 0 to 7: parameters have no more dims.
+// Codec of a tensor's dim, from 0 to 7: parameters have at most 8 dims.
 constexpr Integer kDimension{0, 7};
 
 }  // namespace

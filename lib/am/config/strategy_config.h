@@ -41,8 +41,8 @@ struct TpPlanSetting {
 // the file's order.
 using ShardPlacement = std::vector<std::pair<std::string, int64_t>>;
 
-// Part of a layer that backward recomputes: nothing, everything, everything but the most expensive
-// operators, or the feed-forward.
+// Part of a layer that backward recomputes: kOff nothing, kFull everything, kSelective everything
+// but the most expensive operators, kMlp the feed-forward.
 enum class ActivationCheckpointing { kOff, kFull, kSelective, kMlp };
 
 struct FSDP2Config {
@@ -65,8 +65,8 @@ struct FSDP2Config {
   bool enable_fsdp2_prefetch = false;
   int64_t fsdp2_backward_prefetch_depth = 2;
   int64_t fsdp2_forward_prefetch_depth = 1;
-  // Arguments of fully_shard. A parameter that matches none is sharded on dim 0; the last match
-  // wins.
+  // Dims on which parameters are sharded. A parameter that matches no glob is sharded on dim 0; of
+  // several matches the last wins. This key and the next correspond to arguments of fully_shard.
   ShardPlacement shard_placement;
   // Globs over the names of parameters that are not sharded: every data-parallel rank has them in
   // full.

@@ -57,7 +57,7 @@ class Reader {
     span.line = static_cast<int>(region.begin.line);
     span.column = static_cast<int>(region.begin.column);
     const auto line = static_cast<size_t>(region.begin.line);
-    // A long generated line is not copied for each of its thousands of values.
+    // Leaves out a long generated line, which would be copied for each of its thousands of values.
     constexpr size_t kLongest = 2000;
     if (line >= 1 && line <= lines_.size() && lines_[line - 1].size() <= kLongest) {
       span.source = lines_[line - 1];
@@ -98,7 +98,7 @@ class Reader {
   }
 
  private:
-  // toml++ sorts keys by name; errors and TP tables need the order in the file.
+  // Reads a table. toml++ sorts keys by name, but errors and TP tables need the order in the file.
   void read_table(const toml::table& table, Value& value) const {
     value.kind = Value::Kind::kTable;
     value.is_inline = table.is_inline();
@@ -206,7 +206,7 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
   return false;
 }
 
-// Returns the message of an error. The library writes "Error while parsing WHERE: WHAT".
+// Returns the message of an error of the library, which writes "Error while parsing WHERE: WHAT".
 std::string message_of(const toml::parse_error& error) {
   constexpr std::string_view kPrefix = "Error while parsing ";
   const std::string_view text = error.description();

@@ -1,4 +1,4 @@
-// A TOML document as plain values with their positions in the source.
+// Plain values of a TOML document, with their locations in the source.
 //
 // Only read_toml uses the TOML library, which costs seconds of compile time. All other code reads
 // these values, which may come from the command line too.
@@ -28,8 +28,8 @@ struct Value {
   int64_t integer = 0;
   double number = 0.0;
   bool boolean = false;
-  std::vector<Value> items;     // for kArray
-  std::vector<Member> members;  // for kTable, in the file's order
+  std::vector<Value> items;     // items of a kArray
+  std::vector<Member> members;  // members of a kTable, in the file's order
   bool is_inline = false;       // whether the table is written in braces
 
   bool is_table() const { return kind == Kind::kTable; }

@@ -29,7 +29,7 @@ std::string toml_text(std::string_view text) {
     }
   }
   out += '"';
-  // Escapes C1 characters and bidirectional controls.
+  // Also escapes C1 characters and bidirectional controls, if the text is UTF-8.
   return is_utf8(out) ? term::printable_json(out) : out;
 }
 

@@ -50,7 +50,7 @@ class Events {
  public:
   explicit Events(std::string_view text) {
     yaml_parser_initialize(&parser_);
-    // libyaml takes unsigned char, std::string has char.
+    // The cast is needed because libyaml reads unsigned char and std::string has char.
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
                                  text.size());
   }
@@ -103,7 +103,7 @@ class YamlReader {
   Value document() {
     Value root;
     root.span = places_.span(0);
-    next();  // the stream's begin
+    next();  // reads the event of the stream's begin
     next();
     if (event().type == YAML_STREAM_END_EVENT) return root;
     next();
@@ -111,7 +111,7 @@ class YamlReader {
     if (auto value = node(0)) root = std::move(*value);
     if (root.kind == Value::Kind::kArray) fail("the document is a list, not a mapping", begin);
     if (!root.is_table()) fail("the document is one value, not a mapping", begin);
-    next();  // the document's end
+    next();  // reads the event of the document's end
     next();
     if (event().type != YAML_STREAM_END_EVENT) fail("the file has a second document", span());
     return root;

@@ -3,9 +3,9 @@
 //
 //   read_yaml("a:\n  - 1\n  - b: [x, 'y']\n", "a.yaml", found);
 //
-// Words are converted as in PyYAML (yes and on are true; ~ and null omit the key), and 1e-4 is a
-// number. Anchors, aliases and merges (<<) are followed as long as the result has a plausible size.
-// Tags, keys that are not text and several documents are errors.
+// Unquoted words are converted as in PyYAML (yes and on are true; ~ and null omit the key), except
+// that 1e-4 is a number. Anchors, aliases and merges (<<) are followed as long as the result has a
+// plausible size. Tags, keys that are not text and several documents are errors.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@
 namespace am::config {
 
 // Returns the document as a table; an empty document is an empty table. The first error is reported
-// as "exchange.syntax" with its location. More than 64 levels are an error.
+// as "exchange.syntax" with its location. More than 64 levels of nesting are an error.
 std::optional<Value> read_yaml(std::string_view text, const std::string& file, Diagnostics& found);
 
 // Converts an unquoted word to an integer, a number, a boolean or a text; returns nothing for null.

@@ -1,4 +1,4 @@
-// Reads batches: the sampler's order applied to a token source.
+// Reads batches from a token source, in the sampler's order.
 //
 //   BatchReader reader(open_token_source(spec), {.seq_len = 128});
 //   Batch batch = reader.read_micro_batch(place, m, {.micro_batch_size = 2, .dp_size = 2,
@@ -37,7 +37,7 @@ class BatchReader {
 
   // Returns the sequences at positions [first, first + count) of the data order.
   Batch read_batch(int64_t first, int64_t count) const;
-  // Returns a rank's part of micro-batch `micro_batch` in the global batch that begins at position
+  // Returns a rank's sequences of micro-batch `micro_batch`. The global batch begins at position
   // `place` of the data order.
   Batch read_micro_batch(int64_t place, int64_t micro_batch, const BatchLayout& layout) const;
 

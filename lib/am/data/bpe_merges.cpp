@@ -21,7 +21,7 @@ struct Candidate {
   uint32_t right_id;
   uint32_t merged;
 
-  // Reversed, because std::priority_queue returns the largest.
+  // Compares in reverse, because std::priority_queue returns the largest element.
   bool operator<(const Candidate& other) const {
     return std::tie(rank, left) > std::tie(other.rank, other.left);
   }
@@ -65,8 +65,9 @@ void BpeMerges::apply_short(std::vector<uint32_t>& ids) const {
   }
 }
 
-// The tokens form a linked list; a merge removes its right token. The heap holds every pair that
-// matched a rule when it arose; stale pairs are skipped when they are popped.
+// Merges a long word. The tokens form a linked list, from which a merge removes its right token.
+// The heap contains every pair that matched a rule when the pair arose; stale pairs are skipped
+// when they are popped.
 void BpeMerges::apply_long(std::vector<uint32_t>& ids) const {
   std::vector<size_t> next(ids.size());
   std::vector<size_t> previous(ids.size());

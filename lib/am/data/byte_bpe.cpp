@@ -147,7 +147,8 @@ ByteBpe::ByteBpe(ByteBpeSpec spec, std::string file)
 }
 
 void ByteBpe::set_text(uint32_t id, const std::string& text) {
-  // Ids leave few gaps; an inconsistent file with a huge id must not cause a huge allocation.
+  // Limit of unused ids: ids leave few gaps, and an inconsistent file with a huge id must not cause
+  // a huge allocation.
   constexpr size_t kMostGaps = 1 << 20;
   if (id >= tokens_ + kMostGaps) {
     throw Error(ErrorKind::kFormat, cat(file_, ": the id ", id, " is too large for a tokenizer of ",

@@ -18,7 +18,7 @@ namespace am::data {
 // Loads the tokenizer at `path`, a tokenizer.json or a folder that contains one. Throws Error(kIo)
 // if it cannot be read, Error(kFormat) if it is not byte-level BPE: see data/tokenizer_json.h.
 std::unique_ptr<Tokenizer> load_byte_bpe(const std::filesystem::path& path);
-// Parses tokenizer.json from text; `file` is only used in messages.
+// Parses the text of a tokenizer.json; `file` is only used in messages.
 std::unique_ptr<Tokenizer> parse_byte_bpe(std::string_view text, const std::string& file);
 
 }  // namespace am::data

@@ -1,5 +1,5 @@
-// Fingerprint of a token source, to check that other ranks, or an earlier run, read the same
-// tokens. Computed from a sample of the tokens.
+// Computes a fingerprint of a token source from a sample of its tokens, to check that other ranks,
+// or an earlier run, read the same tokens.
 //
 //   fingerprint(*source);      // "9f86d081884c7d65"
 #pragma once

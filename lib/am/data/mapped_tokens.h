@@ -17,7 +17,7 @@ int64_t token_bytes(TokenType type);
 // Parses "uint16" or "uint32"; throws Error(kPlan) for other names.
 TokenType parse_token_dtype(std::string_view name);
 
-// A memory-mapped file, or the part of it that holds tokens.
+// A memory-mapped file of tokens. Its first `size` tokens are used.
 struct TokenFile {
   std::filesystem::path path;
   MappedFile map;
@@ -34,7 +34,7 @@ TokenFile open_token_file(const std::filesystem::path& path, TokenType type);
 // are ignored.
 TokenFile open_megatron_file(const std::filesystem::path& path);
 
-// Concatenated token files.
+// The tokens of several files, one file after the other.
 class MappedTokens : public TokenSource {
  public:
   MappedTokens(std::string kind, std::vector<TokenFile> files, int64_t vocab_size);

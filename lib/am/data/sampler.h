@@ -1,4 +1,5 @@
-// The order of training data: a pure function of the number of sequences consumed before.
+// Decides the order of training data, as a pure function of the number of sequences consumed
+// before.
 //
 // Sample i has the inputs t[i*seq_len .. i*seq_len+seq_len-1]; its labels are the tokens one
 // position later. Training consumes an endless sequence of samples, epoch after epoch: in order, or

@@ -1,4 +1,4 @@
-// data.kind = "text": tokenized documents, held in memory.
+// Opens data of the kind "text": tokenized documents, which stay in memory.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace am::data {
 
-// Implements open_token_source() for this kind.
+// Implements open_token_source() for the kind "text".
 std::unique_ptr<TokenSource> open_text(const DataSpec& spec);
 
 }  // namespace am::data

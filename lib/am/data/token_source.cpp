@@ -74,7 +74,8 @@ std::unique_ptr<TokenSource> open_tokens(const DataSpec& spec) {
   return std::make_unique<MappedTokens>(spec.kind, std::move(files), spec.vocab_size);
 }
 
-// A folder or a glob also matches the .idx files; each pair is opened by its .bin.
+// Opens pairs of .bin and .idx files. A folder or a glob matches both files of a pair; the pair is
+// opened once, by its .bin.
 std::unique_ptr<TokenSource> open_megatron(const DataSpec& spec) {
   std::vector<TokenFile> files;
   for (const fs::path& path : spec.paths) {

@@ -28,7 +28,8 @@ namespace am::data {
 
 struct DataSpec {
   std::string kind = "synthetic";
-  std::vector<std::filesystem::path> paths;  // resolved against the plan's folder
+  // Files, folders or globs, resolved against the plan's folder.
+  std::vector<std::filesystem::path> paths;
   std::string tokenizer = "bytes";     // "bytes", or a path resolved against the plan's folder
   std::string token_dtype = "uint16";  // integers of kind "tokens": uint16 | uint32
   int64_t vocab_size = 0;              // the model's vocabulary size; every id must be below it

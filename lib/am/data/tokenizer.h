@@ -23,7 +23,7 @@ class Tokenizer {
 
   // Appends the ids of `text`. Adds no special tokens at its beginning or end.
   virtual void append_tokens(std::string_view text, std::vector<uint32_t>& out) const = 0;
-  // Appends the bytes of one id; nothing for an id without text.
+  // Appends the bytes of the token `id`; appends nothing for an id without text.
   virtual void append_text(uint32_t id, std::string& out) const = 0;
   // Returns one more than the largest id that append_tokens can append.
   virtual int64_t vocab_size() const = 0;

@@ -55,8 +55,8 @@ std::string valid_utf8(std::string_view text) {
 }
 
 std::string normalize_nfc(std::string_view text) {
-  // Text below U+0300 does not change: it has no combining marks, and no letters with a singleton
-  // decomposition.
+  // Text below U+0300 is already in form C: it has no combining marks, and no letters with a
+  // singleton decomposition.
   if (std::all_of(text.begin(), text.end(),
                   [](char c) { return static_cast<unsigned char>(c) < 0xCC; })) {
     return std::string(text);

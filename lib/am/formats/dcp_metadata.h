@@ -25,7 +25,7 @@ namespace am::formats {
 // "step-100/__0_0.distcp".
 inline constexpr const char* kDcpMetadataFile = ".metadata";
 
-// A byte range of a data file.
+// A range of bytes in a data file.
 struct DcpSlice {
   uint32_t file = 0;  // index into DcpMetadata::files
   uint64_t offset = 0;
@@ -50,7 +50,7 @@ struct DcpTensor {
   std::vector<DcpChunk> chunks;  // without empty chunks, in the writer's order
 };
 
-// A pickled Python value.
+// A Python value that is stored as a pickle.
 struct DcpValue {
   std::string name;
   DcpPath path;

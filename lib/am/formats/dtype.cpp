@@ -17,7 +17,7 @@ struct DtypeRow {
   int64_t size;
 };
 
-// In the order of the enum.
+// In the order of the enum, which is_in_order() checks and row_of() needs.
 constexpr std::array<DtypeRow, 20> kDtypes = {{
     {Dtype::kFloat32, "float32", "F32", 4},
     {Dtype::kBFloat16, "bfloat16", "BF16", 2},
@@ -51,7 +51,7 @@ static_assert(is_in_order());
 
 const DtypeRow& row_of(Dtype dtype) { return kDtypes[static_cast<size_t>(dtype)]; }
 
-// Returns null for unknown or unsupported names.
+// Returns the dtype with this name in safetensors; null for unknown or unsupported names.
 const DtypeRow* row_of_safetensors(std::string_view name) {
   for (const DtypeRow& row : kDtypes) {
     if (!name.empty() && row.safetensors == name) return &row;

@@ -10,7 +10,8 @@ namespace am::formats {
 namespace {
 
 // Modules of which every global is alarming, submodules included. Python resolves dots in a
-// global's name as attributes, so globals of other modules can reach any object too.
+// global's name as attributes, so globals of other modules can reach any object too;
+// is_alarming_global() checks such names.
 constexpr std::array<std::string_view, 30> kAlarmingModules = {
     "os",        "posix",  "nt",       "sys",       "subprocess", "pkgutil",
     "importlib", "runpy",  "ctypes",   "pickle",    "_pickle",    "marshal",

@@ -54,7 +54,7 @@ struct Pickle::Arena {
       node.capacity = static_cast<uint32_t>(count);
       return;
     }
-    // The first allocation is exact, because most nodes are never extended.
+    // The first allocation has no spare capacity, because most nodes are never extended.
     const size_t capacity = node.items == nullptr ? count : std::max(count, size_t{2} * node.count);
     PickleValue* const items = take(capacity);
     std::copy(node.items, node.items + node.count, items);

@@ -1,4 +1,4 @@
-// Interpreter of pickle opcodes. Names of classes and functions become values; nothing is imported.
+// Interprets pickle opcodes. Names of classes and functions become values; nothing is imported.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -143,7 +143,8 @@ class PickleReader {
     stack_.pop_back();
     return value;
   }
-  // Closes the last mark and returns the values above it; valid until the next push.
+  // Closes the last mark and returns the values above it. The returned span is valid until the next
+  // push.
   std::span<const PickleValue> pop_to_mark() {
     if (marks_.empty()) fail("an opcode closes a mark, but none is open");
     const size_t begin = marks_.back();

@@ -31,8 +31,8 @@ class PickleWriter {
   void text(std::string_view value);
   void global(std::string_view module, std::string_view name);
 
-  // Values since open_mark() become one tuple, or items of the preceding empty_dict() or
-  // empty_list() (of a dict: key, value, key, value, ...).
+  // Values written since open_mark() become one tuple, or items of the preceding empty_dict() or
+  // empty_list(). Items of a dict are written as key, value, key, value, ...
   void open_mark() { put('('); }
   void close_tuple() { put('t'); }
   void close_dict_items() { put('u'); }
@@ -40,7 +40,7 @@ class PickleWriter {
   void empty_tuple() { put(')'); }
   void empty_dict() { put('}'); }
   void empty_list() { put(']'); }
-  void integers(std::span<const int64_t> values);  // written as a tuple
+  void integers(std::span<const int64_t> values);  // writes them as a tuple
 
   // Write a call of the preceding global, or its instantiation, with the preceding tuple as
   // arguments.

@@ -95,8 +95,8 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
     expected_ += *bytes;
   }
   std::string text = dump_json(header, -1);
-  // Padded with spaces, so that the data begin at a multiple of 8 in the file and can be used in
-  // place when mapped.
+  // Pads the header with spaces, so that the data begin at a multiple of 8 in the file and can be
+  // used in place when mapped.
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
   AM_ASSERT(text.size() <= kLongestHeader, "safetensors: the header is too long for the format");
   std::array<char, kLengthBytes> length;

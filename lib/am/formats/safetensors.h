@@ -1,4 +1,5 @@
-// safetensors files: the header is checked against the file before any data is used.
+// Reads and writes safetensors files. The header is checked against the file before any data is
+// used.
 //
 // Layout: u64 little-endian header length, JSON header, data. Every entry has dtype, shape and
 // [begin, end) relative to the data; entries cover the whole file without holes or overlaps.
@@ -36,11 +37,12 @@ struct SafetensorsEntry {
 // Whether a file that is shorter than its header claims is refused or opened.
 enum class Truncated { kRefused, kOpened };
 
-// An open, validated file. The map lives as long as this object and the copies of `file()`.
+// An open, validated file. The memory map lives as long as this object and the copies of `file()`.
 class SafetensorsFile {
  public:
-  // Throws Error(kIo) if the file cannot be read, Error(kFormat) if the header is inconsistent; the
-  // message names the file and the problem (truncated, overlapping, wrong size, unknown dtype).
+  // Opens a file. Throws Error(kIo) if the file cannot be read, Error(kFormat) if the header is
+  // inconsistent; the message names the file and the problem (truncated, overlapping, wrong size,
+  // unknown dtype).
   static SafetensorsFile open(const std::filesystem::path& path,
                               Truncated truncated = Truncated::kRefused);
   SafetensorsFile(SafetensorsFile&&) = default;
@@ -71,7 +73,7 @@ class SafetensorsFile {
   size_t data_begin_ = 0;
 };
 
-// Returns the folder's *.safetensors, sorted by name. Throws filesystem_error.
+// Returns the paths of the folder's *.safetensors files, sorted by name. Throws filesystem_error.
 std::vector<std::filesystem::path> safetensors_in(const std::filesystem::path& folder);
 std::vector<std::filesystem::path> paths_of(const std::vector<SafetensorsFile>& files);
 

@@ -14,18 +14,18 @@
 namespace am::formats {
 namespace {
 
-constexpr size_t kDeepest = 5;    // {tensor: {shape: [size]}}, and a margin
+constexpr size_t kDeepest = 5;    // nesting of {tensor: {shape: [size]}}, and a margin
 constexpr size_t kMostDims = 64;  // ATen's operators store sets of dims in 64 bits
 
-// Legal dtypes with several values per byte, which are not supported.
+// Whether a dtype is legal but has several values per byte, which is not supported.
 bool is_packed(std::string_view dtype) {
   return dtype == "F4" || dtype == "F6_E2M3" || dtype == "F6_E3M2";
 }
 
 // A value of the header that is not an object or array.
 struct Scalar {
-  std::optional<uint64_t> number;  // a non-negative integer
-  std::string* text = nullptr;     // a text, which may be moved from
+  std::optional<uint64_t> number;  // the value if it is a non-negative integer
+  std::string* text = nullptr;     // the value if it is a text, which may be moved from
   std::string_view shown;          // any other value, as text for messages
 
   std::string describe() const {

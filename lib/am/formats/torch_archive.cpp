@@ -60,11 +60,12 @@ const TorchDtype* dtype_of_storage(const PickleValue& storage) {
   return nullptr;
 }
 
-// Leading arguments of torch._utils._rebuild_tensor_v2 and _v3.
+// Indices of the leading arguments of torch._utils._rebuild_tensor_v2 and _v3.
 enum RebuildArgument : size_t { kStorage, kOffset, kSize, kStride, kRequiresGrad, kHooks, kDtype };
-// Arguments of torch._tensor._rebuild_from_type_v2, for tensors with attributes and subclasses.
+// Indices of the arguments of torch._tensor._rebuild_from_type_v2, for tensors with attributes and
+// subclasses.
 enum TypedArgument : size_t { kOfFunction, kOfType, kOfArguments };
-// Elements of a storage's persistent id.
+// Indices of the elements of a storage's persistent id.
 enum StorageId : size_t { kTag, kClass, kKey, kLocation, kNumel, kStorageIdSize };
 
 bool rebuilds_dense(const PickleValue& global) {
@@ -133,7 +134,8 @@ TorchArchive TorchArchive::read(std::span<const std::byte> bytes, const std::str
   const auto records = read_zip_records(bytes, where);
   std::unordered_map<std::string_view, std::span<const std::byte>> files;
   for (const auto& record : records) {
-    // "archive/data.pkl": the part before the first slash is the archive's name.
+    // Drops the part before the first slash, the archive's name, for example "archive" of
+    // "archive/data.pkl".
     files.emplace(record.name.substr(record.name.find('/') + 1), record.data);
   }
   const auto data = files.find("data.pkl");

@@ -6,7 +6,7 @@
 //   const PickleValue* weight = archive.root().find("fc.weight");
 //   const auto tensor = archive.tensor(*weight);      // its dtype, shape, strides and bytes
 //
-// Dtypes are named as in torch, without the module: "bfloat16".
+// Dtypes are named as in torch, without the module, for example "bfloat16".
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ int64_t storage_element_size(const PickleValue& storage_class);
 struct TorchTensor {
   std::string_view dtype;
   Shape shape;
-  Shape strides;  // in elements, not negative
+  Shape strides;  // in elements, none of them negative
   // The bytes from the view's first to its last element; possibly unaligned.
   std::span<const std::byte> data;
 };

@@ -13,7 +13,7 @@ namespace am::formats {
 
 namespace {
 
-// The magic number as a pickle: PROTO 2 and LONG1.
+// The pickle of the magic number: the opcodes PROTO 2 and LONG1.
 constexpr std::string_view kMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
 constexpr int64_t kProtocol = 1001;
 constexpr std::string_view kObject = "object";
@@ -42,7 +42,7 @@ class LegacyReader {
   }
 
  private:
-  // Elements of a storage's persistent id.
+  // Indices of the elements of a storage's persistent id.
   enum StorageIdItem : size_t { kTag, kClass, kKey, kLocation, kNumel, kView };
   struct Storage {
     int64_t element_size = 0;

@@ -1,5 +1,5 @@
-// Reads the records of a zip archive written by torch.save: stored, never compressed, found only by
-// the central directory.
+// Reads the records of a zip archive written by torch.save. Records are stored without compression,
+// and found only by the central directory.
 //
 //   for (const ZipRecord& record : read_zip_records(bytes, "weights.pt")) {
 //     std::cout << record.name << "\n";

@@ -13,7 +13,7 @@
 namespace am::term {
 namespace {
 
-// Draws a bar over `fraction` of `length` columns.
+// Returns a bar that fills `fraction` of `length` columns.
 std::string bar_text(double fraction, int length, bool unicode) {
   if (!(fraction > 0.0)) return {};
   fraction = std::min(fraction, 1.0);

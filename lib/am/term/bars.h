@@ -1,4 +1,4 @@
-// Horizontal bars and histograms, with eighth-block characters or, in an ASCII locale, '#'.
+// Draws horizontal bars and histograms, with eighth-block characters or, in an ASCII locale, '#'.
 //
 //   parameters   ██████████████▌          7.48 GiB
 //   activations  ███▊                     1.95 GiB
@@ -19,9 +19,9 @@ struct Bar {
   Role role = Role::kAccent;
 };
 
-// Draws bars. `length` columns represent the largest value, or `scale` if that is given and larger
-// (a budget). Values that are not positive and finite have no bar; all others have at least a
-// sliver.
+// Draws bars. A bar of `length` columns represents the largest value, or `scale` if that is given
+// and larger, for example a budget. Values that are not positive and finite have no bar; all other
+// values have at least a sliver.
 std::string bars(std::span<const Bar> items, int length, const Style& style, double scale = 0.0);
 
 // Draws one bar, without a newline.

@@ -39,8 +39,8 @@ std::string characters(std::string_view text, int begin, int count) {
   return out;
 }
 
-// The shown part of a source line, and the underline's position in it. A line wider than the output
-// is cut to the part around the caret.
+// The part of a source line that is shown, and the underline's position in this part. A line wider
+// than the output is cut to the part around the caret.
 struct Excerpt {
   std::string text;
   int column;  // first column of the underline, from 0

@@ -77,15 +77,15 @@ GridBox with_short_titles(GridBox box) {
   return box;
 }
 
-// Keeps the first `head` cells, a gap, and the last cell.
+// Replaces the cells between the first `head` cells and the last cell by a gap.
 void leave_out_middle(Lines& cells, size_t head) {
   if (cells.size() <= head + 2) return;
   cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(head), cells.end() - 1);
   cells.insert(cells.end() - 1, "..");
 }
 
-// Returns the box's rows within the style's width: first with short column titles, then with fewer
-// columns.
+// Returns the box's rows so that they fit in the style's width: if necessary with short column
+// titles, then also with fewer columns.
 Lines fitting_rows(const GridBox& box, const Style& style, int row_limit) {
   constexpr int kFrame = 4;
   const auto fits = [&](const Lines& rows) { return widest(rows) + kFrame <= style.width; };

@@ -113,7 +113,8 @@ std::string printable_json(std::string_view json) {
   std::string out;
   while (!json.empty()) {
     const std::string_view sequence = front(json);
-    // A newline can only be indentation: inside strings JSON escapes it.
+    // A newline can only be indentation of the JSON text, because strings contain newlines as
+    // escapes.
     if (sequence == "\n" || !is_unsafe(sequence)) {
       out += sequence;
     } else {

@@ -17,8 +17,8 @@ namespace am::term {
 // Whether this UTF-8 sequence is a control character.
 bool is_control(std::string_view sequence);
 
-// Returns one line: each control character becomes '?', each tab a space. The number of characters
-// is unchanged, so columns of the text match columns of the screen.
+// Returns the text as one line: each control character becomes '?', each tab a space. The number of
+// characters is unchanged, so columns of the text match columns of the screen.
 std::string printable(std::string_view text);
 
 // Replaces control characters as printable() does, in a text of several lines. Keeps newlines, tabs

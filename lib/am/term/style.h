@@ -1,4 +1,4 @@
-// Output style: colours by role, line drawing by locale, width.
+// The style of output: colours by role, line drawing by locale, and width.
 //
 //   const term::Style style = term::Style::of(STDERR_FILENO, term::ColorMode::kAuto);
 //   std::cerr << style.paint(term::Role::kError, "error") << ": no such file\n";
@@ -22,7 +22,7 @@ enum class Role { kPlain, kError, kWarning, kNote, kHelp, kDim, kBold, kAccent }
 
 struct Style {
   bool color = false;
-  bool unicode = false;  // line-drawing and block characters; else ASCII
+  bool unicode = false;  // draw with line-drawing and block characters; otherwise with ASCII
   int width = 100;       // number of columns; drawings stay within it where possible
 
   // Returns the style of output to a file descriptor, from the option `mode` and the environment.
@@ -34,12 +34,12 @@ struct Style {
   std::string paint(Role role, std::string_view text) const;
 };
 
-// The rules by which Style::of chooses colour and Unicode. A null argument is a variable that is
-// not set.
+// The rules by which Style::of chooses colour and Unicode, given environment variables. A null
+// argument means that the variable is not set.
 bool wants_color(ColorMode mode, bool is_terminal, const char* no_color, const char* term);
 bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang);
 
-// Whether a line on `fd` can be overwritten: it is a terminal, and not a dumb one.
+// Whether a line on `fd` can be overwritten: `fd` is a terminal, and TERM is set and not "dumb".
 bool can_redraw(int fd);
 
 // Returns the number of terminal columns of a text; the sequences of paint() do not count.
@@ -57,7 +57,7 @@ std::string without_colours(std::string_view text);
 std::string pad_right(std::string_view text, int width);
 std::string pad_left(std::string_view text, int width);
 
-// Returns `text` n times.
+// Returns `text` repeated `times` times.
 std::string repeat(std::string_view text, int times);
 
 }  // namespace am::term

@@ -37,7 +37,7 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // Missing cells are empty; more cells than columns throw Error(kInternal).
+  // Adds a row. Missing cells are empty; more cells than columns throw Error(kInternal).
   void add(std::vector<Cell> cells);
   // Adds a horizontal line, for example before a total.
   void add_rule() { rows_.emplace_back(); }

@@ -174,7 +174,7 @@ void append_others(std::string& out, const JobResult& result) {
   for (const auto& [node, error] : result.failed_launchers) {
     lines += cat("  the launcher of node ", node, " gave up: ", error.message, "\n");
   }
-  // If no cause was named above, these are all ranks and not "the others".
+  // Without a cause above, the list contains all ranks and not only "the others".
   const bool nobody_named = !result.cause && result.silent_nodes.empty() &&
                             result.failed_launchers.empty() && result.store_error.empty();
   if (!lines.empty()) out += cat(nobody_named ? "the ranks:\n" : "the others:\n", lines);
@@ -199,7 +199,7 @@ bool own_ranks_ended_well(const JobResult& result) {
          });
 }
 
-// Returns whether a node gave no sign of life, without a stop by the user.
+// Returns whether a node's launcher gave no sign of life although the user did not stop the job.
 bool lost_machine(const JobResult& result) {
   return !result.silent_nodes.empty() && !result.killed_by_user && !result.ended_by_user;
 }

@@ -20,7 +20,7 @@ struct LastWord {
   double time = 0.0;        // when the rank published this state, in seconds since the epoch
 };
 
-// How one rank ended. If `signal` is 0, `exit_status` is valid; otherwise the rank died by
+// How one rank ended. If `signal` is 0, the rank exited with `exit_status`; otherwise it died by
 // `signal`.
 struct RankExit {
   int64_t rank = 0;
@@ -31,9 +31,9 @@ struct RankExit {
   // The kernel reported the rank as stopped (SIGSTOP, a terminal or a debugger) when the first
   // failure was noticed.
   bool suspended = false;
-  double time = 0.0;  // seconds since the epoch when the launcher saw the end
+  double time = 0.0;  // when the launcher saw the end, in seconds since the epoch
   std::optional<RankError> error;
-  std::optional<LastWord> last_word;  // set for a rank that left no report
+  std::optional<LastWord> last_word;  // set only for a rank that left no error report
   // Path of the rank's log file on the rank's node; empty if the log folder was temporary.
   std::filesystem::path log;
   std::vector<std::string> tail;  // last lines of the rank's output; empty unless it failed

@@ -33,8 +33,8 @@ inline constexpr const char* kErrorFileVariable = "AM_ERROR_FILE";
 // The variable with the descriptor and inode of the pipe, for example "7:4026531840". The inode
 // detects a descriptor number that was reused for another file.
 inline constexpr const char* kErrorPipeVariable = "AM_ERROR_PIPE";
-// The kind of an error caused by another rank: a closed connection or a collective that timed out.
-// The launcher then searches for a better cause.
+// The kind of an error that another rank caused, for example a closed connection. The launcher then
+// searches for a better cause.
 inline constexpr const char* kPeerError = "peer";
 // The kind of the error of a collective that timed out. The rank that reports it is a witness: the
 // culprits are the ranks in `missing`, which may be alive (stopped, in an endless loop) and never
@@ -55,7 +55,7 @@ struct RankError {
   std::optional<int64_t> step;
   // The collective that was in progress, for example "all_gather dp_shard #1042"; may be empty.
   std::string last_collective;
-  // For a hang: ranks of the world that did not arrive at last_collective.
+  // For kHangError: the ranks of the world that did not arrive at last_collective.
   std::vector<int64_t> missing;
   // When the error was thrown, in seconds since the epoch. 0: unknown; the time of writing is
   // written instead.
@@ -69,10 +69,11 @@ Json to_json(const RankError& error);
 // message.
 std::optional<RankError> rank_error_from(const Json& json);
 
-// Writes the file atomically. Throws Error(kIo).
+// Writes an error file atomically. Throws Error(kIo).
 void write_error_file(const std::filesystem::path& path, RankError error);
-// Returns nothing if the file does not exist or is not an error file. The time of an elastic error
-// is the file's modification time, clamped to the second that the file names.
+// Reads an error file. Returns nothing if the file does not exist or is not an error file. The time
+// of an elastic error is the file's modification time, limited to the second that torch's timestamp
+// names.
 std::optional<RankError> read_error_file(const std::filesystem::path& path);
 // Returns whether the error was certainly reported before the wall time `time`.
 bool was_before(const RankError& error, double time);

@@ -15,7 +15,7 @@
 namespace am::launch {
 
 RankLog::RankLog(const std::filesystem::path& path, std::string_view heading) : path_(path) {
-  // O_RDWR, because tail() reads the file.
+  // Opens the file with O_RDWR, because tail() reads it.
   fd_ = open_own_file(path, O_RDWR | O_APPEND | O_CREAT);
   if (fd_ < 0) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": cannot write: ", std::strerror(errno)));

@@ -13,7 +13,7 @@ namespace am::launch {
 // since a resumed run appends to an existing log.
 class RankLog {
  public:
-  // `heading` is written first and does not count as output. Throws Error(kIo).
+  // Opens the log and writes `heading`, which tail() never returns. Throws Error(kIo).
   explicit RankLog(const std::filesystem::path& path, std::string_view heading = {});
   RankLog(RankLog&& other) noexcept;
   RankLog& operator=(RankLog&&) = delete;

@@ -64,8 +64,7 @@ std::chrono::milliseconds state_interval(std::chrono::milliseconds timeout, int6
                     milliseconds(std::max<int64_t>(2000, world_size)));
 }
 
-// The prefix that torch.distributed uses in torchrun's store, so that each attempt has its own
-// keys.
+// torch.distributed uses this prefix in torchrun's store, so that each attempt has its own keys.
 std::string attempt_prefix(int64_t restart_count) { return cat("/worker/attempt_", restart_count); }
 
 std::string state_key(int64_t rank) { return cat("watch/", rank); }

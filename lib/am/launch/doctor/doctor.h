@@ -27,18 +27,18 @@ const char* to_string(CheckStatus status);
 struct Check {
   std::string name;
   CheckStatus status = CheckStatus::kOk;
-  std::string message;  // the finding, with the numbers that decided it
+  std::string message;  // result of the check, with the numbers that decided it
   std::string help;     // suggested remedy; empty if the check passed
 };
 
-// Requirements of one job, and of this machine's share of it.
+// Requirements of one job, and of its ranks on this machine.
 struct JobNeeds {
   // Whether command-line options give the node's rank and the number of nodes and ranks; variables
   // of a launcher are then ignored.
   bool placed_by_options = false;
-  std::optional<Diagnostic> placement_problem;  // options and variables that contradict each other
-  std::string backend = "gloo";                 // see config/backend.h
-  bool shards_parameters = false;  // FSDP over more than one rank: its gathers overlap computation
+  std::optional<Diagnostic> placement_problem;  // contradiction of options and variables
+  std::string backend = "gloo";                 // plan's backend string, see config/backend.h
+  bool shards_parameters = false;  // FSDP over several ranks: its gathers overlap computation
   bool cuts_layers = false;        // the plan uses tensor or context parallelism
   int64_t world_size = 1;          // number of ranks that the plan needs
   // Number of ranks that the launcher or the command line gives; 0: neither gives it, and the
@@ -52,7 +52,7 @@ struct JobNeeds {
   int64_t checkpoints_kept = 1;  // number of checkpoints that exist at the same time
   std::string master_addr = "127.0.0.1";
   bool serves_port = true;    // this machine will serve master_port, which must be free
-  int master_port = 0;        // 0: the launcher chooses a free port
+  int master_port = 0;        // port of the rendezvous; 0: the launcher chooses a free port
   std::string torch_version;  // version of the loaded libtorch, for example "2.11.0"
 };
 

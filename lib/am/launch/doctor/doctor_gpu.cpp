@@ -1,5 +1,5 @@
-// Checks for jobs on GPUs. All are skipped if the plan computes on the host, and those of NCCL if
-// its collectives use gloo.
+// Checks for jobs on GPUs. All checks are skipped if the plan computes on the host, and the checks
+// of NCCL are skipped if its collectives use gloo.
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -24,8 +24,8 @@ bool over_nccl(const JobNeeds& needs) { return !config::runs_without_nccl(needs.
 // Returns the reason for skipping a check of NCCL.
 const char* no_nccl(const JobNeeds& needs) { return on_gpus(needs) ? kNoNccl : kNoGpu; }
 
-// Returns the number of the driver's GPUs that a process sees. CUDA ignores CUDA_VISIBLE_DEVICES
-// from the first invalid entry on.
+// Returns how many of the driver's GPUs a process sees. CUDA ignores CUDA_VISIBLE_DEVICES from the
+// first invalid entry on.
 int64_t visible_gpus(const Machine& machine) {
   const auto count = static_cast<int64_t>(machine.gpus.gpus.size());
   const auto listed = machine.environment("CUDA_VISIBLE_DEVICES");
@@ -50,7 +50,7 @@ Check check_driver(const JobNeeds& needs, const Machine& machine) {
   return ok(machine.gpus.driver_version);
 }
 
-// Returns the number of ranks on the GPU with the most ranks.
+// Returns the largest number of this machine's ranks that share one GPU.
 int64_t ranks_a_gpu(const JobNeeds& needs, int64_t gpus) {
   return gpus == 0 ? needs.ranks_here : (needs.ranks_here + gpus - 1) / gpus;
 }

@@ -20,8 +20,8 @@ Check check_world(const JobNeeds& needs, const Machine& /*machine*/) {
                 count_text(needs.num_nodes, "node")));
 }
 
-// Finds variables of another launcher that are still set, with which a process would act as a rank
-// of that launcher's job.
+// Checks for variables of another launcher that are still set. With them, am-run would act as a
+// rank of that launcher's job.
 Check check_variables(const JobNeeds& needs, const Machine& machine) {
   if (needs.placement_problem) {
     return error(needs.placement_problem->message, needs.placement_problem->help);

@@ -69,7 +69,7 @@ int64_t entries_of(const fs::path& folder) {
   return reason ? 0 : std::distance(begin(entries), end(entries));
 }
 
-// Returns the folder itself, or its nearest parent that exists.
+// Returns the folder if it exists, otherwise its nearest parent that exists.
 fs::path existing_part(fs::path folder) {
   std::error_code ignored;
   while (!folder.empty() && !fs::exists(folder, ignored) && folder != folder.root_path()) {

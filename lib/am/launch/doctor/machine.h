@@ -1,4 +1,5 @@
-// Facts about this machine that decide whether a job can run on it. doctor.h judges them.
+// Gathers the facts about this machine that decide whether a job can run on it; doctor.h judges
+// them.
 //
 //   const Machine machine = gather_machine({.run_folder = run.root()});
 //   machine.memory.available;      // bytes
@@ -27,7 +28,7 @@ struct Limits {
 
 struct ClockFacts {
   int year = 0;                      // year of the wall clock, in UTC
-  std::optional<bool> synchronized;  // according to the kernel; nothing if it refuses to answer
+  std::optional<bool> synchronized;  // what the kernel reports; nothing if it refuses to answer
 };
 
 struct Machine {
@@ -45,7 +46,7 @@ struct Machine {
   bool has_mps = false;      // nvidia-cuda-mps-control is in PATH
   int64_t infiniband_devices = 0;
   std::string address_problem;  // why the rendezvous address is invalid; empty: it is valid
-  std::string port_problem;     // why master_port cannot be served; empty: it can, or unchecked
+  std::string port_problem;  // why master_port cannot be served; empty if it can or was not checked
 };
 
 struct MachineQuestion {
@@ -54,7 +55,7 @@ struct MachineQuestion {
   int master_port = 0;  // port that this machine will serve; 0: no port is checked
 };
 
-// Sources of the facts; tests replace them.
+// Sources from which the facts are gathered; tests replace them.
 struct MachineSources {
   EnvironmentLookup environment = process_environment();
   std::filesystem::path root = "/";  // folder that contains proc/, sys/ and dev/

@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the first number of a file; nothing if the file does not start with one ("max").
+// Returns the number at the start of a file; nothing if the file starts with other text, such as
+// "max".
 std::optional<int64_t> number_in(const fs::path& path) {
   std::ifstream file(path);
   int64_t value = 0;
@@ -86,7 +87,7 @@ MemoryInfo memory_of_machine(const fs::path& root) {
                     number_of(meminfo, "MemAvailable:").value_or(0) * 1024};
   for (const GroupFiles& files : kVersions) {
     const fs::path mount = root / files.mount;
-    // The limits of all parent groups apply too.
+    // The limits of all parent groups apply too, so each of them is read.
     fs::path group = group_of(root, files);
     for (; !group.empty(); group = group.parent_path()) narrow(mount / group, files, memory);
     narrow(mount, files, memory);

@@ -7,8 +7,8 @@
 
 #include "am/base/text.h"
 
-// The part of NVML's C interface used here, as declared in its reference manual: functions return 0
-// on success, devices are opaque pointers.
+// Declares the part of NVML's C interface that is used here, as in NVML's reference manual:
+// functions return 0 on success, devices are opaque pointers.
 
 namespace am::launch {
 namespace {

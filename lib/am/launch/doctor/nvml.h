@@ -15,7 +15,7 @@ struct Gpu {
   std::string name;  // for example "NVIDIA H100 80GB HBM3"
   int64_t memory_bytes = 0;
   int64_t free_bytes = 0;
-  int compute_major = 0;  // 9 for Hopper, 10 for Blackwell; 0: unknown
+  int compute_major = 0;  // major compute capability: 9 for Hopper, 10 for Blackwell; 0: unknown
 };
 
 struct GpuReport {
@@ -24,7 +24,7 @@ struct GpuReport {
   std::vector<Gpu> gpus;  // in the order of the driver's indices
 };
 
-// Loads the library, queries it and unloads it. Never throws.
+// Queries the GPUs: loads the library, calls it and unloads it. Never throws.
 GpuReport ask_nvml(const std::string& library);
 
 }  // namespace am::launch

@@ -13,8 +13,8 @@
 namespace am::launch {
 namespace {
 
-// Reads MASTER_ADDR and MASTER_PORT if set by the user or the launcher; `port` is a default derived
-// from the launcher's job, 0 for none.
+// Reads MASTER_ADDR and MASTER_PORT, which the user or the launcher may have set. `port` is used if
+// MASTER_PORT is not set: a port derived from the launcher's job, or 0 for none.
 void read_master(const Variables& variables, RankEnvironment& here, int port) {
   here.master_addr = without_brackets(variables.text("MASTER_ADDR").value_or(here.master_addr));
   if (here.master_addr.empty()) {
@@ -113,7 +113,7 @@ void read_slurm_nodes(const Variables& variables, RankEnvironment& here) {
       variables.error(cat(name, "=", *text, " is not a list of tasks such as 2(x3),1"), "");
       return;
     }
-    // SLURM_NTASKS_PER_NODE is one number for all nodes.
+    // SLURM_NTASKS_PER_NODE is one number, which applies to all nodes.
     const size_t at = tasks->size() == 1 ? 0 : static_cast<size_t>(here.node_rank);
     if (at >= tasks->size()) {
       variables.error(cat("SLURM_NODEID=", here.node_rank, " is not below the number of nodes in ",
@@ -159,7 +159,7 @@ void read_torchrun_node(const Variables& variables, RankEnvironment& here) {
     return;
   } else if (variables.has("LOCAL_RANK") && here.world_size > 1) {
     here.local_world_size = local_size_beside(variables, here);
-  }  // otherwise the rank is the only one on its machine (a pod)
+  }  // without LOCAL_RANK, the rank is alone on its machine, as in a pod
   here.node_rank = variables.number("GROUP_RANK", 0).value_or(here.rank / here.local_world_size);
   here.num_nodes = variables.number("GROUP_WORLD_SIZE", 1)
                        .value_or(ceil_div(here.world_size, here.local_world_size));
@@ -295,7 +295,7 @@ RankEnvironment read_slurm(const Variables& variables) {
   int port = 0;
   const std::string job = variables.has("SLURM_JOB_ID") ? "SLURM_JOB_ID" : "SLURM_JOBID";
   if (const auto id = variables.number(job, 0)) {
-    // Steps of one job may run simultaneously: use different ports.
+    // Steps of one job may run simultaneously, so they use different ports.
     const int64_t step = variables.number("SLURM_STEP_ID", 0).value_or(0);
     port = derived_port(static_cast<uint64_t>(*id) + 1009 * static_cast<uint64_t>(step));
   }

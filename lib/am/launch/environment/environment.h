@@ -32,10 +32,10 @@
 
 namespace am::launch {
 
-// Returns the value of an environment variable; nothing if it is unset.
+// A function that returns the value of an environment variable; nothing if it is unset.
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
 
-// Returns a lookup in this process's environment.
+// Returns an EnvironmentLookup of this process's environment.
 EnvironmentLookup process_environment();
 
 struct RankEnvironment {
@@ -48,7 +48,7 @@ struct RankEnvironment {
   std::string master_addr = "127.0.0.1";
   int master_port = 0;   // port of the store; 0 only if world_size is 1, as no peer needs it then
   std::string launcher;  // one of "torchrun", "open-mpi", "flux", "pmi", "slurm", "local"
-  // The launcher serves the store at master_addr:master_port (torchrun's
+  // Whether the launcher serves the store at master_addr:master_port (torchrun's
   // TORCHELASTIC_USE_AGENT_STORE); otherwise rank 0 does.
   bool agent_store = false;
   int64_t restart_count = 0;  // number of earlier attempts of the job

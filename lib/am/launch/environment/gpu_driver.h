@@ -7,7 +7,7 @@
 
 namespace am::launch {
 
-// Suggested remedy when there is no GPU.
+// Help text of the error that there is no GPU.
 inline constexpr const char* kUseGloo = "use backend = \"gloo\"";
 
 struct VisibleGpus {

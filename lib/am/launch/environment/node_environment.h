@@ -11,12 +11,13 @@
 
 namespace am::launch {
 
-// One machine of a job, on which am-run starts the ranks, as torchrun's options describe it.
+// A machine's place in a job, given by variables that are named after torchrun's options. am-run
+// starts the ranks of the machine.
 struct NodeEnvironment {
   int64_t num_nodes = 1;
   int64_t node_rank = 0;
   int64_t ranks = 0;    // number of ranks on this machine; 0: the plan gives the number
-  std::string address;  // HOST:PORT of machine 0; empty with one machine
+  std::string address;  // HOST:PORT of machine 0's rendezvous; empty if the job has one machine
 };
 
 // Reads PET_NNODES, PET_NPROC_PER_NODE, PET_NODE_RANK, and PET_MASTER_ADDR with PET_MASTER_PORT or

@@ -30,22 +30,23 @@ void restore_open_files();
 // Numbers of the processes that a launcher starts and serves, for which it opens files.
 struct LauncherFiles {
   int64_t ranks_here = 1;  // ranks that the launcher starts
-  // On node 0, which serves the job's store: the ranks and the launchers that connect to it.
+  // Ranks and launchers that connect to the job's store, if this is node 0, which serves it; else
+  // 0.
   int64_t ranks_served = 0;
   int64_t launchers_served = 0;
 };
 
-// Returns the open files that a launcher needs: 64 for itself (or 32 + 2 per rank that it starts,
-// if more), one per other launcher that it serves, and 3 per rank of the job (on node 0) or of its
-// machine (on other nodes).
+// Returns the number of open files that a launcher needs: 64 for itself (or 32 + 2 per rank that it
+// starts, if more), one per other launcher that it serves, and 3 per rank of the job (on node 0) or
+// of its machine (on other nodes).
 int64_t open_files_of_launcher(const LauncherFiles& files);
 // Returns why the hard limit is too low, with both numbers; nothing if it is sufficient.
 std::optional<std::string> open_files_problem(const LauncherFiles& files,
                                               const OpenFileLimit& limit);
-// Returns advice on raising the limit.
+// Returns the advice to raise the hard limit to `wanted`, and how.
 std::string open_files_help(int64_t wanted);
-// Returns the open files that a rank needs: for its store, a connection to each peer and group, its
-// files, and libtorch's own.
+// Returns the number of open files that a rank needs: for its store, a connection to each peer and
+// group, its files, and libtorch's own.
 int64_t open_files_of_rank(int64_t world_size);
 // Raises the soft limit if the launcher needs more. If the hard limit is too low, throws
 // Error(kPlan) with the texts of open_files_problem() and open_files_help().

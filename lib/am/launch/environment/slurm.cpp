@@ -8,7 +8,7 @@
 namespace am::launch {
 namespace {
 
-// Above the number of nodes of the largest clusters: a list with more is invalid.
+// More nodes than the largest clusters have: a list of more is invalid.
 constexpr int64_t kMostNodes = 1 << 20;
 
 std::optional<int64_t> positive(std::string_view text) {

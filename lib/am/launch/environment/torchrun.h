@@ -17,7 +17,7 @@ struct TorchrunOptions {
   std::string run_id = "none";
   int64_t restart_count = 0;
   int64_t max_restarts = 0;
-  // The launcher serves the store at MASTER_ADDR:MASTER_PORT; else rank 0 does.
+  // Whether the launcher serves the store at MASTER_ADDR:MASTER_PORT; otherwise rank 0 does.
   bool agent_store = false;
   std::filesystem::path error_file;  // TORCHELASTIC_ERROR_FILE; empty: not set
   int64_t cores = 1;  // cores of this machine, from which OMP_NUM_THREADS is computed

@@ -44,7 +44,7 @@ class Variables {
     return result;
   }
 
-  // Reads a variable that must be set whenever `because` is.
+  // Reads a variable that must be set if the variable `because` is set.
   int64_t required(const std::string& name, int64_t least, const std::string& because) const {
     if (!has(name)) {
       error(cat(because, " is set, but ", name, " is not"),
@@ -66,8 +66,8 @@ class Variables {
   Diagnostics& found_;
 };
 
-// Removes the brackets of an IPv6 address, which belong to the form with a port: "[fd00::1]" ->
-// "fd00::1".
+// Removes the brackets of an IPv6 address, for example "[fd00::1]" -> "fd00::1". The brackets
+// belong to the form with a port.
 inline std::string without_brackets(const std::string& host) {
   const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return brackets ? host.substr(1, host.size() - 2) : host;

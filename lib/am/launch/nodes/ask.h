@@ -1,4 +1,4 @@
-// Polls for another process's answer.
+// Polls until another process has answered.
 #pragma once
 
 #include <chrono>

@@ -22,7 +22,7 @@ constexpr auto kFarewell = std::chrono::seconds(2);
 struct BackgroundStore::Shared {
   struct Request {
     std::string key;
-    std::optional<std::string> value;  // value to set; nothing: a get
+    std::optional<std::string> value;  // value to set; nothing if the request is a get
   };
 
   std::shared_ptr<KeyValueStore> store;
@@ -35,9 +35,9 @@ struct BackgroundStore::Shared {
   std::map<std::string, Clock::time_point> asked_at;
   // Values that have arrived and that get() has not returned yet.
   std::map<std::string, std::string> answers;
-  std::string lost;      // why the store is lost; empty: it is not
+  std::string lost;      // why the store is lost; empty: it is not lost
   int64_t calls = 0;     // number of calls begun
-  bool calling = false;  // the last call has not returned
+  bool calling = false;  // whether a call of the store is in progress
   bool ending = false;
   bool ended = false;
 
@@ -53,8 +53,8 @@ void BackgroundStore::Shared::serve(const std::string& heartbeat_key,
   Clock::time_point next_beat = Clock::now();
   std::unique_lock lock(mutex);
   while (lost.empty()) {
-    // Sends a heartbeat together with pending requests, up to half an interval early; without
-    // pending requests, up to a quarter late, to wait for one.
+    // If requests are pending, sends a heartbeat up to half an interval early, together with them.
+    // Otherwise waits up to a quarter of the interval longer for a request.
     const auto latest = next_beat + beat_interval / 4;
     changed.wait_until(lock, latest, [this] { return ending || !requests.empty(); });
     const auto due = requests.empty() ? latest : next_beat - beat_interval / 2;

@@ -46,9 +46,9 @@ class BackgroundStore : public KeyValueStore {
 
   void check();
 
-  std::shared_ptr<Shared> shared_;  // shared with the thread
+  std::shared_ptr<Shared> shared_;  // state that the background thread shares
   Clock::duration patience_;
-  // The call that check() saw in progress last, and for how long it has been in progress.
+  // The call that check() last saw in progress, and for how long it has been in progress.
   int64_t watched_call_ = 0;
   Clock::time_point watched_at_ = Clock::now();
   Clock::duration waited_ = {};

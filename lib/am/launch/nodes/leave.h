@@ -1,4 +1,4 @@
-// A launcher's departure from a job of several nodes.
+// Ends a launcher's part in a job of several nodes.
 #pragma once
 
 #include "am/launch/cause/job_result.h"

@@ -2,12 +2,12 @@
 //
 //   terms      launch options of node 0, which must be equal on all nodes
 //   heartbeat  a number that rises as long as a launcher is alive (background_store.h)
-//   abort      a node has a failure: all stop their ranks
+//   abort      a node has a failure, and all nodes stop their ranks
 //   report     how one node's ranks ended; node 0 reads all reports
 //   verdict    node 0's conclusion: the first cause and how all ranks ended (verdict.h)
 //   port       port of rank 0's store, if node 0 chose it
 //   next       node 0's decision after a failed attempt: whether to restart, and from which step
-//   left       this node no longer reads the store; node 0, which serves it, may exit
+//   left       a node no longer reads the store; node 0, which serves the store, waits for this
 //
 // Keys contain the run id and, except for the heartbeats, the attempt, so that an attempt never
 // sees messages of another.

@@ -12,7 +12,8 @@ namespace am::launch {
 
 struct NodeReport {
   std::vector<RankExit> ranks;
-  bool ended_by_user = false;  // the user's signal ended the ranks; no node restarts its ranks then
+  // Whether the user's signal ended the ranks; no node restarts its ranks then.
+  bool ended_by_user = false;
   // Why the launcher gave up without starting its ranks. RankError::rank has no meaning here.
   std::optional<RankError> launcher_error;
 };

@@ -183,7 +183,7 @@ void tell_failure(const JobSpec& spec, const Error& error) {
     }
     rendezvous.raise_abort();
   } catch (const Error&) {
-    // The store is lost; the other nodes notice that by themselves.
+    // The store is lost, which the other nodes notice by themselves.
   }
 }
 

@@ -1,6 +1,6 @@
 // One launcher's view of the other nodes' launchers during an attempt.
 //
-// A layer over NodeRendezvous that does not throw for a lost store. The loss means that node 0's
+// PeerNodes calls NodeRendezvous and does not throw for a lost store. The loss means that node 0's
 // launcher died; this node stops its ranks, and the loss is reported at the end of the job.
 //
 // Node 0 watches the heartbeats of all other nodes, reads all reports, and publishes one verdict,
@@ -41,7 +41,7 @@ class PeerNodes {
   // later. Returns true if another node aborts or is silent, or if the store is lost.
   bool failure_elsewhere();
 
-  // Requests, once, that all nodes stop their ranks.
+  // Requests that all nodes stop their ranks; further calls do nothing.
   void abort_all();
   void publish(const NodeReport& report);
   // Waits: on node 0 until every node has reported or is gone, on other nodes for node 0's verdict.
@@ -72,10 +72,10 @@ class PeerNodes {
 
   const JobSpec& spec_;
   NodeRendezvous rendezvous_;
-  std::string lost_;  // why the store cannot be reached; empty: it can
+  std::string lost_;  // why the store is lost; empty: it is not lost
   bool aborted_ = false;
   int64_t looks_since_abort_ = 0;
-  // Node 0's knowledge of the other nodes.
+  // Knowledge that only node 0 has of the other nodes: their reports, silent nodes, and heartbeats.
   std::map<int64_t, NodeReport> reports_;
   std::set<int64_t> silent_;
   std::map<int64_t, Heartbeat> heartbeats_;

@@ -33,11 +33,12 @@ enum class Query : uint8_t {
 enum class CheckAnswer : uint8_t { kReady, kNotReady };
 enum class WaitAnswer : uint8_t { kReady, kCancelled };
 
-// The limits of c10d's own server. They bound the memory that an unknown client can occupy.
+// Limits of c10d's own server, used here too. They bound the memory that an unknown client can
+// occupy.
 inline constexpr uint64_t kLongestText = 8 << 20;
 inline constexpr uint64_t kMostKeys = 128 << 10;
 
-// c10d's clients prefix every key with this.
+// Prefix that c10d's clients add to every key.
 inline constexpr const char* kKeyPrefix = "/";
 
 template <typename Number>
@@ -64,7 +65,7 @@ class Reader {
     position_ += sizeof(value);
     return value;
   }
-  // Returns nothing if the text is incomplete, or longer than kLongestText (too_long()).
+  // Returns a text; nothing if it is incomplete, or longer than kLongestText (too_long()).
   std::optional<std::string> text() {
     const auto size = number<uint64_t>();
     if (!size) return std::nullopt;

@@ -32,7 +32,8 @@ constexpr int kBacklog = 4096;
 // Milliseconds until the server tries again to accept clients after running out of descriptors.
 constexpr int kCrowdedLook = 200;
 
-// Whether accept() failed for lack of resources, and will fail again until some are freed.
+// Whether accept() failed for lack of resources; it then fails again until some resources are
+// freed.
 bool is_exhaustion(int problem) {
   return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM;
 }

@@ -20,7 +20,7 @@ namespace am::launch {
 // change all keys.
 enum class BindScope { kThisMachine, kNetwork };
 
-// Cost of serving so far.
+// The work of a server so far.
 struct StoreLoad {
   int64_t connections = 0;  // number of connections that are open now
   int64_t requests = 0;
@@ -31,7 +31,7 @@ struct StoreLoad {
 // Callback that gets a message for the user; runs on the serving thread.
 using StoreTrouble = std::function<void(const std::string& message)>;
 
-// Serves from a background thread until destroyed.
+// Serves a store from a background thread until destroyed.
 class StoreServer {
  public:
   // If `port` is 0, the kernel chooses a free port. `trouble` is called each time the server runs

@@ -131,7 +131,7 @@ Table::Step Table::set_one(Reader& reader) {
   return Step::kDone;
 }
 
-// Serves compare_set. An empty `expected` means that the key must not exist.
+// Serves a compare_set request. An empty `expected` means that the key must not exist.
 Table::Step Table::compare_set(Reader& reader, std::string& answers) {
   const auto key = reader.text();
   const auto expected = key ? reader.text() : std::nullopt;
@@ -144,7 +144,8 @@ Table::Step Table::compare_set(Reader& reader, std::string& answers) {
   return Step::kDone;
 }
 
-// Serves add. The sum is stored as decimal digits, because clients may also get the key's value.
+// Serves an add request. The sum is stored as decimal digits, because clients may also get the
+// key's value.
 Table::Step Table::add(Reader& reader, std::string& answers) {
   const auto key = reader.text();
   const auto amount = key ? reader.number<int64_t>() : std::nullopt;
@@ -183,7 +184,8 @@ Table::Step Table::multi_set(Reader& reader) {
   return Step::kDone;
 }
 
-// Serves get. A missing key makes the request invalid: clients wait for keys before they get them.
+// Serves a get request. A missing key makes the request invalid, because clients wait for keys
+// before they get them.
 Table::Step Table::get(const std::vector<std::string>& keys, std::string& answers) const {
   for (const std::string& key : keys) {
     const std::string* value = find(key);

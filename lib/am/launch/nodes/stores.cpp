@@ -47,8 +47,8 @@ Addresses addresses_of(const std::string& host, int port) {
   return {{found, &::freeaddrinfo}, {}};
 }
 
-// Resolves the name in a detached thread, because an unresponsive name service may block for 10 s
-// and more.
+// Resolves a host name in a detached thread, because an unresponsive name service may block for
+// more than 10 s.
 std::future<Addresses> ask_for_addresses(const std::string& host, int port) {
   auto task = std::make_shared<std::packaged_task<Addresses()>>(
       [host, port] { return addresses_of(host, port); });
@@ -57,7 +57,8 @@ std::future<Addresses> ask_for_addresses(const std::string& host, int port) {
   return answer;
 }
 
-// Tries every address once. Returns the socket; or -1, with the reason in `problem`.
+// Tries to connect to every address once. Returns the connected socket, or -1 with the reason in
+// `problem`.
 int connect_once(const Addresses& addresses, std::chrono::milliseconds limit,
                  std::string& problem) {
   if (!addresses.first) problem = addresses.problem;

@@ -26,12 +26,13 @@ class ServedStore : public KeyValueStore {
   std::shared_ptr<StoreServer> server_;
 };
 
-// Message for a connection whose other end does not answer like a store.
+// Message for a port whose program does not answer like a store.
 inline constexpr const char* kNoGreeting =
     "the port is open, but no launcher answers: another program has the port, or the launcher has "
     "no free file descriptor";
 
-// Called with the reason after 3 s of waiting for a connection, and whenever the reason changes.
+// Callback that gets the reason after 3 s of waiting for a connection, and whenever the reason
+// changes.
 using Waiting = std::function<void(const std::string& reason)>;
 
 // Returns a socket connected to a store that answers at host:port; the caller closes it. Retries
@@ -50,7 +51,7 @@ class RemoteStore : public KeyValueStore {
   ~RemoteStore() override;
 
   void set(const std::string& key, const std::string& value) override;
-  // The kernel holds the message back for the next one, at most 200 ms (MSG_MORE).
+  // Sends with MSG_MORE: the kernel holds the message back for the next one, at most 200 ms.
   void set_with_next(const std::string& key, const std::string& value) override;
   std::optional<std::string> get(const std::string& key) override;
 

@@ -28,7 +28,7 @@ struct KindOfEnd {
   int signal = 0;
   bool stopped = false;
   bool suspended = false;
-  bool early = false;  // ended successfully before the cause did
+  bool early = false;  // whether the rank ended successfully before the cause did
   std::string last_collective;
 
   auto operator<=>(const KindOfEnd&) const = default;
@@ -37,7 +37,7 @@ struct KindOfEnd {
 // Ranks that ended alike.
 struct Alike {
   std::vector<int64_t> ranks;
-  double last = 0.0;  // time of the last rank's end
+  double last = 0.0;  // when the last of these ranks ended
 };
 
 std::string shortened(const std::string& text) {
@@ -137,16 +137,18 @@ std::optional<size_t> place_of(const std::vector<RankExit>& ranks, int64_t rank)
   return static_cast<size_t>(found - ranks.begin());
 }
 
-// Sorts indices and then moves each rank once, in place. A RankExit has half a kilobyte and a job
-// thousands of ranks, so a second list would cost a launcher more than reading the verdict.
+// Sorts indices and then moves each rank once, in place. A second list of ranks would cost a
+// launcher more than reading the verdict: a RankExit has half a kilobyte and a job thousands of
+// ranks.
 void sort_by_rank(std::vector<RankExit>& ranks) {
-  std::vector<size_t> order(ranks.size());  // index of the rank that belongs at each place
+  // At each place, the index of the rank that belongs there.
+  std::vector<size_t> order(ranks.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return ranks[a].rank < ranks[b].rank; });
   for (size_t start = 0; start < order.size(); ++start) {
     if (order[start] == start) continue;
-    RankExit first = std::move(ranks[start]);  // starts a cycle of the permutation
+    RankExit first = std::move(ranks[start]);  // the first rank of a cycle of the permutation
     size_t place = start;
     for (size_t from = order[place]; from != start; from = order[place]) {
       ranks[place] = std::move(ranks[from]);
@@ -158,7 +160,8 @@ void sort_by_rank(std::vector<RankExit>& ranks) {
   }
 }
 
-// The cause by rank numbers, which remain valid when the ranks are sorted; indices do not.
+// The cause, its end and its witness by rank numbers. Unlike indices, these remain valid when the
+// ranks are sorted.
 struct NamedCause {
   std::optional<FirstCause> cause;
   std::optional<int64_t> end, witness;

@@ -24,7 +24,7 @@ struct Verdict {
   bool ended_by_user = false;
   std::vector<int64_t> silent_nodes;
   std::vector<FailedLauncher> failed_launchers;
-  std::vector<int64_t> unheard_nodes;  // nodes for whose reports the user did not wait
+  std::vector<int64_t> unheard_nodes;  // nodes whose reports the user did not wait for
 };
 
 // Returns the verdict as one JSON object of at most 64 KiB for any number of ranks: ranks that

@@ -15,7 +15,7 @@
 namespace am::launch {
 
 struct JobSpec {
-  std::vector<std::string> argv;  // program (looked up in PATH when it has no slash) and arguments
+  std::vector<std::string> argv;  // program (looked up in PATH if it has no slash) and arguments
   int64_t nproc = 1;              // number of ranks on this machine
   int64_t node_rank = 0;
   int64_t num_nodes = 1;  // number of machines, all with the same nproc
@@ -23,8 +23,8 @@ struct JobSpec {
   // Port of the rendezvous. 0: node 0 chooses a free port, which requires num_nodes == 1 or a
   // store.
   int master_port = 0;
-  // A launcher serves the store at master_addr:master_port (TORCHELASTIC_USE_AGENT_STORE=True);
-  // otherwise rank 0 does.
+  // Whether a launcher serves the store at master_addr:master_port
+  // (TORCHELASTIC_USE_AGENT_STORE=True); otherwise rank 0 does.
   bool agent_store = false;
   // The store through which the launchers of all nodes agree on the first cause. Null: each
   // launcher judges its own ranks. Calls of the store must not block, so it must be a
@@ -52,7 +52,7 @@ struct JobSpec {
   // Returns the last state that a rank published, if known. Called for a rank that died without a
   // report.
   std::function<std::optional<LastWord>(int64_t rank, int64_t restart_count)> last_word;
-  int tail_lines = 20;  // lines of a failed rank's log that the result keeps
+  int tail_lines = 20;  // number of lines of a failed rank's log that the result contains
 };
 
 }  // namespace am::launch

@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Interval of the checks for suspended ranks.
+// Time between two checks for suspended ranks.
 constexpr auto kLookInterval = std::chrono::seconds(1);
 
 Clock::time_point after(double seconds) {
@@ -105,13 +105,13 @@ class Supervisor {
   bool killed_by_user_ = false;
   bool wait_cut_ = false;  // the user's signal ended the wait for the other nodes' reports
   bool failed_ = false;
-  double stopped_at_ =
-      0.0;  // wall time when a failure made the launcher stop the ranks; 0: not yet
+  // Wall time when a failure made the launcher stop the ranks; 0: not yet.
+  double stopped_at_ = 0.0;
   std::optional<Clock::time_point> settle_until_;
   std::optional<Clock::time_point> kill_at_;
   Clock::time_point next_look_ = Clock::now() + kLookInterval;
   std::set<int64_t> suspended_;       // ranks found suspended at the last check
-  std::set<int64_t> told_suspended_;  // suspended ranks that were announced
+  std::set<int64_t> told_suspended_;  // suspended ranks that were already announced
 };
 
 // Returns the port of rank 0's store: the spec's, otherwise a free port that node 0 chooses and
@@ -140,7 +140,7 @@ void Supervisor::wait() {
     const std::chrono::duration<double, std::milli> left = *deadline - Clock::now();
     timeout = static_cast<int>(std::clamp(std::ceil(left.count()), 0.0, 1e9));
   }
-  // A closed output is -1, which poll ignores.
+  // The descriptor of a closed output is -1, which poll ignores.
   std::array<pollfd, 2> fds = {pollfd{signals_.fd(), POLLIN, 0},
                                pollfd{children_.output_fd(), POLLIN, 0}};
   ::poll(fds.data(), fds.size(), timeout);
@@ -228,8 +228,8 @@ void Supervisor::check_deadlines() {
   }
 }
 
-// Announces suspended ranks, for which all other ranks wait: otherwise the user would learn of them
-// only when a collective times out.
+// Announces suspended ranks, because all other ranks wait for them, and the user would otherwise
+// learn of them only when a collective times out.
 void Supervisor::look_for_suspended() {
   if (Clock::now() < next_look_ || failed_ || killed_) return;
   next_look_ = Clock::now() + kLookInterval;

@@ -40,7 +40,7 @@ namespace am::launch {
 enum class JobEventKind {
   kStarted,        // all ranks were started
   kStopping,       // the user's first signal was passed on
-  kKilling,        // the ranks get SIGKILL: a second signal, or an expired time limit
+  kKilling,        // the ranks get SIGKILL, after a second signal or an expired time limit
   kRankFailed,     // `rank` ended with an error; the other ranks will be stopped
   kRankSuspended,  // `rank` was stopped by SIGSTOP, a terminal or a debugger
 };
@@ -48,12 +48,12 @@ enum class JobEventKind {
 struct JobEvent {
   JobEventKind kind = JobEventKind::kStarted;
   int64_t rank = -1;
-  int signal = 0;   // kStopping, kKilling: the user's signal, 0 for a time limit
+  int signal = 0;   // kStopping, kKilling: the user's signal; 0 if a time limit expired
   int64_t pid = 0;  // kRankSuspended: the rank's process
 };
 
 struct JobCallbacks {
-  // Receives the bytes of rank 0's stdout and stderr as they arrive; may split lines.
+  // Receives the bytes of rank 0's stdout and stderr as they arrive; a call may end within a line.
   std::function<void(std::string_view bytes)> output;
   std::function<void(const JobEvent& event)> event;
 };

@@ -21,7 +21,7 @@ namespace am::launch {
 namespace {
 
 // Returns the first executable file of that name in PATH, as a shell does. Called before the fork,
-// because only async-signal-safe calls may follow it.
+// because only async-signal-safe calls may follow the fork.
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const char* path = std::getenv("PATH");
@@ -72,7 +72,7 @@ void tell(int fd, pid_t message) {
   const int output_fd = ::fcntl(spec.output_fd, F_DUPFD_CLOEXEC, 3);
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // the parent died before the line above
+  if (::getppid() != parent) ::_exit(127);  // the parent died before PR_SET_PDEATHSIG was set
   tell(spec.birth_fd, ::getpid());
   const int null_fd = ::open("/dev/null", O_RDONLY);
   if (null_fd > 0) ::dup2(null_fd, STDIN_FILENO);
@@ -81,9 +81,9 @@ void tell(int fd, pid_t message) {
   if (null_fd > 2) ::close(null_fd);
   if (spec.kept_fd >= 0) ::fcntl(spec.kept_fd, F_SETFD, 0);
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-  // With a high limit, programs that call select() fail at descriptors above 1,023, and programs
-  // that close all possible descriptors take long. Programs that need more raise the limit
-  // themselves, as am-run-rank does.
+  // Restores the low limit of open files: with a high limit, programs that call select() fail at
+  // descriptors above 1,023, and programs that close all possible descriptors take long. Programs
+  // that need more raise the limit themselves, as am-run-rank does.
   restore_open_files();
   sigset_t none;
   sigemptyset(&none);

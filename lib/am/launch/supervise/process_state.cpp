@@ -10,8 +10,8 @@ namespace am::launch {
 ProcessStat process_stat(const std::filesystem::path& process) {
   std::ifstream file(process / "stat");
   std::string text;
-  std::getline(file,
-               text);  // "pid (name) state parent group ..."; the name may contain any character
+  // The line is "pid (name) state parent group ..."; the name may contain any character.
+  std::getline(file, text);
   ProcessStat found;
   const size_t end = text.rfind(')');
   if (end == std::string::npos) return found;

@@ -1,4 +1,4 @@
-// The kernel's state of a process that does not respond.
+// Asks the kernel for the state of a process that does not respond.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,8 @@
 namespace am::launch {
 
 enum class ProcessState {
-  kRuns,     // runs, or sleeps as a working process does at times
-  kStopped,  // by SIGSTOP, a terminal or a debugger, until it is continued
+  kRuns,     // runs, or sleeps for a moment as any working process does
+  kStopped,  // stopped by SIGSTOP, a terminal or a debugger, until it is continued
   kBlocked,  // waits in the kernel for a disk or a network file system that does not respond
   kEnded,
 };

@@ -38,8 +38,8 @@ std::string attempt_line(const JobSpec& spec) {
   return cat("--- restart ", spec.restart_count, " of ", spec.max_restarts, ", ", when, " ---\n");
 }
 
-// Calls `visit` for every process that has not ended, until `visit` returns true. Returns whether a
-// call returned true.
+// Calls `visit` for each process of the machine that has not ended, until `visit` returns true.
+// Returns whether `visit` returned true.
 template <typename Visit>
 bool any_process(Visit visit) {
   std::error_code ignored;

@@ -69,14 +69,13 @@ class RankChildren {
   // Kills all remaining processes; some remain only after an exception.
   ~RankChildren();
 
-  // Throws Error(kIo) or Error(kRuntime) if a rank cannot be started.
+  // Starts all ranks. Throws Error(kIo) or Error(kRuntime) if a rank cannot be started.
   void start(int master_port);
 
-  int64_t running() const;    // ranks that have not ended
-  int64_t lingering() const;  // ended ranks that left processes running
-  int output_fd() const {
-    return pipe_;
-  }  // readable if rank 0 has written; -1 if it closed its output
+  int64_t running() const;    // number of ranks that have not ended
+  int64_t lingering() const;  // number of ended ranks that left processes running
+  // Returns a descriptor that is readable if rank 0 has written; -1 if rank 0 closed its output.
+  int output_fd() const { return pipe_; }
   // Passes rank 0's new output to its log and to `output`. Does not block.
   void pump();
 

@@ -24,7 +24,7 @@ struct RestartPolicy {
   // Called once on every node before the first attempt, after check_same_job() has compared the
   // nodes' options. If it throws, the job is refused and the other nodes are informed.
   std::function<void()> before_start;
-  // Restart after any failure, including one that looks like the user's mistake.
+  // Whether to restart after any failure, including one that looks like the user's mistake.
   bool any_failure = false;
   // Returns whether the job's files still exist; called on node 0 after a failed attempt. Empty:
   // the files are assumed to exist.
@@ -34,7 +34,8 @@ struct RestartPolicy {
   std::function<std::optional<int64_t>()> newest_step;
   // Makes the next attempt start from `step` by changing a copy of the first attempt's spec.
   std::function<void(JobSpec& spec, std::optional<int64_t> step)> resume;
-  // Called after an attempt failed and before the next one starts; `restart` counts from 1.
+  // Called after an attempt failed and before the next one starts, for a message to the user;
+  // `restart` counts from 1.
   std::function<void(const JobResult& failed, int64_t restart, std::optional<int64_t> step)>
       announce;
 };

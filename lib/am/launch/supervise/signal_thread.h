@@ -19,8 +19,8 @@
 
 namespace am::launch {
 
-// An alternate stack (sigaltstack) for handlers that run on the calling thread, unless the thread
-// has one. Must be destroyed on the same thread.
+// An alternate stack (sigaltstack) for handlers that run on the calling thread, created unless the
+// thread already has one. Must be destroyed on the same thread.
 class AlternateStack {
  public:
   AlternateStack();

@@ -12,7 +12,7 @@
 namespace am::launch {
 namespace {
 
-// State that handlers access, in lock-free atomics.
+// State that signal handlers access; therefore all of it is lock-free atomics.
 std::atomic<int> g_asked_by = 0;  // signal that requested the stop; -1: request() did; 0: no stop
 std::atomic<int64_t> g_asked_at = 0;  // time of that signal: nanoseconds of the monotonic clock
 // Nanoseconds after the first signal in which further signals count as the same request.
@@ -44,8 +44,8 @@ extern "C" void am_stop_signal_handler(int signal) {
 extern "C" void am_save_signal_handler(int) { g_save = true; }
 
 // Waits until signals that arrived before the destructor are handled: the signal thread may not
-// have been scheduled yet, and with the old action the signals would kill the process. The wait is
-// bounded, because possibly no thread handles the signals.
+// have run yet, and with the old actions the signals would kill the process. The wait is bounded,
+// because possibly no thread handles the signals.
 void wait_for_pending(const std::vector<std::pair<int, struct sigaction>>& handled) {
   const auto any_pending = [&] {
     sigset_t pending;

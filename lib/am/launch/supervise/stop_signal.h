@@ -1,5 +1,5 @@
-// In a rank: SIGTERM and SIGINT request a clean stop at the end of the step; SIGUSR1 and SIGUSR2
-// request a checkpoint, after which training continues.
+// Handles the signals of a rank. SIGTERM and SIGINT request a clean stop at the end of the step;
+// SIGUSR1 and SIGUSR2 request a checkpoint, after which training continues.
 //
 //   launch::StopSignal stop;      // before the first tensor operation
 //   while (step < max_steps && !stop.requested()) {

@@ -1,4 +1,4 @@
-// Wall-clock time: comparable between processes, and approximately between nodes.
+// Wall-clock time, which is comparable between processes, and approximately between nodes.
 #pragma once
 
 #include <chrono>
