@@ -38,7 +38,7 @@ struct MeshSection {
 
 struct PipelineSection {
   std::string schedule = "1f1b";  // a name, or a CSV file (schedule_names.h)
-  int64_t microbatches = 0;       // number per run of the schedule; 0: one for each stage
+  int64_t microbatches = 0;       // micro-batches per run of the schedule; 0: one for each stage
   int64_t virtual_stages = 1;
   std::vector<int64_t> split_points;
   // Without split points, the stages get equal numbers of layers or equal costs: layers | cost.
@@ -83,7 +83,7 @@ struct TrainSection {
   double loss_scale = 0.0;                   // factor of the loss in float16 training; 0: dynamic
   int64_t seed = 0;                          // seed of the data order
   bool deterministic = false;                // whether a run repeats bit for bit on a GPU too
-  std::string matmul_precision = "highest";  // of float32 matmuls on a GPU: highest | high
+  std::string matmul_precision = "highest";  // float32 matmuls on a GPU: highest | high precision
 };
 
 struct OptimizerSection {
@@ -103,7 +103,8 @@ struct SchedulerSection {
   std::string name = "constant";  // constant | cosine | linear | wsd
   int64_t warmup_steps = 0;
   double min_lr = 0.0;
-  // cosine, linear: the step that reaches min_lr (0: max_steps); wsd: length of the final decay.
+  // For cosine and linear: the step at which the learning rate reaches min_lr; 0: max_steps. For
+  // wsd: the number of steps of the final decay.
   int64_t decay_steps = 0;
 };
 

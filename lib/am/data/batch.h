@@ -29,7 +29,7 @@ std::vector<int64_t> document_positions(const Batch& batch, int64_t eod_token);
 
 class BatchReader {
  public:
-  // Throws Error(kPlan) if the source is shorter than one sample.
+  // Throws Error(kPlan) if the source has fewer tokens than one sample needs.
   BatchReader(std::unique_ptr<TokenSource> source, const SamplerOptions& options);
 
   const TokenSource& source() const { return *source_; }

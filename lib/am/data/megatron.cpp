@@ -45,7 +45,8 @@ std::optional<TokenType> type_of_code(uint8_t code) {
   }
 }
 
-// Returns the sum of the lengths; checks that each sequence begins where the previous one ended.
+// Returns the sum of the sequences' lengths. Throws if a sequence does not begin where the previous
+// one ended.
 int64_t count_tokens(std::span<const std::byte> index, uint64_t sequences, int64_t width,
                      const std::filesystem::path& path) {
   const size_t pointers = kHeaderBytes + sequences * sizeof(int32_t);

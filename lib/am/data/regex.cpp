@@ -53,7 +53,7 @@ void Regex::for_each_match(std::string_view text,
       pcre2_match_data_create_from_pattern(code_->compiled, nullptr));
   size_t at = 0;
   while (at < text.size()) {
-    // Without NO_UTF_CHECK each call would validate the whole text again.
+    // PCRE2_NO_UTF_CHECK is set because each call would otherwise validate the whole text again.
     const int count =
         pcre2_match(code_->compiled, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                     PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match.get(), nullptr);

@@ -55,7 +55,8 @@ std::string text_of_line(const fs::path& file, int64_t line, std::string_view js
   return object["text"].get<std::string>();
 }
 
-// Calls `visit` with each document of a file: each line of a .jsonl, otherwise the whole file.
+// Calls `visit` with each document of a file: the "text" of each line of a .jsonl, otherwise the
+// whole file.
 template <typename Visit>
 void for_each_document(const fs::path& file, std::string_view bytes, Visit visit) {
   if (!is_json_lines(file, bytes)) return visit(bytes);

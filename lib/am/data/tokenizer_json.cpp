@@ -11,7 +11,7 @@ namespace {
 // GPT-2's pattern, with which a ByteLevel pre-tokenizer splits text if it has use_regex.
 constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-// Pattern of a punctuation mark: those of ASCII, symbols included, and those of Unicode.
+// Pattern that matches punctuation marks of ASCII, symbols included, and of Unicode.
 constexpr const char* kPunctuation = R"([!-/:-@\[-`{-~\p{P}])";
 
 class Parser {

@@ -176,8 +176,8 @@ class MetadataReader {
     result_.tensors.push_back(std::move(tensor));
   }
 
-  // Returns the dtype of a tensor's properties, a tuple that begins with the dtype, or in old files
-  // a dict.
+  // Returns the dtype in a tensor's properties. The properties are a tuple that begins with the
+  // dtype; in old files they are a dict.
   static std::string_view dtype_of(const PickleValue& properties) {
     const PickleValue state = properties.state();
     if (const PickleValue* dtype = state.find("dtype")) return dtype_of_global(*dtype);

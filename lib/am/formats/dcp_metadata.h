@@ -47,7 +47,7 @@ struct DcpTensor {
   DcpPath path;       // empty if the writer does not store it
   std::string dtype;  // torch's name, for example "bfloat16"
   Shape shape;
-  std::vector<DcpChunk> chunks;  // without empty chunks, in the writer's order
+  std::vector<DcpChunk> chunks;  // chunks in the writer's order; empty chunks are left out
 };
 
 // A Python value that is stored as a pickle.

@@ -17,7 +17,7 @@ struct DtypeRow {
   int64_t size;
 };
 
-// In the order of the enum, which is_in_order() checks and row_of() needs.
+// The rows have the order of the enum, because row_of() uses a dtype as an index.
 constexpr std::array<DtypeRow, 20> kDtypes = {{
     {Dtype::kFloat32, "float32", "F32", 4},
     {Dtype::kBFloat16, "bfloat16", "BF16", 2},

@@ -29,7 +29,8 @@ inline constexpr size_t kArgumentsItem = 1;
 inline constexpr size_t kStateItem = 2;
 inline constexpr uint32_t kObjectItems = 3;
 
-// Values and nodes never move and are freed together: no destructor follows references.
+// Owns all values and nodes of a pickle. They never move and are freed together, so no destructor
+// follows references.
 struct Pickle::Arena {
   static constexpr size_t kBlock = size_t{1} << 14;
 

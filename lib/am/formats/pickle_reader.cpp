@@ -250,7 +250,7 @@ class PickleReader {
   RecalledMemos recalled_;
   std::unordered_map<size_t, PickleValue> memo_;  // values that the pickle recalls, by memo index
   size_t next_memo_ = 0;
-  std::optional<PickleValue> empty_tuple_;  // shared, since tuples are immutable
+  std::optional<PickleValue> empty_tuple_;  // one value for all empty tuples, which are immutable
   std::set<std::pair<std::string_view, std::string_view>> seen_;
   Pickle pickle_;
 };
@@ -366,7 +366,7 @@ bool PickleReader::step_container(uint8_t opcode) {
     case '(':  // MARK
       marks_.push_back(stack_.size());
       return true;
-    case '0':  // POP, which closes a mark with nothing above it
+    case '0':  // POP, which closes the last mark if no value is above it
       if (stack_.size() == floor() && !marks_.empty()) {
         marks_.pop_back();
       } else {
@@ -384,7 +384,7 @@ bool PickleReader::step_container(uint8_t opcode) {
       if (!empty_tuple_) empty_tuple_ = make_node(PickleKind::kTuple, {});
       push(*empty_tuple_);
       return true;
-    case 0x85:  // TUPLE1 and on
+    case 0x85:  // TUPLE1, TUPLE2 and TUPLE3
     case 0x86:
     case 0x87:
       collect(PickleKind::kTuple, opcode - size_t{0x84});

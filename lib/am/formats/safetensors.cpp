@@ -20,7 +20,8 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path, Truncat
   std::error_code none;
   const auto status = std::filesystem::status(path, none);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    throw Error(ErrorKind::kIo, cat(path.string(), ": not a regular file"));  // a pipe has no end
+    // Refuses a pipe, for example, whose size is not known.
+    throw Error(ErrorKind::kIo, cat(path.string(), ": not a regular file"));
   }
   SafetensorsFile file;
   file.path_ = path;

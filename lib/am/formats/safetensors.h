@@ -54,7 +54,7 @@ class SafetensorsFile {
   // Returns the bytes of a tensor. Throws Error(kFormat) for data behind the end of a truncated
   // file.
   std::span<const std::byte> data(const SafetensorsEntry& entry) const;
-  // Describes what a truncated file lacks; empty for a complete one.
+  // Returns a description of what a truncated file lacks; empty for a complete file.
   std::string truncation() const;
   // Call after reading data: throws Error(kIo) if the file has become smaller meanwhile.
   void require_whole() const;

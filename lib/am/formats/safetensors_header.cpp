@@ -15,7 +15,7 @@ namespace am::formats {
 namespace {
 
 constexpr size_t kDeepest = 5;    // nesting of {tensor: {shape: [size]}}, and a margin
-constexpr size_t kMostDims = 64;  // ATen's operators store sets of dims in 64 bits
+constexpr size_t kMostDims = 64;  // limit of ATen, whose operators store sets of dims in 64 bits
 
 // Whether a dtype is legal but has several values per byte, which is not supported.
 bool is_packed(std::string_view dtype) {

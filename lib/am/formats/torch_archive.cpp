@@ -43,7 +43,7 @@ constexpr std::array<TorchDtype, 22> kTorchDtypes = {{
     {"complex32", "", 4},
 }};
 
-constexpr size_t kMostTorchDims = 64;  // ATen's operators store sets of dims in 64 bits
+constexpr size_t kMostTorchDims = 64;  // limit of ATen, which stores sets of dims in 64 bits
 
 const TorchDtype* dtype_of_name(std::string_view name) {
   for (const auto& dtype : kTorchDtypes) {

@@ -61,7 +61,7 @@ class LegacyReader {
     Pickle pickle = Pickle::read(rest.first(std::min<size_t>(rest.size(), UINT32_MAX)),
                                  cat(where_, ": ", what, " at ", position_), &end);
     position_ += end;
-    // Only the object may name globals, which the caller checks.
+    // Only the object's pickle may name globals; the caller checks them.
     if (what != kObject && !pickle.globals().empty()) {
       const PickleGlobal& global = pickle.globals().front();
       fail(cat("its ", what, " names ", global.module, ".", global.name));

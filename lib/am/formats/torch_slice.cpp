@@ -15,7 +15,7 @@ namespace am::formats {
 namespace {
 
 constexpr size_t kExtraHeader = 4;
-constexpr uint16_t kExtraPadding = 0x4246;  // "FB", torch.save's id of padding
+constexpr uint16_t kExtraPadding = 0x4246;  // "FB", the id that torch.save gives to padding
 
 template <typename... Numbers>
 void append(std::string& to, Numbers... numbers) {

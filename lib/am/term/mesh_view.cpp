@@ -50,7 +50,7 @@ Lines box_rows(const GridBox& box, const Style& style, int limit) {
   Lines lines;
   if (!box.columns.empty()) lines.push_back(row_text(box.corner, box.columns, Role::kDim));
   const int count = static_cast<int>(box.cells.size());
-  limit = std::max(3, limit);  // first row, gap, last row
+  limit = std::max(3, limit);  // at least the first row, the gap and the last row
   const int head = count <= limit ? count : limit - 2;
   for (int i = 0; i < count; ++i) {
     if (i == head && count > limit) {

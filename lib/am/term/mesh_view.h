@@ -33,8 +33,8 @@ struct GridStack {
 };
 
 struct GridLimits {
-  int rows = 16;  // rows of a box; the middle of a longer box is omitted
-  int boxes = 8;  // boxes of a stack; further boxes are omitted
+  int rows = 16;  // most rows of a box that are drawn; the middle of a longer box is omitted
+  int boxes = 8;  // most boxes of a stack that are drawn
   int stacks = 16;
 };
 

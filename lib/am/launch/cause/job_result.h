@@ -27,7 +27,8 @@ struct RankExit {
   int64_t node = 0;
   int exit_status = 0;
   int signal = 0;
-  bool stopped = false;  // whether the launcher stopped the rank: its end is then no cause
+  // Whether the launcher stopped the rank, so that the rank's end cannot be the cause.
+  bool stopped = false;
   // The kernel reported the rank as stopped (SIGSTOP, a terminal or a debugger) when the first
   // failure was noticed.
   bool suspended = false;
@@ -72,8 +73,8 @@ struct JobResult {
   bool ended_by_user = false;
   bool wait_cut = false;  // the user interrupted the wait for the other nodes
   std::optional<FirstCause> cause;
-  // How each rank ended, in the order of ranks: the ranks of this node; with a store, of all nodes
-  // that reported.
+  // How each rank ended, in the order of ranks: the ranks of this node or, with a store, those of
+  // all nodes that reported.
   std::vector<RankExit> ranks;
   int64_t node_rank = 0;
   int64_t num_nodes = 1;

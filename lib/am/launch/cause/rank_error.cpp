@@ -187,7 +187,7 @@ bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept {
     if (const int pipe = error_pipe(lookup); pipe >= 0) {
       int waiting = 0;
       if (::ioctl(pipe, FIONREAD, &waiting) == 0 && waiting > 0) return false;
-      constexpr size_t kMost = 16384;  // bytes of each text; a quarter of a pipe's capacity
+      constexpr size_t kMost = 16384;  // most bytes of each text: a quarter of a pipe's capacity
       if (error.message.size() > kMost) error.message.resize(kMost);
       if (error.hint.size() > kMost) error.hint.resize(kMost);
       const std::string line = dump_json(to_json(error), -1) + "\n";

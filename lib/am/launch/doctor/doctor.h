@@ -38,9 +38,10 @@ struct JobNeeds {
   bool placed_by_options = false;
   std::optional<Diagnostic> placement_problem;  // contradiction of options and variables
   std::string backend = "gloo";                 // plan's backend string, see config/backend.h
-  bool shards_parameters = false;  // FSDP over several ranks: its gathers overlap computation
-  bool cuts_layers = false;        // the plan uses tensor or context parallelism
-  int64_t world_size = 1;          // number of ranks that the plan needs
+  // Whether FSDP shards parameters over several ranks; its gathers should then overlap computation.
+  bool shards_parameters = false;
+  bool cuts_layers = false;  // whether the plan uses tensor or context parallelism
+  int64_t world_size = 1;    // number of ranks that the plan needs
   // Number of ranks that the launcher or the command line gives; 0: neither gives it, and the
   // plan's number is used.
   int64_t given_world_size = 0;

@@ -17,7 +17,8 @@ std::string nccl_version_name(int version);
 // preloaded (LD_PRELOAD). Returns nothing if there is none or it does not report a version.
 std::optional<int> loaded_nccl_version();
 
-// First version that supports several ranks on one GPU, requested by NCCL_MULTI_RANK_GPU_ENABLE=1.
+// First version of NCCL that supports several ranks on one GPU, which NCCL_MULTI_RANK_GPU_ENABLE=1
+// requests.
 inline constexpr int kFirstNcclWithSharedGpus = 23000;
 
 inline constexpr const char* kRanksPerGpuVariable = "AM_RANKS_PER_GPU";

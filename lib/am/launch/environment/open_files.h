@@ -30,8 +30,8 @@ void restore_open_files();
 // Numbers of the processes that a launcher starts and serves, for which it opens files.
 struct LauncherFiles {
   int64_t ranks_here = 1;  // ranks that the launcher starts
-  // Ranks and launchers that connect to the job's store, if this is node 0, which serves it; else
-  // 0.
+  // Numbers of ranks and of other launchers that connect to the job's store, which node 0 serves; 0
+  // on other nodes.
   int64_t ranks_served = 0;
   int64_t launchers_served = 0;
 };

@@ -19,7 +19,7 @@ struct TorchrunOptions {
   int64_t max_restarts = 0;
   // Whether the launcher serves the store at MASTER_ADDR:MASTER_PORT; otherwise rank 0 does.
   bool agent_store = false;
-  std::filesystem::path error_file;  // TORCHELASTIC_ERROR_FILE; empty: not set
+  std::filesystem::path error_file;  // value of TORCHELASTIC_ERROR_FILE; empty: not set
   int64_t cores = 1;  // cores of this machine, from which OMP_NUM_THREADS is computed
   bool omp_num_threads_given = false;  // OMP_NUM_THREADS is set by the user and stays unchanged
 };

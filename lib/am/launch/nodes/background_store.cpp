@@ -36,7 +36,7 @@ struct BackgroundStore::Shared {
   // Values that have arrived and that get() has not returned yet.
   std::map<std::string, std::string> answers;
   std::string lost;      // why the store is lost; empty: it is not lost
-  int64_t calls = 0;     // number of calls begun
+  int64_t calls = 0;     // number of calls of the store that have begun
   bool calling = false;  // whether a call of the store is in progress
   bool ending = false;
   bool ended = false;

@@ -99,7 +99,8 @@ std::optional<int> NodeRendezvous::port() {
 }
 
 void NodeRendezvous::decide(const NextAttempt& next) {
-  // The text is "stop", "start" (without a checkpoint) or, for example, "step 200".
+  // The decision as text: "stop", "start" (a restart without a checkpoint) or, for example, "step
+  // 200".
   store_.set(key("next"), !next.restart ? "stop" : next.step ? cat(kStep, *next.step) : "start");
 }
 

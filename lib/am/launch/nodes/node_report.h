@@ -1,4 +1,4 @@
-// Report on how the ranks of one node ended, serialized for the launchers' store.
+// The report on how the ranks of one node ended, serialized for the launchers' store.
 #pragma once
 
 #include <optional>

@@ -11,10 +11,10 @@
 namespace am::launch {
 namespace {
 
-// Delay from the requests of messages ("look") until their answers are read ("glance").
+// Delay from requesting messages until their answers are read.
 constexpr auto kGlanceAfter = std::chrono::milliseconds(25);
 constexpr auto kPortWait = std::chrono::minutes(2);
-// Number of looks with an unchanged heartbeat after which a launcher may have ended, so that node 0
+// Number of polls with an unchanged heartbeat after which a launcher may have ended; node 0 then
 // reads its report.
 constexpr int64_t kSuspicious = 4;
 
@@ -85,7 +85,7 @@ void PeerNodes::watch_heartbeats() {
     if (const auto now = rendezvous_.heartbeat_of(node)) {
       heartbeat.still = *now == heartbeat.last ? heartbeat.still + 1 : 0;
       heartbeat.last = *now;
-      rendezvous_.heartbeat_of(node);  // makes the BackgroundStore request the next one
+      rendezvous_.heartbeat_of(node);  // makes the BackgroundStore request the next heartbeat
     }
     if (heartbeat.still >= kSuspicious) hear_report(node);
     if (heard(node) || !is_silent(heartbeat)) continue;
@@ -94,7 +94,7 @@ void PeerNodes::watch_heartbeats() {
   }
 }
 
-// Whether a launcher counts as gone. Counts looks instead of seconds, because this process itself
+// Whether a launcher counts as gone. Counts polls instead of seconds, because this process itself
 // may have been suspended. A launcher that has sent no heartbeat yet may still be started, so it
 // counts as gone only after a failure.
 bool PeerNodes::is_silent(const Heartbeat& heartbeat) const {

@@ -56,7 +56,7 @@ class PeerNodes {
  private:
   struct Heartbeat {
     std::string last;
-    int64_t still = 0;  // number of looks since `last` changed
+    int64_t still = 0;  // number of polls since `last` changed
   };
 
   void attempt(const std::function<void()>& call);
@@ -81,7 +81,7 @@ class PeerNodes {
   std::map<int64_t, Heartbeat> heartbeats_;
   std::optional<Verdict> verdict_;  // the verdict of node 0; unused on node 0 itself
   Clock::time_point next_look_ = Clock::now();
-  // Whether the next look only reads the answers to the requests of the look before.
+  // Whether the next poll only reads the answers to the requests of the poll before.
   bool glances_ = false;
 };
 

@@ -45,7 +45,8 @@ int connect_to_store(const std::string& host, int port, std::chrono::millisecond
 // server answers, without a limit, so launchers use it through a BackgroundStore.
 class RemoteStore : public KeyValueStore {
  public:
-  // Throws Error(kPeer) that names the address if no store answers there within `timeout`.
+  // Connects to the store. Throws Error(kPeer) that names the address if no store answers there
+  // within `timeout`.
   RemoteStore(const std::string& host, int port, std::chrono::milliseconds timeout,
               const Waiting& waiting = nullptr);
   ~RemoteStore() override;

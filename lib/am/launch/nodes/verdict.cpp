@@ -34,7 +34,7 @@ struct KindOfEnd {
   auto operator<=>(const KindOfEnd&) const = default;
 };
 
-// Ranks that ended alike.
+// The ranks of one KindOfEnd.
 struct Alike {
   std::vector<int64_t> ranks;
   double last = 0.0;  // when the last of these ranks ended
@@ -141,7 +141,7 @@ std::optional<size_t> place_of(const std::vector<RankExit>& ranks, int64_t rank)
 // launcher more than reading the verdict: a RankExit has half a kilobyte and a job thousands of
 // ranks.
 void sort_by_rank(std::vector<RankExit>& ranks) {
-  // At each place, the index of the rank that belongs there.
+  // order[i] is the index of the rank that belongs at place i.
   std::vector<size_t> order(ranks.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),

@@ -27,9 +27,9 @@ struct BackgroundOutput::State {
   std::condition_variable changed;
   std::string waiting;
   size_t dropped = 0;    // number of bytes dropped since the last text that fit
-  bool writing = false;  // the thread is writing bytes that it removed from `waiting`
-  bool broken = false;   // the reader has closed
-  bool ended = false;    // the owner was destroyed
+  bool writing = false;  // whether the thread is writing bytes that it removed from `waiting`
+  bool broken = false;   // whether the reader has closed its end
+  bool ended = false;    // whether the BackgroundOutput was destroyed
 };
 
 namespace {

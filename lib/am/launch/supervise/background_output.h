@@ -30,7 +30,7 @@ class BackgroundOutput {
   // Writes the text entirely or drops it. Thread-safe. Control characters other than newlines, tabs
   // and the sequences of Style::paint() are written as '?'.
   void write(std::string_view text);
-  // Writes the bytes of another program unchanged.
+  // Writes the bytes of another program, control characters included.
   void pass_on(std::string_view bytes);
 
   // Waits until everything is written or the reader has closed; at most `patience`. Returns false

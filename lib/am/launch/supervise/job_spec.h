@@ -39,7 +39,7 @@ struct JobSpec {
   // Folder for rank-R.log and rank-R.error.json, created if missing. Empty: a temporary folder,
   // removed at the end.
   std::filesystem::path log_folder;
-  // Time from SIGTERM to SIGKILL of the other ranks after a failure.
+  // Time that the other ranks have to end after a failure, from SIGTERM to SIGKILL.
   double grace_seconds = 5.0;
   // Time that the launcher waits for the true cause after an error that may be a consequence,
   // before it stops the ranks.

@@ -125,7 +125,7 @@ std::optional<int> Supervisor::master_port() {
   });
 }
 
-// Sleeps until a signal, output of rank 0, or the next deadline.
+// Sleeps until a signal arrives, rank 0 writes output, or the next deadline is reached.
 void Supervisor::wait() {
   std::optional<Clock::time_point> deadline = kill_at_;
   const auto not_after = [&](Clock::time_point when) {
@@ -284,7 +284,7 @@ void Supervisor::hear_the_others() {
     return by_user;
   };
   wait_cut_ = !peers_->collect(signalled);
-  if (wait_cut_) peers_->publish(report());  // with ended_by_user, so that no node restarts
+  if (wait_cut_) peers_->publish(report());  // contains ended_by_user, so no node restarts
 }
 
 NodeReport Supervisor::report() const {

@@ -47,8 +47,8 @@ namespace {
 
 OrphanGuard::OrphanGuard() {
   int fds[2];
-  // Uses a socket instead of a pipe: after the guard was killed, a write to a pipe would end the
-  // launcher by SIGPIPE.
+  // Uses a socket instead of a pipe, because a write to a pipe would end the launcher by SIGPIPE if
+  // the guard had been killed.
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
     throw Error(ErrorKind::kRuntime, cat("cannot make a socket: ", std::strerror(errno)));
   }

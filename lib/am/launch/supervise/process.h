@@ -16,7 +16,7 @@
 namespace am::launch {
 
 struct ProcessSpec {
-  std::vector<std::string> argv;  // a program without a slash is looked up in PATH
+  std::vector<std::string> argv;  // program (looked up in PATH if it has no slash) and arguments
   // Variables that are added to this process's environment or replace its own.
   std::vector<std::pair<std::string, std::string>> environment;
   int output_fd = -1;  // descriptor for stdout and stderr; stays open in this process

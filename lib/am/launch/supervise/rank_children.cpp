@@ -148,7 +148,8 @@ void RankChildren::start(int master_port) {
     for (int64_t local_rank = 0; local_rank < spec_.nproc; ++local_rank) {
       const int64_t rank = spec_.node_rank * spec_.nproc + local_rank;
       std::error_code ignored;
-      std::filesystem::remove(folder_.error_file(rank), ignored);  // left by an earlier run
+      // An earlier run may have left an error file.
+      std::filesystem::remove(folder_.error_file(rank), ignored);
       RankChild child{0, 0, RankLog(folder_.log(rank), attempt_line(spec_)), {}, {}, {}};
       child.exit.rank = rank;
       child.exit.node = spec_.node_rank;

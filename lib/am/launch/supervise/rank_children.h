@@ -55,7 +55,7 @@ struct RankChild {
   pid_t group = 0;
   RankLog log;
   ErrorPipe errors;
-  // Whether the launcher sent a signal to the rank, by the signal's number.
+  // sent[n] tells whether the launcher sent signal n to the rank.
   std::array<bool, NSIG> sent = {};
   RankExit exit;
 };
