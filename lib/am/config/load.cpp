@@ -195,7 +195,7 @@ std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
   plan.file = file;
   auto root = read_toml(text, file, own);
   const bool readable = root.has_value();
-  if (!readable) root.emplace();  // so that mistakes in --set are reported too
+  if (!readable) root.emplace();  // needed to report mistakes in --set too
   apply_overrides(overrides, *root, own);
   if (readable) {
     Loader(plan, own).load(*root);

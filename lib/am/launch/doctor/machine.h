@@ -28,7 +28,7 @@ struct Limits {
 
 struct ClockFacts {
   int year = 0;                      // year of the wall clock, in UTC
-  std::optional<bool> synchronized;  // what the kernel reports; nothing if it refuses to answer
+  std::optional<bool> synchronized;  // answer of the kernel; nothing if it refuses to answer
 };
 
 struct Machine {
