@@ -1,4 +1,4 @@
-// am-plan check PLAN...: every violated rule of every plan.
+// am-plan check PLAN...: prints every rule that each plan violates.
 #include "am/rules/check.h"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ struct Verdict {
   std::vector<std::string> lacks;  // features of a valid plan that am-run cannot run
 };
 
-// Whether the plan is meant for am-run, so that am-run's limits are errors.
+// Returns whether the plan is meant to be run by am-run. If it is, features that am-run cannot run
+// are errors.
 bool is_for_am_run(const am::config::Plan& plan, const PlanOptions& options) {
   return !options.plan_only && options.dialect.empty() &&
          plan.cluster.implementation == am::cluster::automesh_implementation().name;
@@ -81,7 +82,7 @@ am::Json to_json(const std::string& path, const Verdict& verdict, const std::str
   json["file"] = path;
   json["ok"] = verdict.found.ok();
   json["diagnostics"] = am::to_json(verdict.found);
-  // Another framework's rules do not determine whether am-run can run the plan.
+  // "runs" says whether am-run can run the plan, which another framework's rules do not decide.
   if (dialect.empty()) json["runs"] = verdict.found.ok() && verdict.lacks.empty();
   if (!verdict.lacks.empty()) json["unsupported"] = verdict.lacks;
   return json;

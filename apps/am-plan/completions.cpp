@@ -1,4 +1,5 @@
-// am-plan completions SHELL: a script that completes the command line, generated from the parser.
+// am-plan completions SHELL: prints a shell script that completes am-plan's command line. It is
+// generated from the parser.
 #include "common/completions.h"
 
 #include <memory>

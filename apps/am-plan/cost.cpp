@@ -1,4 +1,4 @@
-// am-plan cost PLAN: predicted step time, and its parts.
+// am-plan cost PLAN: prints the predicted time of a step and the parts that add up to it.
 #include <algorithm>
 #include <cmath>
 
@@ -64,7 +64,8 @@ double mfu_of(const Prediction& prediction, double flops) {
          am::predict::peak_flops(prediction.workload, prediction.assumptions.gpu);
 }
 
-// Returns "bf16"; if the format differs from the workload's, adds the reason.
+// Returns the number format whose peak FLOP/s the prediction uses, for example "bf16". Adds the
+// reason if the workload computes in another format.
 std::string peak_text(const Prediction& prediction) {
   const am::cluster::Gpu& gpu = prediction.assumptions.gpu;
   const auto format = am::predict::peak_format(prediction.workload, gpu);
@@ -151,7 +152,8 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
 
 std::string percent(double share) { return am::format_fixed(100.0 * share, 1) + " %"; }
 
-// Returns the number of a source, from 1; a new source is appended.
+// Returns the footnote number, from 1, of a source of measured runs. A source that is not yet in
+// `sources` is appended to it.
 size_t number_of(const std::string& source, std::vector<std::string>& sources) {
   const auto known = std::find(sources.begin(), sources.end(), source);
   const auto number = static_cast<size_t>(known - sources.begin()) + 1;
@@ -194,7 +196,7 @@ std::string interval_text(const Prediction& prediction) {
                  am::format_duration(prediction.interval->high));
 }
 
-// Returns the goodput under failures and the best checkpoint interval, as lines.
+// Returns lines about the goodput under failures and the best checkpoint interval.
 std::string goodput_lines(const PlanInput& input, const Prediction& prediction) {
   const auto job = forecast_of(input, prediction);
   if (!job) return {};

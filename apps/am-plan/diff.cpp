@@ -1,4 +1,4 @@
-// am-plan diff A B: differences between two plans; equal values are not printed.
+// am-plan diff A B: prints the differences between two plans, and leaves out equal values.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,7 +26,7 @@ struct DiffOptions {
 using am::predict::MemoryComponents;
 using am::predict::RankMemory;
 
-// A row of numbers: the same quantity of both plans.
+// A quantity that is compared, with its value under plan A and under plan B.
 struct Pair {
   std::string name;
   double a = 0.0;
@@ -36,8 +36,8 @@ struct Pair {
 struct Both {
   std::vector<am::job::PlanDifference> plan;
   std::vector<Pair> mesh;
-  std::vector<Pair> memory;         // bytes of each plan's worst rank
-  std::vector<Pair> communication;  // bytes that a rank sends per step
+  std::vector<Pair> memory;         // memory components, in bytes, of each plan's worst rank
+  std::vector<Pair> communication;  // bytes that a rank sends per step, by kind of communication
   std::vector<Pair> cost;           // "step_seconds", "tokens_per_second_per_gpu", "mfu"
   std::vector<am::job::ShardDifference> shards;
   bool same_model = true;
@@ -116,7 +116,7 @@ std::optional<Both> compare(const PlanInput& a, const PlanInput& b, am::Diagnost
   return out;
 }
 
-// ---- for programs -----------------------------------------------------------
+// ---- JSON, for programs -----------------------------------------------------
 
 am::Json integers(const std::vector<Pair>& pairs) {
   am::Json json = am::Json::object();
@@ -150,7 +150,7 @@ am::Json to_json(const Both& both) {
   return json;
 }
 
-// ---- for people -------------------------------------------------------------
+// ---- text, for people -------------------------------------------------------
 
 std::string json_text(const am::Json& value) {
   if (value.is_null()) return "-";

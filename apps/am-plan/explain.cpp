@@ -1,4 +1,4 @@
-// am-plan explain RULE: why a rule exists and how to satisfy it.
+// am-plan explain RULE: prints why a rule exists and how to satisfy it.
 #include <algorithm>
 #include <memory>
 

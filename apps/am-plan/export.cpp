@@ -1,4 +1,5 @@
-// am-plan export PLAN --to F: a plan's layout as another framework's configuration.
+// am-plan export PLAN --to FRAMEWORK: writes the plan's layout as another framework's
+// configuration.
 #include <iostream>
 #include <memory>
 
@@ -19,7 +20,7 @@ using am::frameworks::Lost;
 
 struct ExportOptions {
   std::string framework;
-  std::string output;  // empty: stdout
+  std::string output;  // file to write; empty: stdout
   bool flags = false;  // print a command line instead of a file
 };
 

@@ -1,4 +1,5 @@
-// Shared parts of `export` and `import`: the framework option, and notes about its files.
+// Code that `am-plan export` and `am-plan import` share: the option that names the other framework,
+// and the printed notes about the conversion.
 #pragma once
 
 #include <string>
@@ -14,13 +15,13 @@ class App;
 
 namespace am_plan {
 
-// Adds a required option, "--to" or "--from", whose value is a framework's name.
+// Adds the required option `name`, which is "--to" or "--from". Its value is a framework's name.
 void add_framework(CLI::App& command, const char* name, const char* help, std::string& framework);
 // Returns the framework with this name.
 const am::frameworks::Framework& framework_of(const std::string& name);
 
-// Converts what was not carried over (frameworks::Lost or Ignored) to [{"key", "value", "why"}].
-// The items' values must be JSON.
+// Converts the settings that a conversion dropped (`Item` is frameworks::Lost or
+// frameworks::Ignored) to a list of {"key", "value", "why"}. Each item's value must be JSON text.
 template <typename Item>
 am::Json to_json(const std::vector<Item>& items) {
   am::Json list = am::Json::array();
@@ -30,7 +31,7 @@ am::Json to_json(const std::vector<Item>& items) {
   return list;
 }
 
-// Prints to stderr, one line each.
+// Prints the notes to stderr, one line each.
 void print_notes(const std::vector<std::string>& notes, const am_apps::Output& output);
 
 }  // namespace am_plan

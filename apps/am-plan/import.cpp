@@ -1,4 +1,4 @@
-// am-plan import FILE --from F: a plan from another framework's configuration.
+// am-plan import FILE --from FRAMEWORK: writes a plan made from another framework's configuration.
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -25,12 +25,12 @@ using am::frameworks::Imported;
 struct ImportOptions {
   std::string file;
   std::string framework;
-  std::string model;   // model.path of the plan; empty: the file's, or "."
-  std::string output;  // empty: stdout
-  bool force = false;  // omit what a plan cannot express
+  std::string model;   // model.path of the plan; empty: the path in FILE, or "." if it has none
+  std::string output;  // file to write; empty: stdout
+  bool force = false;  // write the plan even if it cannot express some of FILE's settings
 };
 
-// Keys that are ignored for the same reason share a row.
+// Returns the keys of the imported file that were ignored, one line for each reason.
 std::string ignored_table(const Imported& imported, const am::term::Style& style) {
   std::vector<std::string> reasons;
   std::map<std::string, std::vector<std::string>> keys;
@@ -55,8 +55,8 @@ am::Json to_json(const Imported& imported) {
   return json;
 }
 
-// Makes --model, which is relative to the working directory, relative to the plan's file, as
-// model.path is.
+// Returns the path of --model relative to the folder of the plan's file, as model.path must be. On
+// the command line, --model is relative to the working directory.
 std::string seen_from(const std::filesystem::path& plan, const std::string& model) {
   if (plan.empty() || std::filesystem::path(model).is_absolute()) return model;
   const auto folder = std::filesystem::absolute(plan).parent_path();
@@ -78,7 +78,8 @@ void set_model(const ImportOptions& options, Imported& imported) {
   }
 }
 
-// Loads the model of --model. Returns nothing, and sets `problem`, if it cannot be read.
+// Loads the model that --model names. Returns nothing without --model; also returns nothing, and
+// sets `problem`, if the model cannot be read.
 std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, std::string& problem,
                                                  am::Diagnostics& found) {
   if (options.model.empty()) return std::nullopt;
@@ -91,9 +92,9 @@ std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, s
   }
 }
 
-// Adds the errors that check would report: import writes a plan with errors only if forced. The
-// number of ranks, which the launcher knows, and files, which may be on another machine, are not
-// checked.
+// Adds the errors that `am-plan check` would report for the imported plan, because `import` writes
+// a plan with errors only if `force` is set. Does not check the number of ranks, which only the
+// launcher knows, nor files, which may be on another machine.
 void judge(const Imported& imported, const am::model::ModelConfig& model, bool force,
            am::Diagnostics& found) {
   am::Diagnostics judged;

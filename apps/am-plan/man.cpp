@@ -1,4 +1,5 @@
-// am-plan man [COMMAND]: manual pages of the tool and of its commands, generated from the parser.
+// am-plan man [COMMAND]: prints the manual page of the tool or of one command. The pages are
+// generated from the parser.
 #include <filesystem>
 #include <memory>
 
@@ -13,8 +14,8 @@ namespace am_plan {
 namespace {
 
 struct ManOptions {
-  std::string command;  // command of the page; empty: the tool's page
-  std::string folder;   // folder to which all pages are written; empty: prints one page
+  std::string command;  // command whose page is printed; empty: the page of am-plan itself
+  std::string folder;   // folder into which all pages are written; empty: one page is printed
 };
 
 int run_man(const CLI::App& tool, const ManOptions& options, bool force) {

@@ -1,4 +1,5 @@
-// am-plan memory PLAN: memory of the worst rank, or of one rank, and whether it fits the GPU.
+// am-plan memory PLAN: prints the predicted memory of the worst rank, or of the rank of --rank, and
+// whether it fits into the GPU.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -25,7 +26,7 @@ using am::predict::Fit;
 using am::predict::MemoryComponents;
 using am::predict::RankMemory;
 
-// Name, value and explanation of a component, in the order of printing.
+// A component of a rank's memory, as a row of the printed table.
 struct Component {
   const char* name;
   int64_t bytes;
@@ -47,7 +48,7 @@ std::string sharding_text(const PlanInput& input) {
   return parts.empty() ? "whole" : am::join(parts, ", ");
 }
 
-// "AdamW: two moments"
+// Returns the optimizer's states as text, for example "AdamW: two moments".
 std::string states_text(const am::config::OptimizerSection& optimizer) {
   if (optimizer.name == "muon") {
     return "Muon: momentum of the layers' matrices; AdamW: two moments of all other parameters";
@@ -57,7 +58,8 @@ std::string states_text(const am::config::OptimizerSection& optimizer) {
   return am::config::state_names(optimizer, false).empty() ? "SGD has no state" : "SGD: momentum";
 }
 
-// Components computed by formula, for implementations other than automesh.
+// Returns the memory components of a plan for an implementation other than automesh, which are
+// computed by formulas.
 std::vector<Component> formula_parts(const PlanInput& input, const MemoryComponents& memory) {
   const am::config::TrainSection& train = input.plan.train;
   return {
@@ -157,7 +159,7 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
   return text;
 }
 
-// Describes the error of a figure computed by formula.
+// Describes how far the prediction may be off if formulas computed it.
 std::string how_far_off(const PlanInput& input, const OnDevice& device) {
   const am::predict::Workload workload =
       am::predict::workload_of(input.plan, input.model, input.layout);
@@ -225,7 +227,8 @@ std::string stage_table(const std::vector<RankMemory>& stages, const ByteColumn&
   return table.text(style);
 }
 
-// Describes the memory that reducing gradients after every micro-batch would save.
+// Returns advice about the memory that reducing gradients after every micro-batch would save, or an
+// empty string if it would save none.
 std::string advice(const PlanInput& input, const RankMemory& peak, const ByteColumn& bytes) {
   if (!am::predict::runs_automesh(input.plan)) return {};
   if (!am::predict::keeps_whole_gradients(input.plan, input.layout.mesh.sizes())) return {};

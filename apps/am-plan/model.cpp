@@ -1,4 +1,4 @@
-// am-plan model CONFIG: number of parameters, by module.
+// am-plan model CONFIG: prints the model's number of parameters by module.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -19,19 +19,20 @@ namespace {
 
 struct ModelOptions {
   std::string config;
-  int64_t seq_len = 0;  // for the FLOPs; 0: 4096, or the model's limit if that is less
+  // Sequence length for which FLOPs are counted; 0: 4096, or the model's limit if that is less.
+  int64_t seq_len = 0;
 };
 
-// Returns the name of the row: "model.layers.*.self_attn.q_proj" combines layers and experts. A
-// parameter that is neither weight nor bias of its module (gpt-oss's fused experts) has its own
-// row.
+// Returns the name of the table row that counts the parameter. A row combines the weight and bias
+// of a module over all layers and experts, for example "model.layers.*.self_attn.q_proj". A
+// parameter that is neither a weight nor a bias, such as gpt-oss's fused experts, has its own row.
 std::string collapsed(const am::model::ParameterSpec& parameter) {
   const std::string leaf = parameter.leaf();
   const bool usual = leaf == "weight" || leaf == "bias";
   return am::model::any_layer_name(usual ? parameter.module() : parameter.name, parameter.layer);
 }
 
-// Number of parameters by module, in the order of the model.
+// Returns the number of parameters of each table row, in the order of the model.
 std::vector<std::pair<std::string, int64_t>> by_module(const am::model::Inventory& inventory) {
   std::vector<std::pair<std::string, int64_t>> modules;
   std::map<std::string, size_t> index;

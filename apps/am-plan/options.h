@@ -1,5 +1,5 @@
-// Options of am-plan's commands: shared ones, and functions that declare a command's own. Only
-// options.cpp includes the parser's header, which is slow to compile.
+// Options that am-plan's commands share, and functions with which a command declares its own
+// options. They hide CLI11: only options.cpp includes its header, which is slow to compile.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,37 @@ struct CommonFlags;
 
 namespace am_plan {
 
-// Options of every command that reads plans.
+// Options of every command that reads a plan.
 struct PlanOptions {
-  std::vector<std::string> files;  // one, except for `check`
-  std::vector<am::config::Override> overrides;
-  int64_t world_size = 0;  // 0: the plan's
+  std::vector<std::string> files;               // plan files; only `check` accepts several
+  std::vector<am::config::Override> overrides;  // from --set
+  int64_t world_size = 0;                       // --world-size; 0: the mesh of the plan decides
   am::config::Plugins plugins = am::config::Plugins::kRefused;
-  std::string dialect;     // `check` only: framework whose rules apply; empty: automesh's
-  bool plan_only = false;  // `check` only: ignore what am-run cannot run
+  // Only `check` sets the members below.
+  std::string dialect;     // framework whose rules are checked; empty: automesh's own rules
+  bool plan_only = false;  // features that am-run cannot run are not errors
 };
 
-// Options that several commands share. A line has one command, so one object serves all of them.
+// Options that several commands share. A command line names one command, so one object serves all
+// commands.
 struct SharedOptions {
   am_apps::CommonFlags& flags;
-  std::vector<std::string> sets = {};  // values of --set, as written
+  std::vector<std::string> sets = {};  // values of --set, as the user wrote them
   PlanOptions plan = {};
-  bool force = false;  // overwrite existing files
-  // A file that a command writes. The referenced texts live as long as the command's options.
+  bool force = false;  // --force: overwrite existing files
+  // An option that names a file which a command writes. `path` points into the command's options.
   struct OutputFile {
     const CLI::App* command;
     std::string option;
-    const std::string* path;  // empty: no file
+    const std::string* path;  // empty string: the option was not given, so no file is written
   };
   std::vector<OutputFile> outputs = {};
 
-  // Sets plan.overrides from `sets` and plan.plugins from `flags`. Call it after parsing.
+  // Sets plan.overrides from `sets` and plan.plugins from `flags`. Called once the command line has
+  // been parsed.
   void settle();
-  // Throws Error(kUsage) if a file that the command writes exists and --force is not set, or if two
-  // of its options name one file.
+  // Throws Error(kUsage) if a file that the command would write exists and --force is not set, or
+  // if two of the command's options name one file.
   void require_free_outputs() const;
 };
 
@@ -53,34 +56,34 @@ inline constexpr bool kRequired = true;
 
 // An option or argument of one command.
 struct Option {
-  const char* name;   // "--svg", "-o,--output"; for an argument its name, "CONFIG"
-  const char* value;  // "FILE"; empty: the name of the type
+  const char* name;   // for example "--svg" or "-o,--output"; "CONFIG" for an argument
+  const char* value;  // name of the value in --help, for example "FILE"; empty: the C++ type's name
   const char* help;
-  bool required = false;                  // or kRequired
-  std::vector<std::string> choices = {};  // legal values; empty: any
+  bool required = false;                  // kRequired if the command fails without it
+  std::vector<std::string> choices = {};  // legal values; empty: any value is legal
 };
 
 void add_option(CLI::App& command, const Option& option, std::string& text);
-// Takes one or more values.
+// Adds an option that takes one or more values.
 void add_option(CLI::App& command, const Option& option, std::vector<std::string>& texts);
-// Takes an integer >= 1.
+// Adds an option that takes an integer of at least 1.
 void add_option(CLI::App& command, const Option& option, int64_t& count);
 void add_flag(CLI::App& command, const char* name, const char* help, bool& flag);
 
-// Adds PLAN and the options of add_overrides.
+// Adds the argument PLAN and the options that add_overrides() adds.
 void add_plan(CLI::App& command, SharedOptions& shared);
 // Adds --set, --world-size, --allow-plugins and --json.
 void add_overrides(CLI::App& command, SharedOptions& shared);
 void add_json(CLI::App& command, SharedOptions& shared,
               const char* help = "One JSON object on stdout");
 void add_rank(CLI::App& command, const char* help, std::optional<int64_t>& rank);
-// Adds an option for a file that the command writes atomically, and --force, without which existing
-// files are not overwritten (require_free_outputs).
+// Adds an option that names a file which the command writes. Also adds --force, without which an
+// existing file is an error (see require_free_outputs).
 void add_output_file(CLI::App& command, SharedOptions& shared, const Option& option,
                      std::string& file);
-// -o, --output
+// Adds the output file's option under the name "-o,--output".
 void add_output(CLI::App& command, SharedOptions& shared, const char* help, std::string& file);
-// Adds --force, unless the command has it already.
+// Adds --force if the command does not have it yet.
 void add_force(CLI::App& command, SharedOptions& shared,
                const char* help = "Overwrite existing files");
 

@@ -1,4 +1,4 @@
-// A plan that can be shown: loaded, with its model, mesh and layout.
+// Loads and checks the plan of a command, with its model and layout.
 #pragma once
 
 #include <optional>
@@ -16,23 +16,25 @@ struct PlanInput {
   am::layout::Layout layout;
 };
 
-// Calls rules::check_file, or applies the rules of options.dialect. A file that cannot be read
-// returns nothing and adds the diagnostic "plan.file".
+// Checks the plan file by automesh's rules, or by those of the framework options.dialect if it is
+// set, and adds the diagnostics to `found`. If the file cannot be read, adds a diagnostic of rule
+// "plan.file" and returns nothing.
 std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
                                                  const PlanOptions& options,
                                                  am::Diagnostics& found);
 
-// Loads and checks a plan. If it has an error that would make the answer wrong, prints it, sets
-// `status` and returns nothing. Files that only the job needs (data, weights, checkpoints) may be
-// missing, because planning may run on another machine. Prints warnings to stderr.
+// Loads and checks the first plan of `options`. If an error would make the command's answer wrong,
+// prints the errors, sets `status` to the exit status and returns nothing. Files that only a
+// training job needs (data, weights, checkpoints) may be missing, because the plan may be meant for
+// another machine. Prints warnings to stderr.
 std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::Output& output,
                                     int& status);
 
-// Throws Error(kUsage) if `rank` is set and the plan does not have this rank.
+// Throws Error(kUsage) if `rank` is set and not less than the layout's world size.
 void require_rank(const std::optional<int64_t>& rank, const am::layout::Layout& layout);
 
-// Whether a rule is about data, learning-rate schedules, checkpoints or weights, which a
-// prediction does not need.
+// Whether the rule checks data, learning-rate schedules, checkpoints or weights, which only a
+// training job needs: predictions of memory and time do not depend on them.
 bool concerns_only_the_job(const std::string& rule);
 
 }  // namespace am_plan

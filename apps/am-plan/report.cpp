@@ -1,4 +1,4 @@
-// am-plan report PLAN -o plan.html: a page with the results of the other commands.
+// am-plan report PLAN -o plan.html: writes an HTML page with the results of the other commands.
 #include "am/draw/report.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// am-plan rules: the catalogue of rules.
+// am-plan rules: prints the catalogue of rules.
 #include "am/base/json.h"
 #include "am/frameworks/framework_rules.h"
 #include "am/term/table.h"

@@ -1,4 +1,4 @@
-// am-plan schedule PLAN: the pipeline's timeline, as a drawing and as files.
+// am-plan schedule PLAN: draws the pipeline's timeline and writes it to files.
 #include "am/pipeline/schedule.h"
 
 #include <memory>
@@ -23,8 +23,9 @@ namespace am_plan {
 namespace {
 
 struct ScheduleOptions {
-  std::string from_csv;  // empty: the plan's own schedule
-  std::string svg;       // files to write; empty: none
+  std::string from_csv;  // file with the schedule to show; empty: the schedule of the plan
+  // Files to write the timeline or schedule to; an empty path writes none.
+  std::string svg;
   std::string trace;
   std::string csv;
 };
@@ -36,10 +37,11 @@ struct Answer {
   Schedule schedule;
   Timeline timeline;
   bool has_pipeline = true;
-  int64_t rounds = 1;  // runs of the schedule per step
+  int64_t rounds = 1;  // how many times a step runs the schedule
 };
 
-// Schedule without a pipeline: each micro-batch's backward directly after its forward.
+// Returns the schedule of a plan without a pipeline: one stage, whose rank runs each micro-batch's
+// backward directly after its forward.
 std::optional<Schedule> micro_batches_in_order(int64_t count, am::Diagnostics& found) {
   if (count > am::pipeline::kLargestSchedule) {
     found.error("pp.schedule", {},
@@ -180,7 +182,8 @@ std::string report(const Answer& answer, const am::term::Style& style) {
   return text;
 }
 
-// Writes the files before the report is printed, because the report states that they exist.
+// Writes the files that the options name. Called before the report is printed, because the report
+// states that they exist.
 void write_files(const ScheduleOptions& options, const Answer& answer) {
   if (!options.svg.empty()) {
     am::write_file_atomically(options.svg, am::draw::timeline_svg(answer.timeline, title(answer)));

@@ -1,4 +1,4 @@
-// am-plan schema: the plan file's keys, as JSON Schema for editors or as Markdown.
+// am-plan schema: prints the keys of a plan file, as JSON Schema for editors or as Markdown.
 #include "am/config/schema.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// am-plan search: the best layouts of a model on a number of GPUs.
+// am-plan search: prints the best layouts of a model on a given number of GPUs.
 #include "am/predict/search/search.h"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ struct SearchOptions {
   std::string model;
   int64_t gpus = 0;
   std::string gpu = "h100-sxm";
-  int64_t seq_len = 0;            // 0: 4096, or the model's limit if that is less
-  int64_t global_batch_size = 0;  // 0: predict::default_batch_size
+  int64_t seq_len = 0;            // --seq-len; 0: 4096, or the model's limit if that is less
+  int64_t global_batch_size = 0;  // sequences per step; 0: predict::default_batch_size() decides
   int64_t top = 10;
   std::string strategy = "fsdp2";
   std::string implementation = "automesh";
@@ -75,8 +75,8 @@ am::Json to_json(const SearchResult& result) {
   return json;
 }
 
-// Warns if some rows compute in float32: they and their MFU, which refers to another peak, are not
-// comparable with rows in bfloat16. Empty if all compute in 16 bits.
+// Returns a warning if some of the layouts compute in float32: their times and MFU, which refers to
+// another peak, are not comparable with those of layouts in bfloat16. Empty if none does.
 std::string precision_warning(const SearchResult& result) {
   int float32 = 0;
   for (const FoundLayout& layout : result.layouts) {
@@ -89,7 +89,7 @@ std::string precision_warning(const SearchResult& result) {
       "step times and MFU cannot be compared with those of fsdp2 in bfloat16");
 }
 
-// Warns about found layouts that am-run cannot run.
+// Returns how many of the found layouts am-run can run, or an empty string if it can run all.
 std::string runs_text(const SearchResult& result, const am::predict::SearchRequest& request) {
   if (request.implementation != &am::cluster::automesh_implementation()) return {};
   const auto runs = std::count_if(result.layouts.begin(), result.layouts.end(),
@@ -100,7 +100,7 @@ std::string runs_text(const SearchResult& result, const am::predict::SearchReque
                  all, "; --runnable shows only those that it runs.\n");
 }
 
-// "fsdp2 in bfloat16"
+// Returns the plan's strategy and compute format, for example "fsdp2 in bfloat16".
 std::string strategy_text(const am::config::Plan& plan) {
   return am::cat(am::config::strategy_name(plan.strategy), " in ",
                  am::layout::resolve_precision(plan).compute);
@@ -117,7 +117,8 @@ std::string common_strategy(const SearchResult& result) {
   return first;
 }
 
-// "SP, selective AC, 1f1b"
+// Returns the plan's options in short, for example "SP, selective AC, 1f1b" (sequence parallelism,
+// activation checkpointing, pipeline schedule).
 std::string options_text(const am::config::Plan& plan, bool names_strategy) {
   std::vector<std::string> parts;
   if (names_strategy) parts.push_back(strategy_text(plan));
@@ -168,7 +169,8 @@ std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* t
   return table.text(style);
 }
 
-// States by how much the smallest layout exceeds the GPU's memory, if memory is the reason.
+// Returns the message for a search that found no layout. If memory is the reason, it states by how
+// much the smallest layout exceeds the GPU's memory.
 std::string no_layout_text(const SearchResult& result, const am::predict::SearchRequest& request) {
   if (result.smallest_misfit == 0) return "No layout fits.\n";
   const double room = am::predict::usable_bytes(*request.implementation, request.gpu);

@@ -1,4 +1,4 @@
-// am-plan shards PLAN: the part of each parameter that a rank holds.
+// am-plan shards PLAN: prints which part of each parameter a rank stores.
 #include <map>
 #include <memory>
 #include <utility>
@@ -21,15 +21,16 @@ struct ShardsOptions {
 using am::layout::Layout;
 using am::layout::ParameterLayout;
 
-// Largest number of ranks that are drawn.
+// Largest world size for which the shards of all ranks are drawn.
 constexpr int64_t kDrawnRanks = 1024;
 
 struct Shard {
   const ParameterLayout* parameter;
   int layer;
   int64_t rank;
-  am::Shape local;                   // shape of the rank's shard
-  std::vector<am::mesh::Box> boxes;  // several for a matrix that tp cuts slice by slice
+  am::Shape local;  // shape of the rank's shard
+  // Index ranges of the shard in the parameter; several if tp cuts a fused matrix slice by slice.
+  std::vector<am::mesh::Box> boxes;
 };
 
 std::vector<am::mesh::Box> boxes_of(const ParameterLayout& parameter, const Layout& layout,
@@ -84,9 +85,9 @@ std::string placement_text(const ParameterLayout& parameter, const am::mesh::Mes
   return parts.empty() ? "whole" : am::join(parts, ", ");
 }
 
-// Parameters of different layers and experts that are sharded alike share a row.
+// A table row: all parameters that differ only in layer and expert and are sharded alike.
 struct Row {
-  std::string name;   // with layers and experts combined
+  std::string name;   // name with "*" for the numbers of layers and experts
   std::string first;  // full name of the row's first parameter
   std::string shape, placements, local, offset;
   int times = 0;

@@ -1,4 +1,4 @@
-// am-plan show PLAN: a drawing of the mesh, and its groups.
+// am-plan show PLAN: draws the mesh and lists its process groups.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -24,7 +24,9 @@ using am::mesh::Axis;
 using am::mesh::MeshLayout;
 using am::mesh::MeshSizes;
 
-// Limits for output that fits a terminal.
+// Limits that keep the output small enough for a terminal: the largest world that is drawn and
+// whose groups are listed rank by rank, the largest tensor-parallel group that is drawn, and the
+// largest number of ranks in a row along any other axis.
 constexpr int64_t kListedRanks = 8192;
 constexpr int64_t kDrawnColumns = 64;
 constexpr int64_t kLongestRow = 16;
@@ -32,10 +34,10 @@ constexpr int64_t kLongestRow = 16;
 constexpr const char* kJsonGroups[] = {"tp",       "cp",    "pp", "dp",       "dp_replicate",
                                        "dp_shard", "dp_cp", "ep", "ep_shard", "dp_shard_cp"};
 
-// Returns the largest number of nodes over which one group of this name is spread.
+// Returns over how many nodes the groups of this name are spread: the largest number of any group.
 int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t ranks_per_node) {
   int64_t most = 1;
-  for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // ranks of a group are ascending
+  for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // ranks ascend
     int64_t nodes = 0;
     int64_t last = -1;
     for (const int64_t rank : ranks) {
@@ -47,7 +49,8 @@ int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t 
   return most;
 }
 
-// Returns "dp_shard and pp cross nodes", or an empty string if no axis does.
+// Returns which axes have groups that cross nodes, for example "dp_shard, pp cross nodes", or an
+// empty string if none has.
 std::string crossing_text(const MeshLayout& mesh, int64_t ranks_per_node) {
   std::vector<std::string> names;
   for (const Axis axis : am::mesh::kAxes) {
@@ -60,15 +63,16 @@ std::string crossing_text(const MeshLayout& mesh, int64_t ranks_per_node) {
   return am::cat(am::join(names, ", "), names.size() == 1 ? " crosses" : " cross", " nodes");
 }
 
-// Groups whose ranks form equal ranges; the first rank of group i is ranks.first + i * step.
+// Equally spaced groups whose rank ranges have one count and stride. `ranks` is the range of group
+// 0; that of group i begins at ranks.first + i * step.
 struct GroupRun {
   am::RankRange ranks;
   int64_t groups = 1;
   int64_t step = 0;
 };
 
-// Combines all groups of a name into as few runs as possible. Returns nothing if a group's ranks do
-// not form a range.
+// Combines the groups into as few GroupRuns as possible. Returns nothing if the ranks of a group
+// are not evenly spaced.
 std::optional<std::vector<GroupRun>> runs_of(const std::vector<std::vector<int64_t>>& groups) {
   std::vector<GroupRun> runs;
   for (const std::vector<int64_t>& ranks : groups) {
@@ -89,8 +93,8 @@ std::optional<std::vector<GroupRun>> runs_of(const std::vector<std::vector<int64
   return runs;
 }
 
-// Returns lists of ranks for worlds up to kListedRanks; otherwise runs of {"first", "stride",
-// "count", "groups", "step"}.
+// Returns the groups of this name as JSON: for up to kListedRanks ranks one list of ranks for each
+// group, otherwise one object {"first", "stride", "count", "groups", "step"} for each GroupRun.
 am::Json groups_json(const MeshLayout& mesh, const char* name) {
   const auto groups = mesh.groups(name);
   if (mesh.world_size() <= kListedRanks) return groups;
@@ -131,11 +135,12 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
   return json;
 }
 
-// Arrangement of a stage's ranks in rows: along its innermost axis with more than one rank.
+// How the drawing of a pipeline stage arranges its ranks: each row has consecutive ranks along
+// `axis`, the innermost axis with more than one rank.
 struct Rows {
   Axis axis = Axis::kTp;
   int64_t length = 1;   // ranks per row
-  bool whole = true;    // a row is the whole axis, so columns have titles
+  bool whole = true;    // a row has all ranks of the axis, so each column has a title
   bool aligned = true;  // no row crosses nodes
 };
 
@@ -151,7 +156,8 @@ Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
   }
   const int64_t size = sizes.size(rows.axis);
   rows.length = size;
-  // Tensor-parallel groups stay in one row; other long axes are split into rows within a node.
+  // A tensor-parallel group is always one row. Any other axis that is too long, or does not divide
+  // a node, is split into rows that do not cross nodes.
   if (rows.axis != Axis::kTp && (size > kLongestRow || ranks_per_node % size != 0)) {
     rows.length = 1;
     const int64_t common = std::gcd(size, ranks_per_node);
@@ -164,8 +170,8 @@ Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
   return rows;
 }
 
-// Returns "replica 0 shard 8-15": the row's indices on the axes between pp and tp with more than
-// one rank.
+// Returns the title of the row that begins at `rank`, for example "replica 0 shard 8-15": its
+// indices on each axis inside a stage that has several ranks and is not drawn as columns.
 std::string row_title(const MeshLayout& mesh, const Rows& rows, int64_t rank) {
   const auto at = mesh.coordinate(rank);
   std::vector<std::string> parts;
@@ -190,8 +196,8 @@ am::term::GridBox new_box(std::string title, const Rows& rows) {
   return box;
 }
 
-// Draws one stage as boxes of nodes. If rows cross nodes, or if each row is one node, the stage is
-// one box; rows that are nodes are labelled as nodes.
+// Draws one pipeline stage with one box per node. If rows cross nodes, or if each row is a node,
+// the stage is one box; in the second case each row's title names its node.
 am::term::GridStack stage_picture(const MeshLayout& mesh, int64_t pp, int64_t ranks_per_node) {
   const Rows rows = rows_of(mesh.sizes(), ranks_per_node);
   const int64_t count = mesh.world_size() / mesh.sizes().pp;
@@ -221,7 +227,7 @@ am::term::GridStack stage_picture(const MeshLayout& mesh, int64_t pp, int64_t ra
   return stack;
 }
 
-// Purpose of each group, printed next to its ranks.
+// Purpose of each process group, printed next to its ranks.
 constexpr std::pair<const char*, const char*> kRoles[] = {
     {"tp", "cuts each layer's matrices"},
     {"cp", "cuts the sequence"},
@@ -234,7 +240,7 @@ constexpr std::pair<const char*, const char*> kRoles[] = {
     {"ep_shard", "shards the experts"},
 };
 
-// Returns "0-7", or "0, 8 .. 56" for evenly spaced ranks.
+// Returns the ranks in short, for example "0-7", or "0, 8 .. 56" if they are evenly spaced.
 std::string ranks_text(const std::vector<int64_t>& ranks) {
   const auto range = am::rank_range(ranks);
   if (range && range->count > 4 && range->stride > 1) {
@@ -290,7 +296,7 @@ std::string picture(const MeshLayout& mesh, int64_t ranks_per_node, const am::te
 int run_show(const PlanOptions& options, const Output& output) {
   am::Diagnostics found;
   const auto file = check_plan(options.files.front(), options, found);
-  // Showing a mesh requires only its sizes, so other errors in a readable plan are ignored.
+  // The drawing needs only the sizes of the mesh, so other errors in a readable plan are ignored.
   if (!file || !file->checked.mesh.has_value()) return am_apps::refuse(found, output);
   const MeshLayout mesh(*file->checked.mesh);
   const int64_t ranks_per_node = file->plan->mesh.ranks_per_node;

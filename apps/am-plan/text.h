@@ -12,17 +12,18 @@
 
 namespace am_plan {
 
-// Returns "16 ranks = dp_shard 8 x tp 2"; axes of size 1 are omitted.
+// Returns the mesh as text, for example "16 ranks = dp_shard 8 x tp 2". Axes of size 1 are omitted.
 std::string mesh_text(const am::mesh::MeshSizes& sizes, const am::term::Style& style);
 
-// "llama, 8.03 B parameters"
+// Returns the model's type and size, for example "llama, 8.03 B parameters".
 std::string model_text(const am::model::ModelConfig& config, int64_t parameters);
 
-// One unit for a column of byte counts: GiB if the largest is at least 1 GiB, else MiB, else KiB.
+// Formats a column of byte counts in one unit, which the largest count decides: GiB from 1 GiB on,
+// MiB from 1 MiB on, otherwise KiB.
 class ByteColumn {
  public:
   explicit ByteColumn(int64_t largest);
-  // "7.48 GiB"
+  // Returns the count in the column's unit, for example "7.48 GiB".
   std::string text(int64_t bytes) const;
 
  private:
@@ -30,13 +31,15 @@ class ByteColumn {
   const char* name_;
 };
 
-// Breaks paragraphs (separated by empty lines) at blanks into lines of at most `width` columns.
+// Returns the text with its lines broken at blanks, so that each has at most `width` columns unless
+// a single word is longer. Empty lines, which separate paragraphs, are kept.
 std::string wrap(const std::string& paragraphs, int width);
 
-// Prints to stdout; lines wider than the style are broken between words.
+// Prints the text to stdout. Lines wider than `style` allows are broken between words.
 void print_folded(const std::string& text, const am::term::Style& style);
 
-// Returns the features of the plan that this version of am-run cannot run, as short phrases.
+// Returns the features of the plan that this version of am-run cannot run, one short phrase each.
+// If `model` is null, features that depend on the model are not examined.
 std::vector<std::string> what_am_run_lacks(const am::config::Plan& plan,
                                            const am::model::ModelConfig* model);
 

@@ -1,5 +1,5 @@
-// am-plan tp PLAN: the tensor-parallel plan, the modules it matches, and the parameters it
-// replicates.
+// am-plan tp PLAN: prints the tensor-parallel plan, the modules that its lines match, and the
+// parameters that are replicated over tp.
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -21,10 +21,10 @@ struct TpAnswer {
   int64_t tp = 1;
 };
 
-// A parameter that is replicated over tp.
+// A table row: parameters of all layers with one name, replicated over tp.
 struct Replicated {
-  std::string name;  // with layers combined
-  bool grad_sum = false;
+  std::string name;       // name with "*" for the layer's number
+  bool grad_sum = false;  // its gradient must be summed over tp
 };
 
 std::vector<Replicated> replicated(const TpAnswer& answer) {
@@ -95,7 +95,8 @@ std::string report(const TpAnswer& answer, const am::term::Style& style) {
   return text + rules.text(style) + (rest.empty() ? std::string() : "\n" + rest.text(style));
 }
 
-// Notes norms over heads whose gradients must be summed over tp, which other tools omit.
+// Adds a note that names the norms of query and key heads whose gradients must be summed over tp.
+// Other tools omit that sum.
 void note_head_norms(const TpAnswer& answer, const am::Span& where, am::Diagnostics& out) {
   if (answer.tp == 1) return;
   std::vector<std::string> names;
@@ -114,7 +115,7 @@ void note_head_norms(const TpAnswer& answer, const am::Span& where, am::Diagnost
            ""});
 }
 
-// Returns the diagnostics of rules tp.*.
+// Returns the diagnostics of rules whose name begins with "tp.".
 am::Diagnostics relevant(const am::Diagnostics& found) {
   am::Diagnostics out;
   for (const am::Diagnostic& item : found.items()) {
@@ -136,7 +137,8 @@ int run_tp(const PlanOptions& options, const Output& output) {
   answer.plan = *std::move(plan);
   answer.inventory = am::model::build_inventory(*file->checked.model);
   answer.tp = file->checked.mesh->tp;
-  // A plan with errors is shown too, because the matches of each line help to find them.
+  // A plan with errors is shown too, because the modules that each line matches help to find the
+  // errors.
   am::Diagnostics ignored;
   answer.resolved = am::model::resolve_tp_plan(answer.plan, answer.inventory, {}, ignored);
   am::Diagnostics about = relevant(found);

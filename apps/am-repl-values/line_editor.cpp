@@ -25,10 +25,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHistoryLines = 2000;
-constexpr char kUnseen = '\1';       // encloses text that libedit must not count as visible
-constexpr wchar_t kDrawHint = 0x1f;  // Ctrl-_, otherwise unused
+// Marks the beginning and the end of text (colour sequences) that takes no columns on the screen.
+constexpr char kUnseen = '\1';
+// Key that makes libedit redraw the line with the hint: Ctrl-_, which has no other use here.
+constexpr wchar_t kDrawHint = 0x1f;
 
-// Creates the folder and the file. Returns an empty path if that is not possible.
+// Creates the folder of the history file. Returns the file's path, or an empty path if the folder
+// cannot be created or written.
 fs::path usable(const fs::path& history) {
   if (history.empty()) return {};
   std::error_code problem;
@@ -41,7 +44,7 @@ class EditLineEditor : public LineEditor {
  public:
   explicit EditLineEditor(LineEditorOptions options)
       : options_(std::move(options)), history_path_(usable(options_.history)) {
-    // LC_CTYPE only: numbers keep their decimal point.
+    // Only LC_CTYPE follows the user's locale, because numbers must keep their decimal point.
     const char* locale = std::setlocale(LC_CTYPE, "");
     if (locale == nullptr || MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
     editor_ = ::el_init("am-repl", stdin, stdout, stderr);
@@ -59,14 +62,15 @@ class EditLineEditor : public LineEditor {
              &EditLineEditor::on_tab);
     ::el_set(editor_, EL_BIND, "^I", "am-complete", nullptr);
     ::el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
-    // Hints depend on whole words and disappear when the line ends. libedit draws letters without
-    // calling the prompt functions, so read_character requests a redraw after each blank.
+    // The hint right of the line depends on the complete words before the cursor, and disappears
+    // when the line is submitted. libedit does not ask for a new hint after each letter, so
+    // read_character() requests a redraw after each blank.
     ::el_set(editor_, EL_RPROMPT_ESC, &EditLineEditor::hint_of, kUnseen);
     ::el_set(editor_, EL_ADDFN, "am-hint", "draw the hint", &EditLineEditor::on_hint);
     ::el_set(editor_, EL_BIND, "^_", "am-hint", nullptr);
     ::el_set(editor_, EL_ADDFN, "am-enter", "take the line", &EditLineEditor::on_enter);
     ::el_set(editor_, EL_BIND, "^J", "am-enter", nullptr);
-    ::el_source(editor_, nullptr);  // the user's ~/.editrc
+    ::el_source(editor_, nullptr);  // reads the user's ~/.editrc
   }
   EditLineEditor(const EditLineEditor&) = delete;
   EditLineEditor& operator=(const EditLineEditor&) = delete;
@@ -81,7 +85,8 @@ class EditLineEditor : public LineEditor {
     done_ = false;
     after_blank_ = false;
     int count = 0;
-    ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt: later keys are read
+    // Set before the prompt appears, so that keys pressed from then on are read as line input.
+    ::el_set(editor_, EL_PREP_TERM, 1);
     const char* text = ::el_gets(editor_, &count);
     if (text == nullptr || count <= 0) {
       if (interrupted_) ::el_reset(editor_);
@@ -102,8 +107,8 @@ class EditLineEditor : public LineEditor {
   }
 
  private:
-  // Adds a line to the history file. Lines that other sessions have added are kept, and a rename
-  // keeps readers from seeing half a file.
+  // Adds the line to the history file. Reads the file again first, so that lines of concurrent
+  // sessions are not lost, and replaces it by a rename, so that no reader sees half a file.
   void save(const std::string& text) const {
     const int folder = ::open(history_path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY);
     if (folder >= 0) ::flock(folder, LOCK_EX);
@@ -135,7 +140,7 @@ class EditLineEditor : public LineEditor {
 
   static unsigned char on_hint(EditLine*, int) { return CC_REFRESH; }
 
-  // Removes the hint, then submits the line through ^M.
+  // Handles Enter: redraws the line without its hint, then submits it by pushing the key ^M.
   static unsigned char on_enter(EditLine* editor, int) {
     self(editor).done_ = true;
     ::el_push(editor, "\r");
@@ -146,14 +151,15 @@ class EditLineEditor : public LineEditor {
 
   static int on_read(EditLine* editor, wchar_t* out) { return self(editor).read_character(*out); }
 
-  // Returns whether a history search is active; libedit then keeps the search text in its
-  // buffer, after a newline.
+  // Returns whether the user is searching the history. During a search, libedit's buffer has a
+  // newline, which precedes the search text.
   bool searches() const {
     const LineInfo* info = ::el_line(editor_);
     return std::find(info->buffer, info->lastchar, '\n') != info->lastchar;
   }
 
-  // Returns 1 for a character, 0 at the end of input, -1 if the line is cancelled.
+  // Reads one character into `out`. Returns 1 if it read one, 0 at the end of the input, and -1 if
+  // Ctrl-C cancelled the line.
   int read_character(wchar_t& out) {
     if (std::exchange(after_blank_, false) && !searches()) {
       out = kDrawHint;
@@ -193,8 +199,8 @@ class EditLineEditor : public LineEditor {
     return {info->buffer, static_cast<size_t>(info->cursor - info->buffer)};
   }
 
-  // Returns the hint, at most half a window wide. libedit ignores invisible text unless a character
-  // follows it, hence the blank.
+  // Returns the hint for the words before the cursor, at most half a window wide. It ends with a
+  // blank, because libedit ignores colour sequences that no character follows.
   char* hint() {
     const int columns = am::term::terminal_width(STDOUT_FILENO, options_.style.width) / 2;
     hint_ = done_ ? std::string() : am::inspect::hint(before_cursor(), columns);
@@ -216,8 +222,8 @@ class EditLineEditor : public LineEditor {
         text.empty() || text.back() == '.' || text.back() == '/' || text.back() == '(';
     if (found.candidates.size() == 1 && !goes_on) text += ' ';
     const std::string word = before.substr(found.begin);
-    // Inserts only names without control characters, which the editor would print unchanged; others
-    // are only listed.
+    // A name with control characters, which the editor would print unchanged, is not inserted; it
+    // is only listed.
     if (text.size() > word.size() && text == am::term::printable(text)) {
       ::el_insertstr(editor_, text.substr(word.size()).c_str());
       return CC_REFRESH;
@@ -226,7 +232,7 @@ class EditLineEditor : public LineEditor {
     return CC_REDISPLAY;
   }
 
-  // Prints candidates below the line; the editor then redraws prompt and line.
+  // Prints the candidates below the line. The editor redraws the prompt and the line afterwards.
   void list(const std::vector<std::string>& candidates) const {
     constexpr size_t kMost = 60;
     std::string text = "\n";
@@ -246,7 +252,7 @@ class EditLineEditor : public LineEditor {
   std::string prompt_;
   std::string hint_;
   bool interrupted_ = false;
-  bool done_ = false;  // the current line is finished
+  bool done_ = false;  // the current line was submitted or cancelled, so it shows no hint
   bool after_blank_ = false;
 };
 

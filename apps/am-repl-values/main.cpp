@@ -1,6 +1,6 @@
-// am-repl-values ...: the parts of am-repl that need libtorch, with am-repl's command line: a
-// prompt or a script for the values of a checkpoint, of a plan's ranks, or of a running job.
-// am-repl replaces itself by it.
+// am-repl-values ...: the parts of am-repl that need libtorch. It opens a prompt or runs a script
+// for the values of a checkpoint, of a plan's ranks, or of a running job. It has am-repl's command
+// line, because am-repl replaces its own process by am-repl-values when values are needed.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -96,12 +96,13 @@ void run_prompt(inspect::Interpreter& interpreter, LineEditor& editor,
       if (outcome.result.quit) return;
       if (!next) break;
     }
-    interrupts
-        .clear();  // a Ctrl-C that came too late for this command must not cancel the next one
+    // A Ctrl-C that came too late for this command must not cancel the next one.
+    interrupts.clear();
   }
 }
 
-// Runs the prompt. Before handle(), Ctrl-C ends am-repl, and the kernel ends its ranks.
+// Runs the prompt. Until handle() is called here, Ctrl-C ends am-repl, and the kernel then ends the
+// ranks that am-repl has started.
 void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts& interrupts) {
   interrupts.handle();
   am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,
@@ -117,7 +118,8 @@ void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts&
 
 int run(const Options& options, Json* report) {
   const bool interactive = is_interactive(options);
-  // Read before the target is opened, so that a missing script fails before ranks are started.
+  // The script is read before the target is opened, so that a missing script is reported before any
+  // rank is started.
   const auto text = script_text(options);
   const Source script = text ? from_text(*text) : from_file_descriptor(STDIN_FILENO);
   const inspect::Target target =
@@ -150,7 +152,8 @@ std::string library_versions() {
   return cat(runtime::torch_version_text(), runtime::nccl_version_text());
 }
 
-// `--worker SOCKET`: the form in which am-repl starts the ranks of a plan.
+// Returns the socket of `--worker SOCKET`, the command line with which am-repl starts each rank of
+// a plan, or nothing if the command line has another form.
 std::optional<int> worker_socket(int argc, char** argv) {
   if (argc != 3 || std::strcmp(argv[1], "--worker") != 0) return std::nullopt;
   int socket = -1;
@@ -164,8 +167,8 @@ std::optional<int> worker_socket(int argc, char** argv) {
 }  // namespace am_repl
 
 int main(int argc, char** argv) {
-  const am::launch::SignalThread signals;  // before libtorch creates threads
-  std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE is an error
+  const am::launch::SignalThread signals;  // created before libtorch creates threads
+  std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE fails, but does not kill
   am::guard_mapped_files();
   if (const auto socket = am_repl::worker_socket(argc, argv)) {
     return am::values::run_rank_worker(*socket);
@@ -174,6 +177,6 @@ int main(int argc, char** argv) {
   if (const auto status = am_repl::parse_options(argc, argv, &am_repl::library_versions, options))
     return *status;
   am_apps::Output for_people = options.output;
-  for_people.json = false;  // errors are part of the report
+  for_people.json = false;  // the JSON report has the error already; guarded() prints it as text
   return am_apps::guarded("am-repl", for_people, [&] { return am_repl::run_and_report(options); });
 }

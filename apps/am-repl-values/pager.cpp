@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kPager = "less";
 constexpr int kNotFound = 127;  // exit status of a shell that cannot find the command
 
-// Number of rows of the text on a terminal of this width.
+// Returns the number of rows that the text takes on a terminal of this width.
 int64_t rows_of(std::string_view text, int width) {
   int64_t rows = 0;
   for (size_t begin = 0; begin < text.size();) {
@@ -44,14 +44,16 @@ bool fits(const std::string& text) {
   return rows_of(text, size.ws_col) < size.ws_row;
 }
 
-// Returns false if the pager could not be started, so that nothing was shown.
+// Shows the text in the pager and waits for its end. Returns false if the pager could not be
+// started, in which case nothing was shown.
 bool run_pager(const char* command, const std::string& text) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
-  // While the pager runs, Ctrl-C belongs to it: this process blocks the signal, the pager does not.
+  // While the pager runs, Ctrl-C must reach the pager and not end this process. Therefore the pager
+  // starts with an empty signal mask and the default action.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none, defaults;
@@ -74,7 +76,8 @@ bool run_pager(const char* command, const std::string& text) {
     ::close(ends[1]);
     return false;
   }
-  auto* const before = std::signal(SIGPIPE, SIG_IGN);  // the user may quit the pager early
+  // If the user quits the pager early, writing to it fails, but must not end this process.
+  auto* const before = std::signal(SIGPIPE, SIG_IGN);
   const std::string safe = am::term::printable_lines(text);
   for (std::string_view rest = safe; !rest.empty();) {
     const ssize_t count = ::write(ends[1], rest.data(), rest.size());

@@ -5,9 +5,9 @@
 
 namespace am_repl {
 
-// Shows the text. On a terminal with fewer lines it runs $PAGER, or less (with LESS=FRX unless LESS
-// is set), which leaves the text on the screen. Otherwise, or if PAGER is empty or cannot be
-// started, prints the text directly.
+// Shows the text. If stdout is a terminal with fewer lines than the text, runs the pager: $PAGER,
+// or `less` if PAGER is not set (with LESS=FRX unless LESS is set, so that the text stays on the
+// screen). Otherwise, or if PAGER is empty or cannot be started, prints the text directly.
 void show_paged(const std::string& text);
 
 }  // namespace am_repl

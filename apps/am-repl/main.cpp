@@ -1,6 +1,6 @@
-// am-repl TARGET: a prompt or a script for a checkpoint, the ranks of a plan, or a running job.
-// Does not link libtorch, so that names are listed immediately; am-repl-values reads values
-// (starter/torch_programs.h). See decision 12.
+// am-repl TARGET: opens a prompt or runs a script for a checkpoint, the ranks of a plan, or a
+// running job. It does not link libtorch, so that it lists tensors' names immediately. For commands
+// that read values it starts am-repl-values (starter/torch_programs.h). See decision 12.
 #include <algorithm>
 #include <csignal>
 #include <iostream>
@@ -30,9 +30,8 @@ namespace {
 
 using namespace am;
 
-// Returns whether this program can run every command of the script: its command table has only the
-// commands that need names, not values. False for a script that does not parse: am-repl-values
-// reports the error.
+// Returns whether no command of the script needs tensor values, so that this program can run all of
+// them. Returns false for a script that does not parse: am-repl-values reports the error.
 bool needs_no_values(const std::string& script) {
   const inspect::SplitCommands split = inspect::split_commands(script, true);
   return !split.open_quote &&
@@ -44,9 +43,9 @@ bool needs_no_values(const std::string& script) {
          });
 }
 
-// Returns the script if this program can run it to its end on the target.
+// Returns the script if this program can run all of it, or nothing if am-repl-values must run.
 std::optional<std::string> own_script(const Options& options) {
-  if (!options.overrides.empty() || options.nproc > 0) return std::nullopt;  // options for plans
+  if (!options.overrides.empty() || options.nproc > 0) return std::nullopt;  // set only for plans
   auto script = script_text(options);
   return script && needs_no_values(*script) ? script : std::nullopt;
 }
@@ -64,7 +63,8 @@ int run(const Options& options, char** argv, Json* report) {
       frameworks::open_tensor_source(target.path, stored::OnDamage::kReport));
   auto opened = std::make_unique<inspect::LocalInterpreter>(
       inspect::Session(std::move(held), session_options(options)));
-  // Leaked: exit frees a large checkpoint's millions of boxes faster than destructors.
+  // Leaked on purpose: the process exits next, which frees the millions of index boxes of a large
+  // checkpoint faster than destructors would.
   inspect::Console* console = console_of(std::move(opened), options).release();
   return run_to_end(*console, from_text(*script), options, report);
 }
@@ -73,7 +73,9 @@ int run(const Options& options, char** argv, Json* report) {
 }  // namespace am_repl
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE is an error that names the file
+  // A write past RLIMIT_FSIZE fails with an error that names the file, instead of killing the
+  // process.
+  std::signal(SIGXFSZ, SIG_IGN);
   am::guard_mapped_files();
   const bool of_all_commands =
       std::any_of(argv + 1, argv + argc, [](const std::string_view argument) {
@@ -85,7 +87,7 @@ int main(int argc, char** argv) {
     return *status;
   }
   am_apps::Output for_people = options.output;
-  for_people.json = false;  // errors are part of the report
+  for_people.json = false;  // the JSON report has the error already; guarded() prints it as text
   return am_apps::guarded("am-repl", for_people, [&] {
     return am_repl::reported(options,
                              [&](am::Json* report) { return am_repl::run(options, argv, report); });

@@ -19,7 +19,8 @@ using namespace am;
 
 namespace {
 
-// Returns the first line that differs, such as "max_steps = 3, there max_steps = 2".
+// Returns the first line in which this rank's plan (`here`) differs from rank 0's (`there`), for
+// example "max_steps = 3, rank 0: max_steps = 2".
 std::string first_difference(const std::string& there, const std::string& here) {
   const auto theirs = split(there, '\n');
   const auto own = split(here, '\n');
@@ -31,7 +32,8 @@ std::string first_difference(const std::string& there, const std::string& here) 
   return "another text";
 }
 
-// Throws Error(kPlan) on every rank if a rank does not see the file that rank 0 writes there.
+// Writes a file into the folder on rank 0 and waits until every rank sees it. If a rank does not,
+// throws Error(kPlan) on every rank.
 void share_folder(const std::filesystem::path& folder, const std::string& name,
                   const std::string& help, const runtime::World& world) {
   std::string token;

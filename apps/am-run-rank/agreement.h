@@ -1,4 +1,4 @@
-// Facts on which the ranks of a job must agree, checked before the first step.
+// Checks, before the first step, that all ranks of a job have the same plan and the same folders.
 //
 // All functions are collective and throw the same Error, which names the rank that differs, on
 // every rank.
@@ -21,14 +21,14 @@ namespace am_run {
 void compare_plans(const am::config::Plan& plan, const am::runtime::World& world);
 
 // Creates the run folder and the checkpoint folder on rank 0, then checks that every rank sees
-// both, since every rank writes checkpoints. `made`: am-run's launcher has already created them, so
-// a missing folder was removed since and is not created again.
+// both folders, since every rank writes checkpoints. If `made` is set, am-run's launcher has
+// already created them: a folder that is missing was removed since then and is not created again.
 void share_folders(const am::run_folder::RunFolder& run, const std::filesystem::path& checkpoints,
                    bool made, const am::runtime::World& world);
 
-// Without am-run's launcher, rank 0 locks the folders itself and returns the locks; the other ranks
-// return none. With am-run's launcher, which holds the locks, throws if the run folder's lock no
-// longer belongs to this job.
+// If another launcher started the ranks, rank 0 locks the folders and returns the locks; other
+// ranks return none. If am-run's launcher did, it has locked the folders for the job already: no
+// rank returns a lock, and this throws if the run folder's lock no longer belongs to this job.
 std::vector<am::run_folder::RunLock> lock_folders(const am::run_folder::RunFolder& run,
                                                   const std::filesystem::path& checkpoints,
                                                   const am::run_folder::JobIdentity& job,

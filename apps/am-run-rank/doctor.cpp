@@ -25,7 +25,8 @@ namespace {
 
 using namespace am;
 
-// Uses the plan's own world size if it has one, otherwise the launcher's.
+// Checks the plan for the world size that its mesh determines; if the mesh leaves the world size
+// open, for the one that the launcher gives.
 rules::CheckedPlan check_plan(const config::Plan& plan, int64_t given_world, Diagnostics& found) {
   Diagnostics alone;
   rules::CheckedPlan checked = rules::check(plan, 0, alone);
@@ -49,7 +50,8 @@ int64_t checkpoints_kept(const config::Plan& plan) {
   return checkpoint.keep == 0 ? written : std::min(written, checkpoint.keep);
 }
 
-// Takes the placement from the launcher's environment if there is one, otherwise from the command
+// Fills in world size, nodes, ranks of this machine and the rendezvous address: from the
+// environment of the launcher that started this process (`here`), or without one from the command
 // line.
 void place(const Options& options, const std::optional<launch::RankEnvironment>& here,
            launch::JobNeeds& needs) {
@@ -82,7 +84,7 @@ launch::JobNeeds needs_of(const Options& options, const config::Plan& plan,
       !std::holds_alternative<config::DDPConfig>(plan.strategy) && checked.mesh->dp_shard > 1;
   needs.cuts_layers = checked.mesh->tp > 1 || checked.mesh->cp > 1;
   needs.peak_bytes = worst_peak(plan, checked);
-  // Parameters, and at most two optimizer states per parameter.
+  // A checkpoint has the parameters and at most two optimizer states per parameter.
   needs.checkpoint_bytes =
       3 * checked.layout->inventory.total() * layout::dtype_size(plan.model.dtype);
   needs.checkpoints_kept = checkpoints_kept(plan);
@@ -91,8 +93,8 @@ launch::JobNeeds needs_of(const Options& options, const config::Plan& plan,
   return needs;
 }
 
-// Candidate paths of NCCL. The nccl wheel is installed next to the torch wheel, so libtorch's path
-// leads to it.
+// Returns the paths at which NCCL may be found. Some are derived from the path of the loaded
+// libtorch, because pip installs the wheel of NCCL next to that of torch.
 std::vector<std::string> nccl_libraries() {
   std::vector<std::string> libraries = {"libnccl.so.2"};
   std::ifstream maps("/proc/self/maps");
@@ -159,7 +161,7 @@ int report(const std::vector<launch::Check>& checks, const am_apps::Output& outp
   return is_healthy(checks) ? am_apps::kFine : am_apps::kInvalid;
 }
 
-// An invalid plan is refused without looking at the machine.
+// Reports an invalid plan and returns the exit status. The machine is not examined in this case.
 int refuse_plan(const Diagnostics& found, const am_apps::Output& output) {
   am_apps::print_diagnostics(found, output);
   const auto& items = found.items();
@@ -178,7 +180,7 @@ int examine_machine(Options& options) {
   auto plan = config::load_plan(options.plan, options.overrides, found);
   if (!plan) return refuse_plan(found, options.output);
   plan->plugins = options.plugins;
-  Diagnostics variables;  // reported by a check
+  Diagnostics variables;  // errors of the launcher's variables, reported by a check of the table
   const auto here = place_process(options, launch::process_environment(), variables);
   const int64_t given_world = here ? here->world_size : options.nproc * options.nnodes;
   const auto checked = check_plan(*plan, given_world, found);

@@ -24,8 +24,8 @@ using namespace am;
 
 namespace {
 
-// Runs `open`. Returns a check that is ok, with the text that `open` returns, or an error, with the
-// message of its exception.
+// Runs `open` and returns the result as a check: ok with the text that `open` returns, or an error
+// with the message of the exception that `open` throws.
 launch::Check check(const char* name, const std::function<std::string()>& open) {
   try {
     return {name, launch::CheckStatus::kOk, open(), {}};
@@ -79,7 +79,7 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
       train::check_same_run(begin, train::run_facts(full, *checked.model, reader->source()));
       return cat("continues from step ", begin.info.step);
     }));
-    return checks;  // the weights come from the checkpoint
+    return checks;  // no check of the weights' files: a resumed job reads its checkpoint instead
   }
   checks.push_back(check("weights", [&]() -> std::string {
     const auto path = checkpoint::weights_path(plan);

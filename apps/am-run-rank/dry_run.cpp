@@ -20,7 +20,7 @@ using namespace am;
 struct Answer {
   train::DryRun run;
   int64_t world_size = 0;
-  int64_t predicted_bytes = 0;  // computed by am-plan's formulas
+  int64_t predicted_bytes = 0;  // peak memory that `am-plan memory` predicts for this rank
 };
 
 Json to_json(const Answer& answer) {

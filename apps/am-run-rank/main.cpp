@@ -1,8 +1,9 @@
-// am-run-rank ...: the parts of am-run that need libtorch, with am-run's command line: one rank of
-// a plan, --dry-run, --verify-layout and `doctor`. am-run starts it for each rank, and replaces
-// itself by it if another launcher starts am-run as a rank.
+// am-run-rank ...: the parts of am-run that need libtorch: one rank of a plan, --dry-run,
+// --verify-layout and `doctor`. It has am-run's command line, because am-run starts it with its own
+// arguments for each rank, and replaces its own process by it if another launcher started am-run as
+// a rank.
 //
-//   am-run-rank --answer torch|cuda     for am-run, which has no libtorch: one line of JSON
+//   am-run-rank --answer torch|cuda     one line of JSON for am-run, which has no libtorch
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -71,12 +72,12 @@ int run(const Options& options) {
 }  // namespace am_run
 
 int main(int argc, char** argv) {
-  const am::launch::SignalThread signals;  // before libtorch creates threads
-  std::signal(SIGPIPE, SIG_IGN);           // the output may lose its reader; the job continues
-  std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE is an error
+  const am::launch::SignalThread signals;  // created before libtorch creates threads
+  std::signal(SIGPIPE, SIG_IGN);           // the job continues if nobody reads its output any more
+  std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE fails, but does not kill
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "--answer" && argc == 3) {
-    // Always one line, even if a library printed lines before.
+    // The answer is one line of its own, which the reader finds even if libraries printed others.
     std::puts(
         am_run::answer(argv[2]).dump(-1, ' ', true, am::Json::error_handler_t::replace).c_str());
     return 0;

@@ -7,12 +7,13 @@
 
 namespace am_run {
 
-// Runs one rank under any launcher. Returns the exit status.
+// Runs one rank of a job, whichever launcher started it. Returns the exit status.
 int run_rank(const Options& options, const am::launch::RankEnvironment& here);
-// Runs one rank's share of a step without a job. Returns the exit status.
-int run_dry(const Options& options);
-// Compares a small model under the plan's layout with the same model on one rank. Returns the exit
+// Runs one step of one rank alone, without the other ranks of the job (--dry-run). Returns the exit
 // status.
+int run_dry(const Options& options);
+// Trains a small model under the plan's layout and on one rank, and compares the results
+// (--verify-layout). Returns the exit status.
 int run_verify(const Options& options);
 // Checks whether this machine can run the plan. `argv` begins at "doctor". Prints a table, or one
 // object with --json. Returns the exit status: 0 if the machine is fit, 1 if an error was found, 2

@@ -1,4 +1,4 @@
-// One rank: joins the job, trains, and reports its own error.
+// Runs one rank: joins the job, trains, and reports an error if this rank fails.
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
@@ -80,10 +80,10 @@ std::string announcement(const job::Job& job) {
              config::strategy_name(job.plan.strategy), ", ", parallel::backend_of(job.plan), "\n");
 }
 
-// Called by a rank that found the plan invalid, before it joined the job. Returns true if this rank
-// must print the error: always on rank 0; on other ranks unless rank 0 has the same finding, so
-// that 1,024 ranks that read the same plan report it once. Waits at most a few seconds for the
-// other ranks, which need not all call it.
+// Returns whether this rank, which found the plan invalid before it joined the job, must print the
+// error: always on rank 0, and on another rank unless rank 0 has found the same error. A job of
+// 1,024 ranks thus reports an invalid plan once. Waits at most a few seconds for the other ranks,
+// which need not all call it.
 bool prints_for_all(const launch::RankEnvironment& here) {
   if (here.world_size == 1) return true;
   constexpr auto kPatience = std::chrono::seconds(5);
@@ -97,18 +97,19 @@ bool prints_for_all(const launch::RankEnvironment& here) {
       return false;
     }
     runtime::store_set(*store, invalid, "yes");
-    // Rank 0 may serve the store, so it stays until the others have read it.
+    // Rank 0's process may serve the store, so rank 0 must not exit before the other ranks have
+    // read the entry.
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (store->add(heard, 0) < here.world_size - 1 && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   } catch (const std::exception&) {
-    // Rank 0 has another plan or cannot be reached: every rank reports its own error.
+    // Rank 0 has another plan or cannot be reached; therefore every rank reports its own error.
   }
   return true;
 }
 
-// Time that a rank waits at its end for readers of its last output.
+// How long an ending rank waits until its last output has been read.
 constexpr auto kReaderPatience = std::chrono::seconds(5);
 
 class Rank {
@@ -117,7 +118,7 @@ class Rank {
       : options_(options), here_(here) {}
 
   int train();
-  // Reports the error to the launcher and to the ranks that wait for this one. Returns the exit
+  // Reports the error to the launcher and to the ranks that wait for this rank. Returns the exit
   // status.
   int report(const std::exception& error);
   // Whether `error` is a failure of this rank's GPU.
@@ -133,13 +134,13 @@ class Rank {
   const launch::RankEnvironment& here_;
   std::optional<job::Job> job_;
   launch::BackgroundOutput out_{STDERR_FILENO};  // a slow reader must not stall the job
-  bool silent_ = false;                          // rank 0 prints the same error
-  std::optional<runtime::World> world_;          // once joined
+  bool silent_ = false;  // this rank does not print its error: rank 0 prints the same
+  std::optional<runtime::World> world_;  // set once this rank has joined the job
   std::unique_ptr<runtime::Watchdog> watchdog_;
-  std::unique_ptr<live::Host> host_;  // null with --no-attach
+  std::unique_ptr<live::Host> host_;  // serves am-repl's attached sessions; null with --no-attach
 };
 
-// Time limit of waits for other ranks.
+// Returns how long this rank waits for other ranks before it reports a failure.
 std::chrono::milliseconds patience(const Options& options, const config::Plan& plan) {
   if (options.timeout_given) return std::chrono::seconds(options.timeout_seconds);
   const std::chrono::duration<double, std::ratio<60>> minutes(plan.runtime.timeout_minutes);
@@ -161,7 +162,7 @@ void Rank::join(const config::Plan& plan) {
   world_->group().barrier();
   runtime::WatchdogOptions watch;
   watch.on_stall = [this](const runtime::CollectiveError& error) {
-    std::_Exit(report(error));  // the main thread does not return
+    std::_Exit(report(error));  // exits here, because the main thread hangs in the collective
   };
   watchdog_ = std::make_unique<runtime::Watchdog>(*world_, std::move(watch));
   compare_plans(plan, *world_);
@@ -174,8 +175,8 @@ int Rank::train() {
   if (!job) {
     if (here_.rank == 0) am_apps::print_diagnostics(found, options_.output);
     silent_ = !prints_for_all(here_);
-    // Every rank throws the reason: the launcher may end the others as soon as it sees one rank
-    // fail.
+    // Every rank throws the reason, not only rank 0: the rank that fails first must name it,
+    // because the launcher may then end all others.
     const auto is_error = [](const Diagnostic& one) { return one.severity == Severity::kError; };
     const auto first = std::find_if(found.items().begin(), found.items().end(), is_error);
     throw Error(ErrorKind::kPlan, cat("the plan is not valid: ", first->message), first->help);
@@ -185,7 +186,8 @@ int Rank::train() {
           launch::own_threads(here_, launch::process_environment(), launch::usable_cores())) {
     at::set_num_threads(static_cast<int>(*threads));
   }
-  // Never destroyed, so that a signal during process exit is not reported as a failure.
+  // Never destroyed, so that a stop signal that arrives while the process exits is still handled
+  // and does not look like a failure.
   const launch::StopSignal& stop = *new launch::StopSignal;
   join(job->plan);
   const run_folder::RunFolder run(run_root(options_));
@@ -223,7 +225,9 @@ int Rank::train() {
     if (host_) host_->stepped(metrics);
   };
   if (host_) callbacks.phase = [this](const char* phase) { host_->phase_over(phase); };
-  tensor::BlockCache::install();  // nothing else uses this process, and block sizes repeat
+  // Reuses freed host memory: the steps need blocks of the same sizes, and nothing else in this
+  // process needs memory.
+  tensor::BlockCache::install();
   train::Trainer trainer(*job, *world_, run, std::move(callbacks), {}, identity);
   if (first) write_own_file(run.plan_file(), config::to_toml(trainer.plan()));
   if (host_) host_->open(trainer);
@@ -234,7 +238,8 @@ int Rank::train() {
   }
   if (first && result.stopped) out_.write(cat("stopped at step ", result.steps, " as asked\n"));
   out_.flush(kReaderPatience);
-  // With am-run's launcher, the launcher reports how the job ended.
+  // am-run's launcher computes the exit status of a stopped job itself. Under another launcher, the
+  // rank returns it.
   const bool alone = !launch::process_environment()(launch::kErrorFileVariable);
   return result.stopped && alone ? options_.stopped_status : 0;
 }
@@ -270,8 +275,9 @@ launch::RankError Rank::describe(const std::exception& error) const {
   return told;
 }
 
-// Adds to the error the GPU allocator's allocated and reserved bytes, am-plan's prediction, and
-// plan keys that would reduce memory.
+// Adds the facts about an out-of-memory error to `told`: the bytes that PyTorch's GPU allocator
+// allocated and reserved at most, the peak that am-plan predicts, and the plan keys that would
+// reduce it.
 void Rank::add_memory(launch::RankError& told, c10::Device device) const {
   const predict::RankMemory memory =
       predict::estimate_memory(job_->plan, job_->model, job_->layout, here_.rank);
@@ -291,8 +297,8 @@ int Rank::report(const std::exception& error) {
   const launch::RankError told = describe(error);
   const bool launcher_knows = launch::report_error(launch::process_environment(), told) &&
                               launch::process_environment()(launch::kErrorFileVariable).has_value();
-  // am-run's launcher prints reported errors. Under another launcher, or on a full disk, this
-  // output is the only one.
+  // am-run's launcher prints the errors that reached it. Under another launcher, or if the disk was
+  // too full to report the error, only this output tells it.
   if (!launcher_knows && !silent_) {
     out_.write(cat("am-run: rank ", here_.rank, ": ", term::echo_lines(told.message), "\n"));
     if (!told.hint.empty()) out_.write(cat("help: ", term::echo_lines(told.hint), "\n"));
@@ -306,12 +312,12 @@ int Rank::report(const std::exception& error) {
   return told.exit_status;
 }
 
-// The rank whose errors the process reports; global, because a terminate handler takes no
+// This process's rank, for report_and_terminate(). Global, because a terminate handler takes no
 // arguments.
 std::atomic<Rank*> g_rank = nullptr;
 
-// Reports an error of the GPU that escaped a destructor: on a GPU that has failed, even freeing a
-// tensor of pinned memory throws.
+// Terminate handler that reports the current exception if it is a failure of the GPU. Such a
+// failure can escape from a destructor: once a GPU has failed, even freeing pinned memory throws.
 void report_and_terminate() {
   if (const std::exception_ptr current = std::current_exception()) {
     try {
@@ -338,8 +344,8 @@ int run_rank(const Options& options, const launch::RankEnvironment& here) {
     return rank->train();
   } catch (const std::exception& error) {
     const int status = rank->report(error);
-    // A connection closes only after its pending collectives time out. All output is written, so
-    // the process exits without closing connections.
+    // Closing a connection would wait until its pending collectives time out. All output is
+    // written, so the process exits without closing connections.
     std::_Exit(status);
   }
 }

@@ -1,4 +1,5 @@
-// am-run PLAN --verify-layout: compares a small model under the plan's layout with one rank.
+// am-run PLAN --verify-layout: trains a small model under the plan's layout and on one rank, and
+// compares the results.
 #include <optional>
 #include <string>
 #include <vector>

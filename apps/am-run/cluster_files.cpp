@@ -32,10 +32,11 @@ constexpr const char* kFilesDescription =
     "  am-run files plan.toml --slurm -o job.sh && sbatch job.sh\n"
     "  am-run files plan.toml --jobset --image registry/automesh:1 | kubectl apply -f -";
 
-// Exit status of a job stopped by a signal; the cluster requeues it (EX_TEMPFAIL of sysexits.h).
+// Exit status of a job that a signal stopped before its last step, on which the cluster requeues
+// the job. The value is EX_TEMPFAIL of sysexits.h.
 constexpr int kRequeue = 75;
-// Seconds between the signal and the end of the time limit or of the pod, enough for a step and a
-// save.
+// How many seconds before the end of the time limit, or of the pod, the job gets the stop signal.
+// The time suffices to finish a step and save a checkpoint.
 constexpr int kGraceSeconds = 300;
 constexpr int kRendezvousPort = 29500;
 
@@ -45,7 +46,7 @@ struct FilesOptions {
   bool jobset = false;
   std::string image = "automesh:latest";
   std::string claim = "training";
-  std::string output;  // empty: stdout
+  std::string output;  // file to write; empty: stdout
   bool force = false;
 };
 
@@ -53,8 +54,8 @@ struct ClusterJob {
   std::string name;
   int64_t nodes = 1;
   int64_t ranks_per_node = 1;
-  bool gpus = true;                  // one per rank
-  std::vector<std::string> command;  // am-run and its arguments, without --node-rank and --rdzv
+  bool gpus = true;                  // ask the cluster for one GPU per rank
+  std::vector<std::string> command;  // am-run's command line without --node-rank and --rdzv
 };
 
 std::string shell_line(const std::vector<std::string>& words) {
@@ -63,8 +64,8 @@ std::string shell_line(const std::vector<std::string>& words) {
   return join(quoted, " ");
 }
 
-// Returns a name valid in Slurm and DNS: lower case, digits and single dashes, at most 40
-// characters.
+// Returns the text as a name that Slurm and DNS accept: at most 40 lower-case letters, digits and
+// single dashes.
 std::string cluster_name(const std::string& text) {
   constexpr size_t kLongest = 40;
   std::string name;
@@ -120,15 +121,15 @@ std::string slurm_file(const ClusterJob& job) {
                 "export AM_JOB_RDZV=\"$head:$((20000 + SLURM_JOB_ID % 10000))\"\n");
     launcher += " --node-rank=\"$SLURM_NODEID\" --rdzv=\"$AM_JOB_RDZV\"";
   }
-  // srun returns the largest status of its tasks. A task that fails does not end the others: each
-  // launcher stops its own ranks and names the cause.
+  // srun returns the largest status of its tasks. --kill-on-bad-exit=0 keeps the tasks running when
+  // one of them fails, because each task is a launcher, which stops its ranks and names the cause.
   text += cat("status=0\nsrun --kill-on-bad-exit=0 bash -c ", shell_word("exec " + launcher),
               " || status=$?\nif [ \"$status\" -eq ", kRequeue,
               " ]; then\n  scontrol requeue \"$SLURM_JOB_ID\"\nfi\nexit \"$status\"\n");
   return text;
 }
 
-// Returns a YAML scalar in double quotes; every JSON string is a valid YAML scalar.
+// Returns the text as a YAML scalar in double quotes. Every JSON string is a valid YAML scalar.
 std::string yaml_text(const std::string& text) { return dump_json(Json(text), -1); }
 
 std::string jobset_file(const ClusterJob& job, const FilesOptions& options) {

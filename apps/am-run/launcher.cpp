@@ -62,7 +62,8 @@ void require_memory(const Options& options, const job::Job& job, const launch::M
               "am-plan memory shows what needs it; --force starts the job nevertheless");
 }
 
-// Resumes from the job's newest checkpoint, or as the plan says if the job has written none.
+// Returns a policy that resumes a restarted job from the newest checkpoint that it has written. If
+// it has written none, the job begins as the plan says.
 launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints,
                                      const std::string& job_id) {
   launch::RestartPolicy policy;
@@ -90,7 +91,9 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   const auto require_fit = [&] { require_memory(options, *job, launch::memory_of_machine()); };
   const auto program = am_apps::torch_program("am-run-rank");
   const bool alone = options.nnodes == 1;
-  if (alone) require_fit();  // before any file is written; otherwise after the nodes met
+  // On one node, memory is checked before any file is written; on several, when all nodes are
+  // connected, so that a failure reaches every node.
+  if (alone) require_fit();
   const auto run = run_folder::RunFolder::create(run_root(options));
   const auto checkpoints = run_folder::checkpoint_folder(job->plan, run);
   run_folder::HeldFolder held(run.root());
@@ -101,10 +104,12 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     if (!alone) require_fit();
     if (options.node_rank != 0) return;
     locks = take_locks(run, checkpoints, job_id);
-    // Opened again: the lock file exists only now, and `held` must check it too.
+    // The folder is opened a second time, because `held` must also check the lock file, which
+    // take_locks() has just created.
     held = run_folder::HeldFolder(run.root());
   };
-  // False if the folder now belongs to another job or to none: a restart must not write there.
+  // A restart is not possible if the run folder now belongs to another job or is gone: the
+  // restarted ranks must not write to it.
   policy.possible = [&] {
     try {
       held.require();

@@ -44,8 +44,8 @@ int run(Options& options, int argc, char** argv) {
 }  // namespace am_run
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // the output may lose its reader; the job continues
-  std::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE is an error that names the file
+  std::signal(SIGPIPE, SIG_IGN);  // the job continues if nobody reads its output any more
+  std::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE fails, but does not kill
   int status = 0;
   if (argc > 1 && std::string_view(argv[1]) == "doctor") {
     const auto options = am_run::parse_doctor_options(argc - 1, argv + 1, status);

@@ -1,7 +1,8 @@
 // am-run --exec PROGRAM: runs any program on every rank, as torchrun does.
 //
-// The environment of an outer launcher is ignored: `srun --ntasks-per-node 1 am-run --nnodes ...
-// --exec ...` is one am-run per machine, which starts the ranks.
+// Variables of an outer launcher do not make this process a rank. For example, `srun
+// --ntasks-per-node 1 am-run --nnodes ... --exec ...` runs one am-run per machine, and each starts
+// the ranks of its machine.
 #include <iostream>
 
 #include "am/base/error.h"
@@ -23,13 +24,14 @@ int run_program(const Options& options) {
   std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   launch::JobSpec spec = node_spec(options, options.nproc > 0 ? options.nproc : 1, run);
   spec.argv = options.command;
-  // torchrun's default. A plan's ranks choose their own (runtime/nccl_environment.h).
+  // The program gets torchrun's default of this variable. The ranks of a plan set it themselves
+  // (runtime/nccl_environment.h).
   constexpr const char* kErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
   if (!launch::process_environment()(kErrorHandling)) {
     spec.environment.emplace_back(kErrorHandling, "1");
   }
   launch::RestartPolicy policy;
-  policy.any_failure = true;  // the program defines its own exit statuses
+  policy.any_failure = true;  // restart after any status but 0: what they mean is up to the program
   return supervise_and_report(options, spec, policy, run, run_folder::HeldFolder(run.root()));
 }
 

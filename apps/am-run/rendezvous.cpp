@@ -19,7 +19,8 @@ using namespace am;
 
 namespace {
 
-// Returns the state that a rank published last, for a rank that died without an error report.
+// Returns the last state that the rank published in the store. The launcher reports it for a rank
+// that died without an error report.
 std::optional<launch::LastWord> last_word(const launch::StoreServer& store, int64_t rank,
                                           int64_t restart) {
   const auto text = store.get(launch::state_key_in_store(restart, rank));
@@ -28,7 +29,7 @@ std::optional<launch::LastWord> last_word(const launch::StoreServer& store, int6
     const auto state = launch::RankState::from_json(Json::parse(*text));
     return launch::LastWord{state.step, state.whereabouts(), state.time};
   } catch (const std::exception&) {
-    return std::nullopt;  // the report works without this state
+    return std::nullopt;  // unreadable state: the report is printed without it
   }
 }
 
@@ -60,7 +61,7 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec,
   if (server_) {
     store = std::make_shared<launch::ServedStore>(server_);
   } else {
-    // The machines of a job do not start at the same moment, so this waits.
+    // The machines of a job do not start at the same moment, so the constructor waits for node 0.
     store = std::make_shared<launch::RemoteStore>(
         spec.master_addr, spec.master_port, std::chrono::seconds(options.timeout_seconds),
         [&](const std::string& reason) {
@@ -72,7 +73,8 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec,
       std::move(store), launch::heartbeat_key(spec.run_id, spec.node_rank),
       std::chrono::seconds(10), launch::look_interval(spec.num_nodes));
   spec.store = store_.get();
-  if (options.exec()) spec.master_port = 0;  // --rdzv is for launchers; ranks get another port
+  // Only the launchers use the port of --rdzv. Port 0 lets the program's ranks get another one.
+  if (options.exec()) spec.master_port = 0;
 }
 
 }  // namespace am_run

@@ -1,4 +1,5 @@
-// Rendezvous of a job's ranks and of its nodes' launchers, in a store that a launcher serves.
+// Sets up the store (a key-value server) in which a job's ranks, and the launchers of its nodes,
+// find each other. The launcher of node 0 serves it.
 //
 //   Rendezvous rendezvous(options, spec);       // before the ranks start; must outlive them
 //
@@ -18,9 +19,9 @@ namespace am_run {
 
 class Rendezvous {
  public:
-  // Serves the store (node 0) or connects to it, and fills the spec's address, port and store.
-  // `trouble` is passed to the served store. Throws Error(kPeer) if the port is in use or node 0's
-  // launcher cannot be reached.
+  // Serves the store on node 0 and connects to it on other nodes; then sets the address, port and
+  // store in `spec`. `trouble` is passed to the served store. Throws Error(kPeer) if the port is in
+  // use or if the launcher of node 0 cannot be reached.
   Rendezvous(const Options& options, am::launch::JobSpec& spec, am::launch::StoreTrouble trouble);
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;

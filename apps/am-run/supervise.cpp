@@ -23,8 +23,9 @@ namespace {
 
 using namespace am;
 
-// Messages of the launcher and of rank 0. A reader that pauses or closes the pipe must not stall
-// the job; the log is complete in any case.
+// Prints the messages of the launcher and the output of rank 0 to stderr, in the background: a
+// reader that pauses or closes the pipe does not stall the job. Output that is not read in time is
+// dropped here, but complete in the log.
 class Console {
  public:
   explicit Console(const Options& options) : options_(options) {}
@@ -34,9 +35,9 @@ class Console {
   void failure(const launch::JobResult& result);
   void restart(int64_t restart, std::optional<int64_t> step);
   void trouble(const std::string& message) { out_.write(message + "\n"); }
-  // Prints the goodput of a job that was restarted or that took at least a minute.
+  // Prints the job's goodput if the job was restarted or took at least a minute.
   void goodput(const run_folder::JobTime& time, int64_t restarts);
-  // Gives a slow reader five seconds to read the last messages.
+  // Waits at most five seconds until the last messages have been read.
   void finish() { out_.flush(std::chrono::seconds(5)); }
 
  private:
@@ -74,7 +75,7 @@ void Console::goodput(const run_folder::JobTime& time, int64_t restarts) {
   out_.write(cat("goodput     ", run_folder::goodput_text(time), "\n"));
 }
 
-// Returns the job's id; empty for a job of --exec.
+// Returns the job's id, or an empty string for a program of --exec.
 std::string job_id(const launch::JobSpec& spec) {
   for (const auto& [name, value] : spec.environment) {
     if (name == kJobVariable) return value;
@@ -86,8 +87,8 @@ run_folder::JobOutcome outcome_of(const run_folder::HeldFolder& held, const std:
   return run_folder::read_outcome(run_folder::RunFolder(held.anywhere()), job);
 }
 
-// Returns the launcher's exit status. A job that was stopped before its last step has not failed:
-// it gets options.stopped_status, which distinguishes it from a finished one.
+// Returns the launcher's exit status. A job that was stopped before its last step has not failed,
+// but its status is options.stopped_status, which can distinguish it from a finished job.
 int exit_status(const Options& options, const launch::JobResult& result,
                 const run_folder::HeldFolder& held, const std::string& job) {
   const bool may_be_stopped = result.exit_status == 0 && options.stopped_status != 0;
@@ -95,8 +96,8 @@ int exit_status(const Options& options, const launch::JobResult& result,
   return outcome_of(held, job).stopped ? options.stopped_status : 0;
 }
 
-// Returns the times of all attempts until now, and writes them to the job's record. Nothing if the
-// job never reached training, or on nodes other than rank 0's.
+// Returns how the job spent its time, over all restarts until now, and writes that to the job's
+// record. Returns nothing if the job never reached training, or on nodes other than rank 0's.
 std::optional<run_folder::JobTime> close_time(const launch::JobResult& result,
                                               const run_folder::HeldFolder& held,
                                               const std::string& job) {
@@ -108,7 +109,7 @@ std::optional<run_folder::JobTime> close_time(const launch::JobResult& result,
   try {
     run_folder::write_record_in_place(run, *record);
   } catch (const Error&) {
-    // Ignored: the record is only informational, and the job is over.
+    // Ignored, because the record only informs users, and the job is over.
   }
   return record->time;
 }
@@ -151,10 +152,10 @@ int supervise_and_report(const Options& options, launch::JobSpec spec, launch::R
   if (spec.node_rank == 0) {
     files.ranks_served = options.exec() ? 0 : spec.num_nodes * spec.nproc;
     files.launchers_served = spec.num_nodes - 1;
-    launch::require_open_files(files);  // before node 0 serves the store
+    launch::require_open_files(files);  // checked before node 0 serves the store
   } else {
     policy.before_start = [files, then = std::move(policy.before_start)] {
-      launch::require_open_files(files);  // a failure is reported to the other nodes
+      launch::require_open_files(files);  // checked here, so that other nodes learn of a failure
       if (then) then();
     };
   }

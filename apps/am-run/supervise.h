@@ -1,5 +1,5 @@
-// Parts shared by the launcher of a plan and the launcher of a program: this node's share of the
-// job, output while the job runs, and the final report.
+// Code shared by the launcher of a plan and the launcher of a program (--exec): describes the ranks
+// of this node, prints output while the job runs, and prints the final report.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,15 @@
 
 namespace am_run {
 
-// Returns the spec of this node's `ranks_per_node` ranks. The caller sets argv; Rendezvous fills in
-// address, port and store.
+// Returns how to start this node's `ranks_per_node` ranks. The caller must set `argv`; Rendezvous
+// sets the address, port and store.
 am::launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
                               const am::run_folder::RunFolder& run);
 
 // Runs the job to its end, including restarts, and returns the exit status. Rank 0's output, the
 // launcher's messages and the failure report go to stderr; with --json, one object about the job
-// goes to stdout. The job's results are read through `held` from wherever the folder of `run` is by
-// then.
+// goes to stdout. The job's results are read through `held`, an open handle of the run folder, so
+// that they are found even if the folder was moved during the job.
 int supervise_and_report(const Options& options, am::launch::JobSpec spec,
                          am::launch::RestartPolicy policy, const am::run_folder::RunFolder& run,
                          const am::run_folder::HeldFolder& held);

@@ -20,17 +20,22 @@ using am::predict::PipelineOrder;
 using am::predict::spec_of;
 using am::predict::StepTime;
 
-constexpr double kSpreadOfRuns = 0.07;  // noise in log(predicted / measured)
-constexpr double kBend = 1.5;           // in units of kSpreadOfRuns; larger errors count linearly
-// Prior spreads of the logarithms of fitted factors: of an implementation's compute rates; of the
-// host overhead of an implementation, and of a site; and of all times that one source measured.
+// Standard deviation of log(predicted / measured seconds) that is expected as noise.
+constexpr double kSpreadOfRuns = 0.07;
+// Residual, in units of kSpreadOfRuns, beyond which the Huber loss grows linearly.
+constexpr double kBend = 1.5;
+// Standard deviations that the priors assume for the logarithms of fitted factors. kSpreadOfCompute
+// is for the factor of an implementation's compute rates, kSpreadOfHost for the factors of host
+// overhead (one per implementation, one per site), kSpreadOfSource for the factor of all times that
+// one source reports.
 constexpr double kSpreadOfCompute = 0.12;
 constexpr double kSpreadOfHost = 0.7;
 constexpr double kSpreadOfSource = 0.04;
 
-// The fitted parameters: logarithms of all constants, two for each implementation, one for each
-// site, and one for each source, whose cluster may be a little faster or slower than others
-// throughout. The source's factor is fitted together with the constants, but not kept.
+// The vector x of fitted parameters, all of them logarithms: of the constants, of two factors for
+// each implementation, of one factor for each site, and of one for each source of runs, whose
+// cluster may be a little faster or slower than others in all its runs. The factors of sources are
+// fitted with the rest, but to() drops them.
 class Parameters {
  public:
   explicit Parameters(const RunList& runs) {
@@ -48,7 +53,7 @@ class Parameters {
     sources_.assign(sources.begin(), sources.end());
   }
 
-  // Index of the logarithm for a run's source.
+  // Returns the index in x of the factor of the run's source.
   size_t place_of_source(const MeasuredRun& run) const {
     const auto at = std::lower_bound(sources_.begin(), sources_.end(), source_of(run));
     return first_source() + static_cast<size_t>(at - sources_.begin());
@@ -78,7 +83,7 @@ class Parameters {
     return constants;
   }
 
-  // Returns the distance from the prior in units of its spread.
+  // Returns the distance of x[i] from its prior, in units of the prior's spread.
   double pull(const std::vector<double>& x, size_t i) const {
     if (i < kConstants) {
       const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
@@ -105,7 +110,8 @@ class Parameters {
   std::vector<std::string> sources_;
 };
 
-// Solves a square system by Cholesky decomposition; `a` is symmetric positive definite, row-major.
+// Returns the solution of a * x = b by Cholesky decomposition. `a` is a symmetric positive definite
+// matrix, row-major.
 std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
   const size_t n = b.size();
   for (size_t i = 0; i < n; ++i) {
@@ -126,12 +132,13 @@ std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
   return b;
 }
 
-// A run with the order of its pipeline schedule, which does not depend on the constants.
+// A measured run, with the order of its pipeline schedule, which does not depend on the constants
+// and is therefore computed once.
 struct Prepared {
   const MeasuredRun* run;
   std::shared_ptr<const PipelineOrder> order;
   double weight = 1.0;
-  size_t source = 0;  // index of the source's parameter
+  size_t source = 0;  // index in the vector of parameters of the factor of the run's source
 
   double log_error(const CostConstants& constants) const {
     const StepTime time = estimate_step_time(run->workload, run->gpu, constants, order.get());
@@ -207,7 +214,8 @@ class ConstantsFit {
     return out;
   }
 
-  // Returns Huber's weight: 1 near zero, falling as 1/|r| beyond kBend.
+  // Returns the weight of a residual r in iteratively reweighted least squares for the Huber loss:
+  // 1 up to kBend, then kBend / |r|.
   static double bend(double residual) {
     const double size = std::abs(residual);
     return size <= kBend ? 1.0 : kBend / size;
@@ -226,7 +234,8 @@ class ConstantsFit {
     return sum;
   }
 
-  // Builds the normal equations at x, with Huber's weights and the priors.
+  // Computes the normal equations at x (`normal_` and `gradient_`) from the residuals, weighted by
+  // bend(), and from the priors.
   void build(const std::vector<double>& x, const std::vector<double>& residuals) {
     constexpr double kDifference = 1e-4;
     const size_t n = x.size();
@@ -264,7 +273,7 @@ class ConstantsFit {
   }
 
   std::vector<double> step(const std::vector<double>& x, double damping) const {
-    constexpr double kLongest = 0.7;  // largest change of one logarithm per step
+    constexpr double kLongest = 0.7;  // largest change of one parameter in one step of the solver
     std::vector<double> damped = normal_;
     for (size_t i = 0; i < x.size(); ++i) damped[i * x.size() + i] *= 1.0 + damping;
     const std::vector<double> change = solve(std::move(damped), gradient_);
@@ -326,7 +335,7 @@ std::vector<double> held_out_errors(const RunList& runs,
   return errors;
 }
 
-// Returns one of five folds. The hash is FNV-1a, so that folds are equal on all platforms.
+// The fold is a hash of the run's layout. The hash is FNV-1a, which is equal on all platforms.
 std::string fold_of_layout(const MeasuredRun& run) {
   uint32_t hash = 2166136261U;
   for (const char c : run.group) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;

@@ -1,11 +1,13 @@
-// Fits the time model's constants to measured runs, and evaluates the model on held-out runs.
+// Fits the constants of the time model (predict::CostConstants) to measured runs, and evaluates the
+// model on held-out runs.
 //
 //   const CostConstants constants = fit(timed(runs));
 //   summary(log_errors(timed(runs), constants)).median;
 //
-// The objective is the Huber loss of log(predicted / measured seconds), plus each constant's
-// squared distance from its prior in units of its spread. Runs of one layout share a weight. The
-// solver is Levenberg-Marquardt with finite differences.
+// The objective is the Huber loss of log(predicted / measured seconds), plus the squared distance
+// of each constant's logarithm from its prior, in units of the prior's spread. All runs of one
+// layout together have the weight of one run. The solver is Levenberg-Marquardt with finite
+// differences.
 #pragma once
 
 #include <functional>
@@ -30,29 +32,31 @@ RunList timed(const MeasuredRuns& runs);
 
 CostConstants fit(const RunList& runs, const CostConstants* start = nullptr);
 
-// Returns log(predicted / measured) of each run.
+// Returns log(predicted / measured seconds) of each run.
 std::vector<double> log_errors(const RunList& runs, const CostConstants& constants);
 
-// Returns log errors of runs under constants fitted without their fold; `part` returns the fold of
-// a run.
+// Cross-validation: splits the runs into folds, predicts each fold with constants fitted to all
+// other runs, and returns log(predicted / measured seconds) of each run. `part` returns the name of
+// a run's fold; `start` are the constants from which each fit begins.
 std::vector<double> held_out_errors(const RunList& runs,
                                     const std::function<std::string(const MeasuredRun&)>& part,
                                     const CostConstants& start);
-// Fold functions: five folds over layouts, and one fold per source.
+// Functions for `part`. fold_of_layout() distributes the layouts over five folds; source_of() makes
+// one fold of all runs that one source (a publication, for example) reports.
 std::string fold_of_layout(const MeasuredRun& run);
 std::string source_of(const MeasuredRun& run);
 
 // Statistics of |predicted / measured - 1| over runs.
 struct ErrorSummary {
   size_t runs = 0;
-  double median = 0, mean = 0, nine_in_ten = 0;
+  double median = 0, mean = 0, nine_in_ten = 0;  // the last is the 90th percentile
 };
 ErrorSummary summary(const std::vector<double>& log_errors);
 
-// Fits all runs; the errors are those of held-out runs.
+// Returns constants fitted to all runs, with error statistics from held_out_errors().
 Calibration calibrate(const MeasuredRuns& runs);
 
-// Returns the calibration as a file for load_calibration.
+// Returns the calibration as the text of a TOML file, which load_calibration() reads.
 std::string to_toml(const Calibration& calibration);
 
 }  // namespace am_calibrate

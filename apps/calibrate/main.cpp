@@ -1,5 +1,5 @@
 // am-calibrate: fits the constants of the time model to measured runs and reports the errors on
-// held-out runs. scripts/calibrate runs it; it is not installed.
+// held-out runs. Only scripts/calibrate runs this program; it is not installed.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <map>
@@ -19,9 +19,9 @@ namespace am_calibrate {
 namespace {
 
 struct Options {
-  std::string rows;       // empty: the built-in runs
-  std::string output;     // empty: no file is written
-  bool evaluate = false;  // do not fit
+  std::string rows;       // CSV file of measured runs; empty: the built-in runs
+  std::string output;     // file for the fitted constants; empty: none is written
+  bool evaluate = false;  // evaluate the built-in constants instead of fitting new ones
 };
 
 struct Line {
@@ -36,7 +36,9 @@ struct Section {
 
 std::string percent(double share) { return am::format_fixed(100.0 * share, 1); }
 
-// Returns one line for each value of `part`, sorted, and one for all runs.
+// Returns a section of the report: one line with the errors of the runs for each value of `part`,
+// in alphabetical order, one for all runs but test jobs if there are test jobs, and one for all
+// runs.
 Section by_part(std::string title, const RunList& runs, const std::vector<double>& errors,
                 const std::function<std::string(const MeasuredRun&)>& part) {
   std::map<std::string, std::vector<double>> parts;
@@ -72,8 +74,8 @@ Section memory_section(const MeasuredRuns& runs) {
   });
 }
 
-// Counts runs that fitted but are predicted not to, and runs that ran out of memory but are
-// predicted to fit.
+// Counts the wrong predictions whether a run fits into its GPU: first runs that fitted but were
+// predicted not to fit, second runs that ran out of memory but were predicted to fit.
 std::pair<int, int> wrong_verdicts(const MeasuredRuns& runs) {
   std::pair<int, int> wrong = {0, 0};
   for (const MeasuredRun& run : runs) {
@@ -101,7 +103,8 @@ std::string to_text(const Section& section, const am::term::Style& style) {
   return table.text(style) + "\n";
 }
 
-// Returns nothing if a row is wrong; `found` gets the errors.
+// Reads the measured runs that the options name. If a row is wrong, adds an error to `found` and
+// returns nothing.
 std::optional<MeasuredRuns> read_runs(const Options& options, am::Diagnostics& found) {
   const bool own = !options.rows.empty();
   const std::string text =

@@ -9,7 +9,7 @@ using am::predict::MemoryMetric;
 using am::predict::PeakMemory;
 using am::predict::Workload;
 
-// Returns the bytes that a metric reports.
+// Returns the bytes that the metric would report for the predicted peak.
 double measured_as(MemoryMetric metric, const Workload& workload, const PeakMemory& peak) {
   switch (metric) {
     case MemoryMetric::kAllocated:

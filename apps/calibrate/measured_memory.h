@@ -1,4 +1,4 @@
-// Predicted memory of a measured run, for its rank and metric.
+// Predicts the memory of a measured run, for the rank and by the metric that the run reports.
 //
 //   predicted_bytes(run) / *run.memory_bytes;
 #pragma once

@@ -36,7 +36,7 @@ void add_flag_names(const CLI::App& app, std::vector<std::string>& names) {
   }
 }
 
-// Returns the innermost command named on the line.
+// Returns the innermost command that the command line names, or the tool itself if it names none.
 const CLI::App& active_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : *chosen.back();
@@ -48,8 +48,8 @@ std::string usage_hint(const CLI::App& app, const CLI::App& command) {
   return am::cat("`", name, " --help` shows its options");
 }
 
-// Context for errors of the command line. They are printed on stderr; if --json appears anywhere on
-// the line, stdout also gets an object whose diagnostic has no file.
+// The context of an error in the command line. Such errors are printed on stderr. If --json appears
+// anywhere in the command line, they are also printed on stdout, as JSON without a file.
 struct WrongLine {
   const CLI::App& app;
   bool json;
@@ -72,7 +72,7 @@ int complain(const WrongLine& line, const std::string& message, const std::strin
   return kUnusable;
 }
 
-// Returns the commands that have a flag, as in "check has it"; empty if none does.
+// Returns which commands have the flag, as a sentence such as "check has it"; empty if none has it.
 std::string commands_with(const CLI::App& app, const std::string& flag) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -104,8 +104,8 @@ int unknown_command(const WrongLine& line, const std::string& word) {
                           "commands: ", am::join(names, ", ")));
 }
 
-// Returns the first word that is neither a flag nor a flag's value; in a tool with commands it must
-// be a command's name.
+// Returns the first word of the command line that is neither a flag nor the value of a flag of the
+// tool. In a tool with commands, this word must be a command's name.
 std::optional<std::string> first_word(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -122,7 +122,7 @@ std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
   const WrongLine line{app, asks_for_json(argc, argv)};
   const auto word = first_word(app, argc, argv);
   const bool known = word && std::find(names.begin(), names.end(), *word) != names.end();
-  // The word may be the value of an unknown option before the command.
+  // The word may be no command but the value of the option before it, if that option is unknown.
   if (word && !known && argc > 2) {
     const auto* const at = std::find(argv + 1, argv + argc, *word);
     if (at > argv + 1 && am::starts_with(at[-1], "-") &&
@@ -134,8 +134,9 @@ std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
   return unknown_command(line, *word);
 }
 
-// Returns the first option that neither the command nor the tool has. CLI11 treats the value of an
-// unknown option as an argument and reports the argument instead.
+// Returns the first option of the command line that neither the command nor the tool has. It is
+// searched for here because CLI11 takes the value of an unknown option for an argument, and would
+// complain about that argument.
 std::optional<std::string> first_unknown(const CLI::App& app, int argc, char** argv) {
   const CLI::App& command = active_command(app);
   for (int i = 1; i < argc; ++i) {
@@ -295,7 +296,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ExtrasError&) {
     return explain_extras(line);
-  } catch (const CLI::Success& success) {  // help and version
+  } catch (const CLI::Success& success) {  // thrown for --help and --version
     app.exit(success, std::cout, std::cerr);
     return kFine;
   } catch (const CLI::RequiredError& error) {

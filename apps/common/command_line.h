@@ -24,21 +24,22 @@ struct CommonFlags {
 
 void add_color(CLI::App& app, CommonFlags& flags);
 void add_json(CLI::App& app, CommonFlags& flags, const std::string& help);
-// Adds `--set section.key=value`. Repeatable; each takes one word, so a positional file may follow.
+// Adds `--set section.key=value`. It may be repeated. Each --set takes exactly one word, so that
+// the next word may be the file argument.
 void add_set(CLI::App& app, std::vector<std::string>& texts);
 std::vector<am::config::Override> overrides_of(const std::vector<std::string>& texts);
 
 // Adds `--allow-plugins`; AM_ALLOW_PLUGINS=1 has the same effect.
 void add_plugins(CLI::App& app, CommonFlags& flags);
 
-// Returns an option check that accepts integers of at least `low` and describes the violation in
-// words.
+// Returns a CLI11 check that accepts integers of at least `low`. Its message says in words which
+// values are legal.
 std::function<std::string(const std::string&)> integer_from(int64_t low);
 
-// Parses the command line. Returns nothing if parsing succeeded; otherwise the exit status: 0 after
-// help or version, 2 after a wrong line. For a wrong line it prints a message with the nearest
-// known name to stderr and, with --json, an object to stdout. CLI11's own statuses are never
-// returned.
+// Parses the command line. Returns nothing if the tool must go on; otherwise the status with which
+// it must exit: 0 after printing help or version, 2 after a wrong command line. A wrong command
+// line is reported on stderr, with the nearest known name, and with --json also as an object on
+// stdout. CLI11's own exit statuses are never returned.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
 }  // namespace am_apps

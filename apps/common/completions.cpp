@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
 
-// Returns "am-plan" as a valid part of a shell function's name.
+// Returns the tool's name as a valid part of a shell function's name, for example "am_plan".
 std::string identifier(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
-// Quotes one line in single quotes.
+// Returns the text, which must be one line, in single quotes for a shell.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
@@ -44,7 +44,7 @@ std::vector<std::string> names_of(const std::vector<CommandDescription>& command
   return names;
 }
 
-// Returns the legal values of the command's argument; empty if any is legal.
+// Returns the legal values of the command's argument, or an empty list if any value is legal.
 std::vector<std::string> argument_values(const CommandDescription& command) {
   for (const OptionDescription& option : command.options) {
     if (option.is_argument && !option.values.empty()) return option.values;
@@ -60,7 +60,7 @@ bool takes_files(const CommandDescription& command) {
 
 // ---- bash -------------------------------------------------------------------
 
-// Returns the `case` branches that complete an option's value.
+// Returns the branches of a `case` statement that completes the values of the command's options.
 std::string bash_values(const CommandDescription& command, const std::string& indent) {
   std::string out;
   for (const OptionDescription& option : command.options) {
@@ -112,7 +112,7 @@ std::string bash(const CommandDescription& tool) {
 
 // ---- zsh --------------------------------------------------------------------
 
-// Escapes text for the "[...]" of an option's specification.
+// Returns the text escaped for the description in brackets of a zsh option specification.
 std::string bracketed(const std::string& text) {
   std::string out;
   for (const char c : text) {

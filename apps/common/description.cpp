@@ -9,7 +9,8 @@
 namespace am_apps {
 namespace {
 
-// Parses the choices in CLI11's type name, such as "WHEN:{auto,always,never}".
+// Returns the legal values that CLI11 appends to the name of an option's type. For example,
+// "WHEN:{auto,always,never}" gives three values.
 std::vector<std::string> values_of(const std::string& type) {
   const size_t open = type.find('{');
   const size_t close = type.find('}', open == std::string::npos ? 0 : open);
@@ -17,7 +18,7 @@ std::vector<std::string> values_of(const std::string& type) {
   return am::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-// Whether an option or argument with this value name takes a path.
+// Whether an option or argument whose value has this name in --help takes a path.
 bool names_file(std::string_view value) {
   constexpr std::array<std::string_view, 9> kFiles = {"FILE", "PLAN",   "CSV", "DIR", "CONFIG",
                                                       "ROWS", "TARGET", "A",   "B"};

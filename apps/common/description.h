@@ -1,5 +1,5 @@
-// A command line as data, from which shell completions and manual pages are generated. It is read
-// from the parser itself, so it always agrees with --help.
+// Describes a tool's command line as data, from which shell completions and manual pages are
+// generated. The description is read from the parser itself, so that it agrees with --help.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,23 +10,24 @@
 namespace am_apps {
 
 struct OptionDescription {
-  std::vector<std::string> names;  // "--json", "-o"; for an argument its name, "PLAN"
-  bool is_argument = false;        // positional
+  std::vector<std::string> names;  // for example "--output" and "-o"; "PLAN" for an argument
+  bool is_argument = false;        // a positional argument, not an option
   bool is_required = false;
   bool is_repeatable = false;
-  std::string value;                // "FILE"; empty for a flag without a value
-  std::vector<std::string> values;  // legal values, if they are enumerated
-  bool is_file = false;             // completed as a path
+  std::string value;                // name of the value, for example "FILE"; empty for a flag
+  std::vector<std::string> values;  // legal values; empty if they are not enumerated
+  bool is_file = false;             // the value is a path, which shells complete as such
   std::string help;
 };
 
 struct CommandDescription {
   std::string name;
   std::string help;
-  std::string footer;  // example
+  std::string footer;  // examples at the end of --help
   std::vector<OptionDescription> options;
   std::vector<CommandDescription> commands;
-  std::vector<std::pair<std::string, std::string>> words;  // prompt commands with their help
+  std::vector<std::pair<std::string, std::string>>
+      words;  // am-repl: prompt commands and their help
 };
 
 // Describes the tool and all its commands. Options of the tool itself also apply to the commands.

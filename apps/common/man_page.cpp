@@ -8,7 +8,8 @@
 namespace am_apps {
 namespace {
 
-// Escapes text for troff: no line is read as a request, and dashes stay copyable.
+// Returns the text escaped for troff, so that no line of it is read as a request, and so that
+// dashes can be copied from the page as ASCII.
 std::string escaped(const std::string& text) {
   std::string out;
   bool line_begins = true;

@@ -15,7 +15,8 @@
 namespace am_apps {
 namespace {
 
-// Converts an error without a place in a file into a diagnostic of rule "io", "format", and so on.
+// Converts an exception, which cites no line of a file, into a diagnostic. The rule of the
+// diagnostic is the kind of the error, for example "io" or "format".
 am::Diagnostics as_diagnostics(const am::Error& error) {
   am::Diagnostics found;
   found.error(am::to_string(error.kind()), {}, error.what(), error.hint());
@@ -42,7 +43,8 @@ Output Output::of(bool json, am::term::ColorMode color) {
   return output;
 }
 
-// Flushes, so that results and diagnostics keep their order on a terminal.
+// Flushes stdout, so that results and diagnostics, which go to stderr, appear in order on a
+// terminal.
 void print(const std::string& text) { std::cout << text << std::flush; }
 
 void print_file(const std::string& text) {

@@ -1,4 +1,4 @@
-// Output of a tool: results on stdout, everything else on stderr, and the exit status.
+// Prints a tool's results to stdout and everything else to stderr, and determines its exit status.
 //
 //   return am_apps::guarded("am-plan", output, [&] { return run_check(options, output); });
 #pragma once
@@ -26,31 +26,33 @@ struct Output {
   static Output of(bool json, am::term::ColorMode color);
 };
 
-// Prints a result as text. stdout passes no control characters except the tools' own colours
-// (output_guard.h), whatever a user's file contains.
+// Prints a result as text. Control characters in it, which may come from a user's file, are
+// replaced by output_guard.h; only the tools' own colours pass.
 void print(const std::string& text);
-// Prints a result as JSON. Bytes of a path that are not UTF-8 are written as \udcXX
-// (dump_json_bytes).
+// Prints a result as JSON. If a path in it is not UTF-8, the invalid bytes are written as \udcXX
+// (see dump_json_bytes).
 void print(const am::Json& json);
-// Prints text meant to be redirected to a file: unchanged, unless stdout is a terminal.
+// Prints the contents of a file that the user may redirect from stdout. The text is not changed
+// unless stdout is a terminal, where print() prints it.
 void print_file(const std::string& text);
-// Prints diagnostics to stderr in the form of a compiler.
+// Prints diagnostics to stderr in the style of a compiler, with the line of the plan that each
+// cites.
 void print_diagnostics(const am::Diagnostics& found, const Output& output);
 
 // Returns {"ok": false, "diagnostics": [...]}, which --json prints instead of a result.
 am::Json failure(const am::Diagnostics& found);
 
-// Returns the exit status for the diagnostics: kUnusable if one concerns the form of the command
-// line (`--set` without a value) or a plan that cannot be read, kInvalid if there are errors,
-// otherwise kFine.
+// Returns the exit status for the diagnostics: kUnusable if one says that a --set is malformed or
+// that a plan file cannot be read; otherwise kInvalid if there are errors, or kFine.
 int status_of(const am::Diagnostics& found);
 
-// Prints diagnostics to stderr, with --json also in an object on stdout, and returns their exit
-// status.
+// Prints the diagnostics that keep a tool from answering, and returns their exit status. They go to
+// stderr; with --json they go to stdout instead, as an object.
 int refuse(const am::Diagnostics& found, const Output& output);
 
-// Runs a tool's body and returns its exit status. An exception is printed on stderr (with --json
-// also {"ok": false} on stdout) and mapped to a status.
+// Runs the main part of a tool and returns the tool's exit status, which is `body`'s result unless
+// it throws. An exception is printed on stderr, and with --json also as an object with "ok": false
+// on stdout; the status follows from the kind of the exception.
 int guarded(const char* tool, const Output& output, const std::function<int()>& body);
 
 }  // namespace am_apps

@@ -34,7 +34,8 @@ class PrintableBuffer : public std::streambuf {
     waiting_.append(text, static_cast<size_t>(size));
     constexpr size_t kMost = size_t{1} << 16;
     if (waiting_.size() < kMost) return size;
-    // No UTF-8 or colour sequence contains a newline, so complete lines can be written separately.
+    // Complete lines are filtered and written here; the rest of the last line waits for its end. No
+    // UTF-8 or colour sequence contains a newline, so none is cut in two.
     const size_t end = waiting_.rfind('\n');
     if (end == std::string::npos) return size;
     const std::string rest = waiting_.substr(end + 1);
@@ -57,7 +58,7 @@ class PrintableBuffer : public std::streambuf {
   }
 
   std::streambuf* inner_;
-  std::mutex mutex_;  // am-repl prints notices from a separate thread
+  std::mutex mutex_;  // guards the members below: a thread of am-repl prints notices meanwhile
   std::string waiting_;
   bool paint_ = false;
 };
@@ -67,7 +68,7 @@ struct Guards {
   PrintableBuffer err{std::cerr};
 };
 
-// Never destroyed: the streams write until the process has ended.
+// The filters are never destroyed, because std::cout and std::cerr use them until the process ends.
 Guards& guards() {
   static Guards& both = *new Guards;
   return both;

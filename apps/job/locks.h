@@ -1,5 +1,6 @@
-// Folder locks of a plan's job, held by the process that started it from before the first rank to
-// after the last.
+// Locks the folders of a plan's job, so that no second job writes to them. The process that starts
+// the job's ranks takes the locks before the first rank starts, and releases them when the last
+// rank has ended.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +12,16 @@
 
 namespace am_run {
 
-// Environment variable in which am-run's launcher gives each rank the job's id. If it is set, the
-// launcher of node 0 has locked the job's folders.
+// Environment variable in which am-run's launcher gives each rank the id of the job. If it is set,
+// the launcher of node 0 has locked the job's folders.
 inline constexpr const char* kJobVariable = "AM_JOB_ID";
-// Environment variable with the job's start by its launcher's clock: Unix time in seconds.
+// Environment variable in which am-run's launcher gives each rank the time at which the launcher
+// started, as Unix time in seconds.
 inline constexpr const char* kBeganVariable = "AM_JOB_BEGAN";
 
-// Locks the run folder and, if it lies elsewhere, the checkpoint folder, which is created if
-// missing. Notes on stderr a lock that an earlier job left behind. Throws as RunLock::take.
+// Locks the run folder and, if it lies outside of the run folder, the checkpoint folder. Creates
+// the checkpoint folder if it is missing. Prints a note on stderr about a lock that an ended job
+// left behind. Throws the errors of RunLock::take, for example if a running job has the lock.
 std::vector<am::run_folder::RunLock> take_locks(const am::run_folder::RunFolder& run,
                                                 const std::filesystem::path& checkpoints,
                                                 const std::string& job);

@@ -34,8 +34,8 @@ constexpr const char* kExecHelp =
     "Start this program instead of a plan on every rank, with torchrun's variables (--nproc "
     "defaults to 1); everything after --exec is its command line";
 
-// Makes a path absolute, because --resume is relative to the current folder and a plan's path to
-// the plan.
+// Returns the value of --resume for the plan's key checkpoint.resume. A path is made absolute,
+// because --resume is relative to the current folder, whereas the key is relative to the plan file.
 std::string resume_value(const std::string& text) {
   if (text == "auto" || text == "none") return text;
   return std::filesystem::absolute(text).lexically_normal().string();
@@ -50,7 +50,7 @@ std::string quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-// Returns the number of am-run's own arguments; those from --exec on belong to the program.
+// Returns the number of arguments before --exec, which are am-run's. The others are the program's.
 int own_arguments(int argc, char** argv) {
   return static_cast<int>(
       std::find_if(argv, argv + argc,
@@ -58,7 +58,8 @@ int own_arguments(int argc, char** argv) {
       argv);
 }
 
-// CLI11 validator: returns an empty text for a fault's name.
+// Validates the value of an option for CLI11: returns an empty string if it is the name of a fault,
+// otherwise the error message.
 std::string is_fault(const std::string& name) {
   if (am::fault::find(name)) return {};
   std::vector<std::string> names;
@@ -91,7 +92,8 @@ std::string is_tcp_address(const std::string& text) {
   }
 }
 
-// Checks that CLI11 cannot express: consistency of the flags for several machines.
+// Returns an error message if the flags for several machines contradict each other, which CLI11
+// cannot check; otherwise an empty string.
 std::string rendezvous_problem(const Options& options) {
   if (!options.rdzv.empty() && !is_host_and_port(options.rdzv)) {
     return "--rdzv: expected HOST:PORT, e.g. node0:29500";
@@ -170,7 +172,7 @@ std::optional<Options> parse_options(int argc, char** argv,
   app.add_option("--resume", resume,
                  "auto: the newest complete checkpoint of the run folder; none: start a new run; "
                  "or a checkpoint")
-      ->take_last();  // a restart appends its own after the user's
+      ->take_last();  // a restart appends a --resume to the user's, and the appended one counts
   app.add_option("--max-restarts", options.max_restarts,
                  "Restart all ranks after a failure, at most N times, from the newest checkpoint "
                  "of this job (default: 0)")

@@ -9,8 +9,8 @@ namespace {
 
 using namespace am;
 
-// True if the outer launcher runs one process per machine (srun --ntasks-per-node=1, a pod), which
-// then launches that machine's ranks.
+// Returns whether another launcher started one process per machine, for example with `srun
+// --ntasks-per-node=1` or as pods. Each process must then launch the ranks of its machine.
 bool is_one_of_nodes(const Options& options, const launch::RankEnvironment& here) {
   return here.local_world_size == 1 && options.nnodes == here.world_size;
 }

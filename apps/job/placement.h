@@ -1,5 +1,5 @@
-// Role of this process in a job, from its command line and from the environment of the launcher
-// that started it.
+// Finds the role of this process in a job (one rank, or the launcher of a machine's ranks), from
+// its command line and from the environment variables of the launcher that started it.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace am_run {
 
-// Returns the rank that another launcher assigned to this process, or nothing if this process must
-// start ranks itself. PET_* variables describe one machine whose ranks am-run must start: they set
-// --nproc, --nnodes, --node-rank and --rdzv in `options`, unless the command line sets any of
-// these. Invalid variables, and options that contradict them, are errors of rule
-// "launch.environment".
+// Returns the rank that another launcher assigned to this process by environment variables, or
+// nothing if this process must start ranks itself. The latter holds for variables PET_*, which give
+// torchrun its options on one machine: they set nproc, nnodes, node_rank and rdzv in `options`,
+// unless the command line sets one of these. Invalid variables, and options that contradict the
+// variables, are errors of rule "launch.environment".
 std::optional<am::launch::RankEnvironment> place_process(
     Options& options, const am::launch::EnvironmentLookup& lookup, am::Diagnostics& found);
 

@@ -1,4 +1,4 @@
-// Opens the plan of the command line, for am-run and am-run-rank.
+// Opens the plan that the command line of am-run or am-run-rank names.
 #pragma once
 
 #include <filesystem>
@@ -10,13 +10,15 @@
 
 namespace am_run {
 
-// Calls job::open_job with the command line's plan and options. `world_size`: number of ranks that
-// the launcher started; 0: the plan's own number. A dry run ignores `why_no_cuda`.
+// Calls job::open_job with the plan and the options of the command line. `world_size` is the number
+// of ranks that the launcher starts, or 0 to use the plan's number. `why_no_cuda` finds out whether
+// ranks can use a GPU; a dry run, which uses none, does not call it.
 std::optional<am::job::Job> open_job(const Options& options, int64_t world_size,
                                      const am::layout::CudaProbe& why_no_cuda,
                                      am::Diagnostics& found);
 
-// Returns --run-dir, or runs/<plan's or program's name> in the current folder, as an absolute path.
+// Returns the path of the run folder, absolute: the value of --run-dir, or without it
+// runs/NAME-OF-PLAN-OR-PROGRAM in the current folder.
 std::filesystem::path run_root(const Options& options);
 
 }  // namespace am_run

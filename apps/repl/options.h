@@ -15,27 +15,29 @@
 namespace am_repl {
 
 struct Options {
-  std::string target;
-  std::optional<std::string> commands;  // -c
-  std::optional<std::string> script;    // -f
-  std::string tokenizer;
-  std::string token;  // file with the token of a job at tcp://
-  std::vector<am::config::Override> overrides;
-  int64_t nproc = 0;
-  bool write = false;  // allow commands that change a running job
+  std::string target;                   // path or tcp:// address of what to inspect
+  std::optional<std::string> commands;  // commands given with -c
+  std::optional<std::string> script;    // file of commands given with -f
+  std::string tokenizer;                // --tokenizer
+  std::string token;  // --token: file with the secret for attaching to a job at tcp://
+  std::vector<am::config::Override> overrides;  // from --set; only for plans
+  int64_t nproc = 0;                            // --nproc; only for plans
+  bool write = false;                           // allow commands that change a running job
   bool force = false;  // try commands even if they do not fit into this machine's memory
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;
-  // Progress of commands, shown on a terminal; null: not shown.
+  // Progress of the running command, which the progress line shows; null if stderr is no terminal.
   std::shared_ptr<am::inspect::Progress> progress;
 };
 
-// Returns nothing if parsing succeeded; otherwise the exit status: 0 after help or version, 2 after
-// a wrong line. `libraries`: text about libtorch and NCCL for --version.
+// Parses am-repl's command line. Returns nothing if parsing succeeded; otherwise the exit status: 0
+// after printing help or version, 2 after a wrong command line. `libraries` returns the text about
+// libtorch and NCCL that --version prints.
 std::optional<int> parse_options(int argc, char** argv,
                                  const std::function<std::string()>& libraries, Options& options);
 
-// Flags whose output covers all commands, which only am-repl-values knows.
+// Flags that print all commands of the prompt. am-repl starts am-repl-values for them, because it
+// does not know the commands that read values.
 inline constexpr const char* kManFlag = "--man";
 inline constexpr const char* kSchemaFlag = "--schema";
 

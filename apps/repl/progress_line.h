@@ -1,5 +1,5 @@
-// Progress line on stderr for users at a terminal. It appears when a command takes longer than half
-// a second and disappears when the command ends.
+// Draws a progress line on stderr for users at a terminal. It appears when a command takes longer
+// than half a second and disappears when the command ends.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace am_repl {
 
-// A progress line that is shown while the object exists.
+// The progress line of one command, which must exist while the command runs. A thread draws it.
 class ProgressLine {
  public:
   ProgressLine(const am::inspect::Progress& progress, std::string command, am::term::Style style);
@@ -27,19 +27,21 @@ class ProgressLine {
 
   const am::inspect::Progress& progress_;
   const std::string command_;
-  const am::term::Style style_;  // for stderr
+  const am::term::Style style_;  // style of stderr
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
   std::thread thread_;
 };
 
-// "stats  ███████████               48%  3.90 GiB of 8.00 GiB, 2.10 GiB/s"
+// Returns the text of the line, for example
+// "stats  ███████████               48%  3.90 GiB of 8.00 GiB, 2.10 GiB/s". `done` and `total` are
+// in bytes.
 std::string progress_text(const std::string& command, int64_t done, int64_t total, double seconds,
                           const am::term::Style& style);
 
-// An interpreter that shows a progress line for each command; its sessions report to `progress`,
-// which must outlive it.
+// An interpreter that runs commands with `inner` and shows a progress line for each. `inner` must
+// report to `progress`, which must outlive this object.
 class WatchedInterpreter : public am::inspect::Interpreter {
  public:
   WatchedInterpreter(std::unique_ptr<am::inspect::Interpreter> inner,

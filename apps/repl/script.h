@@ -1,5 +1,5 @@
-// Session handling shared by am-repl and am-repl-values: reads the script, opens the target,
-// reports.
+// Code that am-repl and am-repl-values share: reads the script, makes the session's options and
+// console, runs the script and reports the results.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@
 
 namespace am_repl {
 
-// Returns -c's text or -f's file; nothing if commands come from standard input. Throws
-// am::Error(kIo) if the file cannot be read.
+// Returns the commands given with -c or in the file of -f, or nothing if they come from standard
+// input. Throws am::Error(kIo) if the file cannot be read.
 std::optional<std::string> script_text(const Options& options);
 
 // Returns the session's options from the command line.
@@ -26,12 +26,14 @@ am::inspect::SessionOptions session_options(const Options& options);
 std::unique_ptr<am::inspect::Console> console_of(std::unique_ptr<am::inspect::Interpreter> opened,
                                                  const Options& options);
 
-// Runs a script to its end and returns the exit status. `report` as in reported().
+// Runs the script to its end and returns the exit status. `report` is the object that reported()
+// passes to its `run`.
 int run_to_end(am::inspect::Console& console, const Source& script, const Options& options,
                am::Json* report);
 
-// Calls `run` with the object that --json prints, or with null without --json. An error is added to
-// the object and rethrown, so that the caller also prints it as text.
+// Returns the result of `run`. With --json, passes it an object for the results and prints this
+// object at the end; without --json passes null. If `run` throws, the error is added to the object
+// and rethrown, so that the caller also prints it as text.
 int reported(const Options& options, const std::function<int(am::Json* report)>& run);
 
 }  // namespace am_repl

@@ -23,8 +23,8 @@ using am::inspect::Outcome;
 
 namespace {
 
-// Prints the error and its hint. `place` tells where the command stands and precedes the message,
-// for example "checks.am:3: `show x`: "; it may be empty.
+// Prints the error and its hint. The message begins with `place`, which says which command of which
+// line failed, for example "checks.am:3: `show x`: ". `place` may be empty.
 void print_error(const am::inspect::CommandError& error, const std::string& place,
                  const am::term::Style& style) {
   std::cerr << style.paint(am::term::Role::kError, "error") << ": "
@@ -95,7 +95,7 @@ int run_script(Interpreter& interpreter, const Source& source, const am_apps::Ou
   while (more) {
     std::string piece;
     more = source(piece);
-    // One line at a time, so that an error can cite its line number.
+    // Runs the commands line by line, so that an error can cite its line number.
     for (size_t first = 0; first < piece.size();) {
       const size_t end = std::min(piece.find('\n', first), piece.size() - 1) + 1;
       ++number;

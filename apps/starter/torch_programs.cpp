@@ -27,15 +27,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Set by the build, relative to the tools' folder: folders of the build tree and of an
-// installation.
+// Folders, relative to the folder of this program. The build defines them. The lists are separated
+// by colons and have the folders of the build tree and of an installation.
 constexpr std::string_view kPrograms = AM_TORCH_PROGRAMS;     // folder of the programs
-constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // colon-separated, of libtorch
-constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // colon-separated, of the CUDA plugin
+constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // folders that may have libtorch
+constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // folders that may have CUDA's plugin
 
 fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-// Returns the existing files of this name, in the order of the folders.
+// Returns the files of this name that exist in the colon-separated folders, in their order.
 std::vector<fs::path> find_in(std::string_view folders, const char* name) {
   std::vector<fs::path> files;
   for (const std::string& folder : split(std::string(folders), ':')) {
@@ -46,11 +46,12 @@ std::vector<fs::path> find_in(std::string_view folders, const char* name) {
   return files;
 }
 
-// Returns whether ranks are certain to load the build's libtorch, without loading it: none is
-// preloaded, and every one that the dynamic linker can find has the same size in bytes. If false,
-// only loading it can tell.
+// Returns whether ranks are certain to load the libtorch that automesh was compiled for: none is
+// preloaded, and every libtorch that the dynamic linker can find has that one's size in bytes. If
+// this returns false, only loading libtorch can tell.
 bool has_compiled_torch() {
-  if (::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version") != nullptr) return false;  // preloaded
+  // Finding a symbol of libtorch in this process means that some libtorch is preloaded.
+  if (::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version") != nullptr) return false;
   const char* given = std::getenv("LD_LIBRARY_PATH");
   std::vector<fs::path> found = find_in(given == nullptr ? "" : given, "libtorch_cpu.so");
   const std::vector<fs::path> own = find_in(kTorchPlaces, "libtorch_cpu.so");
@@ -75,8 +76,8 @@ std::string read_all(int fd) {
 
 constexpr const char* kWhoAnswers = "am-run-rank";
 
-// Returns am-run-rank's answer, one line of JSON. If it cannot start, for example because libtorch
-// lacks a library, throws Error(kRuntime) with its output.
+// Starts `am-run-rank --answer QUESTION` and returns its answer. If am-run-rank cannot start, for
+// example because a library of libtorch is missing, throws Error(kRuntime) with its output.
 Json ask(const char* question) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -92,7 +93,7 @@ Json ask(const char* question) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  // Libraries may have printed lines before.
+  // The answer is the last line, because libraries may have printed lines before it.
   Json answer = Json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
   if (status == 0 && answer.is_object()) return answer;
   throw Error(ErrorKind::kRuntime, cat(kWhoAnswers, " does not start: ", text));
@@ -125,7 +126,8 @@ void become_torch_program(const std::string& name, char** argv) {
 
 std::string library_versions() {
   const bool plugin = !find_in(kPluginPlaces, "libautomesh_cuda.so").empty();
-  // The NCCL loaded at run time may differ from the build's.
+  // If ranks would load NCCL, only am-run-rank can tell its version, which may differ from that of
+  // the NCCL for which automesh was compiled.
   const bool runs_nccl =
       plugin && (launch::visible_gpus().count > 0 || launch::loaded_nccl_version());
   if (runs_nccl || !has_compiled_torch()) {
