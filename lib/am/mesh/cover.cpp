@@ -42,7 +42,9 @@ std::string box_text(const Box& box) {
   return cat(shape_text(box.shape), " at ", shape_text(box.offset));
 }
 
-// Describes two overlapping boxes, found by a sweep along one dim.
+// Returns a description of two overlapping boxes, or nothing if no boxes overlap. Sorts the boxes
+// by their offset in `dim` and sweeps along it. Overlaps are found for any `dim`; it affects the
+// time.
 std::optional<std::string> overlap(std::vector<const Box*>& boxes, size_t dim) {
   std::sort(boxes.begin(), boxes.end(),
             [&](const Box* a, const Box* b) { return a->offset[dim] < b->offset[dim]; });
@@ -79,7 +81,7 @@ std::optional<std::string> why_not_covered(std::span<const int64_t> shape,
     }
     if (box->numel() == 0) continue;
     filled.push_back(box);
-    // An int64 overflow means that boxes overlap; overlap() below names the boxes.
+    // More elements than an int64 can count means that boxes overlap; overlap() below names them.
     if (__builtin_add_overflow(covered, box->numel(), &covered)) covered = volume;
   }
   if (filled.size() > 1) {

@@ -9,10 +9,11 @@
 namespace am::mesh {
 namespace {
 
-// Axes of a named group. Expert groups are not listed: they are not made of axes.
+// Axes along which the ranks of a group differ. Expert groups have no row, because they are not
+// made of axes.
 struct NamedAxes {
   std::string_view name;
-  std::array<bool, 5> varies;  // parallel to kAxes: pp, dp_replicate, dp_shard, cp, tp
+  std::array<bool, 5> varies;  // one flag for each axis: pp, dp_replicate, dp_shard, cp, tp
 };
 
 constexpr std::array<NamedAxes, 9> kNamedAxes = {{
@@ -27,10 +28,11 @@ constexpr std::array<NamedAxes, 9> kNamedAxes = {{
     {"world", {true, true, true, true, true}},
 }};
 
-// Returns the row of kNamedAxes, or null for an expert group or unknown name.
+// Returns the axes of the group with this name, or null for an expert group or an unknown name.
 //
-// Every group is found by mixed-radix arithmetic. Axis groups vary some of the five axes. Expert
-// groups view the ranks of a stage as (ep_shard, ep) and vary one of these two digits.
+// All groups are found by arithmetic on a rank's coordinates. The ranks of one group differ in the
+// group's axes only. For expert groups, each rank of a pipeline stage has the two coordinates
+// (ep_shard, ep) instead, and the ranks of one group differ in one of the two.
 const NamedAxes* find_axes(std::string_view name) {
   const auto found = std::find_if(kNamedAxes.begin(), kNamedAxes.end(),
                                   [&](const NamedAxes& axes) { return axes.name == name; });

@@ -1,7 +1,7 @@
-// Mesh arithmetic: sizes, coordinates, and the ranks of each group.
+// Computes the coordinates of ranks in the device mesh, and the ranks of each process group.
 //
-// Axes from outer to inner, as in PyTorch's and NeMo AutoModel's five-axis mesh: pp, dp_replicate,
-// dp_shard, cp, tp. Ranks are row-major in this order, so tp varies fastest.
+// The axes from outer to inner, as in PyTorch's and NeMo AutoModel's five-axis mesh: pp,
+// dp_replicate, dp_shard, cp, tp. Ranks are row-major in this order, so tp varies fastest.
 //
 //   MeshLayout mesh({.dp_shard = 2, .tp = 2});
 //   mesh.groups("tp");            // {{0, 1}, {2, 3}}
@@ -40,12 +40,13 @@ struct MeshSizes {
   bool operator==(const MeshSizes&) const = default;
 };
 
-// Names of groups: the five axes, the flattened axes that AutoModel users know, the expert groups,
-// and "world".
-//   dp = (dp_replicate, dp_shard)      ranks with different samples
-//   dp_shard_cp = (dp_shard, cp)       shards of FSDP
-//   dp_cp = (dp_replicate, dp_shard, cp)   sums of the loss and of the gradient norm
-//   ep, ep_shard                       all ranks of a stage as a grid (ep_shard, ep)
+// Names of process groups: the five axes, three combinations of axes that AutoModel users know, the
+// two expert groups, and "world".
+//   dp = (dp_replicate, dp_shard)          ranks that read different samples
+//   dp_shard_cp = (dp_shard, cp)           ranks over which FSDP shards a parameter
+//   dp_cp = (dp_replicate, dp_shard, cp)   ranks over which the loss and gradient norm are summed
+//   ep, ep_shard                           rows and columns of a grid (ep_shard, ep) that has all
+//                                          ranks of a pipeline stage
 inline constexpr std::array<std::string_view, 11> kGroupNames = {
     "pp",          "dp_replicate", "dp_shard", "cp",       "tp",   "dp",
     "dp_shard_cp", "dp_cp",        "ep",       "ep_shard", "world"};
@@ -62,11 +63,12 @@ class MeshLayout {
   std::array<int64_t, 5> coordinate(int64_t rank) const;
   int64_t rank(const std::array<int64_t, 5>& coordinate) const;
 
-  // Number of ranks in each group with this name. Throws Error(kInternal) for an unknown name.
+  // Returns the number of ranks of a group with this name. Throws Error(kInternal) if no group has
+  // this name.
   int64_t group_size(std::string_view name) const;
-  // Returns the rank's index within its group, row-major over the group's axes.
+  // Returns the rank's index within its group of this name, row-major over the group's axes.
   int64_t index(int64_t rank, std::string_view name) const;
-  // Returns the ranks of the group that contains `rank`, in index order.
+  // Returns the ranks of the group of this name that contains `rank`, in the order of their index.
   std::vector<int64_t> group(int64_t rank, std::string_view name) const;
   // Returns all groups with this name, ordered by their first rank. They partition the world.
   std::vector<std::vector<int64_t>> groups(std::string_view name) const;

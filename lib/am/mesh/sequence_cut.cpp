@@ -36,7 +36,7 @@ std::vector<int64_t> ring_steps(const SequenceCut& cut, int64_t window) {
     return false;
   };
   std::vector<int64_t> steps;
-  if (window == 0) {  // the last positions attend to all keys
+  if (window == 0) {  // without a window, the last positions attend to the keys of all ranks
     steps.resize(static_cast<size_t>(cut.ranks));
     std::iota(steps.begin(), steps.end(), int64_t{0});
     return steps;

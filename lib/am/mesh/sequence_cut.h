@@ -1,5 +1,5 @@
-// Sharding of a sequence's positions over context-parallel ranks, and the ranks whose keys each
-// rank's queries attend to. Planner and runtime call the same functions.
+// Shards the positions of a sequence over context-parallel ranks, and determines which ranks' keys
+// the queries of each rank attend to. am-plan's predictions and training call the same functions.
 //
 //   const SequenceCut cut = cut_sequence({.length = 30, .ranks = 4});   // 32 positions, 4 a chunk
 //   cut.parts(1);                // {4, 4} and {24, 4}: the second chunk and the last but one
@@ -20,34 +20,36 @@ namespace am::mesh {
 enum class SequenceOrder : uint8_t { kHeadTail, kContiguous };
 
 struct SequenceCut {
-  int64_t length = 0;  // positions of the sequence
-  int64_t padded = 0;  // `length` rounded up with padding at the end, so that all parts are equal
-  int64_t ranks = 1;
+  int64_t length = 0;  // number of positions (tokens) of the sequence
+  int64_t padded = 0;  // `length` plus padding at the end, so that all ranks get equal parts
+  int64_t ranks = 1;   // number of context-parallel ranks
   SequenceOrder order = SequenceOrder::kHeadTail;
 
-  // Positions per rank.
+  // Returns the number of positions of each rank, padding included.
   int64_t local() const { return padded / ranks; }
-  // Returns the runs of consecutive positions that rank `index` holds, in its local order.
+  // Returns the ranges of positions that rank `index` processes, in the order in which it stores
+  // them.
   std::vector<Extent> parts(int64_t index) const;
 
   bool operator==(const SequenceCut&) const = default;
 };
 
 struct CutRequest {
-  int64_t length = 0;
-  int64_t ranks = 1;
+  int64_t length = 0;  // number of positions (tokens) of the sequence
+  int64_t ranks = 1;   // number of context-parallel ranks
   SequenceOrder order = SequenceOrder::kHeadTail;
-  int64_t pieces = 1;  // number of pieces each rank's part must divide into (sequence parallelism)
+  // Number of equal pieces into which each rank's part must be divisible, for sequence parallelism.
+  int64_t pieces = 1;
 };
-// Pads the sequence only if there is more than one rank.
+// Returns how the sequence is sharded. The sequence is padded only if `ranks` is more than 1.
 SequenceCut cut_sequence(const CutRequest& request);
 
-// Whether any of these queries attends to any of these keys: position t attends to s if s <= t and,
-// if window > 0, t - s < window.
+// Whether a query at any of the positions `queries` attends to a key at any of the positions
+// `keys`. Position t attends to position s if s <= t and, in case of window > 0, t - s < window.
 bool sees(const Extent& queries, const Extent& keys, int64_t window);
 
-// Returns the ring steps that attention needs, ascending and starting with 0. In step i, rank r
-// reads the keys of rank (r - i) mod ranks. A step that any rank needs is returned for all.
+// Returns the steps of ring attention that are needed, ascending from 0. In step i, rank r reads
+// the keys of rank (r - i) mod ranks. A step is returned if at least one rank needs it.
 std::vector<int64_t> ring_steps(const SequenceCut& cut, int64_t window);
 
 }  // namespace am::mesh

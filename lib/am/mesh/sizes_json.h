@@ -1,4 +1,5 @@
-// Sizes of a mesh as JSON: {"pp": 2, "dp_replicate": 1, "dp_shard": 4, "cp": 1, "tp": 2, "ep": 1}.
+// Converts the sizes of a mesh to and from JSON, for example
+// {"pp": 2, "dp_replicate": 1, "dp_shard": 4, "cp": 1, "tp": 2, "ep": 1}.
 #pragma once
 
 #include "am/base/json.h"
@@ -7,7 +8,8 @@
 namespace am::mesh {
 
 Json to_json(const MeshSizes& sizes);
-// Inverse of to_json. Throws Json::exception if a size is missing or not a number.
+// Returns the sizes that to_json() wrote. Throws Json::exception if a size is missing or not a
+// number.
 MeshSizes sizes_from_json(const Json& json);
 
 }  // namespace am::mesh

@@ -17,8 +17,8 @@
 namespace am::model {
 namespace {
 
-// Multimodal configs whose `text_config` has a known family, and the family to assume if it has no
-// model_type.
+// A kind of multimodal config whose `text_config` this program can read. `text_type` is the family
+// that is assumed if text_config has no model_type.
 struct Wrapper {
   std::string_view model_type;
   std::string_view text_type;
@@ -79,8 +79,8 @@ const Family* read_family(ConfigReader& reader, std::string_view fallback, Model
   return &family_of(config);
 }
 
-// Reads the window of a model planned as Llama: it applies to all layers, or to the layers that
-// layer_types lists.
+// Reads the sliding window of a model of unknown type that is planned as Llama. The window applies
+// to all layers, or to those that layer_types marks "sliding_attention".
 void read_unknown_window(ConfigReader& reader, ModelConfig& config) {
   if (!reader.boolean("use_sliding_window").value_or(true)) return;
   read_window(reader, config, 0);
@@ -96,7 +96,8 @@ void read_model(ConfigReader& reader, std::string_view fallback, ModelConfig& co
   if (find_family(config.model_type) == nullptr) read_unknown_window(reader, config);
 }
 
-// Reads the text part of a multimodal config. `tie_word_embeddings` may be outside text_config.
+// Reads the text part of a multimodal config. tie_word_embeddings is read from the outer config if
+// text_config does not have it.
 void read_text_part(ConfigReader& reader, const Wrapper& wrapper, ModelConfig& config) {
   if (!reader.raw("text_config").is_object()) {
     reader.error(

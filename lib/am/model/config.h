@@ -1,5 +1,5 @@
-// A Hugging Face config.json as a typed value. Everything the planner and the runtime know about a
-// model is derived from it.
+// Reads a Hugging Face config.json into a typed value, ModelConfig. Everything that am-plan and
+// am-run know about a model is derived from this value.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace am::model {
 
-// RopeConfig::type of a config with a separate rotary embedding for each layer type.
+// Value of RopeConfig::type if the config has a separate rotary embedding for each layer type.
 inline constexpr const char* kRopePerLayerType = "per layer type";
 
-// Rotary embedding. `type` is the config's spelling; "default", "linear", "llama3", "yarn" and
-// "longrope" can be run, other types ("dynamic", ...) can only be planned.
+// Rotary embedding. `type` is the config's rope_type. am-run can run "default", "linear", "llama3",
+// "yarn" and "longrope"; models of other types ("dynamic", ...) can only be planned.
 struct RopeConfig {
   std::string type = "default";
   double theta = 10000.0;
@@ -24,31 +24,35 @@ struct RopeConfig {
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_max_position_embeddings = 0;
-  // yarn: frequencies with more than beta_fast rotations within the original length are kept, those
-  // with fewer than beta_slow rotations are divided by `factor`, those between are interpolated.
+  // yarn: frequencies with more than beta_fast rotations within the original length are unchanged,
+  // those with fewer than beta_slow rotations are divided by `factor`, and those in between are
+  // interpolated.
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  bool truncate = true;  // round the bounds of that range to whole dimensions
-  double mscale = 0.0;   // 0: none
+  bool truncate = true;  // yarn: round the bounds of the interpolated range to whole dimensions
+  // yarn: keys mscale and mscale_all_dim, from which factors of the attention scores and of cosine
+  // and sine follow; 0: the config has no such key.
+  double mscale = 0.0;
   double mscale_all_dim = 0.0;
-  // yarn and longrope: factor of cosine and sine; derived from `factor` if absent.
+  // yarn and longrope: factor of cosine and sine. If absent, attention_factor() computes it.
   std::optional<double> attention_factor = {};
-  // longrope: divisor of each frequency, for sequences up to the original length and for longer
-  // ones.
+  // longrope: divisors of the frequencies, one each. short_factor is for sequences up to the
+  // original length, long_factor for longer sequences.
   std::vector<double> short_factor = {};
   std::vector<double> long_factor = {};
-  double rotated_part = 1.0;  // fraction of the head dim that is rotated: partial_rotary_factor
+  double rotated_part = 1.0;  // fraction of the head dim that is rotated (partial_rotary_factor)
 };
 
 // Multi-head latent attention (DeepSeek V2 and V3): keys and values are projected from one low-rank
-// vector per token; one rotated part of the key is shared by all heads.
+// vector per token, and all heads share the rotated part of the key.
 struct MlaConfig {
-  int64_t q_lora_rank = 0;  // 0: q_proj reads the hidden state
+  int64_t q_lora_rank =
+      0;  // size of the queries' low-rank vector; 0: q_proj reads the hidden state
   int64_t kv_lora_rank = 0;
   int64_t qk_nope_head_dim = 0;
   int64_t qk_rope_head_dim = 0;
   int64_t v_head_dim = 0;
-  bool interleaved = true;  // RoPE rotates adjacent pairs instead of halves
+  bool interleaved = true;  // RoPE rotates pairs of adjacent elements, not pairs from two halves
 
   int64_t qk_head_dim() const { return qk_nope_head_dim + qk_rope_head_dim; }
 };
@@ -59,19 +63,21 @@ struct MoeConfig {
   int64_t experts = 0;
   int64_t experts_per_token = 0;
   int64_t expert_width = 0;
-  int64_t shared_width = 0;  // total width of all shared experts; 0: none
+  int64_t shared_width = 0;  // total width of all shared experts; 0: no shared experts
   bool shared_gate = false;  // a scalar gate per token scales the shared experts' output
-  bool normalise = false;    // normalise the top-k routing weights to sum to 1
+  bool normalise = false;    // the routing weights of a token are normalised to sum to 1
   double scale = 1.0;        // factor of the routing weights, after normalisation
-  int64_t groups = 1;  // expert groups; a token is routed within its `topk_groups` best groups
+  // Number of groups that the experts form. A token is routed to experts of its `topk_groups` best
+  // groups only.
+  int64_t groups = 1;
   int64_t topk_groups = 1;
   // Training multiplies the router's input by uniform noise in [1 - jitter, 1 + jitter].
   double jitter = 0.0;
-  std::vector<bool> layers;  // per decoder layer: experts (true) or a dense MLP
+  std::vector<bool> layers;  // for each decoder layer: whether it has experts, not a dense MLP
 };
 
 struct ModelConfig {
-  std::string model_type;  // as in the config; for a multimodal config: the text part's
+  std::string model_type;  // the config's model_type; of a multimodal config, the text part's
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -83,69 +89,72 @@ struct ModelConfig {
   double rms_norm_eps = 1e-6;
   double initializer_range = 0.02;
   bool tie_word_embeddings = false;
-  bool qkv_bias = false;             // q_proj, k_proj, v_proj
-  bool o_bias = false;               // o_proj
-  bool mlp_bias = false;             // gate_proj, up_proj, down_proj
-  bool norm_bias = false;            // LayerNorm instead of RMSNorm
-  bool head_bias = false;            // lm_head
-  bool qk_norm = false;              // norms over queries and keys
-  bool qk_norm_spans_heads = false;  // ... over all heads together instead of per head
-  bool gated_mlp = true;             // gate, up and down; else up and down
+  bool qkv_bias = false;             // q_proj, k_proj and v_proj have a bias
+  bool o_bias = false;               // o_proj has a bias
+  bool mlp_bias = false;             // gate_proj, up_proj and down_proj have a bias
+  bool norm_bias = false;            // the norms are LayerNorm with a bias, not RMSNorm
+  bool head_bias = false;            // lm_head has a bias
+  bool qk_norm = false;              // queries and keys are normalised
+  bool qk_norm_spans_heads = false;  // that norm is over all heads together, not over each head
+  bool gated_mlp = true;             // the MLP has gate, up and down; otherwise only up and down
   bool parallel_block = false;       // attention and MLP read the same input and are added together
   int hidden_norms = 2;              // number of norms over hidden_size per layer
   std::string hidden_act = "silu";
-  // Dropout in training: key and value of the config's first dropout key above 0.
+  // Dropout in training: name and value of the first dropout key of the config that is above 0.
   std::string dropout_key;
   double dropout = 0.0;
-  // Token whose embedding row gets no gradient (nn.Embedding's padding_idx), if the family's class
-  // passes pad_token_id to the embedding.
+  // Token whose embedding row gets no gradient: the padding_idx of nn.Embedding. Set only if the
+  // class of the model family passes pad_token_id to nn.Embedding.
   std::optional<int64_t> padding_id;
   bool alibi = false;          // attention scores are biased by position (Falcon RW)
   bool bidirectional = false;  // attention is not causal (Gemma's embedding models)
   RopeConfig rope;
-  std::optional<RopeConfig> local_rope;  // for layers with a window, if it differs (Gemma 3)
-  std::vector<bool> rotated_layers;      // per layer: uses RoPE; empty: all layers do
+  std::optional<RopeConfig> local_rope;  // RoPE of layers with a window, if it differs (Gemma 3)
+  std::vector<bool> rotated_layers;      // for each layer: whether it uses RoPE; empty: all do
   // The attention scale is 1 / sqrt(query_scalar) instead of 1 / sqrt(head_dim).
   std::optional<double> query_scalar;
-  bool scales_attention = true;  // false: scores are not scaled
+  bool scales_attention = true;  // attention scores are scaled
   bool scales_by_layer = false;  // scores are also divided by the layer's number, counted from 1
-  std::optional<double> attention_softcap;  // c: scores become c * tanh(score / c)
+  // With a softcap c, each attention score, or each logit, becomes c * tanh(value / c).
+  std::optional<double> attention_softcap;
   std::optional<double> logit_softcap;
-  // Clamped SwiGLU (gpt-oss).
+  // Constants of gpt-oss's clamped SwiGLU.
   std::optional<double> activation_limit;
   double activation_alpha = 1.0;
-  // Sliding window in layers >= window_first_layer: number of positions a token attends to, itself
-  // included. Absent: full causal attention.
+  // Number of positions that a token attends to in layers with a sliding window, itself included.
+  // Absent: all layers have full causal attention.
   std::optional<int64_t> sliding_window;
+  // Layers from this one on have the window, unless window_layers says otherwise.
   int64_t window_first_layer = 0;
-  // Per layer: has the window. Used if window_first_layer cannot express the pattern (Gemma 2 and
-  // 3, gpt-oss); otherwise empty.
+  // For each layer: whether it has the window. Empty if window_first_layer expresses the pattern,
+  // which it cannot for Gemma 2, Gemma 3 and gpt-oss.
   std::vector<bool> window_layers;
   std::optional<MlaConfig> mla;
   std::optional<MoeConfig> moe;
   // Multi-token-prediction layers: additional decoder layers after the last, used only in training.
   // Not counted in `num_hidden_layers` and not in the inventory.
   int64_t mtp_layers = 0;
-  std::string dtype = "float32";  // dtype of the checkpoint's values, according to the config
+  std::string dtype = "float32";  // dtype of the stored weights, according to the config
 
-  // The model_type of the multimodal config that contains this text part; usually empty.
+  // If this is the text part of a multimodal config, the model_type of that config.
   std::string wrapped_in;
-  std::string file;  // path the config was read from
-  std::string text;  // the file's bytes, for exports and for spans of diagnostics
+  std::string file;  // path from which the config was read
+  std::string text;  // contents of that file, which exports copy and diagnostics cite
 };
 
-// Returns the layer's sliding window, or nothing if its attention is fully causal.
+// Returns the sliding window of the layer, or nothing if the layer has full causal attention.
 std::optional<int64_t> window_of(const ModelConfig& config, int64_t layer);
 // Whether the layer has experts instead of a dense MLP.
 bool has_experts(const ModelConfig& config, int64_t layer);
 
 // Reads a config.json, or the config.json in a folder. Accepts both spellings of the rotary
 // embedding (`rope_theta` + `rope_scaling`, or `rope_parameters`) and both `dtype` and
-// `torch_dtype`. An unknown model_type of Llama's shape is read as Llama, and only the text part of
-// a known multimodal config is read; both add a warning. Adds every violation (rules "model.*")
-// with file, line and column. Returns nothing if there is an error.
+// `torch_dtype`. A config of unknown model_type whose keys are those of Llama is read as Llama, and
+// of a known multimodal config only the text part is read; each of these cases adds a warning. Adds
+// every violation of a rule "model.*" with file, line and column. Returns nothing if there is an
+// error.
 std::optional<ModelConfig> load_config(const std::filesystem::path& path, Diagnostics& found);
-// As load_config, but parses `text`; `file` is used in messages only.
+// Parses `text`, otherwise as load_config(). `file` is only cited in messages.
 std::optional<ModelConfig> parse_config(const std::string& text, const std::string& file,
                                         Diagnostics& found);
 

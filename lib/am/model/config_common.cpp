@@ -8,8 +8,8 @@
 namespace am::model {
 namespace {
 
-// Limits far above any real model. Together with check_extent they keep all later products,
-// including byte counts of all states, within 63 bits.
+// Largest accepted values, far above any real model. Together with check_extent() they keep all
+// products that are computed later, such as bytes of optimizer states, within 63 bits.
 constexpr int64_t kMaxVocab = int64_t{1} << 26;
 constexpr int64_t kMaxHidden = int64_t{1} << 20;
 constexpr int64_t kMaxIntermediate = int64_t{1} << 22;
@@ -17,7 +17,8 @@ constexpr int64_t kMaxLayers = 10000;
 constexpr int64_t kMaxHeads = int64_t{1} << 16;
 constexpr int64_t kMaxHeadDim = int64_t{1} << 14;
 constexpr int64_t kMaxPositions = int64_t{1} << 40;
-// Learned positions are a table, so their number is limited like a size.
+// Largest number of learned positions. They are rows of an embedding table, so their number has a
+// limit like that of the vocabulary.
 constexpr int64_t kMaxLearnedPositions = int64_t{1} << 26;
 constexpr int64_t kMaxTensors = 500000;
 constexpr double kMaxParameters = 1e17;
@@ -25,8 +26,8 @@ constexpr double kMaxParameters = 1e17;
 void read_key_value_heads(ConfigReader& reader, const Family& family, ModelConfig& config) {
   const int64_t heads = config.num_attention_heads;
   const std::string_view key = family.keys.key_value_heads;
-  // Every class reads null as "equal to the number of query heads"; only a missing key means the
-  // class default.
+  // If the key is null, every configuration class of transformers uses the number of query heads;
+  // if the key is missing, the class's default applies.
   const bool missing = !reader.has(key);
   const int64_t fallback = missing ? family.defaults.key_value_heads.value_or(heads) : heads;
   config.num_key_value_heads = reader.integer(key, 1, kMaxHeads).value_or(fallback);
@@ -68,8 +69,8 @@ void read_head_dim(ConfigReader& reader, const Family& family, ModelConfig& conf
   }
 }
 
-// A negative id counts from the end, as in nn.Embedding. An id outside the vocabulary means no
-// padding.
+// Returns the padding token, or nothing if the embedding has none. A negative id counts from the
+// end of the vocabulary, as in nn.Embedding; an id outside the vocabulary means no padding.
 std::optional<int64_t> read_padding(ConfigReader& reader, const Family& family,
                                     int64_t vocab_size) {
   constexpr std::string_view kKey = "pad_token_id";
@@ -80,8 +81,8 @@ std::optional<int64_t> read_padding(ConfigReader& reader, const Family& family,
   return *id >= 0 && *id < vocab_size ? id : std::nullopt;
 }
 
-// Reads the dtype of the checkpoint's values, for display only; stored tensors have their own
-// dtype.
+// Reads the dtype of the stored weights that the config states. It is only displayed: reading
+// weights uses the dtype that is stored with each tensor.
 void read_dtype(ConfigReader& reader, ModelConfig& config) {
   const std::string_view key = reader.raw("dtype").is_null() ? "torch_dtype" : "dtype";
   std::string dtype = reader.text(key).value_or("float32");
@@ -130,7 +131,7 @@ void read_common(ConfigReader& reader, const Family& family, ModelConfig& config
   config.tie_word_embeddings =
       reader.boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
   config.hidden_act = reader.text(keys.activation).value_or(std::string(defaults.hidden_act));
-  // Both names mean the same function.
+  // "swish" and "silu" are names of one function.
   if (config.hidden_act == "swish") config.hidden_act = "silu";
   config.bidirectional = reader.boolean("use_bidirectional_attention").value_or(false);
   for (const std::string_view key :

@@ -8,13 +8,14 @@
 
 namespace am::model {
 
-// Reads the five sizes, which are required. With `class_sizes` (text part of a multimodal config),
-// the family's class defaults replace missing ones.
+// Reads the five sizes: vocabulary, hidden size, intermediate size, layers and heads. A missing
+// size is an error unless `class_sizes` is set, as for the text part of a multimodal config; then
+// the default of the family's configuration class replaces it.
 void read_sizes(ConfigReader& reader, const Family& family, bool class_sizes, ModelConfig& config);
 void read_common(ConfigReader& reader, const Family& family, ModelConfig& config);
 
-// Adds "model.value" if the model has more tensors than an inventory may list, or more parameters
-// than byte counts can represent. The config must have no errors.
+// Adds an error of rule "model.value" if the model has more tensors than the Inventory may list, or
+// so many parameters that byte counts could overflow. The config must have no errors.
 void check_extent(ConfigReader& reader, const ModelConfig& config);
 
 }  // namespace am::model

@@ -32,8 +32,8 @@ std::string kind_name(const Json& value) {
   }
 }
 
-// Returns the value as an int64. Values that do not fit are clamped; they are outside every range
-// that callers pass.
+// Returns the value as an int64. A value that does not fit is clamped, which is harmless: the
+// clamped value is outside every range that callers allow, so it is reported.
 int64_t clamped_integer(const Json& value) {
   if (value.is_number_unsigned() &&
       value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {

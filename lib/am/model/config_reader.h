@@ -1,7 +1,7 @@
-// Typed access to the keys of a config.json. Each wrong value adds a diagnostic that points at its
-// key.
+// Reads the keys of a config.json as typed values. Each wrong value adds a diagnostic that points
+// at its key.
 //
-// Reads of an absent or null key return nothing, so the caller states the default at the call:
+// A key that is absent or null reads as nothing, so that the caller states its default at the call:
 //
 //   config.rms_norm_eps = reader.number("rms_norm_eps", 0.0, 1.0).value_or(1e-6);
 #pragma once
@@ -18,19 +18,20 @@ namespace am::model {
 
 class ConfigReader {
  public:
-  // All arguments must outlive the reader. `json` must be an object; `text` is its source, `file`
-  // the source's name.
+  // All arguments must outlive the reader. `json` must be an object, `text` is the source from
+  // which it was parsed, and `file` is the path of the source.
   ConfigReader(const Json& json, const std::string& text, const std::string& file,
                Diagnostics& found);
 
-  // Each returns the value, or adds "model.type" for a value of another type, "model.value" for one
-  // outside [low, high].
+  // Each of these functions returns the value of the key, or nothing if the key is absent or null.
+  // A value of another type adds an error of rule "model.type", and a number outside [low, high]
+  // one of rule "model.value"; they return nothing in both cases.
   std::optional<int64_t> integer(std::string_view key, int64_t low, int64_t high);
   std::optional<double> number(std::string_view key, double low, double high);
   std::optional<bool> boolean(std::string_view key);
   std::optional<std::string> text(std::string_view key);
-  // As integer(), but an absent key is an error too ("model.key"). Returns 0 after an error; 0 is
-  // not a legal size.
+  // Returns the value as integer() does, but an absent key also adds an error, of rule "model.key".
+  // Returns 0 after an error; callers recognise it, because no size may be 0.
   int64_t required_integer(std::string_view key, int64_t low, int64_t high);
 
   // Whether the key is present, even if null.
@@ -38,7 +39,8 @@ class ConfigReader {
   // Returns the value, or a JSON null if the key is absent.
   const Json& raw(std::string_view key) const;
   auto items() const { return json_.items(); }
-  // Returns a reader of a nested object, whose diagnostics point at `key` and name "key.inner".
+  // Returns a reader of the object under `key`. Diagnostics of its key "inner" point at `key` and
+  // call it "key.inner".
   ConfigReader nested(std::string_view key) const;
 
   Span span(std::string_view key) const;
@@ -56,7 +58,7 @@ class ConfigReader {
   const std::string& text_;
   const std::string& file_;
   Diagnostics& found_;
-  std::string parent_;  // key of the object that this reader reads; empty at the top level
+  std::string parent_;  // key of the nested object that is read; empty for the top level
 };
 
 }  // namespace am::model

@@ -1,10 +1,10 @@
-// A model family: how its config is read and which modules its layers have, in addition to what all
-// decoders share.
+// Describes a model family, for example Llama or Gemma 2: how its config is read and which modules
+// its layers have, in addition to what all decoders share.
 //
 // A family is one file in families/: a `Family` value whose layers are composed of the blocks of
-// families/blocks.h. To add one, write the file, declare the value in families/families.h and list
-// it in families/registry.cpp. Everything else (the inventory, cuts, operations, memory) is derived
-// from its LayerSpecs.
+// families/blocks.h. To add a family, write its file, declare the value in families/families.h and
+// list it in families/registry.cpp. Everything else (parameters, shards, operations, memory) is
+// derived from the family's LayerSpecs.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct ConfigKeys {
   std::string_view layers = "num_hidden_layers";
   std::string_view heads = "num_attention_heads";
   std::string_view key_value_heads = "num_key_value_heads";
-  std::string_view head_dim = "head_dim";  // empty: the family has no such key
+  std::string_view head_dim = "head_dim";  // empty string: configs of the family have no such key
   std::string_view positions = "max_position_embeddings";
   std::string_view norm_eps = "rms_norm_eps";
   std::string_view activation = "hidden_act";
@@ -37,8 +37,8 @@ struct ConfigKeys {
 // Values of keys that a config leaves out: the defaults of transformers' configuration class.
 struct ConfigDefaults {
   int64_t max_position_embeddings = 2048;
-  std::optional<int64_t> key_value_heads = {};  // absent: equal to the number of query heads
-  std::optional<int64_t> head_dim = {};         // absent: hidden_size / num_attention_heads
+  std::optional<int64_t> key_value_heads = {};  // absent: the default is the number of query heads
+  std::optional<int64_t> head_dim = {};  // absent: the default is hidden_size / num_attention_heads
   double norm_eps = 1e-6;
   double rope_theta = 10000.0;
   bool tie_word_embeddings = false;
@@ -46,9 +46,9 @@ struct ConfigDefaults {
   std::optional<int64_t> pad_token_id = {};
   // Default intermediate_size as a multiple of hidden_size. 0: the key is required.
   int64_t intermediate_ratio = 0;
-  // Class defaults of the five sizes; 0: unknown. Used only for the text part of a multimodal
-  // config, which may leave them out. Other configs must state them: the defaults of a class (some
-  // 7B model) are rarely intended.
+  // Default values that the configuration class has for the five sizes. They apply only to the text
+  // part of a multimodal config; there, 0 means that the size has no default. Other configs must
+  // state their sizes, because the defaults (those of some 7B model) are rarely intended.
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -58,20 +58,21 @@ struct ConfigDefaults {
 
 struct Family {
   std::string_view model_type;
-  std::string_view description;  // one line for the documentation
+  std::string_view description;  // one line about the family, for the documentation
   // Class of a decoder layer in transformers: "transformers.models.llama.modeling_llama.L...".
   std::string_view layer_class;
   ConfigKeys keys = {};
   ConfigDefaults defaults = {};
   bool runs = true;    // am-run computes its layers; false: am-plan plans them, am-run refuses them
-  bool rotary = true;  // uses RoPE, so head_dim must be even
-  // Whether partial_rotary_factor applies. Other classes accept the key and ignore it.
+  bool rotary = true;  // the family uses RoPE, so head_dim must be even
+  // Whether the class applies partial_rotary_factor. Classes of other families ignore this key.
   bool rotates_part = false;
   NormKind norm = NormKind::kRms;
   bool scales_embedding = false;  // embeddings are multiplied by sqrt(hidden_size)
-  bool pads_embedding = true;     // the class passes pad_token_id to nn.Embedding
+  bool pads_embedding = true;     // the class passes pad_token_id to nn.Embedding as padding_idx
   ModuleNames names = {};
-  // Reads the family's additional keys (biases, norms, windows, experts) after the common ones.
+  // Reads the additional keys of the family (biases, norms, windows, experts). Called after the
+  // common keys have been read.
   void (*read_config)(ConfigReader& reader, ModelConfig& config) = nullptr;
   // Returns the description of one decoder layer in [0, num_hidden_layers).
   LayerSpec (*describe_layer)(const ModelConfig& config, int64_t layer) = nullptr;
@@ -79,7 +80,7 @@ struct Family {
 
 std::span<const Family* const> families();
 const Family* find_family(std::string_view model_type);
-// Model types in the registry's order: "llama", "mistral", ...
+// Returns the model_type of each family, in the order of families(), for example "llama".
 std::vector<std::string> family_names();
 // Returns the family of the config's model_type, or Llama's for an unknown model_type.
 const Family& family_of(const ModelConfig& config);

@@ -5,15 +5,16 @@
 namespace am::model {
 namespace {
 
-// Sums over the layers: weights that a token is multiplied with, and (n d) * min(window, s).
+// Sums over all layers of the model.
 struct LayerSums {
-  double weights = 0.0;
-  double attention = 0.0;
+  double weights = 0.0;    // number of weights that a token is multiplied with
+  double attention = 0.0;  // attended(): (n d) * min(window, s), in the symbols of flops.h
 };
 
 enum class Windows { kCounted, kIgnored };
 
-// Returns (n d) * min(window, s) of a layer.
+// Returns (n d) * min(window, s) of a layer, in the symbols of flops.h. `windows` says whether a
+// window limits the attended positions or is ignored.
 double attended(const AttentionSpec& attention, int64_t seq_len, Windows windows) {
   const int64_t reach = windows == Windows::kCounted ? attention.window.value_or(seq_len) : seq_len;
   const double width = static_cast<double>(attention.heads) *

@@ -1,21 +1,23 @@
-// Properties of GPU operators that affect memory. The operators implement them, and the memory
-// model counts by them.
+// Constants of GPU operators that affect memory. The operators use them, and so does the prediction
+// of memory.
 #pragma once
 
 #include <cstdint>
 
 namespace am::model {
 
-// Logits that the loss processes per chunk where no kernel reads them in place (float16;
-// nn/fused/cross_entropy_rows.cpp); one float32 copy of a chunk exists at a time.
+// Number of logits that the loss on a GPU processes at a time if no kernel can read them in place,
+// as with float16 (nn/fused/cross_entropy_rows.cpp). It copies them to float32, so that the copy of
+// one such chunk exists at a time.
 inline constexpr int64_t kLossElements = int64_t{256} << 20;
 
-// Memory that cuBLAS keeps from the first product on: PyTorch gives it 32 MiB on Hopper for each
-// handle, one of the forward thread and one of the backward thread. Measured on an H200.
+// Bytes of cuBLAS's workspaces, which are allocated by the first product and never freed: 32 MiB
+// for each of two handles, that of the forward thread and that of the backward thread. Measured
+// with PyTorch on an H200.
 inline constexpr int64_t kProductWorkspace = int64_t{64} << 20;
 
-// Whether ATen's flash attention supports these head dims of keys and values. Narrower values are
-// padded (nn/attention/flash.h).
+// Whether ATen's flash attention supports heads with these widths of keys and values. Values that
+// are narrower than keys are padded (nn/attention/flash.h).
 inline bool flash_takes_widths(int64_t keys, int64_t values) {
   return keys % 8 == 0 && keys <= 256 && values <= keys;
 }

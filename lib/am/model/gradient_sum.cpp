@@ -13,7 +13,7 @@ bool is_cut(const ModuleSpec& module, bool bias, TpStyle style) {
       return true;
     case TpStyle::kRowwise:
     case TpStyle::kRowwiseRep:
-      // A row-wise bias is added once, after the sum over tp, so every rank holds all of it.
+      // The bias of a row-wise module is added once, after the sum over tp, so it is replicated.
       return !bias || module.kind == ModuleKind::kEmbedding;
     case TpStyle::kSequenceParallel:
     case TpStyle::kReplicatedWithGradAllreduce:
@@ -26,7 +26,7 @@ bool is_on_heads(const ModuleSpec& module) {
   return module.from == Space::kHeads || module.from == Space::kKeyHeads;
 }
 
-// Whether an injected fault omits this module's sum.
+// Whether a fault that was injected for a test omits the sum of this module's gradient.
 bool is_forgotten(const ModuleSpec& module) {
   if (module.role == Role::kRouter) return fault::is_planted(fault::Fault::kEpRouterSum);
   if (module.kind != ModuleKind::kNorm) return false;
@@ -44,8 +44,8 @@ bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
   if (is_forgotten(module)) return false;
   if (use.style == TpStyle::kSequenceParallel) return true;
   if (use.style == TpStyle::kReplicatedWithGradAllreduce) return true;
-  // Projections gather the tokens before they split them into heads, so a head vector sees all
-  // tokens. It is sharded with the heads, so each piece belongs to one rank.
+  // A vector with one value per head needs no sum. Each of its shards belongs to one rank, as the
+  // heads do, and is applied to all tokens, because the projections gather the tokens.
   if (module.kind == ModuleKind::kHeadVector) return false;
   const bool routes = module.role == Role::kRouter || module.kind == ModuleKind::kExpert;
   if (routes && use.deals_tokens) return true;

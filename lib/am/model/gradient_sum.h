@@ -1,11 +1,12 @@
-// Whether a parameter's gradient must be all-reduced over tp.
+// Decides whether the gradient of a parameter must be summed (all-reduced) over the tp ranks.
 //
 // The loss is divided by the number of labels in the global batch, so gradients are sums over
 // ranks. A gradient is summed over exactly those ranks that compute different parts of it. Over tp
-// that is the case if a replicated parameter processes only its rank's tokens (sequence
-// parallelism) or only its rank's heads. A sharded parameter belongs to one rank, and a replicated
-// parameter that processes all tokens has equal gradients on all ranks. A missing sum lets the
-// replicas diverge; a superfluous one makes the gradient tp times too large.
+// that is the case if a parameter is replicated, but each rank applies it only to some tokens
+// (sequence parallelism) or to some heads. In all other cases no sum is needed: a sharded parameter
+// belongs to one rank, and a replicated parameter that is applied to all tokens has equal gradients
+// on all ranks. A missing sum lets the replicas diverge; a superfluous sum makes the gradient tp
+// times too large.
 #pragma once
 
 #include <optional>
@@ -18,25 +19,29 @@ namespace am::model {
 
 // How a TP plan uses a module.
 struct TpUse {
-  std::optional<TpStyle> style;    // absent: replicated
+  std::optional<TpStyle> style;    // style in which the module is cut; absent: it is replicated
   bool sequence_parallel = false;  // hidden states between modules are sharded over the sequence
-  // Routers and experts process sequence shards, regardless of other modules.
+  // Each rank applies routers and experts to its part of the tokens, even if the hidden states
+  // between other modules are not sharded over the sequence.
   bool deals_tokens = false;
-  bool heads_are_cut = false;  // the heads that a norm over heads reads are sharded
-  bool spans_heads = false;    // that norm has a weight per head, sharded with the heads
+  // For a norm over queries or keys: its input, the heads, is sharded over tp.
+  bool heads_are_cut = false;
+  // For a norm over queries or keys: it has weights for each head, which are sharded with the
+  // heads.
+  bool spans_heads = false;
 };
 
-// Number of neighbouring tp ranks that hold the same key head, because the `heads` key heads are
-// fewer than the ranks. Each of these ranks computes a part of the head's gradient. Returns 1 if
-// every rank has key heads of its own, if tp is not a multiple of `heads`, or if heads == 0 (no
-// sharding by heads).
+// Returns how many neighbouring tp ranks store the same key head, because the model has fewer key
+// heads (`heads`) than there are ranks. Each of these ranks computes a part of that head's
+// gradient. Returns 1 if no two ranks share a key head, if tp is not a multiple of `heads`, or if
+// heads == 0 (the parameter is not sharded by heads).
 int64_t ranks_of_a_head(int64_t tp, int64_t heads);
 
 // Whether the gradient of the module's weight, or of its bias, must be summed over tp.
 bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use);
-// Whether the gradient of a LoRA adapter's A or B must be summed over tp. A is sharded like the
-// columns of W, B like its rows. The factor that stays replicated while the other is sharded has a
-// partial gradient on each rank.
+// Whether the gradient of the matrix A or B of a LoRA adapter must be summed over tp. `use` is that
+// of the adapted matrix W [out, in]. A is sharded if W is sharded along `in`, and B if W is sharded
+// along `out`. The other one is replicated, with a partial gradient on each rank.
 bool gradient_sum(AdapterPart part, const TpUse& use);
 
 }  // namespace am::model

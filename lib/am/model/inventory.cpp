@@ -10,7 +10,7 @@
 namespace am::model {
 namespace {
 
-// Appends the modules of a description as parameters.
+// Converts the modules of a description to parameters, and appends these to `out`.
 class Flattening {
  public:
   explicit Flattening(std::vector<ParameterSpec>& out) : out_(out) {}
@@ -24,7 +24,7 @@ class Flattening {
         add(modules[i++], std::nullopt);
         continue;
       }
-      // Ordered by expert: all matrices of one expert before those of the next.
+      // All matrices of one expert come before those of the next expert.
       for (int64_t expert = 0; expert < modules[i].copies; ++expert) {
         for (size_t each = i; each < end; ++each) add(modules[each], expert);
       }
@@ -37,7 +37,8 @@ class Flattening {
     return module.kind == ModuleKind::kExpert && !module.stacked;
   }
 
-  // Returns the end of the run of unstacked expert modules that starts at `first`.
+  // Returns the end of the run of expert modules, with one tensor per expert, that starts at
+  // `first`.
   static size_t end_of_experts(const std::vector<ModuleSpec>& modules, size_t first) {
     size_t end = first;
     while (end < modules.size() && is_one_by_one(modules[end])) ++end;
@@ -67,7 +68,8 @@ class Flattening {
     if (module.adapter) add_adapter(module, name);
   }
 
-  // Initialised as by PEFT: B is zero, so the adapter adds nothing at first.
+  // Adds A and B of a LoRA adapter. They are initialised as by PEFT: B is zero, so that the adapter
+  // has no effect at first.
   void add_adapter(const ModuleSpec& module, const std::string& name) {
     const int64_t rank = module.adapter->rank;
     push(module, cat(name, "lora_A.weight"), {rank, module.in}, Init::kFanIn);
@@ -90,7 +92,7 @@ class Flattening {
   int layer_ = -1;
 };
 
-// Returns the digits after ".experts." in a name; empty if there are none.
+// Returns the expert's number in a parameter's name, the digits after ".experts."; empty if none.
 std::string_view expert_number(std::string_view name) {
   constexpr std::string_view kExperts = ".experts.";
   const size_t experts = name.find(kExperts);
@@ -101,7 +103,8 @@ std::string_view expert_number(std::string_view name) {
   return name.substr(first, last - first);
 }
 
-// `takes(layer)`: whether the layer's modules become parameters of the inventory.
+// Returns the inventory of the described model. Has only the parameters of layers for which
+// takes(layer) is true, and all parameters outside the layers.
 template <typename Takes>
 Inventory flatten(DecoderSpec described, const Takes& takes) {
   Inventory inventory;
@@ -213,7 +216,8 @@ std::vector<Unit> shard_units(const Inventory& inventory) {
       layers[layer].parameters.push_back(index);
     } else if (parameter.module_kind == ModuleKind::kEmbedding ||
                (parameter.role == Role::kHead && inventory.tied_lm_head)) {
-      // The bias of a tied head is gathered with the weight that the head uses.
+      // The bias of a tied head belongs to the embedding's unit, because it is needed when the
+      // weight that the head uses is gathered.
       embedding.parameters.push_back(index);
     } else if (parameter.role == Role::kHead) {
       head.parameters.push_back(index);

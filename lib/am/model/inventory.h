@@ -1,4 +1,5 @@
-// All parameters of a model, without tensors: hub names, shapes, and initialisation.
+// Lists all parameters of a model, with their names on the Hugging Face hub, their shapes and their
+// initialisation, without allocating tensors.
 #pragma once
 
 #include <cstdint>
@@ -12,63 +13,67 @@
 
 namespace am::model {
 
-// LoRA factor that a parameter is: A [rank, in], B [out, rank], or none.
+// Whether a parameter is the matrix A [rank, in] or B [out, rank] of a LoRA adapter, or neither.
 enum class AdapterPart : uint8_t { kNone, kA, kB };
 
 struct ParameterSpec {
-  std::string name;  // as in the hub's safetensors: "model.layers.0.self_attn.q_proj.weight"
-  Shape shape;       // global
-  ModuleKind module_kind = ModuleKind::kLinear;
-  Role role = Role::kHead;  // its module's role
+  // Name in the hub's safetensors files, for example "model.layers.0.self_attn.q_proj.weight".
+  std::string name;
+  Shape shape;                                   // global shape, before any sharding
+  ModuleKind module_kind = ModuleKind::kLinear;  // kind of the module that has the parameter
+  Role role = Role::kHead;                       // role of that module
   bool bias = false;
   Init init = Init::kNormal;
-  int layer = -1;           // decoder layer; -1 outside the layers
+  int layer = -1;           // index of the decoder layer; -1 for parameters outside the layers
   bool transposed = false;  // a linear weight stored [in, out] (GPT-2's Conv1D), not [out, in]
   AdapterPart adapter = AdapterPart::kNone;
 
-  std::string module() const;  // name of its module: the parameter's name without the leaf
-  // Index of the routed expert that the parameter belongs to. Nothing for other parameters, and for
-  // a tensor that holds all experts.
+  std::string module() const;  // name of the parameter's module: `name` without the leaf
+  // Returns the index of the routed expert to which the parameter belongs. Returns nothing for
+  // other parameters, and for a tensor that contains all experts.
   std::optional<int64_t> expert() const;
-  std::string leaf() const;  // "weight", "bias", "lora_A.weight"
+  std::string leaf() const;  // name within the module, for example "weight" or "lora_A.weight"
 };
 
 struct Inventory {
   std::vector<ParameterSpec> parameters;  // in the order of transformers' named_parameters()
-  // lm_head.weight is the embedding's weight and not listed among the parameters (its bias is).
+  // The head uses the embedding's weight, so lm_head.weight is not among `parameters`; a bias of
+  // the head is.
   bool tied_lm_head = false;
   ModuleNames names;
-  DecoderSpec spec;  // description the parameters were made from
+  DecoderSpec spec;  // the description of the model from which `parameters` was made
 
-  int64_t total() const;  // number of elements, tied weights counted once
+  int64_t total() const;  // number of elements of all parameters; a tied weight counts once
   const ParameterSpec* find(std::string_view name) const;
-  // Index in `parameters` of the weight of a module outside the layers; for a tied head, the
-  // embedding's. The module must exist.
+  // Returns the index in `parameters` of the weight of the module with this role, which must exist
+  // outside the layers. For a tied head this is the embedding's weight.
   size_t weight_of(Role role) const;
 };
 
 Inventory build_inventory(const ModelConfig& config);
 Inventory build_inventory(DecoderSpec spec);
-// As build_inventory, with only the first layer of each kind (DecoderSpec::kinds).
+// Returns the inventory with only the first layer of each kind (DecoderSpec::kinds), and with all
+// parameters outside the layers.
 Inventory sample_inventory(const ModelConfig& config);
 Inventory sample_inventory(DecoderSpec spec);
 
-// Returns the name with the layer index and the expert index replaced by `*`:
-// "model.layers.*.mlp.up_proj", "model.layers.*.mlp.experts.*.up_proj". Names outside the layers
-// (`layer` -1) are returned unchanged.
+// Returns the name with the index of the layer and that of the expert replaced by `*`, for example
+// "model.layers.*.mlp.experts.*.up_proj". A name outside the layers, for which `layer` is -1, is
+// returned unchanged.
 std::string any_layer_name(std::string_view name, int layer);
 
-// A unit is a set of parameters that FSDP gathers and frees together: the embedding (with learned
-// positions, if any), each decoder layer, the head, and last the root with everything else (the
-// final norm). A tied head belongs to the embedding's unit. Unit names are module names; the root's
-// is "".
+// An FSDP unit is a set of parameters that FSDP gathers and frees together. The units are the
+// embedding (with learned positions, if any), each decoder layer, the head, and at last the root,
+// which has all other parameters (the final norm). A tied head belongs to the unit of the
+// embedding. The name of a unit is that of its module; the name of the root is "".
 enum class UnitKind : uint8_t { kEmbedding, kLayer, kHead, kRoot };
 struct Unit {
   UnitKind kind = UnitKind::kRoot;
   std::string name;
   std::vector<int> parameters;  // indices into Inventory::parameters
-  int layer = -1;
+  int layer = -1;               // index of the decoder layer; -1 for other kinds
 };
+// Returns the FSDP units of the model, in the order above.
 std::vector<Unit> shard_units(const Inventory& inventory);
 
 }  // namespace am::model

@@ -1,4 +1,5 @@
-// transformers' class names of decoder layers, as used in lists of FSDP units.
+// Finds model families by the names of transformers' decoder layer classes, which users list as
+// FSDP units.
 //
 //   is_layer_class(qwen3, "Qwen3DecoderLayer");                                           // true
 //   find_layer_class("transformers.models.llama.modeling_llama.LlamaDecoderLayer");       // llama
@@ -15,13 +16,13 @@
 
 namespace am::model {
 
-// Last component of a class path: "LlamaDecoderLayer".
+// Returns the last component of a class path, for example "LlamaDecoderLayer".
 std::string_view bare_class_name(std::string_view path);
 // Returns the family whose decoder layers have this class, or null.
 const Family* find_layer_class(std::string_view name);
 // Whether the model's decoder layers have this class.
 bool is_layer_class(const ModelConfig& config, std::string_view name);
-// Full class paths of all families.
+// Returns the full path of the decoder layer class of each family.
 std::vector<std::string> layer_class_names();
 
 }  // namespace am::model

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kSizes = {
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"};
 
-// Keys besides the common sizes that Llama's reader reads and checks.
+// Keys, besides the five sizes, that are read and checked for a Llama config.
 constexpr std::array<std::string_view, 22> kRead = {"model_type",
                                                     "num_key_value_heads",
                                                     "head_dim",
@@ -37,13 +37,13 @@ constexpr std::array<std::string_view, 22> kRead = {"model_type",
                                                     "rope_type",
                                                     "original_max_position_embeddings"};
 
-// Keys that affect neither shapes nor the FLOPs of a step: file metadata, text generation, constant
-// factors, limits on logits.
+// Keys that affect neither shapes nor the FLOPs of a step: metadata of the file, settings of text
+// generation, constant factors, limits on logits.
 constexpr std::array<std::string_view, 78> kNoShape = {
     "architectures", "auto_map", "transformers_version", "name_or_path", "tokenizer_class",
     "prefix", "use_cache", "pretraining_tp", "quantization_config", "gradient_checkpointing",
     "attn_implementation", "use_flash_attn", "num_logits_to_keep", "keys_to_ignore_at_inference",
-    // PretrainedConfig
+    // Keys of transformers' class PretrainedConfig.
     "return_dict", "return_dict_in_generate", "output_attentions", "output_hidden_states",
     "output_scores", "torchscript", "use_bfloat16", "tf_legacy_loss", "pruned_heads",
     "chunk_size_feed_forward", "is_decoder", "id2label", "label2id", "num_labels", "problem_type",
@@ -52,7 +52,7 @@ constexpr std::array<std::string_view, 78> kNoShape = {
     "diversity_penalty", "temperature", "top_k", "top_p", "typical_p", "repetition_penalty",
     "length_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids",
     "num_return_sequences", "remove_invalid_values", "exponential_decay_length_penalty",
-    // Constants
+    // Constant factors, limits and token texts.
     "attention_multiplier", "embedding_multiplier", "residual_multiplier", "logits_scaling",
     "logit_scale", "scale_emb", "scale_depth", "dim_model_base", "initializer_cutoff_factor",
     "clip_qkv", "final_logit_softcapping", "attn_logit_softcapping", "logits_soft_cap",
@@ -60,7 +60,7 @@ constexpr std::array<std::string_view, 78> kNoShape = {
     "max_window_layers", "max_sequence_length", "model_max_length", "seq_length", "bos_token",
     "eos_token", "pad_token", "unk_token", "mask_token"};
 
-// A key that, with this value, leaves the layer unchanged from Llama's.
+// A key and the value with which it changes nothing: with this value, the layers are Llama's.
 struct Neutral {
   std::string_view key;
   bool value;
@@ -81,9 +81,10 @@ constexpr std::array<Neutral, 15> kNeutral = {{{"use_bias", false},
                                                {"parallel_attn", false},
                                                {"use_parallel_residual", false}}};
 
-// Causal models of transformers whose layers differ from Llama's without a key that shows it:
-// further norms (glm4, olmo3, exaone4, hunyuan_v1_dense), norms without weights (olmo), LayerNorm
-// (orion), biases and fused projections that no key enables (glm, chatglm, baichuan, internlm2).
+// Causal models of transformers whose layers differ from Llama's although no key of their configs
+// shows it. They have additional norms (glm4, olmo3, exaone4, hunyuan_v1_dense), norms without
+// weights (olmo), LayerNorm (orion), or biases and fused projections (glm, chatglm, baichuan,
+// internlm2).
 constexpr std::array<std::string_view, 10> kSilentlyOther = {
     "glm",     "glm4",     "olmo",     "olmo3", "exaone4", "orion", "hunyuan_v1_dense",
     "chatglm", "baichuan", "internlm2"};
@@ -101,7 +102,7 @@ bool is_token_or_dropout(std::string_view key) {
   return false;
 }
 
-// null and [] enable nothing.
+// Whether the value of an unknown key changes nothing: null and an empty list enable no feature.
 bool says_nothing(const Json& value) {
   return value.is_null() || (value.is_array() && value.empty());
 }
@@ -125,11 +126,11 @@ std::vector<std::string> foreign_keys(const ConfigReader& reader) {
   return keys;
 }
 
-// Returns an entry of layer_types that is not attention ("conv", "linear_attention"), or an empty
-// string.
+// Returns an entry of layer_types that is neither full nor sliding-window attention, for example
+// "conv", or an empty string if there is none.
 std::string other_layer_type(const ConfigReader& reader) {
   const Json& types = reader.raw("layer_types");
-  if (!types.is_array()) return {};  // reported by its reader
+  if (!types.is_array()) return {};  // a wrong type is reported when the key is read
   for (const Json& type : types) {
     if (type != "full_attention" && type != "sliding_attention") return type.dump();
   }

@@ -1,11 +1,12 @@
 // Decides whether a config of an unknown model_type may be planned as a Llama decoder.
 //
 // Note [Unknown model types]: many models reuse Llama's config and layers under another name. Many
-// others reuse its config but change the layers, and add keys that show it; a few change the layers
-// without any such key. Counting these as Llama gave totals that were wrong by up to a factor of
-// six. Therefore a config is of Llama's shape only if each of its keys is understood or known not
-// to affect a shape, and its model_type is not listed as changing layers without such a key.
-// scripts/fixtures/check_unknown_families.py checks this for every causal model of transformers.
+// others reuse its config but change the layers; most of them add keys that show the change, and a
+// few do not. Planning such models as Llama gave parameter counts that were wrong by up to a factor
+// of six. Therefore a config may be planned as Llama only if each of its keys is understood or
+// known not to affect a shape, and if its model_type is not listed among those that change the
+// layers without showing it. scripts/fixtures/check_unknown_families.py checks this for every
+// causal model of transformers.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@
 
 namespace am::model {
 
-// Returns why the config is not of Llama's shape, naming its keys; empty if it is.
+// Returns why the config must not be planned as Llama, for example the keys that are not
+// understood. Returns an empty string if it may be.
 std::string why_not_llama(const ConfigReader& reader);
 
 }  // namespace am::model

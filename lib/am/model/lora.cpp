@@ -59,7 +59,8 @@ class Adapting {
       if (is_target(module, module.name)) module.adapter = adapter_;
     }
     const std::vector<LayerSpec> before = std::exchange(spec_.kinds, {});
-    // Key: old kind, and which modules are targets.
+    // Maps a kind of layer of the description without adapters, and which of its modules are
+    // targets, to the kind of layer with adapters.
     std::map<std::pair<int, std::vector<bool>>, int> kind_of;
     for (size_t i = 0; i < spec_.kind_of_layer.size(); ++i) {
       int& kind = spec_.kind_of_layer[i];

@@ -1,5 +1,6 @@
-// Low-rank adapters (Hu et al., 2021) as a part of a model's description: next to the matrix W of a
-// target module, A [rank, in] and B [out, rank] are trained, and the module computes
+// Adds low-rank adapters (LoRA; Hu et al., 2021) to the description of a model: for each target
+// module with a matrix W, matrices A [rank, in] and B [out, rank] are trained, and the module
+// computes
 //
 //   y = W x + alpha / rank * B (A x)
 //
@@ -19,31 +20,33 @@
 namespace am::model {
 
 struct LoraConfig {
-  int64_t rank = 0;
-  double scale = 1.0;  // alpha / rank
-  // Interpreted as by PEFT: the end of a module's name ("q_proj", "self_attn.q_proj"), a glob over
-  // whole names, or "all-linear", which matches every possible target except the head.
+  int64_t rank = 0;    // 0: no adapters
+  double scale = 1.0;  // factor of the adapter's output: alpha / rank
+  // Each is interpreted as by PEFT: the end of module names (for example "q_proj" or
+  // "self_attn.q_proj"), a glob that must match complete names, or "all-linear", which matches
+  // every module that can have an adapter except the head.
   std::vector<std::string> target_modules;
   double dropout = 0.0;
 };
 
-// Returns the description with an AdapterSpec in each target. Layers of one kind with different
-// targets become different kinds. A target that matches no module adds nothing (find_bad_targets
-// reports it).
+// Returns the description with an AdapterSpec in each target module. If layers of one kind have
+// different targets, they become different kinds. An entry of target_modules that matches no module
+// has no effect here; find_bad_targets() reports it.
 DecoderSpec with_lora(DecoderSpec spec, const LoraConfig& lora);
 
-// Whether the module can have an adapter: linear layers that every token passes, but not a head
+// Whether the module can have an adapter. Linear layers that every token passes can, except a head
 // whose weight is tied to the embedding. Embeddings, norms, routers and routed experts cannot.
 bool can_have_adapter(const ModuleSpec& module);
 
-// A target that matches no module that can have an adapter.
+// An entry of target_modules that matches no module that can have an adapter.
 struct BadTarget {
   std::string target;
-  std::optional<std::string> matched;  // name of a module that it matches but that cannot have one
-  std::string_view why = {};           // reason why that module cannot: "is a routed expert"
+  // Name of a module that the entry matches, but that cannot have an adapter; absent: none matches.
+  std::optional<std::string> matched;
+  std::string_view why = {};  // why that module cannot have one, for example "is a routed expert"
 };
 std::vector<BadTarget> find_bad_targets(const DecoderSpec& spec, const LoraConfig& lora);
-// Last name components of the modules that can have an adapter: "q_proj", "k_proj", ...
+// Returns the last name component of each module that can have an adapter, for example "q_proj".
 std::vector<std::string> legal_targets(const DecoderSpec& spec);
 
 }  // namespace am::model

@@ -6,7 +6,8 @@ namespace am::model {
 
 namespace {
 
-// Keys of transformers, and of older compressed-tensors files.
+// Keys of a config that describe its quantisation: transformers' key, and that of older files of
+// the compressed-tensors library.
 constexpr std::array<const char*, 2> kKeys = {"quantization_config", "compression_config"};
 
 }  // namespace

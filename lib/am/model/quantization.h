@@ -8,8 +8,9 @@
 
 namespace am::model {
 
-// Returns the quant_method of the config's quantization_config ("unknown" if it names none), or an
-// empty string if there is no such key or the text is not JSON.
+// Returns the quantisation method that the text of a config.json names (quant_method of
+// quantization_config), or "unknown" if quantization_config has none. Returns an empty string if
+// the config has no quantization_config or is not JSON.
 std::string quantization_of(const std::string& config_text);
 
 // Removes the quantisation keys from the config.

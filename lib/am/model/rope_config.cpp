@@ -14,8 +14,8 @@ namespace {
 constexpr double kMaxTheta = 1e12;
 constexpr double kMaxFactor = 1e6;
 
-// Returns the key that holds the rotary embedding's details, or an empty string. In transformers a
-// non-empty `rope_scaling` takes precedence over `rope_parameters`.
+// Returns the key of the object that describes the rotary embedding, or an empty string if there is
+// none. As in transformers, a non-empty `rope_scaling` takes precedence over `rope_parameters`.
 std::string_view details_key(const ConfigReader& reader) {
   for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
     const Json& value = reader.raw(key);
@@ -32,7 +32,9 @@ double required_number(ConfigReader& reader, std::string_view key, double low, d
   return reader.number(key, low, high).value_or(1.0);
 }
 
-// `outer` is the config itself, whose key takes precedence, as in Phi-3's class.
+// Returns original_max_position_embeddings. If both the config (`outer`) and the object that
+// describes the rotary embedding (`details`) have the key, the config's value applies, as in
+// transformers' class of Phi-3.
 int64_t read_original_length(ConfigReader& outer, ConfigReader& details,
                              int64_t max_position_embeddings) {
   constexpr std::string_view kKey = "original_max_position_embeddings";
@@ -52,7 +54,8 @@ void read_llama3(ConfigReader& details, RopeConfig& rope) {
   }
 }
 
-// Reads yarn's and longrope's factor; the default is the ratio of the two lengths.
+// Reads the scaling factor and the attention factor of yarn or longrope. The default of the scaling
+// factor is max_position_embeddings divided by the original length.
 void read_extension(ConfigReader& details, int64_t max_position_embeddings, RopeConfig& rope) {
   const double implied = static_cast<double>(max_position_embeddings) /
                          static_cast<double>(rope.original_max_position_embeddings);
@@ -61,7 +64,7 @@ void read_extension(ConfigReader& details, int64_t max_position_embeddings, Rope
 }
 
 void read_yarn(ConfigReader& details, RopeConfig& rope) {
-  // The class treats null and 0 alike.
+  // As in transformers' class, null and 0 mean the default.
   const auto or_class = [&](std::string_view key, double of_class) {
     const double value = details.number(key, 0.0, kMaxFactor).value_or(0.0);
     return value == 0.0 ? of_class : value;
@@ -73,7 +76,7 @@ void read_yarn(ConfigReader& details, RopeConfig& rope) {
   rope.truncate = details.boolean("truncate").value_or(true);
 }
 
-// Reads a list with one number per frequency.
+// Reads a list of longrope's divisors, which must have one number for each of `count` frequencies.
 std::vector<double> read_factors(ConfigReader& details, std::string_view key, int64_t count) {
   const Json& list = details.raw(key);
   std::vector<double> factors;
@@ -95,14 +98,15 @@ void read_partial(ConfigReader& reader, RopeConfig& rope) {
   rope.rotated_part = reader.number("partial_rotary_factor", 0.0, 1.0).value_or(rope.rotated_part);
 }
 
-// Reads the details of one rope from its object.
+// Reads one rotary embedding from the object `details`. `outer` is the config that contains it.
 void read_details(ConfigReader& outer, ConfigReader& details, const ModelConfig& config,
                   RopeConfig& rope) {
   read_partial(details, rope);
   rope.theta = details.number("rope_theta", 1.0, kMaxTheta).value_or(rope.theta);
   const std::string_view type_key = details.raw("rope_type").is_null() ? "type" : "rope_type";
   rope.type = details.text(type_key).value_or("default");
-  // Spelling of Phi-3's first files; its class supports no other type.
+  // The first files of Phi-3 call longrope "su" or "yarn"; the class of Phi-3 supports no other
+  // type.
   const bool phi3 = config.model_type == "phi3" && (rope.type == "su" || rope.type == "yarn");
   if (phi3) rope.type = "longrope";
   if (rope.type == "linear") rope.factor = required_number(details, "factor", 1.0, kMaxFactor);

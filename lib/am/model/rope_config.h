@@ -1,4 +1,4 @@
-// Reads the rotary embedding from a config.json, in its old and its new spelling.
+// Reads the rotary embedding (RoPE) from a config.json, in the old and in the new spelling.
 #pragma once
 
 #include "am/model/config.h"
@@ -6,25 +6,29 @@
 
 namespace am::model {
 
-// Old spelling: `rope_theta` and `rope_scaling` (whose type is under `rope_type`, or `type` in the
-// oldest files). New: `rope_parameters` with everything in it. The factors of linear, llama3 and
+// Reads the rotary embedding. In the old spelling, the config has `rope_theta` and an object
+// `rope_scaling`, whose type is under `rope_type`, or `type` in the oldest files. In the new
+// spelling, the object `rope_parameters` has all of these. The factors of linear, llama3 and
 // longrope are required; factors of unknown types are not read. The original length of llama3, yarn
-// and longrope is `original_max_position_embeddings` of the config, else of the object, else
-// `config.max_position_embeddings`. The sizes of `config` must have been read.
+// and longrope is the config's `original_max_position_embeddings`; if it is absent, that of the
+// object; if this is absent too, `config.max_position_embeddings`. The sizes of `config` must have
+// been read before.
 RopeConfig read_rope(ConfigReader& reader, const ModelConfig& config, double default_theta);
 
-// For families with a separate rope for layers with a window: reads `rope_parameters` per layer
-// type ("full_attention", "sliding_attention"), or in the old spelling `rope_local_base_freq`,
-// unscaled. Sets `rope` and `local_rope`. Must be called after read_rope.
+// Reads the two rotary embeddings of families whose layers with a sliding window have a separate
+// one. In the new spelling, `rope_parameters` has one object for each layer type ("full_attention"
+// and "sliding_attention"); in the old spelling, `rope_local_base_freq` is the theta of the second,
+// which is not scaled. Sets config.rope and config.local_rope. Must be called after read_rope().
 void read_layer_ropes(ConfigReader& reader, ModelConfig& config);
 
-// Factor of cosine and sine under yarn (Peng et al., 2023) and longrope (Ding et al., 2024): the
-// configured value, otherwise computed from the scaling factor. 1 for other types.
+// Returns the factor of cosine and sine under yarn (Peng et al., 2023) and longrope (Ding et al.,
+// 2024): the value in the config or, if it has none, one computed from the scaling factor. Returns
+// 1 for other types.
 double attention_factor(const RopeConfig& rope);
-// yarn's 0.1 * mscale * ln(factor) + 1, or 1 if factor <= 1.
+// Returns 0.1 * mscale * ln(factor) + 1 as yarn defines it, or 1 if factor <= 1.
 double yarn_mscale(double factor, double mscale);
 
-// Number of rotated elements of a head: floor(head_dim * rotated_part).
+// Returns the number of elements of a head that are rotated: floor(head_dim * rotated_part).
 int64_t rotated_width(const RopeConfig& rope, int64_t head_dim);
 
 }  // namespace am::model

@@ -1,13 +1,13 @@
-// Description of a decoder as data: its modules with their roles, and the spaces of their inputs
-// and outputs. Names, shapes, cuts over tp, gradient sums, FLOPs, saved bytes and the layers that
-// am-run builds are functions of it.
+// Describes a decoder as data: its modules, their roles, and the kinds of their inputs and outputs.
+// Parameter names, shapes, tensor-parallel cuts, gradient sums, FLOPs, bytes of saved activations
+// and the layers that am-run builds are all computed from this description.
 //
 //   const DecoderSpec spec = describe(config);
 //   const LayerSpec& layer = spec.layer(0);
 //   layer.find(Role::kAttentionOut)->name;   // "self_attn.o_proj", "attn.c_proj", ...
 //
-// A family's file (families/) returns the LayerSpec of each layer; no other file contains knowledge
-// about a family's layers.
+// The file of each model family in families/ defines the LayerSpec of its layers. No other file
+// contains knowledge about the layers of a family.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,21 @@
 
 namespace am::model {
 
-// kFanIn: uniform in +-1 / sqrt(columns), the default of torch.nn.Linear.
+// Initialisation of a parameter. kFanIn is uniform in +-1 / sqrt(columns), as torch.nn.Linear's
+// default.
 enum class Init { kNormal, kOnes, kZeros, kFanIn };
 
-// Kind of the owning module; determines which parallel styles fit.
+// Kind of a module; determines which tensor-parallel styles fit it.
 enum class ModuleKind {
   kEmbedding,
-  kLinear,      // including shared experts, because every token passes them
-  kNorm,        // over the hidden state, or over queries and keys
-  kExpert,      // a matrix of a routed expert, or one tensor with all experts' on dim 0
-  kRouter,      // computes experts' scores or weights
+  kLinear,      // a linear layer that every token passes, which includes those of shared experts
+  kNorm,        // a norm over the hidden state, or over queries or keys
+  kExpert,      // a matrix of a routed expert, or the matrices of all experts in one tensor
+  kRouter,      // computes scores of routed experts, or the weight of shared experts
   kHeadVector,  // one value per query head (attention sinks); sharded with the queries
 };
 
-// Function of a module in its layer or in the decoder. Each occurs at most once in a layer.
+// Function of a module in its layer or in the decoder. A layer has at most one module of each role.
 enum class Role : uint8_t {
   kEmbedding,
   kPositions,
@@ -44,7 +45,8 @@ enum class Role : uint8_t {
   kPostAttentionNorm,
   kPreFeedForwardNorm,
   kPostFeedForwardNorm,
-  // Attention. Down and Up: projections to and from the low-rank vectors of latent attention.
+  // Attention. Roles with Down and Up are projections to and from the low-rank vectors of latent
+  // attention (MLA).
   kQuery,
   kKey,
   kValue,
@@ -78,27 +80,28 @@ enum class Role : uint8_t {
 };
 inline constexpr size_t kRoles = static_cast<size_t>(Role::kSharedWeigher) + 1;
 
-// Space of a module's input or output; determines how tp cuts the module and which ranks have its
-// whole gradient.
+// Kind of values that a module reads or returns. It determines how tensor parallelism cuts the
+// module and on which ranks the gradient of its parameters is complete.
 enum class Space : uint8_t {
   kIds,
   kHidden,    // the residual stream
   kLatent,    // low-rank vectors of latent attention, shared by all heads
   kHeads,     // query heads
   kKeyHeads,  // key and value heads
-  kWide,      // the feed-forward's intermediate activations
-  kRouted,    // the tokens routed to one expert
-  kScores,    // one number per expert
+  kWide,      // intermediate activations of the feed-forward
+  kRouted,    // hidden states of the tokens that are routed to one expert
+  kScores,    // one number per expert for each token
   kVocabulary,
 };
 
-// Outputs, in this order: w * cast(x^), cast(w * x^), cast((1 + w) * x^), LayerNorm with a bias. x^
-// is the normalised input; cast converts to the input's dtype.
+// Formula of a norm. With the normalised input x^ and a function cast() that converts to the dtype
+// of the input, kRms returns w * cast(x^), kRmsWide returns cast(w * x^), and kRmsPlusOne returns
+// cast((1 + w) * x^). kLayer is LayerNorm with a bias.
 enum class NormKind : uint8_t { kRms, kRmsWide, kRmsPlusOne, kLayer };
 
-// A slice of a fused matrix along `out`: {Role::kQuery, heads * width}.
+// A slice of a fused matrix along `out`, for example {Role::kQuery, heads * width} of a qkv matrix.
 struct Slice {
-  Role role = Role::kQuery;  // role it would have as a separate module
+  Role role = Role::kQuery;  // role that the slice would have as a separate module
   int64_t length = 0;
 
   bool operator==(const Slice&) const = default;
@@ -108,87 +111,97 @@ struct Slice {
 struct AdapterSpec {
   int64_t rank = 0;
   double scale = 1.0;
-  double dropout = 0.0;  // of x, during training
+  double dropout = 0.0;  // probability of dropping an element of x, during training
 
   bool operator==(const AdapterSpec&) const = default;
 };
 
 struct ModuleSpec {
   Role role = Role::kEmbedding;
-  std::string name;  // relative to the layer; for a routed expert: "mlp.experts.*.gate_proj"
+  // Name relative to the layer. In the names of routed experts, * stands for the expert's number,
+  // for example "mlp.experts.*.gate_proj".
+  std::string name;
   ModuleKind kind = ModuleKind::kLinear;
-  int64_t out = 0;  // a norm or a vector has this size only
-  int64_t in = 0;   // 0: a vector
+  int64_t out = 0;  // output size of a matrix; size of a norm's weight or of another vector
+  int64_t in = 0;   // input size of a matrix; 0 for norms and other vectors
   bool bias = false;
-  bool in_out = false;  // stored [in, out]: GPT-2's Conv1D, gpt-oss's experts
-  bool stored = true;   // false: its weight is another module's (tied head)
+  bool in_out = false;  // the matrix is stored [in, out], as GPT-2's Conv1D and gpt-oss's experts
+  bool stored = true;   // the module has a weight of its own, unlike a tied head
   Space from = Space::kHidden;
   Space to = Space::kHidden;
-  std::vector<Slice> slices = {};  // empty: one slice
-  int64_t grain = 1;     // a tp cut along `out` must fall on multiples of this (a head's width)
-  int64_t copies = 1;    // number of experts
-  bool stacked = false;  // all copies in one tensor [copies, ...]
+  std::vector<Slice> slices = {};  // slices of a fused matrix; empty: the matrix is not fused
+  int64_t grain = 1;   // tp may cut `out` only at multiples of this, for example of a head's width
+  int64_t copies = 1;  // number of experts that have this module; 1 outside of routed experts
+  bool stacked = false;  // one tensor [copies, ...] has the module of all experts
   NormKind norm = NormKind::kRms;
   double eps = 0.0;
   Init init = Init::kNormal;
-  // Leaf name of the parameter. The bias is "bias", or this name with "_bias" if it is not
-  // "weight".
+  // Name of the weight within the module. The name of the bias is this name with "_bias" appended,
+  // or "bias" if this name is "weight".
   std::string_view leaf = "weight";
   std::optional<AdapterSpec> adapter = {};
 
-  // Elements of the weight or the bias, in all copies.
+  // Return the number of elements of the weight, or of the bias, over all copies.
   int64_t weight_numel() const;
   int64_t bias_numel() const;
   int64_t numel() const { return weight_numel() + bias_numel(); }
-  int64_t tensors() const;  // number of stored tensors; unstacked experts count separately
+  int64_t tensors()
+      const;  // number of stored tensors; experts that are not stacked count one by one
 
   bool operator==(const ModuleSpec&) const = default;
 };
 
 struct AttentionSpec {
   int64_t heads = 0;
-  int64_t key_heads = 0;  // as attention reads them: equal to `heads` under latent attention
+  int64_t key_heads =
+      0;  // number of key heads that attention reads; `heads` under latent attention
   int64_t qk_width = 0;
   int64_t v_width = 0;                 // differs from qk_width under latent attention only
   double scale = 1.0;                  // factor of the attention scores
-  std::optional<double> softcap = {};  // c: scores become c * tanh(score / c)
-  std::optional<int64_t> window = {};  // number of positions a token attends to, itself included
+  std::optional<double> softcap = {};  // with a softcap c, scores become c * tanh(score / c)
+  // Number of positions that a token attends to, itself included; absent: all earlier positions.
+  std::optional<int64_t> window = {};
   bool sinks = false;
   bool latent = false;
-  bool norms_span_heads = false;  // q and k norms over all heads together
-  int64_t rotated = 0;            // number of rotated elements of qk_width
-  bool interleaved = false;       // RoPE rotates adjacent pairs instead of halves
-  int rope = 0;                   // index into DecoderSpec::ropes; -1: no RoPE
-  // Arrangement of queries, keys and values in one matrix.
+  bool norms_span_heads = false;  // norms of queries and keys are over all heads together
+  int64_t rotated = 0;            // number of elements of qk_width that RoPE rotates
+  bool interleaved = false;  // RoPE rotates pairs of adjacent elements, not pairs of two halves
+  int rope = 0;              // index into DecoderSpec::ropes; -1: no RoPE
+  // Whether one fused matrix computes queries, keys and values, and how its rows are arranged: all
+  // queries before all keys and values, or each key head with its query heads.
   enum class Fused : uint8_t { kNo, kConcatenated, kByKeyHead } fused = Fused::kNo;
 
   bool operator==(const AttentionSpec&) const = default;
 };
 
-// "gelu_new" and "gelu_pytorch_tanh" are both kGeluTanh. kOther can be planned but not run.
+// Activation function of the MLP. kGeluTanh is "gelu_new" as well as "gelu_pytorch_tanh". Models
+// with kOther can be planned but not run.
 enum class Activation : uint8_t { kSilu, kGeluTanh, kGeluErf, kClampedSilu, kOther };
 
 struct RouterSpec {
   int64_t experts = 0;
-  int64_t top_k = 0;  // top-k: experts per token
+  int64_t top_k = 0;  // number of experts to which a token is routed
+  // Function that turns the router's outputs into routing weights. kSoftmaxOfTaken is a softmax
+  // over the top-k experts only.
   enum class Score : uint8_t { kSoftmax, kSigmoid, kSoftmaxOfTaken } score = Score::kSoftmax;
-  // Group-limited routing: a token is routed within the `topk_groups` of `groups` with the best
-  // score, which is the sum of the group's two best expert scores, or its best one.
+  // Group-limited routing: a token is routed to experts of the `topk_groups` best of `groups`
+  // groups. The score of a group is the sum of its two best experts' scores if group_by_two_best is
+  // set, otherwise the score of its best expert.
   int64_t groups = 1;
   int64_t topk_groups = 1;
   bool group_by_two_best = false;
-  bool normalise = false;  // normalise the top-k weights to sum to 1
-  double normalise_eps = 0.0;
-  double scale = 1.0;  // factor of the weights, after normalisation
+  bool normalise = false;      // the weights of a token's top-k experts are normalised to sum to 1
+  double normalise_eps = 0.0;  // added to the sum by which that normalisation divides
+  double scale = 1.0;          // factor of the weights, after normalisation
 
   bool operator==(const RouterSpec&) const = default;
 };
 
-// Connection of attention, feed-forward and their norms to the residual stream.
+// How attention, feed-forward and their norms are connected to the residual stream.
 enum class Residual : uint8_t {
   kPreNorm,
   kPostNorm,  // norms are applied to the outputs of attention and feed-forward
-  kSandwich,  // norms before and after
+  kSandwich,  // norms are applied to the inputs and to the outputs of attention and feed-forward
   kParallelOneNorm,
   kParallelTwoNorms,
 };
@@ -201,14 +214,13 @@ struct LayerSpec {
   // (u + 1) g sigmoid(alpha g).
   double activation_alpha = 0.0;
   double activation_limit = 0.0;
-  bool gated = true;                      // gate, up and down; else up and down
-  std::optional<RouterSpec> router = {};  // present: the layer has experts
-  std::vector<ModuleSpec> modules = {};   // in the order of named_parameters()
+  bool gated = true;  // the MLP has gate, up and down; otherwise only up and down
+  std::optional<RouterSpec> router = {};  // absent: the layer has no routed experts
+  std::vector<ModuleSpec> modules = {};   // modules in the order of torch's named_parameters()
 
   const ModuleSpec* find(Role role) const;  // null if the layer has no such module
   bool has(Role role) const { return find(role) != nullptr; }
-  // Number of norms over the hidden state.
-  int hidden_norms() const;
+  int hidden_norms() const;  // number of norms over the hidden state
   bool parallel() const {
     return residual == Residual::kParallelOneNorm || residual == Residual::kParallelTwoNorms;
   }
@@ -219,7 +231,7 @@ struct LayerSpec {
 // Names of the modules that every decoder has.
 struct ModuleNames {
   std::string_view embedding = "model.embed_tokens";
-  std::string_view positions = "";  // learned positions; empty: none
+  std::string_view positions = "";  // embedding of learned positions; empty: there is none
   std::string_view layers = "model.layers";
   std::string_view norm = "model.norm";
   std::string_view head = "lm_head";
@@ -228,30 +240,33 @@ struct ModuleNames {
 using RopeSpec = RopeConfig;
 
 struct DecoderSpec {
-  std::vector<LayerSpec> kinds;    // distinct layers, in order of first appearance
-  std::vector<int> kind_of_layer;  // per layer: index into `kinds`
+  std::vector<LayerSpec> kinds;    // distinct descriptions of layers, in order of first appearance
+  std::vector<int> kind_of_layer;  // for each layer: the index of its description in `kinds`
   std::vector<ModuleSpec> before;  // modules before the layers: the embedding, learned positions
   std::vector<ModuleSpec> after;   // modules after the layers: the final norm and the head
   ModuleNames names;
-  // The first rope applies to all layers; a second one replaces it in layers with a window.
+  // Rotary embeddings. The first applies to all layers, unless there is a second, which applies to
+  // layers with a window.
   std::vector<RopeSpec> ropes;
   double embedding_scale = 1.0;
   std::optional<int64_t> padding_id = {};  // token whose embedding row gets no gradient
   std::optional<double> logit_softcap = {};
-  bool tied = false;  // the head uses the embedding's weight and is not `stored`
+  bool tied = false;  // the head uses the embedding's weight; its ModuleSpec::stored is false
 
   const LayerSpec& layer(int64_t layer) const {
     return kinds[static_cast<size_t>(kind_of_layer[static_cast<size_t>(layer)])];
   }
-  const ModuleSpec* find(Role role) const;  // modules outside the layers only
+  // Returns the module outside the layers with this role, or null if there is none.
+  const ModuleSpec* find(Role role) const;
 };
 
 DecoderSpec describe(const ModelConfig& config);
-// Description of one layer, in [0, num_hidden_layers).
+// Returns the description of one layer. `layer` must be in [0, num_hidden_layers).
 LayerSpec describe(const ModelConfig& config, int64_t layer);
 
-// Weights that one token is multiplied with: projections, the dense feed-forward, the experts it is
-// routed to, shared experts, the router. Biases and norm weights are not counted.
+// Returns the number of weights that one token is multiplied with in the layer: those of the
+// projections, the dense feed-forward, the experts to which the token is routed, the shared experts
+// and the router. Biases and norm weights are not counted.
 double matmul_parameters(const LayerSpec& layer);
 
 }  // namespace am::model

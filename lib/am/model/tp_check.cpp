@@ -20,7 +20,7 @@ std::string style_text(const TpModule& module) {
   return module.style.has_value() ? cat("\"", to_string(*module.style), "\"") : "no style";
 }
 
-// Collects diagnostics and drops repetitions, so that a mistake in eighty layers is one line.
+// Adds errors to `found`, each text only once, so that a mistake in eighty layers is one error.
 class Reporter {
  public:
   Reporter(const TpPlan& plan, const Span& where, Diagnostics& found)
@@ -45,7 +45,8 @@ class Reporter {
   std::set<std::string> seen_;
 };
 
-// Whether the module is a fused matrix whose slices are cut separately: qkv or gate and up.
+// Whether the module is a fused matrix whose slices are cut separately: queries, keys and values in
+// one matrix, or gate and up in one.
 bool is_packed(const TpModule& module) {
   return !module.spec->slices.empty() &&
          (module.role() == Role::kQkv || module.role() == Role::kGateUp);
@@ -114,9 +115,9 @@ void check_style(const TpModule& module, Reporter& report) {
   }
 }
 
-// Returns the roles whose outputs the module reads: queries, keys and values for the attention
-// output, gate and up for down. Empty for modules that read the hidden state or an input that is
-// never sharded.
+// Returns the roles of the modules whose outputs a module of this role reads. The attention output
+// reads those of queries, keys and values; the down projection reads those of gate and up. Returns
+// an empty list for modules that read the hidden state, or an input that is never sharded.
 std::initializer_list<Role> feeders_of(Role role) {
   static constexpr std::initializer_list<Role> kAttention = {
       Role::kQuery, Role::kKey, Role::kValue, Role::kQueryUp, Role::kKeyValueUp, Role::kQkv};
@@ -134,7 +135,7 @@ std::initializer_list<Role> feeders_of(Role role) {
   }
 }
 
-// Whether the attention output or the dense down projection reads this role's output.
+// Whether the attention output or the dense down projection reads the output of this role's module.
 bool feeds(Role role) {
   for (const Role consumer : {Role::kAttentionOut, Role::kDown}) {
     const auto feeders = feeders_of(consumer);
@@ -143,8 +144,8 @@ bool feeds(Role role) {
   return false;
 }
 
-// Checks that the producers of one module (queries, keys, values; gate and up) are all cut or all
-// replicated, and that the consumer's style fits their outputs.
+// Checks the modules whose outputs module `last` reads (`producers`: queries, keys and values, or
+// gate and up). All of them must be cut or all replicated, and the style of `last` must fit.
 void check_pair(const std::vector<const TpModule*>& producers, const TpModule& last,
                 Reporter& report) {
   const TpModule& first = *producers.front();
@@ -215,8 +216,8 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
   const char* needed = nullptr;
   if (hidden_norm && module.style != TpStyle::kSequenceParallel) needed = "sequence_parallel";
   if (consumes && !sums) needed = "rowwise";
-  // Attention needs the whole sequence, and a row-wise matrix needs all slices of its input for the
-  // same tokens.
+  // With sequence parallelism, these modules must gather the tokens: attention needs the complete
+  // sequence, and the row-wise matrix after them sums products of the same tokens over all ranks.
   if (feeds(module.role()) && !gathers) {
     needed = is_packed(module) ? "packed_colwise" : "colwise";
   }
@@ -271,7 +272,7 @@ TpModules::TpModules(const Inventory& inventory) : spec_(inventory.spec) {
     }
     modules_.back().parameters.push_back(static_cast<int>(i));
   }
-  // A tied head has a name that rules may match, but no parameters.
+  // A tied head has no parameters, but it is added, because rules may match its name.
   const ModuleSpec* head = spec_.find(Role::kHead);
   if (head->tensors() == 0) add(head->name, head, -1);
 }

@@ -1,5 +1,5 @@
-// Checks of a tensor-parallel plan: styles that do not fit their module, and modules whose styles
-// are incompatible. Used by resolve_tp_plan.
+// Checks a tensor-parallel plan for styles that do not fit their module, and for modules whose
+// styles do not fit each other. resolve_tp_plan() calls this.
 #pragma once
 
 #include <map>
@@ -17,9 +17,9 @@ struct TpModule {
   std::string name;
   const ModuleSpec* spec = nullptr;
   int layer = -1;
-  std::vector<int> parameters;   // indices into Inventory::parameters; none for a tied head
-  std::optional<TpStyle> style;  // from the last rule that matched
-  int rule = -1;                 // index of that rule in the plan
+  std::vector<int> parameters;   // indices into Inventory::parameters; empty for a tied head
+  std::optional<TpStyle> style;  // style of the last rule of the plan that matches; absent: no rule
+  int rule = -1;                 // index of that rule in the plan; -1: no rule matches
 
   Role role() const { return spec->role; }
   ModuleKind kind() const { return spec->kind; }
@@ -31,7 +31,7 @@ struct TpModule {
   }
 };
 
-// All modules of a model, with each expert listed separately. The inventory must outlive the
+// All modules of a model, each expert's modules listed separately. The inventory must outlive this
 // object.
 class TpModules {
  public:
@@ -41,15 +41,16 @@ class TpModules {
 
   std::vector<TpModule>& all() { return modules_; }
   const std::vector<TpModule>& all() const { return modules_; }
-  // Returns the module with this role in a layer, or outside the layers (-1). For expert roles
-  // returns the first expert's. Null if there is none.
+  // Returns the module with this role in the layer, or outside the layers if `layer` is -1. For a
+  // role of experts, returns the module of the first expert. Returns null if there is no such
+  // module.
   const TpModule* find(int layer, Role role) const;
-  // Attention of the module's layer.
+  // Returns the attention of the module's layer.
   const AttentionSpec& attention_of(const TpModule& module) const {
     return spec_.layer(module.layer).attention;
   }
-  // Returns the projection that produces the heads on which a head norm or head vector acts. Null
-  // if these heads come from a fused matrix, or for other modules.
+  // If the module is a norm over heads or a vector with a value per head, returns the projection
+  // that computes these heads. Returns null if a fused matrix computes them, and for other modules.
   const TpModule* projection_of(const TpModule& module) const;
   // Whether the heads of projection_of() are sharded over tp.
   bool heads_are_cut(const TpModule& module) const;
@@ -60,7 +61,8 @@ class TpModules {
   std::map<std::pair<int, Role>, size_t> by_role_;
 };
 
-// Adds "tp.style" and "tp.pair". A mistake that repeats over layers is reported once.
+// Adds the errors of rules "tp.style" and "tp.pair". A mistake that repeats in many layers is
+// reported once. `where` is the location of the plan, which errors cite for rules without a file.
 void check_tp_modules(const TpPlan& plan, const TpModules& modules, const Span& where,
                       Diagnostics& found);
 

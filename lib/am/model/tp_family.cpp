@@ -1,12 +1,14 @@
-// Derives a tensor-parallel plan from a description: one style per role.
+// Derives a tensor-parallel plan from the description of a model: each role of a module has one
+// style.
 //
-// The rules follow NeMo AutoModel's tables: the embedding is cut over the vocabulary; queries,
-// keys, values, gate and up are column-wise, the modules after them row-wise; the head is cut over
-// the vocabulary and its output stays sharded. With sequence parallelism the norms run on sequence
-// shards. Differences from AutoModel: gradients of norms over query and key heads are summed over
-// tp; fused matrices are cut slice by slice; latent attention is cut after its low-rank vectors,
-// where AutoModel's tables replicate attention. Experts and routers are replicated over tp, and
-// each rank processes its part of the tokens there; expert parallelism shards them.
+// The styles follow NeMo AutoModel's tables: the embedding is cut over the vocabulary; queries,
+// keys, values, gate and up are column-wise, and the modules after them are row-wise; the head is
+// cut over the vocabulary and its output stays sharded. With sequence parallelism the norms run on
+// sequence shards. Differences from AutoModel: gradients of norms over query and key heads are
+// summed over tp; fused matrices are cut slice by slice; latent attention is cut after its low-rank
+// vectors, whereas AutoModel's tables replicate its attention. Experts and routers are replicated
+// over tp, and each rank applies them to its part of the tokens; only expert parallelism shards the
+// experts.
 #include <algorithm>
 #include <array>
 
@@ -19,7 +21,7 @@ namespace {
 
 using Style = std::optional<TpStyle>;
 
-// Order of the rules in a written plan.
+// Order of the rules in the plan: one rule for each role that the model has.
 constexpr std::array<Role, 25> kOrder = {Role::kEmbedding,
                                          Role::kQuery,
                                          Role::kKey,
@@ -51,13 +53,13 @@ Style attention_style(const LayerSpec& layer, Role role) {
     case Role::kAttentionOut:
       return TpStyle::kRowwise;
     case Role::kQkv:
-      // kByKeyHead stores each key head with its query heads; otherwise all queries precede all
-      // keys.
+      // With kByKeyHead, the rows of each key head follow those of its query heads, so that one cut
+      // distributes all. Otherwise queries, keys and values are slices, which are cut one by one.
       return layer.attention.fused == AttentionSpec::Fused::kByKeyHead ? TpStyle::kColwise
                                                                        : TpStyle::kPackedColwise;
     case Role::kQueryNorm:
     case Role::kKeyNorm:
-      // A norm with a weight per head is cut with the heads.
+      // A norm with weights for each head needs no rule: it is sharded as the heads are.
       return layer.attention.norms_span_heads ? Style() : TpStyle::kReplicatedWithGradAllreduce;
     default:
       return TpStyle::kColwise;
@@ -105,7 +107,8 @@ Style outer_style(const ModuleSpec& module, bool sequence_parallel) {
     case Role::kFinalNorm:
       return sequence_parallel ? Style(TpStyle::kSequenceParallel) : std::nullopt;
     case Role::kHead:
-      // A tied head has no weight; it is cut with the embedding.
+      // A tied head has no weight of its own. It uses the embedding's, which is cut over the
+      // vocabulary.
       return module.tensors() > 0 ? Style(TpStyle::kColwise) : std::nullopt;
     default:
       return std::nullopt;

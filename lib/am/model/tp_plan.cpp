@@ -1,4 +1,4 @@
-// Applies a plan to a model's parameters.
+// Applies a tensor-parallel plan to the parameters of a model.
 #include "am/model/tp_plan.h"
 
 #include <algorithm>
@@ -11,7 +11,9 @@
 namespace am::model {
 namespace {
 
-// Matches component by component.
+// Whether the pattern matches the module's name. Each component of the pattern, between dots, must
+// be
+// `*` or equal to that of the name.
 bool matches(std::string_view pattern, std::string_view module) {
   for (;;) {
     const size_t of_pattern = pattern.find('.');
@@ -29,8 +31,8 @@ bool matches_any(std::string_view pattern, const std::vector<TpModule>& modules)
                      [&](const TpModule& module) { return matches(pattern, module.name); });
 }
 
-// Returns a hint why a pattern matched nothing: it names a parameter instead of its module, or
-// lacks "model.".
+// Returns a hint for a pattern that matches no module: that it names a parameter instead of its
+// module, that it lacks "model.", or the nearest name of a module.
 std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& modules) {
   for (const std::string_view leaf : {".weight", ".bias"}) {
     if (!ends_with(pattern, leaf)) continue;
@@ -41,7 +43,8 @@ std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& 
   }
   const std::string prefixed = cat("model.", pattern);
   if (matches_any(prefixed, modules)) return cat("did you mean \"", prefixed, "\"?");
-  // Layers have equal names, so layer 0 represents all of them.
+  // Only layer 0 and the modules outside the layers are searched, because the names in all layers
+  // are equal.
   std::vector<std::string> candidates;
   for (const TpModule& module : modules) {
     if (module.layer <= 0) candidates.push_back(any_layer_name(module.name, module.layer));
@@ -70,7 +73,8 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
   }
 }
 
-// A is sharded like the columns of W, B like its rows.
+// Returns the dim of the adapter's matrix that is sharded over tp, or nothing if it is replicated.
+// If the adapted matrix W is sharded by rows, so is B; if W is sharded by columns, so is A.
 std::optional<int> adapter_shard_dim(const TpModule& module, AdapterPart part) {
   const TpStyle style = *module.style;
   const bool rows = style == TpStyle::kColwise || style == TpStyle::kPackedColwise ||
@@ -91,7 +95,7 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
     case TpStyle::kRowwise:
     case TpStyle::kRowwiseRep:
       if (module.kind() == ModuleKind::kEmbedding) return 0;
-      // A row-wise bias is added once, after the sum over tp, so every rank holds all of it.
+      // The bias of a row-wise module is added once, after the sum over tp, so it is replicated.
       if (parameter.bias || parameter.shape.size() != 2) return std::nullopt;
       return parameter.transposed ? 0 : 1;
     case TpStyle::kSequenceParallel:
@@ -101,9 +105,9 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
   return std::nullopt;
 }
 
-// Number of KV heads in a projection, slice or norm weight of this role; these heads are
-// distributed whole and may be held by several ranks. Returns 0 for other roles: a query head
-// belongs to one rank.
+// Returns the number of KV heads if a projection, slice or norm weight of this role has KV heads,
+// otherwise 0. A KV head is never cut in two, and several ranks may store the same one; a query
+// head belongs to one rank.
 int64_t shared_heads(Role role, const AttentionSpec& attention) {
   const bool of_keys = role == Role::kKey || role == Role::kValue || role == Role::kKeyNorm;
   return of_keys && !attention.latent ? attention.key_heads : 0;
@@ -124,13 +128,13 @@ std::vector<TpSlice> slices_of(const TpModule& module, const AttentionSpec& atte
   return slices;
 }
 
-// Returns how the plan cuts one parameter of a module.
+// Returns how the plan shards one parameter of a module.
 TpParameter cut_of(const TpModule& module, const TpModules& modules, const TpUse& use,
                    const ParameterSpec& parameter) {
   TpParameter out;
   out.style = module.style;
   out.shard_dim = shard_dim(module, parameter);
-  // Parameters with a value per head are cut with the heads.
+  // Parameters that have values for each head are sharded as the heads are.
   const bool of_heads = module.kind() == ModuleKind::kHeadVector || use.spans_heads;
   if (of_heads && use.heads_are_cut) out.shard_dim = 0;
   out.grad_sum_over_tp = parameter.adapter == AdapterPart::kNone

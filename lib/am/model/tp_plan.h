@@ -1,10 +1,10 @@
-// Tensor-parallel plans as data: which modules are cut in which style, per family, and the
-// resulting shards of a model's parameters.
+// Represents tensor-parallel plans as data: which modules are cut in which style, for each model
+// family, and how the parameters of a model are sharded as a result.
 //
-// Styles have Hugging Face's and PyTorch's names. A column-wise Linear holds Shard(0) of weight and
-// bias, and its output is sharded on the last dim. A row-wise Linear holds Shard(1) of the weight
-// and the whole bias, reads such an input, and sums its output over tp. A row-wise Embedding holds
-// a slice of the vocabulary.
+// Styles have the names of Hugging Face and PyTorch. A column-wise Linear stores Shard(0) of weight
+// and bias, and its output is sharded on the last dim. A row-wise Linear stores Shard(1) of the
+// weight and all of the bias, reads an input that is sharded on the last dim, and sums its output
+// over tp. A row-wise Embedding stores a slice of the vocabulary.
 #pragma once
 
 #include <optional>
@@ -19,73 +19,79 @@
 namespace am::model {
 
 enum class TpStyle {
-  kColwise,        // colwise
-  kRowwise,        // rowwise
-  kPackedColwise,  // packed_colwise: column-wise, each slice of a fused matrix separately
-  kColwiseRep,     // colwise_rep = colwise_gather_output: column-wise, output gathered
-  // rowwise_rep = rowwise_split_input: row-wise, replicated input. For an Embedding:
-  // embedding_rowwise.
+  kColwise,        // "colwise"
+  kRowwise,        // "rowwise"
+  kPackedColwise,  // "packed_colwise": column-wise, each slice of a fused matrix cut separately
+  // "colwise_rep" or "colwise_gather_output": column-wise, and the output is gathered over tp.
+  kColwiseRep,
+  // "rowwise_rep" or "rowwise_split_input": row-wise with a replicated input. For an Embedding also
+  // called "embedding_rowwise".
   kRowwiseRep,
-  kSequenceParallel,             // sequence_parallel: a norm on sequence shards, weight replicated
-  kReplicatedWithGradAllreduce,  // replicated_with_grad_allreduce: weight replicated, its gradient
-                                 // summed over tp
+  // "sequence_parallel": a norm with a replicated weight, applied to sequence shards.
+  kSequenceParallel,
+  // "replicated_with_grad_allreduce": the weight is replicated, and its gradient is summed over tp.
+  kReplicatedWithGradAllreduce,
 };
 
-// Returns null for an unknown name; `parallel_style_names` lists the known ones.
+// Returns the style with this name, or nothing if no style has it. parallel_style_names() returns
+// all names.
 std::optional<TpStyle> parse_tp_style(std::string_view name);
 const char* to_string(TpStyle style);
 const std::vector<std::string>& parallel_style_names();
 
-// Returns a hint for an unknown style name: the nearest known name, or that the style exists in
-// Hugging Face for other kinds of models.
+// Returns a hint for an unknown name of a style. It states the nearest known name, or that the
+// style exists in Hugging Face transformers but is not supported here.
 std::string unknown_style_help(std::string_view name);
 
 struct TpRule {
-  std::string pattern;  // module name; `*` matches one component ("model.layers.*.mlp.up_proj")
+  // Name of the modules, in which `*` matches one component: "model.layers.*.mlp.up_proj" matches
+  // the up projections of all layers, for example.
+  std::string pattern;
   TpStyle style;
-  Span where = {};  // line in the user's file; without a file, the plan's location is used
+  Span where = {};  // line of the user's file that has the rule; empty if no file has it
 };
 
 struct TpPlan {
-  std::string source;  // for messages: "family llama", "plan.toml", "tp.toml"
+  std::string source;  // origin of the plan, for messages: for example "family llama" or "tp.toml"
   std::vector<TpRule> rules = {};
   // Hidden states are sharded over the sequence between a row-wise output and the next column-wise
   // input.
   bool sequence_parallel = false;
 };
 
-// Returns the plan derived from the family's description, for the modules that this config has. The
-// head's output stays sharded over the vocabulary (the loss is vocabulary-parallel).
+// Returns the plan that follows from the family's description of the model. The output of the head
+// stays sharded over the vocabulary, because the loss is vocabulary-parallel.
 TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel);
 
-// A part of the sharded dim that is cut separately.
+// A part of a parameter's sharded dim that is cut over tp by itself.
 struct TpSlice {
   int64_t offset = 0;
   int64_t length = 0;
-  int64_t heads = 0;  // heads that are distributed whole; 0: may be cut anywhere
+  int64_t heads = 0;  // number of KV heads, none of which is cut in two; 0: may be cut anywhere
 };
 
-// Effect of the plan on one parameter.
+// How a tensor-parallel plan shards one parameter.
 struct TpParameter {
-  std::optional<int> shard_dim;  // dim that is sharded over tp; absent: replicated
-  std::vector<TpSlice> slices;   // slices of that dim, in order; empty: one slice, cut anywhere
-  // Replicated over tp, with a partial gradient on each tp rank.
+  std::optional<int> shard_dim;  // dim that is sharded over tp; absent: the parameter is replicated
+  std::vector<TpSlice> slices;   // slices of that dim; empty: it is one slice and cut anywhere
+  // The parameter is replicated, and each tp rank computes only a part of its gradient.
   bool grad_sum_over_tp = false;
-  std::optional<TpStyle> style;  // style of its module, if a rule matched
+  std::optional<TpStyle> style;  // style of the parameter's module; absent: no rule matches it
 };
 
 struct ResolvedTpPlan {
-  std::vector<TpParameter> parameters;            // parallel to Inventory::parameters
-  std::vector<std::vector<std::string>> matches;  // per rule: names of the matched modules
+  std::vector<TpParameter> parameters;            // one for each of Inventory::parameters
+  std::vector<std::vector<std::string>> matches;  // for each rule: names of the modules it matches
 };
 
-// Matches rules to modules; the last matching rule wins. Adds an error for a rule that matches
-// nothing ("tp.pattern"), a style that does not fit its module ("tp.style"), and modules whose
-// styles are incompatible ("tp.pair"). `where` is the plan's location.
+// Applies the plan to the parameters of the model. If several rules match a module, the last one
+// applies. Adds an error for a rule that matches no module ("tp.pattern"), for a style that does
+// not fit its module ("tp.style"), and for modules whose styles do not fit each other ("tp.pair").
+// `where` is the location of the plan, which errors cite for rules without a file.
 //
-// grad_sum_over_tp follows from the modules (gradient_sum.h), also where no rule has the style
+// grad_sum_over_tp is computed by gradient_sum.h, even if no rule has the style
 // replicated_with_grad_allreduce. Values per head (attention sinks), and the weight of a norm over
-// all heads together, are cut with the heads.
+// all heads together, are sharded as the heads are, without a rule.
 ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, const Span& where,
                                Diagnostics& found);
 

@@ -1,4 +1,4 @@
-// Style names of PyTorch and Hugging Face, old and new.
+// Defines the names of tensor-parallel styles: those of PyTorch and of Hugging Face, old and new.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -14,7 +14,7 @@ struct StyleName {
   TpStyle style;
 };
 
-// The first name of each style is the printed one.
+// Names that plans may use for the styles. The first name of each style is the one that is printed.
 constexpr std::array<StyleName, 10> kStyleNames = {{
     {"colwise", TpStyle::kColwise},
     {"rowwise", TpStyle::kRowwise},
@@ -28,7 +28,7 @@ constexpr std::array<StyleName, 10> kStyleNames = {{
     {"embedding_rowwise", TpStyle::kRowwiseRep},
 }};
 
-// Styles of Hugging Face for fused projections and experts, not supported here.
+// Styles of Hugging Face, for fused projections and experts, that are not supported here.
 constexpr std::array<std::string_view, 13> kForeignStyles = {
     "packed_rowwise", "local_packed_rowwise",
     "local_colwise",  "local_rowwise",

@@ -10,9 +10,10 @@
 namespace am::model {
 namespace {
 
-constexpr double kLatentNormEps = 1e-6;  // independent of the config's eps
+// Epsilon of the norms over latent attention's low-rank vectors, which no config key sets.
+constexpr double kLatentNormEps = 1e-6;
 
-// Properties that follow from a role alone.
+// Properties of a module that follow from its role alone.
 struct RoleTraits {
   ModuleKind kind;
   Space from;
@@ -222,7 +223,8 @@ ModuleSpec fused_attention(const ModelConfig& config, std::string_view name,
     module.slices = {{Role::kQuery, query}, {Role::kKey, key_value}, {Role::kValue, key_value}};
     module.grain = config.head_dim;
   } else {
-    module.grain = module.out / config.num_key_value_heads;  // a key head with its query heads
+    // A cut must not separate a key head from its query heads and its value head.
+    module.grain = module.out / config.num_key_value_heads;
   }
   return module;
 }
@@ -234,7 +236,8 @@ void add_latent_attention(const ModelConfig& config, LayerSpec& layer) {
   AttentionSpec& attention = layer.attention;
   attention.latent = true;
   attention.key_heads = heads;
-  attention.qk_width = mla.qk_head_dim();  // equal to head_dim, so start_layer's scale is right
+  // Equal to config.head_dim, from which start_layer() computed the scale of the attention scores.
+  attention.qk_width = mla.qk_head_dim();
   attention.v_width = mla.v_head_dim;
   attention.rotated = mla.qk_rope_head_dim;
   attention.interleaved = mla.interleaved;

@@ -6,8 +6,8 @@
 namespace am::model {
 namespace {
 
-// Reads the number of key/value heads only for the new architecture; the old one has one head or
-// as many as query heads.
+// Reads the keys of Falcon. The key for the number of key/value heads applies only to the new
+// architecture; the old one has one key/value head, or as many as query heads.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   const bool bias = reader.boolean("bias").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = bias;
@@ -34,7 +34,7 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   constexpr std::array<NamedNorm, 1> kOne = {{{Role::kInputNorm, "input_layernorm"}}};
 
   LayerSpec spec = start_layer(config, layer);
-  // With one key head both arrangements are the same.
+  // If there is only one key head, arranging rows by key head is the same as concatenating them.
   const auto fused = config.num_key_value_heads == 1 ? AttentionSpec::Fused::kConcatenated
                                                      : AttentionSpec::Fused::kByKeyHead;
   spec.modules.push_back(fused_attention(config, "self_attention.query_key_value", fused, spec));

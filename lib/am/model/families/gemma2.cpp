@@ -1,4 +1,5 @@
-// Gemma 2: Gemma with norms before and after attention and MLP, and a window in every second layer.
+// Gemma 2: Gemma 1 with norms before and after attention and MLP, and a sliding window in every
+// second layer.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

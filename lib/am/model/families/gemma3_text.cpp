@@ -1,5 +1,5 @@
-// Gemma 3 (its text part): Gemma 2 with norms over query and key heads, and full attention in every
-// sixth layer only.
+// Gemma 3 (the text part): Gemma 2 with norms over each query and key head. Every sixth layer has
+// full attention, all others a sliding window.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/rope_config.h"
@@ -10,8 +10,8 @@ namespace {
 constexpr int64_t kDefaultWindow = 4096;
 constexpr int64_t kDefaultPattern = 6;
 
-// The class has a key for a softcap of the attention scores, attn_logit_softcapping, but ignores
-// it.
+// Reads the keys of Gemma 3. attn_logit_softcapping, a softcap of the attention scores, is not
+// read, because transformers' class ignores it too.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.hidden_norms = 4;

@@ -1,4 +1,5 @@
-// gpt-oss: attention with sinks, a window in every second layer, and all experts in one tensor.
+// gpt-oss: attention with sinks, a sliding window in every second layer, and tensors that have the
+// matrices of all experts.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -9,7 +10,7 @@ constexpr int64_t kDefaultWindow = 128;
 constexpr double kDefaultAlpha = 1.702;
 constexpr double kDefaultLimit = 7.0;
 
-// Rope of a config without any rope keys.
+// Returns the rotary embedding of a config that has no keys for it.
 RopeConfig default_rope(double theta) {
   RopeConfig rope;
   rope.type = "yarn";
@@ -20,7 +21,8 @@ RopeConfig default_rope(double theta) {
   return rope;
 }
 
-// intermediate_size is the experts' width. Every projection and every expert has a bias.
+// Reads the keys of gpt-oss. intermediate_size is the width of an expert. Every projection and
+// every expert has a bias.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config, /*fallback=*/true);
   const bool says_rope =
@@ -39,7 +41,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .default_width = 2880});
 }
 
-// Returns one tensor [experts, in, out] with all experts' matrices, and one with their biases.
+// Returns the module of one tensor [experts, in, out] with the matrices of all experts, and one
+// tensor with their biases.
 ModuleSpec stacked(Role role, std::string_view leaf, int64_t out, int64_t in, int64_t experts) {
   ModuleSpec module = matrix(role, "mlp.experts", out, in, /*bias=*/true);
   module.leaf = leaf;

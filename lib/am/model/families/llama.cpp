@@ -1,4 +1,4 @@
-// Llama 1 to 3.x and the many models that reuse its config: Yi, SmolLM2, TinyLlama, ...
+// Llama 1 to 3.x, and the many models that reuse its config, for example Yi, SmolLM2 and TinyLlama.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

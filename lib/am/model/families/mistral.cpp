@@ -1,4 +1,5 @@
-// Mistral 7B and similar models: the Llama decoder without biases, with a window in all layers.
+// Mistral 7B and similar models: the Llama decoder without biases, with a sliding window in all
+// layers.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -7,7 +8,8 @@ namespace {
 
 constexpr int64_t kDefaultWindow = 4096;
 
-// null disables the window; a missing key means the class default.
+// Reads the window. If sliding_window is null there is none; if the key is missing, the default of
+// transformers' class applies.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_window(reader, config, kDefaultWindow);
 }

@@ -1,4 +1,5 @@
-// Phi-1, 1.5 and 2: attention and a plain MLP in parallel after one LayerNorm, biases everywhere.
+// Phi-1, 1.5 and 2: attention and an MLP without a gate, in parallel after one LayerNorm. All
+// modules have biases.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

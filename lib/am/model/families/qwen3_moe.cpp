@@ -5,7 +5,7 @@
 namespace am::model {
 namespace {
 
-// If enabled, the window applies to every layer.
+// Reads the keys of Qwen3-MoE. If use_sliding_window is true, the window applies to every layer.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.qk_norm = true;

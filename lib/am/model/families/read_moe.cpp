@@ -1,4 +1,4 @@
-// Reads mixtures of experts: number, width, and layers with experts.
+// Reads the config keys of experts: their number, their width, and the layers that have them.
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -10,7 +10,8 @@ namespace {
 constexpr int64_t kMaxExperts = int64_t{1} << 14;
 constexpr int64_t kMaxExpertWidth = int64_t{1} << 22;
 
-// Returns the first spelling that the config has, or the first of the list if it has none.
+// Returns the first of the spellings of a key that the config has, or the first of the list if the
+// config has none of them.
 std::string_view present_key(const ConfigReader& reader,
                              std::initializer_list<std::string_view> spellings) {
   const auto* const found =

@@ -1,5 +1,5 @@
-// Reads sliding windows: one key in Mistral, a switch and a first layer in Qwen, a pattern in Gemma
-// and gpt-oss.
+// Reads sliding windows. Mistral's configs have one key for them, those of Qwen a switch and the
+// first layer with a window, those of Gemma and gpt-oss a pattern of layers.
 #include <utility>
 
 #include "am/base/text.h"
@@ -12,8 +12,8 @@ constexpr int64_t kMaxWindow = int64_t{1} << 40;
 constexpr int64_t kQwenWindow = 4096;
 constexpr int64_t kQwenMaxWindowLayers = 28;
 
-// Returns, per layer, whether layer_types gives it the window. Returns nothing if the key is absent
-// or invalid; an invalid key is reported.
+// Returns for each layer whether it has the window according to layer_types. Returns nothing if
+// this key is absent or invalid; adds an error in the second case.
 std::optional<std::vector<bool>> read_layer_types(ConfigReader& reader, const ModelConfig& config) {
   const Json& types = reader.raw("layer_types");
   if (types.is_null()) return std::nullopt;

@@ -8,7 +8,8 @@ namespace {
 
 constexpr int64_t kNoRopeInterval = 4;
 
-// Reads no_rope_layers, one entry per layer: 1 if the layer uses RoPE. Further entries are ignored.
+// Reads which layers use RoPE, from no_rope_layers, which has one entry per layer: 1 if the layer
+// uses RoPE, despite the name of the key. Entries beyond the number of layers are ignored.
 void read_rotated_layers(ConfigReader& reader, int64_t interval, ModelConfig& config) {
   const Json& listed = reader.raw("no_rope_layers");
   const auto layers = static_cast<size_t>(config.num_hidden_layers);
@@ -26,7 +27,8 @@ void read_rotated_layers(ConfigReader& reader, int64_t interval, ModelConfig& co
   }
 }
 
-// If enabled, the window applies to the layers without RoPE.
+// Reads the keys of SmolLM3. If use_sliding_window is true, the window applies to the layers that
+// layer_types marks, or without this key to the layers without RoPE.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
