@@ -8,7 +8,7 @@
 namespace am::inspect {
 namespace {
 
-// Types shared by the answers of several commands. `Answer` is any entry of "results".
+// Named types that the answers of several commands use. `Answer` is any entry of "results".
 constexpr std::string_view kShared =
     "{results: [Answer], diagnostics?: [Diagnostic] (of the plan), error?: Error (of the "
     "target)};Diagnostic = {rule: string, severity: 'error' | 'warning' | 'note', file: string, "
@@ -28,8 +28,8 @@ const JsonTypes& shared() {
   return *kTypes;
 }
 
-// Returns the type of the command's answer: the common fields and the command's own, which may
-// refine a common field.
+// Returns the type of the command's answer. It has the fields that all answers have and those of
+// the command, which may refine a common field.
 JsonType entry_of(const JsonType& fields, const JsonNames& names, const Command& command) {
   if (fields.kind == JsonType::Kind::kName) {
     return entry_of(names.at(fields.word), names, command);
@@ -48,7 +48,7 @@ JsonType entry_of(const JsonType& fields, const JsonNames& names, const Command&
   return entry;
 }
 
-// The types in the command's row, plus the shared names.
+// Returns the types that the command declares for its answer, together with the shared named types.
 JsonTypes fields_of(const Command& command) {
   JsonTypes types = parse_json_types(command.json.empty() ? "{}" : command.json);
   types.names.insert(shared().names.begin(), shared().names.end());

@@ -1,4 +1,5 @@
-// Documents the JSON answers of commands, from the command table: for help and for programs.
+// Generates the documentation of commands' JSON answers from the command table: for `help`, and as
+// a JSON Schema for programs.
 #pragma once
 
 #include <string>
@@ -8,11 +9,12 @@
 
 namespace am::inspect {
 
-// Returns a command's help, followed by the JSON fields specific to its answer: "JSON: parameters
-// [{name, shape, dtype, bytes}]."
+// Returns the command's help, followed by the fields that only its JSON answer has, for example
+// "JSON: parameters [{name, shape, dtype, bytes}]."
 std::string help_text(const Command& command);
 
-// Returns a JSON Schema (draft 2020-12) of am-repl's --json: the answers of all commands().
+// Returns a JSON Schema (draft 2020-12) of what am-repl --json prints, with the answers of all
+// commands().
 Json answers_schema();
 
 }  // namespace am::inspect

@@ -23,9 +23,9 @@ using namespace std::chrono_literals;
 constexpr auto kGreeting = 5s;
 constexpr auto kLook = 100ms;
 constexpr auto kRenewal = 10s;
-// Time without an answer after which the user sees what the job is doing.
+// How long the user waits for an answer before a notice says that the job has not answered.
 constexpr auto kSilence = 2s;
-constexpr auto kLongSilence = 30s;  // for commands that wait for steps
+constexpr auto kLongSilence = 30s;  // applies to commands that wait for steps of the job
 
 Json hello_of(const AttachOptions& options) {
   return {{"name", cat("am-repl ", AM_VERSION)},
@@ -114,7 +114,7 @@ void AttachedJob::keep() {
     try {
       client_.send({{"renew", true}});
     } catch (const Error&) {
-      // The job is gone: the next poll() detects and reports it.
+      // The job has ended: the next poll() detects that, and it is reported then.
     }
     lock.lock();
   }
@@ -137,7 +137,7 @@ void AttachedJob::tell_what_came() {
   try {
     while (const auto message = client_.receive(0ms)) tell(*message);
   } catch (const Error&) {
-    // The connection is closed, so there are no more messages. The callers detect the end.
+    // The connection is closed, so there are no more messages. The callers find that out too.
   }
 }
 

@@ -1,5 +1,5 @@
-// A client attached to a running job: commands are sent to its rank 0 and run on all ranks between
-// two steps.
+// Attaches am-repl to a running job. Commands are sent to rank 0 of the job and run on all its
+// ranks between two steps.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,8 @@
 
 namespace am::inspect {
 
-// The client's description of itself and of the session that it requests on the ranks, as JSON.
+// session_request() returns the options of the session that the client wants on the ranks, as JSON;
+// requested_session() converts them back on the ranks.
 Json session_request(const SessionOptions& options);
 SessionOptions requested_session(const Json& json);
 
@@ -44,13 +45,14 @@ class AttachedJob : public Interpreter {
   void set_width(int columns) override { style_.width = columns; }
 
  private:
-  // Waits for the answer to command `id`. `lasts`: the command may take any number of steps.
+  // Waits for the answer to command `id` and returns it. `lasts` says that the command may take any
+  // number of steps, so that a long silence is normal.
   Json wait_for(int64_t id, bool lasts);
   void tell(const Json& event);
   void tell_what_came();
   [[noreturn]] void lost();
-  // Keep-alive thread: renews the connection, and while no command runs, reports the job's events
-  // and its end.
+  // Runs in thread keeper_: renews the connection and, while no command runs, reports events of the
+  // job and its end.
   void keep();
 
   WaitOptions wait_;
@@ -58,13 +60,13 @@ class AttachedJob : public Interpreter {
   std::filesystem::path run_;
   control::Client client_;
   SessionFacts facts_;
-  std::string end_;  // last message of the job
-  bool gone_ = false;
+  std::string end_;    // message with which the job announced its end
+  bool gone_ = false;  // the connection has ended, or the user has left
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
-  bool busy_ = false;  // a command is running; its reader detects the job's end
+  bool busy_ = false;  // a command is running, so run() and not keep() reports the job's end
   std::thread keeper_;
 };
 

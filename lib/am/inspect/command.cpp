@@ -34,7 +34,8 @@ const Option* find_option(const Command& command, std::string_view name) {
               near ? cat("did you mean ", *near, "?") : cat("usage: ", command.usage()));
 }
 
-// `--name value` and `--name=value` are options until a lone `--`; everything else is a word.
+// Separates options from words. `--name value` and `--name=value` are options, unless a word `--`
+// precedes them; everything else is a word.
 Arguments parse_arguments(const Command& command, std::vector<std::string> words,
                           const std::vector<bool>& quoted) {
   Arguments arguments;
@@ -166,7 +167,7 @@ Outcome failed(const std::string& input, const std::string& command, const Error
 
 namespace {
 
-// Calls `perform` with the command named by the input, and its arguments.
+// Parses the input and returns the outcome of calling `perform` with the command and its arguments.
 template <typename Perform>
 Outcome outcome_of(const std::string& input, const Perform& perform) {
   Outcome outcome;
@@ -199,7 +200,7 @@ const Command* command_of(const std::string& input) {
     const std::vector<std::string> words = split_words(input);
     return words.empty() ? nullptr : find_command(words.front());
   } catch (const Error&) {
-    return nullptr;  // unclosed quote
+    return nullptr;  // the line has an unclosed quote
   }
 }
 

@@ -1,11 +1,13 @@
-// The commands of am-repl: one table row each, from which dispatch, `help`, completion, the manual
-// page and the JSON Schema of answers (answers.h) are generated.
+// Defines and runs the commands of am-repl. Each command is a row of a table, a `Command` value,
+// from which dispatch, `help`, completion, the manual page and the JSON Schema of answers
+// (answers.h) are generated.
 //
 //   Outcome outcome = execute(session, "stats *.norm.weight");
 //   std::cout << (outcome.ok() ? outcome.result.text : outcome.error->message);
 //
-// Rows are constants without dynamic initialisation. To add a command: one file in commands/ with a
-// `Command` value, and its name in commands/registry.cpp; in values/commands/ if it reads values.
+// Rows are constants without dynamic initialisation. To add a command, write a file with a
+// `Command` value in commands/, or in values/commands/ if the command reads values of tensors, and
+// list the value in the registry.cpp of that folder.
 #pragma once
 
 #include <functional>
@@ -28,24 +30,25 @@ namespace am::inspect {
 enum class Operand { kNone, kParameter, kModule, kText, kPath, kCommand };
 
 struct Option {
-  std::string_view name;   // "--tokens"
-  std::string_view value;  // "N"; empty: none; "mean|max": one of these
+  std::string_view name;   // name with dashes, for example "--tokens"
+  std::string_view value;  // name of the value, for example "N"; "mean|max" lists the legal values;
+                           // empty: the option takes no value
   std::string_view help;
 };
 
-// Parsed command line without the command's name.
+// The words and options of a command line, without the command's name.
 struct Arguments {
   std::vector<std::string> words;
-  std::vector<bool> quoted;  // per word: whether it was quoted
+  std::vector<bool> quoted;  // for each of `words`: whether it was quoted
   std::map<std::string, std::string, std::less<>> options;
 
-  // The words joined by single spaces.
+  // Returns the words joined by single spaces.
   std::string text() const;
   bool has(std::string_view option) const { return options.find(option) != options.end(); }
-  // The option's value, or the fallback.
+  // Returns the option's value, or `fallback` if the option was not given.
   std::string value(std::string_view option, std::string_view fallback) const;
-  // Returns the choice whose `name` is the option's value. Throws Error(kUsage) listing the
-  // choices.
+  // Returns the choice whose `name` is the option's value. Throws Error(kUsage), which lists the
+  // choices, if there is none.
   template <typename Choice, size_t kCount>
   const Choice& one_of(const Choice (&choices)[kCount], std::string_view option,
                        std::string_view fallback) const {
@@ -57,8 +60,8 @@ struct Arguments {
     }
     throw Error(ErrorKind::kUsage, cat(option, " `", given, "`: one of ", join(names, ", ")));
   }
-  // Return the option's value. Throw Error(kUsage) naming the option if it is not a number or not
-  // in [low, high].
+  // Return the option's value, or `fallback` if the option was not given. Throw Error(kUsage),
+  // which names the option, if the value is not a number in [low, high].
   int64_t integer(std::string_view option, int64_t fallback, int64_t low,
                   int64_t high = std::numeric_limits<int64_t>::max()) const;
   double number(std::string_view option, double fallback, double low, double high) const;
@@ -66,10 +69,11 @@ struct Arguments {
 
 struct Result {
   Json json = Json::object();  // fields of the JSON answer
-  std::string text;            // for people, unless for_programs(); ends with a newline
-  std::string svg;             // picture of the answer, for commands that draw
-  bool quit = false;
-  // True if a check found a problem: a script then stops as after an error.
+  std::string text;            // the answer as text, ending with a newline; may be empty if
+                               // Session::for_programs()
+  std::string svg;             // the answer as a picture; empty for commands that draw none
+  bool quit = false;           // the session ends after this command
+  // A check of the command found a problem, so that a script stops as it does after an error.
   bool failed = false;
 };
 
@@ -77,50 +81,58 @@ class Console;
 
 struct Command {
   std::string_view name;
-  std::string_view operands;  // "PARAM", "[GLOB]"
-  std::string_view summary;   // one line
-  std::string_view help;      // details, with an example
-  // Fields of the JSON answer, in the notation of am/base/json_type.h; empty: none.
+  std::string_view operands;  // operands as `help` shows them, for example "PARAM" or "[GLOB]"
+  std::string_view summary;   // one line about the command, for lists of commands
+  std::string_view help;      // detailed help, with an example
+  // Fields that the JSON answer of this command has besides the common ones, in the notation of
+  // am/base/json_type.h; empty: none.
   std::string_view json = {};
-  std::string_view also = {};  // aliases that people type by habit: "exit q"
-  Operand completes = Operand::kNone;
-  std::string_view keywords = {};  // additional literal operands, for completion: "digits dtype"
-  size_t min_words = 0;
-  size_t max_words = 0;  // kAnyNumber: the words form a text
+  std::string_view also = {};          // further names of the command, for example "exit q"
+  Operand completes = Operand::kNone;  // kind of the operands
+  std::string_view keywords = {};      // words that may be operands too, for example "digits dtype"
+  size_t min_words = 0;                // smallest number of operands
+  size_t max_words = 0;                // largest number; kAnyNumber if the operands form a text
   std::span<const Option> options = {};
-  // Implementations, one per command: `run` on all ranks; `tell` without a session, even while the
-  // ranks are busy; `filter` behind a pipe, on an answer's rows; `at_console` in the console
-  // (console.h); `live` in a running job (live/host.h), together with `run` if other sessions
-  // support the command too.
+  // The implementation of the command. Each command sets one of these:
+  //   run          runs on all ranks of the session
+  //   tell         runs without a session, even while the ranks are busy
+  //   filter       runs behind a pipe and changes the rows of the answer before it
+  //   at_console   runs in the console (console.h)
+  //   live         a running job implements the command (live/host.h); `run` is set as well if
+  //                sessions without a job support it
   Result (*run)(Session& session, const Arguments& arguments) = nullptr;
   Result (*tell)(const term::Style& style, const Arguments& arguments) = nullptr;
   void (*filter)(Json& rows, const Arguments& arguments) = nullptr;
   Result (*at_console)(Console& console, const Arguments& arguments) = nullptr;
   bool live = false;
-  bool lasts = false;  // long-running, as it waits for steps: silence is not a hang
+  bool lasts = false;  // waits for steps of the job, so that a long silence is no sign of a hang
 
   static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
-  // "PARAM [--bins N]"; may be empty
+  // Returns the operands and options, for example "PARAM [--bins N]"; may be empty.
   std::string takes() const;
-  // "hist PARAM [--bins N]"
+  // Returns the name, operands and options, for example "hist PARAM [--bins N]".
   std::string usage() const;
 };
 
-// Returns the commands in the order of `help`. libautomesh_core has those that need no values of
-// tensors, libautomesh has all.
+// Returns the commands of this program, in the order of `help`. A program that links only
+// libautomesh_core has the commands that need no values of tensors; one that links libautomesh can
+// have all.
 std::span<const Command* const> commands();
-// Replaces the commands. Call before any session; `commands` must live until the process ends.
+// Sets what commands() returns. Must be called before any session begins; `commands` must live
+// until the process ends.
 void use_commands(std::span<const Command* const> commands);
 const Command* find_command(std::string_view name);
-// Returns the command that a line begins with; null if there is none.
+// Returns the command whose name is the first word of the line, or null if there is no such
+// command.
 const Command* command_of(const std::string& input);
 
-// A parsed command line.
+// A command line that has been parsed.
 struct ParsedCommand {
   const Command* command = nullptr;
   Arguments arguments;
 };
-// Throws Error(kUsage) for an unknown command or option or a wrong number of words; runs nothing.
+// Parses a command line without running it. Throws Error(kUsage) for an unknown command, an unknown
+// option or a wrong number of words.
 ParsedCommand parse_command(const std::string& input);
 
 struct CommandError {
@@ -128,36 +140,39 @@ struct CommandError {
   std::string message;
   std::string hint;
 
-  // Whether the session must end: after a lost peer or an internal error, not after a wrong
-  // command.
+  // Whether the session must end because of this error. Only failures of the ranks, a lost peer and
+  // internal errors end it; a wrong command does not.
   bool fatal() const {
     return kind == ErrorKind::kRuntime || kind == ErrorKind::kPeer || kind == ErrorKind::kInternal;
   }
 };
 
 struct Outcome {
-  std::string input;    // as typed
+  std::string input;    // the command line as typed
   std::string command;  // the command's name
   Result result;
-  std::vector<std::string> filters;  // names of filters applied to the rows
+  std::vector<std::string> filters;  // names of the filters that were applied to the answer's rows
   std::optional<CommandError> error;
 
   bool ok() const { return !error.has_value() && !result.failed; }
 };
 
-// Outcome of a command that ended with an error; `command` is its name, or empty.
+// Returns the outcome of a command that ended with an error. `command` is the command's name, or
+// empty if it is not known.
 Outcome failed(const std::string& input, const std::string& command, const Error& error);
 
-// Runs one command. Never throws: an exception becomes the outcome's error. Collective.
+// Runs one command in the session, whose ranks must all call this. Never throws: an exception
+// becomes the outcome's error.
 Outcome execute(Session& session, const std::string& input);
-// Runs a command outside of a session by calling `perform` with the command and its arguments.
-// Errors are handled as by execute.
+// Runs a command by calling `perform` with the command and its arguments, without a session. Never
+// throws: an exception becomes the outcome's error.
 Outcome answer(const std::string& input,
                const std::function<Result(const Command&, const Arguments&)>& perform);
-// Runs a command that needs no session; returns nothing for any other input. Not collective.
+// Runs the command if it needs no session (Command::tell), in this process alone. Returns nothing
+// for any other input.
 std::optional<Outcome> execute_without_session(const std::string& input, const term::Style& style);
 
-// One entry of --json's "results".
+// Returns the outcome as --json prints it, as one entry of "results".
 Json to_json(const Outcome& outcome);
 
 }  // namespace am::inspect

@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Adds the names that begin with `word`, each cut behind the next dot: "model.la" offers
-// "model.layers.".
+// Adds to `out` the names that begin with `word`, each cut behind the next dot. For example, the
+// word "model.la" adds "model.layers.".
 void add_by_segment(const std::vector<std::string>& names, std::string_view word, bool is_module,
                     std::set<std::string>& out) {
   for (const std::string& name : names) {
@@ -32,7 +32,7 @@ void add_paths(std::string_view word, std::set<std::string>& out) {
   const std::string folder(slash == std::string_view::npos ? "" : word.substr(0, slash + 1));
   const std::string_view start = slash == std::string_view::npos ? word : word.substr(slash + 1);
   std::error_code problem;
-  // Candidates keep "~" as typed; only the lookup expands it.
+  // "~" is expanded to find the folder, but candidates begin with "~" as the user typed it.
   const fs::path there = begins_with_home(folder) ? expand_home(folder) : fs::path(folder);
   for (fs::directory_iterator entry(there.empty() ? "." : there, problem), end;
        !problem && entry != end; entry.increment(problem)) {
@@ -79,7 +79,8 @@ void add_operands(const Command& command, std::string_view word, const SessionFa
   }
 }
 
-// Lower-case alternatives such as "mean|max" are literal values; "FILE" and "TEXT|FILE" are paths.
+// Adds to `out` how the option's value can be completed. Alternatives in lower case, for example
+// "mean|max", are literal values; for "FILE" and "TEXT|FILE" the value is completed as a path.
 void add_values(const Option& option, std::string_view word, std::set<std::string>& out) {
   const std::vector<std::string> values = split(option.value, '|');
   if (std::find(values.begin(), values.end(), "FILE") != values.end()) add_paths(word, out);
@@ -89,15 +90,15 @@ void add_values(const Option& option, std::string_view word, std::set<std::strin
   }
 }
 
-// The text before the cursor: the command, if named, and the word being typed.
+// The text before the cursor, parsed.
 struct Typed {
-  const Command* command = nullptr;
-  const Option* option = nullptr;  // option whose value the word is
-  bool first = false;              // the word is the command's name
+  const Command* command = nullptr;  // the command of the text; null if none is named yet
+  const Option* option = nullptr;    // option whose value is being typed; null: another word
+  bool first = false;                // the word being typed is the command's name
   std::string word;
 };
 
-// Returns the option of that name if it takes a value; otherwise null.
+// Returns the option whose name is `word` if it takes a value; otherwise null.
 const Option* option_of(const Command& command, std::string_view word) {
   for (const Option& option : command.options) {
     if (option.name == word && !option.value.empty()) return &option;
@@ -105,13 +106,14 @@ const Option* option_of(const Command& command, std::string_view word) {
   return nullptr;
 }
 
-// Parses the text before the cursor; returns nothing inside quotes.
+// Parses the text before the cursor. Returns nothing if the cursor is inside quotes.
 std::optional<Typed> typed(std::string_view line) {
   const SplitCommands split = split_commands(line, false);
   if (split.open_quote) return std::nullopt;
   const std::string current = split_pipes(split.rest).back();
   Typed typed;
-  // Brackets enclose names in an expression; in a path they are ordinary characters.
+  // If operands are expressions, the word being typed begins behind a bracket. For other operands,
+  // such as paths, brackets are ordinary characters.
   const Command* command = command_of(current);
   const bool has_brackets =
       command != nullptr && command->keywords.find('(') != std::string_view::npos;
@@ -121,7 +123,7 @@ std::optional<Typed> typed(std::string_view line) {
   try {
     before = split_words(current.substr(0, current.size() - typed.word.size()));
   } catch (const Error&) {
-    return std::nullopt;  // unclosed quote
+    return std::nullopt;  // the text has an unclosed quote
   }
   typed.first = before.empty();
   if (typed.first) return typed;

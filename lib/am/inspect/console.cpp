@@ -16,7 +16,7 @@ namespace am::inspect {
 namespace {
 
 constexpr int kDeepestSource = 10;
-// Bytes of answers kept for a report; the oldest are dropped.
+// Largest number of bytes of answers that are remembered for report(); older answers are dropped.
 constexpr size_t kMostRemembered = size_t{16} << 20;
 
 void apply_filter(Outcome& outcome, const std::string& stage, const term::Style& style) {
@@ -51,7 +51,7 @@ pre{overflow-x:auto;font:13px/1.35 ui-monospace,monospace}svg{max-width:100%;hei
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}}</style>
 )";
 
-// Increments the nesting depth of `source` files during its lifetime.
+// Increments the depth of nested `source` files while this object exists.
 class Deeper {
  public:
   explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
@@ -76,7 +76,9 @@ Outcome Console::run(const std::string& input) {
   const Command* command = find_command(outcome.command);
   const bool own =
       command != nullptr && (command->at_console != nullptr || command->tell != nullptr);
-  if (own) return outcome;  // texts of the console itself: `help`, confirmations
+  // Texts of the console itself, for example help and confirmations, are neither formatted by the
+  // mode nor written to the output file.
+  if (own) return outcome;
   if (mode_ != OutputMode::kTable) outcome.result.text = in_mode(outcome.result.json, mode_);
   if (output_.empty()) return outcome;
   try {
@@ -90,19 +92,19 @@ Outcome Console::run(const std::string& input) {
   return outcome;
 }
 
-// Runs the first stage and applies the filters behind its pipes.
+// Runs the command and applies the filters that follow it behind pipes.
 Outcome Console::answer(const std::string& input) {
   Outcome outcome;
   try {
     const std::vector<std::string> stages = split_pipes(input);
-    // reports syntax errors before anything runs
+    // The filters are parsed first, so that a syntax error is reported before anything runs.
     for (size_t i = 1; i < stages.size(); ++i) parse_command(stages[i]);
     outcome = first_stage(stages.front());
     outcome.input = input;
     if (outcome.error) return outcome;
     for (size_t i = 1; i < stages.size(); ++i) apply_filter(outcome, stages[i], options_.style);
   } catch (const SessionLost&) {
-    throw;  // the session is gone; no answer is possible
+    throw;  // the session has ended, so there is no answer
   } catch (const Error& error) {
     return failed(input, outcome.command, error);
   }
@@ -140,7 +142,7 @@ void Console::remember(const Outcome& outcome) {
 void Console::set_output(const std::filesystem::path& path, bool forced) {
   if (!path.empty()) {
     require_free_path(path, forced);
-    write_file_atomically(path, "");  // fails now if the path cannot be written
+    write_file_atomically(path, "");  // throws now if the path cannot be written
   }
   output_ = path;
   written_.clear();

@@ -1,7 +1,7 @@
-// The console between a user and an interpreter: pipes, output modes, files of commands and of
-// answers. It needs no ranks: it processes the answers of commands.
+// Wraps an interpreter with what a user's console offers: pipes, output modes, files of commands,
+// and files that receive the answers. It processes answers of commands and needs no ranks itself.
 //
-//   Console console(std::move(interpreter), {.style = style});   // of values::open_target()
+//   Console console(std::move(interpreter), {.style = style});   // from values::open_target()
 //   console.run("stats | sort norm | head 3");
 #pragma once
 
@@ -16,12 +16,12 @@
 namespace am::inspect {
 
 enum class OutputMode { kTable, kJson, kCsv, kMarkdown };
-// "table", "json", "csv", "md"
+// Returns the mode with this name ("table", "json", "csv" or "md"), or nothing if there is none.
 std::optional<OutputMode> parse_output_mode(std::string_view name);
 
 struct ConsoleOptions {
   term::Style style;
-  bool for_programs = false;  // texts are not needed
+  bool for_programs = false;  // only the JSON of answers is used, not their text
 };
 
 class Console : public Interpreter {
@@ -35,18 +35,20 @@ class Console : public Interpreter {
     inner_->set_width(columns);
   }
 
-  // Implementations of the console's own commands.
+  // The functions below implement the console's own commands.
   void set_mode(OutputMode mode) { mode_ = mode; }
-  // Redirects all further answers to the file, which holds complete answers at any time; an empty
-  // path ends the redirection. Throws Error(kUsage) if the path exists, unless `forced`.
+  // Writes all further answers to the file instead of returning their text; an empty path ends
+  // that. The file never contains a part of an answer. Throws Error(kUsage) if it exists, unless
+  // `forced`.
   void set_output(const std::filesystem::path& path, bool forced);
-  // Runs a file's commands until one fails.
+  // Runs the commands of the file until one fails or quits. Returns their answers as one result.
   Result source(const std::filesystem::path& path);
-  // Writes every answer of the session to an HTML page. Throws Error(kUsage) if the path exists,
-  // unless `forced`.
+  // Writes the session's commands and answers (the last 16 MiB of them) to an HTML page. Throws
+  // Error(kUsage) if the path exists, unless `forced`.
   Result report(const std::filesystem::path& path, bool forced);
 
  private:
+  // A command that was run, with its answer, for report().
   struct Shown {
     std::string input;
     std::string text;
@@ -60,19 +62,20 @@ class Console : public Interpreter {
   std::unique_ptr<Interpreter> inner_;
   ConsoleOptions options_;
   OutputMode mode_ = OutputMode::kTable;
-  std::filesystem::path output_;
-  std::string written_;  // contents of `output_`
+  std::filesystem::path output_;  // file of set_output(); empty: none
+  std::string written_;           // contents of that file
   std::vector<Shown> shown_;
   size_t shown_bytes_ = 0;
-  int depth_ = 0;  // nesting depth of `source` files
+  int depth_ = 0;  // how many files of `source` are being run, each from within the previous one
 };
 
-// Returns the list of rows in an answer, and its key; null if there is none.
+// Returns the first list of objects in an answer, or null if there is none. `key`, if given,
+// receives the key of the list.
 Json* rows_in(Json& answer, std::string* key = nullptr);
 
 // Returns `text` as a field of a CSV file.
 std::string csv_field(std::string_view text);
-// Formats an answer in a mode other than kTable.
+// Returns the answer as text in `mode`, which must not be kTable.
 std::string in_mode(const Json& answer, OutputMode mode);
 
 }  // namespace am::inspect

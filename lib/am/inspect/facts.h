@@ -1,4 +1,4 @@
-// Facts that several views present alike: titles, totals, the mesh, the tokenizer of a plan.
+// Formats facts that several kinds of sessions show alike: titles, totals, the mesh, the tokenizer.
 #pragma once
 
 #include <filesystem>
@@ -12,26 +12,29 @@
 
 namespace am::inspect {
 
-// Returns the first error's message with its location, in one line; empty without errors.
+// Returns the message of the first error with its location, in one line, or an empty string if
+// there is no error.
 std::string first_error(const Diagnostics& found);
 
-// "dp_shard 2, tp 2": axes with more than one rank; empty for one rank.
+// Returns the axes with more than one rank, for example "dp_shard 2, tp 2"; empty if none has.
 std::string mesh_text(const mesh::MeshLayout& mesh);
-// "llama step-300 [dp_shard 2]"
+// Returns the title of a session, for example "llama step-300 [dp_shard 2]", where `what` is
+// "step-300".
 std::string make_title(const std::string& model_type, const std::string& what,
                        const mesh::MeshLayout& mesh);
 
-// "parameters" (elements), "tensors", "bytes" and "dtype".
+// Adds the totals of the parameters to `json`: "parameters" (number of elements), "tensors" (number
+// of tensors), "bytes" and "dtype".
 void add_totals(const std::vector<HeldParameter>& parameters, Json& json);
-// Adds "world_size" and "mesh": {"dims", "sizes"}, like am-plan show.
+// Adds "world_size" and "mesh": {"dims", "sizes"} to `json`, as am-plan show prints them.
 void add_mesh(const mesh::MeshLayout& mesh, Json& json);
 
 Json name_or_null(const DefaultTokenizer& tokenizer);
-// Returns the tokenizer of the plan's data: data.tokenizer; for pre-tokenized data, the one beside
-// the model's config.
+// Returns the tokenizer of the plan's data: the plan's data.tokenizer or, if the data are stored as
+// tokens, the tokenizer in the folder of the model's config.
 DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size);
-// Returns the folder's tokenizer.json; otherwise "bytes" if a vocabulary of this size can be bytes
-// and the folder has no other tokenizer.
+// Returns the folder's tokenizer.json. If there is none, returns "bytes" if the folder has no other
+// tokenizer and a vocabulary of this size can consist of bytes.
 DefaultTokenizer tokenizer_beside(const std::filesystem::path& folder, int64_t vocab_size);
 
 }  // namespace am::inspect

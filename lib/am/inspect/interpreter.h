@@ -1,4 +1,5 @@
-// Interface to execute commands: in this process, in the ranks of a plan, or in a running job.
+// Declares the interface that executes commands: in this process, in the ranks of a plan, or in a
+// running job.
 //
 //   Outcome outcome = interpreter.run("ls *.weight");   // values::open_target() returns one
 #pragma once
@@ -11,18 +12,18 @@
 
 namespace am::inspect {
 
-// Facts of a session for the prompt and for completion.
+// Facts of a session that the prompt and completion need.
 struct SessionFacts {
-  std::string title;                    // "llama step-300 [dp_shard 2]"
-  std::vector<std::string> parameters;  // names
-  std::vector<std::string> modules;
-  std::string note;  // shown at the start; may be empty
+  std::string title;                    // for example "llama step-300 [dp_shard 2]"
+  std::vector<std::string> parameters;  // names of all parameters
+  std::vector<std::string> modules;     // names of all modules that have parameters
+  std::string note;                     // text that is shown once at the start; may be empty
 };
 
 SessionFacts facts_of(const Session& session);
 
-// Thrown when a session is over because a rank died. `report`: full description, in lines that end
-// with a newline.
+// Thrown when a session is over, because a rank died, the job ended or the user gave up. `report`
+// describes what happened, in lines that each end with a newline.
 class SessionLost : public Error {
  public:
   explicit SessionLost(const std::string& report);
@@ -38,13 +39,14 @@ class Interpreter {
   virtual ~Interpreter() = default;
 
   virtual const SessionFacts& facts() const = 0;
-  // Runs a command; errors are part of the outcome. Throws SessionLost if the session has ended.
+  // Runs a command. Its errors are part of the outcome; SessionLost is thrown if the session has
+  // ended.
   virtual Outcome run(const std::string& input) = 0;
   // Sets the terminal's width in columns for further output.
   virtual void set_width(int /*columns*/) {}
 };
 
-// Executes commands in this process.
+// Executes commands in this process, with a session of one rank.
 class LocalInterpreter : public Interpreter {
  public:
   explicit LocalInterpreter(Session session);

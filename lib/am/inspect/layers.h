@@ -1,4 +1,4 @@
-// Maps a parameter to its layer, for `--by layer`.
+// Finds the layer of a parameter, for the option `--by layer` of commands.
 #pragma once
 
 #include <string>
@@ -6,8 +6,9 @@
 
 namespace am::inspect {
 
-// Returns the name up to the first number ("model.layers.3", "optim.state.model.layers.3"); without
-// a number, the module that contains it ("model.norm"), or the name itself.
+// Returns the name up to the first number, for example "model.layers.3". If it contains no number,
+// returns the module of the parameter, for example "model.norm", or the name itself if it has no
+// dot.
 std::string layer_of(std::string_view name);
 
 }  // namespace am::inspect

@@ -1,5 +1,5 @@
-// JSON messages over a socket between am-repl and the ranks it started: eight bytes of length, then
-// the text.
+// Sends JSON messages over a socket between am-repl and the ranks that it has started. A message is
+// eight bytes with the length of the text, followed by the text.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@ namespace am::inspect {
 
 // Returns false if the peer has closed its end. Throws Error(kRuntime) for other failures.
 bool send_message(int socket, const Json& message);
-// Blocks. Returns nothing if the peer has closed its end. Throws Error(kRuntime) for malformed
-// messages.
+// Waits for the next message and returns it. Returns nothing if the peer has closed its end. Throws
+// Error(kRuntime) for a malformed message.
 std::optional<Json> receive_message(int socket);
 
-// Converts an outcome to a message and back. unpack throws JsonError for a message with wrong
-// types.
+// pack() converts an outcome to a message, and unpack() converts it back. unpack() throws JsonError
+// if a value in the message has a wrong type.
 Json pack(const Outcome& outcome);
 Outcome unpack(const Json& message);
 

@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::string_view kStatePrefix = "optim.state.";
 
-// Value from the flattened groups, which PyTorch names by parameter or by number.
+// Returns a setting from param_groups that are stored flattened, one value per name: the name
+// contains the parameter or the number of the group, for example "optim.param_groups.0.lr". Null if
+// none.
 Json group_value(const Session& session, const std::string& parameter, const char* key) {
   const TensorCatalog& view = session.view();
   for (const std::string& group : {parameter, std::string("0")}) {
@@ -21,7 +23,8 @@ Json group_value(const Session& session, const std::string& parameter, const cha
   return nullptr;
 }
 
-// Value from groups stored as a list of dicts that name their parameters.
+// Returns a setting from param_groups that are stored as a list of dicts, each with the names of
+// its parameters. Null if none.
 Json listed_group_value(const Session& session, const std::string& parameter, const char* key) {
   for (const char* name : {"optim.param_groups", "optimizer.param_groups"}) {
     const Json groups = session.view().value(name);

@@ -1,4 +1,4 @@
-// Optimizer states of parameters, and the settings of the last step.
+// Finds the optimizer states of parameters, and the optimizer's stored settings.
 #pragma once
 
 #include <optional>
@@ -9,23 +9,24 @@
 
 namespace am::inspect {
 
-// Returns "optim.state.NAME.exp_avg" etc. for all parameters that `pattern` matches. Throws
-// Error(kUsage) like Session::matching.
+// Returns the optimizer states, for example "optim.state.NAME.exp_avg", of all parameters that
+// `pattern` matches. Throws Error(kUsage) if it matches nothing, as Session::matching() does.
 std::vector<const HeldParameter*> states_of(const Session& session, std::string_view pattern);
-// Returns the states of one parameter; may be empty.
+// Returns the optimizer states of one parameter; may be empty.
 std::vector<const HeldParameter*> states_of(const Session& session, const HeldParameter& parameter);
-// Returns the kind of a state of this parameter: "exp_avg".
+// Returns the kind of a state, for example "exp_avg". The state must be one of `parameter`.
 std::string state_kind(const HeldParameter& state, const HeldParameter& parameter);
 
-// Hyperparameters of Adam's step.
+// Hyperparameters of Adam or AdamW.
 struct AdamSettings {
   double lr = 0.0;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
 };
-// Reads the settings from the optimizer's param_groups as saved by PyTorch: from the group with
-// this parameter, otherwise from the first group.
+// Returns the settings for this parameter from the param_groups that PyTorch's optimizer has saved:
+// those of the group with the parameter or, if that is not known, of the first group. Returns
+// nothing if no learning rate is stored.
 std::optional<AdamSettings> adam_settings(const Session& session, const std::string& parameter);
 
 }  // namespace am::inspect

@@ -8,7 +8,7 @@
 namespace am::inspect {
 namespace {
 
-// All significant digits, since programs read these formats.
+// Number of significant digits that represent each double exactly; programs read these formats.
 constexpr int kAllDigits = 17;
 
 std::string exact_text(const Json& value) {
@@ -18,10 +18,10 @@ std::string exact_text(const Json& value) {
       value.is_array() && std::none_of(value.begin(), value.end(),
                                        [](const Json& each) { return each.is_structured(); });
   if (flat) return cell_text(value, RowKind::kText, kAllDigits);
-  return dump_json(value, -1);  // numbers with as many digits as necessary
+  return dump_json(value, -1);  // prints a number with as many digits as it needs
 }
 
-// One row per field, for an answer that is not a list.
+// Returns one row {"key", "value"} for each field of an answer that has no list of rows.
 Json facts_as_rows(const Json& answer) {
   Json rows = Json::array();
   for (const auto& [key, value] : answer.items()) rows.push_back({{"key", key}, {"value", value}});

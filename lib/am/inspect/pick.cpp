@@ -13,7 +13,9 @@ Picked whole_tensor(const HeldParameter& tensor) {
 
 namespace {
 
-// Joins words of a slice that contains spaces: `w[0:4,` and `:8]`.
+// Returns the words with those joined that belong to one slice with spaces, for example `w[0:4,`
+// and
+// `:8]`.
 std::vector<std::string> joined_brackets(const std::vector<std::string>& words) {
   std::vector<std::string> joined;
   bool open = false;
@@ -30,16 +32,18 @@ std::vector<std::string> joined_brackets(const std::vector<std::string>& words) 
   return joined;
 }
 
-// Whether the word ends in a slice "[0:4, :8]", as opposed to a glob with "[01]" in a name.
+// Whether the word ends in a slice, for example "[0:4, :8]". Brackets in a glob, for example
+// "[01]", are none.
 bool ends_in_slice(const std::string& word) {
   const size_t open = word.rfind('[');
   if (open == std::string::npos || open == 0) return false;
-  if (word.back() != ']') return true;  // parse_subscript reports the error
+  if (word.back() != ']') return true;  // an unclosed slice, which parse_subscript() reports
   return word.find_first_not_of("0123456789:,-+ \t]", open + 1) == std::string::npos ||
          !is_glob(word.substr(0, open));
 }
 
-// Slices a picked tensor. The slice's items apply to the dims that no earlier index has removed.
+// Returns a slice of what was picked before, which may be a slice itself. The items of `slice`
+// apply to the dims that no index has removed yet.
 Picked sliced(const Picked& from, const std::string& slice) {
   const Selection inner = select(parse_subscript("w" + slice).items, from.selection.shape);
   Picked result{from.parameter, {from.selection.box, inner.shape}, from.label + slice};

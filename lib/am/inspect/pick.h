@@ -1,11 +1,11 @@
-// Resolves a command's operands to parameters, states, or slices of them.
+// Resolves the operands of a command to parameters, optimizer states, or slices of either.
 //
 //   for (const Picked& picked : pick_all(session, arguments.words)) {   // stats *norm* w[0:4]
 //     std::cout << picked.label << "\n";
 //   }
 //
-// An operand is a name, a unique suffix of a name, a glob, or where noted a module; NAME[0:4, :8]
-// is a slice.
+// An operand is a name, a unique suffix of a name, a glob, or the name of a module where a function
+// accepts one. NAME[0:4, :8] is a slice of the tensor NAME.
 #pragma once
 
 #include <set>
@@ -17,26 +17,27 @@
 
 namespace am::inspect {
 
+// A tensor, or a slice of one, that an operand names.
 struct Picked {
   const HeldParameter* parameter = nullptr;
-  Selection selection;     // the whole tensor if there is no slice
-  std::string label;       // the name, with the slice
-  std::set<size_t> taken;  // dims removed by an index of the slice
+  Selection selection;     // the selected elements: all of the tensor, or the slice
+  std::string label;       // the tensor's name, followed by the slice if there is one
+  std::set<size_t> taken;  // dims that the slice removes, because it has an index for them
 
   int64_t numel() const { return selection.box.numel(); }
   int64_t bytes() const { return numel() * formats::dtype_size(parameter->dtype); }
 };
 
 Picked whole_tensor(const HeldParameter& tensor);
-// Returns the tensors in the order in which they are named, each once. A module selects all its
-// parameters; no words select all parameters. Throws Error(kUsage) if nothing matches, and for a
-// slice of several tensors.
+// Returns the tensors that the words name, in this order and each once. The name of a module
+// selects all its parameters. If there are no words, returns all parameters. Throws Error(kUsage)
+// if a word matches nothing.
 std::vector<Picked> pick_all(const Session& session, const std::vector<std::string>& words);
-// Like pick_all, but modules are not accepted.
+// Returns what pick_all() returns, but does not accept the name of a module.
 std::vector<Picked> pick_tensors(const Session& session, const std::vector<std::string>& words);
-// Stored bytes of the picked tensors.
+// Returns the number of bytes of all picked tensors and slices.
 int64_t bytes_of(const std::vector<Picked>& all);
-// Returns exactly one tensor. Throws Error(kUsage) for a glob with several matches.
+// Returns the one tensor or slice that the words name. Throws Error(kUsage) if they name several.
 Picked pick_one(const Session& session, const std::vector<std::string>& words);
 
 }  // namespace am::inspect

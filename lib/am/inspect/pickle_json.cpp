@@ -37,7 +37,8 @@ Json list_json(std::span<const PickleValue> items, PickleBudget& budget) {
   return json;
 }
 
-// An OrderedDict becomes its contents; any other object its class name and constructor arguments.
+// Returns an OrderedDict as a dict with its contents, and any other object by the name of its class
+// with the constructor's arguments.
 Json object_json(const PickleValue& value, PickleBudget& budget) {
   if (value.is_object("collections", "OrderedDict")) return dict_json(value.contents(), budget);
   Json json = {{"object", cat(value.global().module(), ".", value.global().name())}};

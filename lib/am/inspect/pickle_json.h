@@ -1,4 +1,4 @@
-// Converts pickled Python values to JSON, for people and programs.
+// Converts Python values from a pickle file to JSON.
 #pragma once
 
 #include "am/base/json.h"
@@ -6,8 +6,9 @@
 
 namespace am::inspect {
 
-// Numbers, texts, lists and dicts keep their values; objects and classes become their names. Lists
-// of more than a thousand values, and values that contain themselves, are truncated with "...".
+// Returns numbers, strings, lists and dicts as they are, a class by its name, and an object by the
+// name of its class with the constructor's arguments. Lists of more than a thousand values, and
+// values that contain themselves, are cut off with "...".
 Json to_json(const formats::PickleValue& value);
 
 }  // namespace am::inspect

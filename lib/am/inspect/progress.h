@@ -1,5 +1,5 @@
-// Progress of a command in bytes read: written by the threads that read, displayed by another
-// thread.
+// Counts the bytes that a command has read. The threads that read update the counts, and another
+// thread displays them.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@ namespace am::inspect {
 
 class Progress {
  public:
-  // Resets at the start of a command, which may call expect() later.
+  // Resets both counts at the start of a command. expect() may be called later, or never.
   void begin() { total_ = done_ = 0; }
   void expect(int64_t bytes) {
     done_ = 0;
@@ -17,7 +17,7 @@ class Progress {
   }
   void add(int64_t bytes) { done_ += bytes; }
 
-  // 0: unknown.
+  // Returns the number of bytes that the command will read; 0 if it is not known.
   int64_t total() const { return total_; }
   int64_t done() const { return done_; }
 

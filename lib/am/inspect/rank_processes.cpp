@@ -28,25 +28,26 @@
 namespace am::inspect {
 namespace {
 
-// Time for ranks to exit by themselves: after a peer died, to tell cause from consequence; and at
-// the end of a session, where they notice the closed socket.
+// How long ranks get to exit by themselves before they are killed. After a rank has failed, this
+// shows which rank failed first; at the end of a session, the ranks notice that their socket is
+// closed.
 constexpr auto kSettle = std::chrono::milliseconds(500);
 constexpr int kPollMilliseconds = 100;
 constexpr int kTailLines = 20;
-// Time without an answer after which ranks that the others wait for are named; also the time for
-// ranks to end an interrupted command.
+// How long am-repl waits before it names the ranks that have not answered, and how long ranks get
+// to end an interrupted command.
 constexpr auto kPatience = std::chrono::seconds(2);
 
 using Clock = std::chrono::steady_clock;
 
-// Output of a rank, kept in memory: only its last lines are ever shown, and no file remains however
-// am-repl ends.
+// Returns a log for the output of one rank, in a file in memory. Only its last lines are ever
+// shown, and such a file disappears even if am-repl is killed.
 launch::RankLog make_log() {
   const int fd = open_memory_file("am-repl-rank");
   if (fd < 0) {
     throw Error(ErrorKind::kRuntime, cat("cannot make a log in memory: ", std::strerror(errno)));
   }
-  launch::RankLog log(cat("/proc/self/fd/", fd));  // opens the same file again
+  launch::RankLog log(cat("/proc/self/fd/", fd));  // opens the file in memory by its path
   ::close(fd);
   return log;
 }
@@ -62,8 +63,8 @@ launch::RankEnvironment environment_of(int64_t rank, int64_t ranks, int port) {
   return environment;
 }
 
-// A socket pair: `ours` closes on exec; `theirs` is inherited by the next process that is started,
-// after which start() closes it here.
+// The two ends of a socket to a rank. `ours` closes on exec. `theirs` is inherited by the process
+// of the rank, after whose start this process closes it.
 struct SocketPair {
   int ours = -1;
   int theirs = -1;
@@ -74,12 +75,13 @@ struct SocketPair {
       throw Error(ErrorKind::kRuntime, cat("cannot make a socket: ", std::strerror(errno)));
     }
     ours = fds[0];
-    theirs = ::fcntl(fds[1], F_DUPFD, 10);  // above the child's standard streams
+    theirs = ::fcntl(fds[1], F_DUPFD, 10);  // number 10 or more, above the standard streams
     ::close(fds[1]);
   }
 };
 
-// Fills in how the process ended. Returns true if it has.
+// Returns whether the process has ended and, if so, stores in `exit` how. With `wait`, waits for
+// it.
 bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
   int status = 0;
   if (::waitpid(pid, &status, wait ? 0 : WNOHANG) != pid) return false;
@@ -93,7 +95,8 @@ bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
   return true;
 }
 
-// Describes how a process whose sockets have closed ended, without reaping it.
+// Returns a description of how the process ended, for one that has closed its socket. Does not reap
+// the process.
 std::string how_it_ended(pid_t pid) {
   for (int i = 0; i < 20; ++i) {
     siginfo_t info = {};
@@ -166,7 +169,7 @@ void RankProcesses::start(const std::vector<std::string>& argv, int64_t ranks) {
 }
 
 void RankProcesses::send_all(const Json& message) {
-  // A rank that has exited is detected at the next read.
+  // The result is ignored: if a rank has exited, receive_all() finds that out.
   for (const Rank& rank : ranks_) send_message(rank.socket, message);
 }
 
@@ -183,7 +186,8 @@ bool RankProcesses::receive_all() {
   while (!missing(false).empty()) {
     std::vector<pollfd> sockets;
     for (size_t i = 0; i < ranks_.size(); ++i) {
-      sockets.push_back({replies[i] ? -1 : ranks_[i].socket, POLLIN, 0});  // poll ignores -1
+      // poll() ignores descriptor -1, which stands for a rank that has answered.
+      sockets.push_back({replies[i] ? -1 : ranks_[i].socket, POLLIN, 0});
     }
     ::poll(sockets.data(), sockets.size(), kPollMilliseconds);
     for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -207,8 +211,8 @@ std::vector<Json> RankProcesses::take_replies() {
   return messages;
 }
 
-// Returns the ranks that have not answered; with `stopped_only`, only ranks whose process is
-// stopped.
+// Returns the ranks that have not answered. With `stopped_only`, returns only those of them whose
+// process is stopped, for example by SIGSTOP.
 std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
   std::vector<size_t> found;
   for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -220,8 +224,8 @@ std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
   return found;
 }
 
-// Returns "rank 1 (stopped, pid 123)": the stopped ranks; if none is stopped, all ranks that have
-// not answered.
+// Returns the ranks that have not answered as text, for example "rank 1 (stopped, pid 123)". If
+// some of them are stopped, names only these.
 std::string RankProcesses::missing_text() const {
   std::vector<size_t> named = missing(true);
   if (named.empty()) named = missing(false);
@@ -234,8 +238,8 @@ std::string RankProcesses::missing_text() const {
   return join(texts, ", ");
 }
 
-// Reports ranks that are stopped, and ranks that have not answered while other ranks have. Reports
-// nothing while all ranks are busy.
+// Notifies the user about ranks that are stopped, or that have not answered while others have. Says
+// nothing while all ranks are running the command.
 void RankProcesses::name_missing() {
   if (!wait_.notice || Clock::now() - pending_->since < kPatience) return;
   const std::vector<size_t> all = missing(false);
@@ -277,15 +281,16 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
   try {
     if (!reply) reply = receive_message(rank.socket);
   } catch (const Error&) {
-    // The rank died while sending a message.
+    // The rank died while it sent a message, so there is no reply.
   }
   if (reply && reply->contains("error")) {
     const CommandError error = *unpack(*reply).error;
-    // Hints about peers refer to log files, of which there are none; the end of each rank's output
-    // is shown.
+    // The hint of an error about peers refers to the ranks' log files, which do not exist here: the
+    // last lines of their output are shown instead.
     const std::string hint = error.kind == ErrorKind::kPeer ? std::string() : error.hint;
     exit.error = launch::rank_error(Error(error.kind, error.message, hint), index);
-    if (exit.stopped) {  // the rank had failed by itself before it was killed here
+    // A rank that sent an error has failed by itself, even if it had to be killed here.
+    if (exit.stopped) {
       exit.stopped = false;
       exit.signal = 0;
       exit.exit_status = 1;
@@ -296,7 +301,7 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
 }
 
 void RankProcesses::fail() {
-  // Ranks that wait for a stopped rank fail first, but the stopped rank is the one to name.
+  // If a rank is stopped, ranks that waited for it may fail before it, but it is the cause to name.
   if (!missing(true).empty()) {
     const std::string stopped = missing_text();
     end_ranks();
@@ -381,7 +386,7 @@ Outcome RankProcesses::run(const std::string& input) {
         "the session"};
     return outcome;
   };
-  if (pending_) {  // an earlier command was given up; the ranks may still be running it
+  if (pending_) {  // an earlier command was abandoned, and the ranks may still be running it
     pending_->given_up = true;
     pending_->since = Clock::now();
     pending_->named.clear();
@@ -396,7 +401,8 @@ Outcome RankProcesses::run(const std::string& input) {
   for (size_t i = 1; i < replies.size(); ++i) {
     const Outcome other = unpack(replies[i]);
     if (other.error.has_value() == outcome.error.has_value()) continue;
-    // The ranks disagree; their states may differ from now on.
+    // The command failed on some ranks only. The session ends, because the states of the ranks may
+    // differ from now on.
     const CommandError error = outcome.error ? *outcome.error : *other.error;
     end_ranks();
     throw SessionLost(cat("rank ", outcome.error ? 0 : i, ": ", error.message, "\n"));

@@ -1,9 +1,9 @@
-// The ranks of a plan as local processes, which am-repl holds during a session.
+// Runs the ranks of a plan as local processes, for the duration of an am-repl session.
 //
-// launch::supervise runs a job to its end; a session communicates with its ranks instead. Each rank
-// gets torchrun's environment variables and one end of a socket pair, and runs every command
-// (collectives need all ranks); rank 0's answer is shown. The kernel kills the ranks when this
-// process ends.
+// Unlike a job of launch::supervise(), a session exchanges messages with its ranks. Each rank gets
+// torchrun's environment variables and one end of a socket pair. All ranks run every command,
+// because collectives need all ranks; only rank 0's answer is shown. The kernel kills the ranks
+// when this process ends.
 #pragma once
 
 #include <sys/types.h>
@@ -30,18 +30,19 @@ namespace am::inspect {
 // The command that the ranks are running.
 struct PendingCommand {
   std::string input;
-  std::vector<std::optional<Json>> replies;
-  std::chrono::steady_clock::time_point since;
+  std::vector<std::optional<Json>> replies;  // one for each rank; absent: it has not answered yet
+  std::chrono::steady_clock::time_point since;  // when waiting for the replies began
+  // When the user first interrupted the command.
   std::optional<std::chrono::steady_clock::time_point> interrupted;
-  bool given_up = false;
-  std::string named;  // last notice about ranks that do not answer
+  bool given_up = false;  // the command was abandoned, and its replies are awaited by a later one
+  std::string named;      // the ranks that the last notice named because they do not answer
 };
 
 class RankProcesses : public Interpreter {
  public:
-  // Starts `ranks` processes of `argv`, with a socket's descriptor number appended, and waits until
-  // all have loaded the model. Throws the error of a rank that could not open the plan, or
-  // SessionLost.
+  // Starts `ranks` processes with the command line `argv`, to which the descriptor number of a
+  // socket is appended, and waits until all have loaded the model. Throws the error of a rank that
+  // could not open the plan, or SessionLost if a rank died or the user gave up.
   RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup, int64_t ranks,
                 WaitOptions wait, const term::Style& style);
   RankProcesses(const RankProcesses&) = delete;
@@ -49,9 +50,10 @@ class RankProcesses : public Interpreter {
   ~RankProcesses() override;
 
   const SessionFacts& facts() const override { return facts_; }
-  // A rank that does not answer is named after two seconds. The first interrupt is passed on to the
-  // ranks. If they do not end the command, it is abandoned: it continues in the background, and the
-  // next command that needs the ranks waits for it. A second interrupt ends the session.
+  // Runs a command on all ranks. After two seconds, ranks that do not answer are named. The first
+  // interrupt of the user is passed on to the ranks. If they do not end the command within two
+  // seconds, it is abandoned: the ranks continue with it in the background, and the next command
+  // that needs them waits until they are done. A second interrupt ends the session.
   Outcome run(const std::string& input) override;
   void set_width(int columns) override { style_.width = columns; }
 
@@ -65,11 +67,13 @@ class RankProcesses : public Interpreter {
   void start(const std::vector<std::string>& argv, int64_t ranks);
   void send_all(const Json& message);
   void begin(const std::string& input);
-  // Receives one message from every rank into `pending_`. Returns false if the user gives the
-  // command up.
+  // Waits until every rank has sent a reply, and stores the replies in `pending_`. Returns false if
+  // the command is abandoned after an interrupt.
   bool receive_all();
   std::vector<Json> take_replies();
-  // Returns false if the command is given up. Throws SessionLost if the user ends the session.
+  // Passes an interrupt of the user on to the ranks. Returns false if the command must be
+  // abandoned, because the ranks have not ended it in time. Throws SessionLost after a second
+  // interrupt.
   bool obey_interrupt();
   void name_missing();
   std::string missing_text() const;
@@ -78,11 +82,12 @@ class RankProcesses : public Interpreter {
   // Ends the session and throws a report that names the rank that failed first.
   [[noreturn]] void fail();
   void end_ranks();
-  // Watches the ranks while no command runs; reports once that a rank has exited.
+  // Runs in thread keeper_: watches the ranks while no command runs, and reports the first rank
+  // that has exited.
   void keep();
   void set_busy(bool busy);
 
-  // Rendezvous of the ranks, served on loopback without a password.
+  // Store for the rendezvous of the ranks, served on loopback without a password.
   std::unique_ptr<launch::StoreServer> store_;
   std::vector<Rank> ranks_;
   WaitOptions wait_;
@@ -93,7 +98,7 @@ class RankProcesses : public Interpreter {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
-  bool busy_ = false;  // a command is running; run() detects exits
+  bool busy_ = false;  // a command is running, so run() and not keep() detects ranks that exit
   std::thread keeper_;
 };
 

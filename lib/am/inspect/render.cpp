@@ -18,7 +18,8 @@ using term::Cell;
 using term::Role;
 using term::Style;
 
-// "dp_shard 0", preceded by the outer axes with more than one index.
+// Returns the title of a row of ranks: its index along each of dp_replicate, dp_shard and cp that
+// has more than one, for example "dp_replicate 0 dp_shard 1".
 std::string row_title(const mesh::MeshLayout& mesh, const std::array<int64_t, 5>& coordinate) {
   std::vector<std::string> parts;
   for (const mesh::Axis axis : {mesh::Axis::kDpReplicate, mesh::Axis::kDpShard, mesh::Axis::kCp}) {
@@ -80,7 +81,8 @@ std::string draw_held_bytes(const std::vector<HeldBytes>& before,
   std::vector<term::Column> columns = {{"rank", Align::kRight}, {"shards", Align::kRight}};
   if (compares) columns.push_back({"full before", Align::kRight});
   columns.push_back({compares ? "full after" : "full", Align::kRight});
-  std::vector<int64_t HeldBytes::*> others;  // kinds of memory of which any rank has bytes
+  // The other kinds of memory, as far as at least one rank has bytes of them.
+  std::vector<int64_t HeldBytes::*> others;
   for (const Kind& kind : kOthers) {
     const bool any = std::any_of(after.begin(), after.end(),
                                  [&](const HeldBytes& rank) { return rank.*kind.bytes > 0; });

@@ -1,4 +1,4 @@
-// Renders results of commands with am/term's tables and pictures.
+// Draws the results of commands with the tables and pictures of am/term.
 #pragma once
 
 #include <span>
@@ -12,26 +12,29 @@
 
 namespace am::inspect {
 
-// "name  value" lines.
+// Returns one line "name  value" for each fact, the values aligned.
 std::string draw_facts(const std::vector<std::pair<std::string, std::string>>& facts,
                        const term::Style& style);
 // Draws which rank holds which part of a parameter.
 std::string draw_shards(const HeldParameter& parameter, std::span<const HeldShard> shards,
                         const term::Style& style);
-// Draws every rank: one box per pipeline stage, rows along the data-parallel axes and cp, columns
-// along tp.
+// Draws all ranks of the mesh: one box for each pipeline stage, with columns along tp and rows
+// along the axes dp_replicate, dp_shard and cp.
 std::string draw_mesh(const mesh::MeshLayout& mesh, const term::Style& style);
-// Bytes of shards and full tensors per rank, next to the full tensors of a non-empty `before`.
+// Draws a table with the bytes of each rank in `after`. If `before` is not empty, another column
+// has the bytes of full (unsharded) tensors in `before`, for comparison.
 std::string draw_held_bytes(const std::vector<HeldBytes>& before,
                             const std::vector<HeldBytes>& after, const term::Style& style);
 
-// "[0:16, 0:32]"; "nothing" for an empty box.
+// Returns the ranges of indices of the box, for example "[0:16, 0:32]", or "nothing" if it is
+// empty.
 std::string box_text(const mesh::Box& box);
 
-// Makes a model's text safe to print: bytes that are not UTF-8, and control characters other than
-// newline and tab, become U+FFFD ('?' in an ASCII locale).
+// Returns text that a model generated with all characters replaced that are not safe to print:
+// bytes that are not UTF-8, and control characters other than newline and tab. They become U+FFFD,
+// or '?' if `style` is ASCII only.
 std::string printable_text(std::string_view text, const term::Style& style);
-// As printable_text, in quotes and on one line: newline and tab become \n and \t.
+// Returns printable_text() in quotes and on one line: newline and tab become \n and \t.
 std::string quoted_text(std::string_view text, const term::Style& style);
 
 }  // namespace am::inspect

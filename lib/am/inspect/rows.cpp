@@ -17,7 +17,8 @@ RowKind kind_of(const std::string& key, const Json& value) {
 
 bool is_right(RowKind kind) { return kind != RowKind::kText; }
 
-// Whether a value is too deeply nested for a cell.
+// Whether the value is an object, or a list of lists or objects, which do not fit into a table
+// cell.
 bool is_nested(const Json& value) {
   if (value.is_object()) return true;
   return value.is_array() && std::any_of(value.begin(), value.end(),
@@ -93,7 +94,7 @@ std::vector<RowColumn> columns_of(const Json& rows) {
                        [&name = key](const auto& column) { return column.key == name; });
       if (known == columns.end()) {
         columns.push_back({key, {}, kind_of(key, value)});
-      } else if (known->kind == RowKind::kText) {  // null in all previous rows
+      } else if (known->kind == RowKind::kText) {  // the value may be null in all rows before this
         known->kind = kind_of(key, value);
       }
     }

@@ -1,4 +1,5 @@
-// Answers that are lists of rows with equal fields: JSON for programs, a table for people.
+// Builds answers that are lists of rows with equal fields: as JSON for programs, and as a table for
+// people.
 //
 //   Rows rows({{"name"}, {"norm", "norm", RowKind::kNumber}});
 //   rows.add({{"name", name}, {"norm", 5.2}});
@@ -16,8 +17,8 @@ namespace am::inspect {
 enum class RowKind { kText, kCount, kNumber, kBytes };
 
 struct RowColumn {
-  std::string key;    // in the row's object
-  std::string title;  // empty: the key
+  std::string key;    // key of the field in the JSON object of a row
+  std::string title;  // title of the column; empty: `key` is the title
   RowKind kind = RowKind::kText;
 };
 
@@ -25,12 +26,13 @@ class Rows {
  public:
   explicit Rows(std::vector<RowColumn> columns) : columns_(std::move(columns)) {}
 
-  // Fields without a column appear only in JSON.
+  // Adds a row, a JSON object. Its fields that have no column appear only in JSON.
   void add(Json row) { rows_.push_back(std::move(row)); }
   Json& list() { return rows_; }
-  // Sorts by the numbers under `key` in descending order; rows without one come last.
+  // Sorts the rows by the number under `key`, largest first. Rows without a number come last.
   void sort_down(const std::string& key);
-  // Sets json[name] and the text.
+  // Sets result.json[name] to the rows and, unless session.for_programs(), result.text to the
+  // table.
   void give(Result& result, const std::string& name, const Session& session) const;
 
  private:
@@ -38,15 +40,15 @@ class Rows {
   Json rows_ = Json::array();
 };
 
-// Text of a cell: "-" for null, "[2, 3]" for a list, "3 entries" for nested values, numbers with
-// `digits` significant digits.
+// Returns the text of a table cell: "-" for null, a number with `digits` significant digits, a list
+// such as "[2, 3]", and only the number of entries, for example "3 entries", for a nested value.
 std::string cell_text(const Json& value, RowKind kind, int digits);
 std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
                       const term::Style& style, int digits);
-// Derives columns from the fields of rows, in order of first appearance.
+// Returns one column for each field that any of the rows has, in order of first appearance.
 std::vector<RowColumn> columns_of(const Json& rows);
 
-// JSON has no NaN and infinity; they become null.
+// Returns the number, or null if it is NaN or infinite, which JSON cannot represent.
 Json number_or_null(double value);
 
 }  // namespace am::inspect

@@ -1,7 +1,8 @@
-// One rank's side of an inspection: the tensors it holds, and the user's settings.
+// Holds the state of an am-repl session on one rank: the tensors that it can reach, and the user's
+// settings.
 //
-// Every rank of a session executes the same commands, so that collectives match; rank 0's answers
-// are shown.
+// Every rank of a session executes the same commands, so that collectives match. Only rank 0's
+// answers are shown.
 //
 //   Session session(std::make_unique<StoredCatalog>(std::move(source)), {.style = style});
 //   Outcome outcome = execute(session, "show model.norm.weight");   // command.h
@@ -23,10 +24,10 @@ namespace am::inspect {
 
 struct SessionOptions {
   term::Style style;
-  bool for_programs = false;                   // --json: `Result::json` is read, not its text
-  bool force = false;                          // try operations that exceed this machine's memory
-  std::string tokenizer;                       // empty: the view's default
-  std::function<launch::MemoryInfo()> memory;  // of this machine; empty: measured
+  bool for_programs = false;  // --json was given: Result::json is printed, and Result::text is not
+  bool force = false;         // --force was given: try operations that exceed this machine's memory
+  std::string tokenizer;      // --tokenizer; empty: TensorCatalog::default_tokenizer() is used
+  std::function<launch::MemoryInfo()> memory;  // memory of this machine; empty: it is measured
   std::function<bool()> interrupted;  // whether the user wants to stop the command; may be empty
   Progress* progress = nullptr;       // receives a command's progress; must outlive the session
 };
@@ -50,27 +51,27 @@ class Session {
   // matches.
   std::vector<const HeldParameter*> matching(std::string_view pattern) const;
 
-  // The user's names for lists of operands.
+  // Returns the short names that the user has defined with `let`, with the operands they stand for.
   const std::map<std::string, std::vector<std::string>>& aliases() const { return aliases_; }
   void set_alias(const std::string& name, std::vector<std::string> words) {
     aliases_[name] = std::move(words);
   }
 
-  // The tokenizer: "bytes", or a tokenizer.json; if the name is empty, `problem` says why none is
-  // known.
+  // Returns the tokenizer that the user chose, otherwise the default of the opened model.
   DefaultTokenizer tokenizer() const;
   void set_tokenizer(const std::string& name) { options_.tokenizer = name; }
 
-  // Significant digits of printed values.
+  // Number of significant digits with which values are printed.
   int digits() const { return digits_; }
   void set_digits(int digits) { digits_ = digits; }
 
-  // Throws Error(kUsage) if the user interrupted any rank. Collective: call it in long loops.
+  // Throws Error(kUsage) on all ranks if the user interrupted any of them. Collective: long loops
+  // must call it on every rank at the same points.
   void check_interrupt();
   // Returns a callback that calls check_interrupt(). This session must outlive it.
   Between between();
-  // Whether this rank was interrupted. Work that needs no communication can then be skipped until
-  // the next check_interrupt().
+  // Whether the user interrupted this rank. If so, the rank can skip work that needs no
+  // communication until the next check_interrupt(), which throws.
   bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
   // Report the bytes that the running command will read, and has read, in this process. saw_bytes()
   // may be called from any thread.
@@ -80,8 +81,9 @@ class Session {
   void saw_bytes(int64_t bytes) const {
     if (options_.progress != nullptr) options_.progress->add(bytes);
   }
-  // Throws Error(kPlan) with both numbers if `what` needs more than the available memory of this
-  // machine, unless forced. Collective.
+  // Throws Error(kPlan) if an operation needs `bytes` and less memory is available on the machine
+  // of any rank. Does nothing if `forced`, or if the session has --force. `what` names the
+  // operation in the message. Collective.
   void require_memory(int64_t bytes, const std::string& what, bool forced);
 
  private:
@@ -91,8 +93,8 @@ class Session {
   std::map<std::string, std::vector<std::string>> aliases_;
 };
 
-// Returns the names of all modules with parameters: every prefix of a parameter's name that ends
-// before a dot. In natural order.
+// Returns the names of all modules that contain parameters, in natural order: all prefixes of
+// parameters' names that end before a dot.
 std::vector<std::string> module_names(const std::vector<HeldParameter>& parameters);
 
 }  // namespace am::inspect

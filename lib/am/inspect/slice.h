@@ -1,4 +1,4 @@
-// PARAM[0:4, :8]: a slice of a tensor, in Python's notation.
+// Parses slices of tensors in Python's notation, for example PARAM[0:4, :8].
 //
 //   const Subscript subscript = parse_subscript("model.norm.weight[-4:]");
 //   const Selection selection = select(subscript.items, {32});   // offset 28, shape 4
@@ -14,10 +14,11 @@
 
 namespace am::inspect {
 
-// `3`, `2:5`, `:8`, `-4:` or `:`. A negative index counts from the end.
+// One item of a slice: an index such as `3`, or a range such as `2:5`, `:8`, `-4:` or `:`. A
+// negative number counts from the end.
 struct SliceItem {
   bool is_index = false;
-  std::optional<int64_t> begin;  // or the index, if is_index
+  std::optional<int64_t> begin;  // begin of the range, or the index if is_index
   std::optional<int64_t> end;
 };
 
@@ -26,17 +27,19 @@ struct Subscript {
   std::vector<SliceItem> items;
 };
 
-// Splits a name from the slice in its brackets. Throws Error(kUsage) if the brackets hold anything
-// else.
+// Separates the name of a tensor from the slice in brackets behind it. Throws Error(kUsage) if the
+// brackets contain anything but a slice.
 Subscript parse_subscript(std::string_view text);
 
+// The elements of a tensor that a slice selects.
 struct Selection {
-  mesh::Box box;  // in the tensor's index space
-  Shape shape;    // of the result: without dims selected by an index
+  mesh::Box box;  // ranges of indices in the tensor
+  Shape shape;    // shape of the result, without the dims for which the slice has an index
 };
 
-// Ranges are clipped to the dim as in Python; dims without an item are selected whole. Throws
-// Error(kUsage) for more items than dims and for an index outside of its dim.
+// Returns the elements that the items select from a tensor of this shape. A range is clipped to its
+// dim as in Python, and a dim without an item is selected entirely. Throws Error(kUsage) if there
+// are more items than dims or if an index is outside of its dim.
 Selection select(const std::vector<SliceItem>& items, const Shape& shape);
 
 }  // namespace am::inspect

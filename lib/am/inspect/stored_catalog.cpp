@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// "checkpoint.samples" etc.: position in the data, and other values that are neither tensors nor
-// settings.
+// Returns the training state of an am-run checkpoint by value name, for example
+// "checkpoint.samples", the position in the data.
 Json info_values(const run_folder::CheckpointInfo& info) {
   Json json = Json::object();
   json["checkpoint.step"] = info.step;
@@ -60,8 +60,9 @@ StoredCatalog::StoredCatalog(std::unique_ptr<stored::TensorSource> source)
                       fs::absolute(source_->path()).lexically_normal().filename().string(), mesh_);
 }
 
-// An am-run checkpoint also records its layout and the tokenizer of its data. Its plan is treated
-// as data: plugins that it names are never loaded, whatever the command line allows.
+// Reads the layout, the tokenizer and the training state that an am-run checkpoint records. The
+// plan in it is treated as data: plugins that it names are never loaded, whatever the command line
+// allows.
 void StoredCatalog::read_checkpoint_facts() {
   const fs::path folder = folder_of(source_->path());
   const run_folder::CheckpointInfo info = run_folder::read_checkpoint_info(folder);
@@ -85,8 +86,9 @@ void StoredCatalog::read_checkpoint_facts() {
   }
 }
 
-// Returns the source of non-tensor values. For an am-run checkpoint with a DCP `.metadata` beside
-// its index, this is the source that reads the DCP folder.
+// Returns the source of the stored values that are not tensors. For an am-run checkpoint that is
+// also a folder of torch.distributed.checkpoint (DCP), this is a second source, which reads it as
+// such.
 const stored::TensorSource& StoredCatalog::values_source() const {
   const fs::path folder = folder_of(source_->path());
   if (source_->format() != "automesh" || !stored::is_dcp_source(folder)) return *source_;
@@ -112,7 +114,8 @@ Json StoredCatalog::value(std::string_view name) const {
   return json;
 }
 
-// Whether the mesh of the stored ranks is known: false for formats that do not record it.
+// Whether the mesh of the ranks that wrote the checkpoint is known. Formats of other frameworks do
+// not record it.
 bool StoredCatalog::has_mesh() const {
   const std::string format = source_->format();
   return format == "automesh" || format == "huggingface" || format == "torch";
@@ -161,7 +164,8 @@ std::string StoredCatalog::note() const {
 }
 
 std::vector<HeldBytes> StoredCatalog::held_bytes() {
-  // Other frameworks' folders may have more ranks than the mesh.
+  // Ranks are added as their shards are found, because the mesh of other frameworks' checkpoints is
+  // not known and mesh_ has one rank.
   std::map<int64_t, HeldBytes> held;
   for (int64_t rank = 0; rank < mesh_.world_size(); ++rank) held[rank].rank = rank;
   for (const HeldParameter& parameter : parameters_) {

@@ -1,7 +1,7 @@
-// Tensors at rest by name: the metadata of a folder of weights or a checkpoint.
+// Lists the tensors of a checkpoint, or of a folder of weights, by name, from metadata only.
 //
-// Used by one process, for any number of stored ranks. values/stored_view.h adds reading and
-// computing.
+// One process opens the catalog, however many ranks wrote the checkpoint. values/stored_view.h adds
+// reading values and computing with them.
 #pragma once
 
 #include <map>
@@ -20,8 +20,9 @@ namespace am::inspect {
 
 class StoredCatalog : public virtual TensorCatalog {
  public:
-  // Reads config.json, plan.toml or checkpoint.json beside the weights, and throws their readers'
-  // errors. Weights alone suffice for everything except running the model.
+  // Reads config.json and, of an am-run checkpoint, plan.toml and checkpoint.json in the folder of
+  // the weights; throws the errors of their readers. The weights alone suffice for everything
+  // except running the model.
   explicit StoredCatalog(std::unique_ptr<stored::TensorSource> source);
 
   std::string title() const override { return title_; }
@@ -39,11 +40,12 @@ class StoredCatalog : public virtual TensorCatalog {
 
  protected:
   const std::optional<model::ModelConfig>& config() const { return config_; }
-  // Reason why the model cannot be run; empty: it can.
+  // Returns why the model cannot be run, or an empty string if it can.
   const std::string& config_problem() const { return config_problem_; }
-  // Adapters with which an am-run checkpoint was trained; their rank is 0 if there are none.
+  // Returns the LoRA settings with which an am-run checkpoint was trained; their rank is 0 if it
+  // has no adapters.
   const config::LoraSection& lora() const { return lora_; }
-  // Dtype in which the model is run.
+  // Returns the dtype in which the model is run.
   formats::Dtype compute_dtype() const { return compute_dtype_; }
   void choose_compute_dtype(formats::Dtype dtype) { compute_dtype_ = dtype; }
 
@@ -54,15 +56,16 @@ class StoredCatalog : public virtual TensorCatalog {
   HeldParameter held(const stored::StoredTensor& stored) const;
 
   std::unique_ptr<stored::TensorSource> source_;
-  mutable std::unique_ptr<stored::TensorSource> values_;  // of am-run checkpoints; opened lazily
-  std::optional<Json> checkpoint_info_;                   // training state in am-run checkpoints
+  // Source of the values that are not tensors, if it is not source_; opened by values_source().
+  mutable std::unique_ptr<stored::TensorSource> values_;
+  std::optional<Json> checkpoint_info_;  // training state of an am-run checkpoint, by value name
   std::optional<model::ModelConfig> config_;
   std::string config_problem_;
   config::LoraSection lora_;
   std::optional<int64_t> step_;
   mesh::MeshLayout mesh_;
   std::map<std::string, std::vector<std::pair<std::string, mesh::Placement>>> placements_;
-  std::string note_;  // why placements are unknown; empty: they are known, or there is no plan
+  std::string note_;  // why placements_ is empty; not set if there is no plan to read them from
   std::string title_;
   DefaultTokenizer tokenizer_;
   std::vector<HeldParameter> parameters_;

@@ -1,4 +1,4 @@
-// Shared by commands that read files.
+// Gives commands that read files, and not only tensors, access to the opened files.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace am::inspect {
 
-// Returns the open files. Throws Error(kUsage) naming `command` if the session's model is in the
-// memory of ranks.
+// Returns the opened checkpoint or weights. Throws Error(kUsage), which names `command`, if the
+// model of the session is in the memory of ranks instead.
 const stored::TensorSource& require_files(const Session& session, std::string_view command);
 
 }  // namespace am::inspect

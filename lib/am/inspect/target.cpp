@@ -26,8 +26,8 @@ constexpr const char* kKinds =
     "checkpoints/step-N (a run folder), "
     "or a plan (*.toml)";
 
-// Returns the checkpoint from which am-run would resume; its note names the checkpoints that are
-// skipped.
+// Returns the newest complete checkpoint in the folder, from which am-run would resume. The note of
+// the target names newer checkpoints that were skipped because they are not complete.
 std::optional<Target> newest_in(const fs::path& folder) {
   const auto newest = run_folder::newest_complete(folder);
   const std::string skipped = join(newest.skipped, "; ");
@@ -43,7 +43,7 @@ std::optional<Target> newest_in(const fs::path& folder) {
   throw Error(ErrorKind::kFormat, cat(folder.string(), ": no checkpoint is complete: ", skipped));
 }
 
-// The running job of a run folder.
+// Returns the job that is running in the run folder, or nothing if none is.
 std::optional<Target> job_in(const fs::path& folder) {
   const auto job = control::find_job(run_folder::RunFolder(folder));
   if (!job) return std::nullopt;
@@ -63,8 +63,8 @@ std::optional<Target> job_in(const fs::path& folder) {
                   (folder / "checkpoints").string()));
 }
 
-// Returns a note that a run's plan describes the initial model, not the trained one; empty if the
-// run has no complete checkpoint.
+// Returns a note for a plan in a run folder: opening the plan shows the model before training, not
+// the trained one. Returns an empty string if the run has no complete checkpoint.
 std::string run_note(const fs::path& plan) {
   const fs::path folder = fs::absolute(plan).parent_path();
   const fs::path checkpoints = folder / "checkpoints";
@@ -75,7 +75,7 @@ std::string run_note(const fs::path& plan) {
              newest->path.filename().string());
 }
 
-// Whether the path is a run, weights or a plan; false without permission.
+// Whether the path is a run folder, weights or a plan. Returns false if it cannot be read.
 bool looks_openable(const fs::path& path) {
   try {
     if (!fs::is_directory(path)) return path.extension() == ".toml";
@@ -85,9 +85,10 @@ bool looks_openable(const fs::path& path) {
   }
 }
 
-// Lists what can be opened directly below a folder of runs or plans; empty if nothing can.
+// Returns the names of the files and folders directly in the folder that am-repl can open, for a
+// hint. Empty if it can open none.
 std::string openable_in(const fs::path& folder) {
-  constexpr size_t kMostEntries = 1000;  // entries examined
+  constexpr size_t kMostEntries = 1000;  // largest number of entries that are examined
   constexpr size_t kShown = 6;
   std::vector<std::string> names;
   size_t entries = 0;
@@ -143,7 +144,7 @@ Target find_target(const fs::path& path, const fs::path& token) {
   }
   try {
     return recognize(path);
-  } catch (const fs::filesystem_error& error) {  // no permission
+  } catch (const fs::filesystem_error& error) {  // for example if permission is denied
     throw Error(ErrorKind::kIo, cat(path.string(), ": ", error.code().message()));
   }
 }

@@ -1,8 +1,8 @@
-// The text operand of `loss` and `logprob`: words, or a file.
+// Reads the text operand of `loss` and `logprob`, which is given as words or as a file.
 //
-//   loss the whole line             words
-//   loss notes.txt                  the file; an error if it does not exist
-//   loss "notes.txt"                the file if it exists, otherwise the text
+//   loss the whole line             the words are the text
+//   loss notes.txt                  the file has the text; an error if it does not exist
+//   loss "notes.txt"                the file has the text if it exists; otherwise these words
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,18 @@ namespace am::inspect {
 
 struct TextArgument {
   std::string text;
-  std::string file;  // source file; empty: the words themselves
+  std::string file;  // file from which `text` was read; empty: `text` is the words themselves
 };
 
-// Largest text file; users must pass an excerpt of a larger one. Texts are scored token by token,
-// in windows.
-inline constexpr int64_t kLongestText = int64_t{64} << 20;  // bytes
+// Largest size in bytes of a text file. Users must pass an excerpt of a larger one.
+inline constexpr int64_t kLongestText = int64_t{64} << 20;
 
-// Throws Error(kIo) for an unquoted word that looks like a file name and is not a file, for a path
-// that is not a regular file, and for a file that is too long.
+// Returns the text that the words of a command give. Throws Error(kIo) for an unquoted word that
+// looks like a file name but is not a file, for an unquoted path that is not a regular file, and
+// for a file that is too long.
 TextArgument text_or_file(const Arguments& arguments);
-// For an option's value, treated like a quoted word: the file if it exists.
+// Returns the text that the value of an option gives. The value is treated as one quoted word: if
+// it is the path of a file, the file has the text.
 TextArgument text_or_file(const std::string& value);
 
 }  // namespace am::inspect

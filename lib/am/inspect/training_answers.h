@@ -1,5 +1,5 @@
-// Arguments and answers of `step` and `collectives`, shared by running jobs and by a plan's own
-// ranks.
+// Parses the arguments and formats the answers of the commands `step` and `collectives`. Sessions
+// with a running job and sessions with ranks that am-repl started share this code.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace am::inspect {
 
-// Returns the number of steps in the first word, 1 without one. Throws Error(kUsage) if it is not a
-// number of steps.
+// Returns the number of steps that the first word gives, or 1 if there is no word. Throws
+// Error(kUsage) if the word is not a number of steps.
 int64_t steps_in(const Arguments& arguments);
-// Returns the rank in the first word, below `world_size`; nothing for "all" or without a word.
-// Throws Error(kUsage) otherwise.
+// Returns the rank that the first word gives, or nothing if the word is "all" or missing. Throws
+// Error(kUsage) if the word is anything but a rank below `world_size`.
 std::optional<int64_t> rank_in(const Arguments& arguments, int64_t world_size);
 
-// Answer of `step`: metrics of the last step, followed by `then`.
+// Returns the answer of `step`: the metrics of the last step, followed by the text `then`.
 Result step_result(const observe::StepMetrics& last, std::string_view then = {});
 
-// Draws a table of RecentCollectives::to_json, with a title that names ranks; `few`: only the
-// newest four.
+// Draws a table of the recent collectives that RecentCollectives::to_json() returned. `title` names
+// the ranks. If `few` is set, draws only the newest four.
 std::string draw_collectives(const std::string& title, const Json& collectives, bool few,
                              const term::Style& style);
 

@@ -1,4 +1,4 @@
-// Callbacks of a session while ranks do not answer.
+// Declares the callbacks through which a session talks to the user while it waits for ranks.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,10 @@
 namespace am::inspect {
 
 struct WaitOptions {
-  std::function<bool()> interrupted;               // whether the user wants to stop; may be empty
-  std::function<void()> forget_interrupt;          // acknowledges the interrupt; may be empty
-  std::function<void(const std::string&)> notice;  // shows a line to the user; may be empty
+  // Each of these may be empty.
+  std::function<bool()> interrupted;               // returns whether the user wants to stop
+  std::function<void()> forget_interrupt;          // resets what `interrupted` returns to false
+  std::function<void(const std::string&)> notice;  // shows a line of text to the user
 };
 
 }  // namespace am::inspect

@@ -24,14 +24,14 @@ char escape_in_double_quotes(char c) {
 }  // namespace
 
 struct CommandReader::State {
-  // State of the grammar at a position of the text.
+  // State of the parser at a position of the text.
   struct Scanner {
-    char quote = 0;        // the open quote, or 0
-    bool escaped = false;  // the previous character was a backslash
+    char quote = 0;        // the quote character that is open; 0 if none is
+    bool escaped = false;  // the previous character was a backslash that escapes the next
     bool in_word = false;
     bool in_comment = false;
 
-    // Returns true if `c` ends a command.
+    // Advances the state by the character `c`. Returns true if `c` ends a command.
     bool step(char c) {
       if (in_comment) {
         if (c != '\n') return false;
@@ -139,7 +139,7 @@ std::vector<std::string> split_words(std::string_view command, std::vector<bool>
   std::vector<std::string> words;
   std::string word;
   bool in_word = false;
-  bool in_quotes = false;  // a part of the word was quoted
+  bool in_quotes = false;  // a part of the current word was in quotes
   char quote = 0;
   const auto end_word = [&] {
     if (in_word) {
@@ -152,7 +152,7 @@ std::vector<std::string> split_words(std::string_view command, std::vector<bool>
     const char c = command[i];
     if (c == '\\' && quote != '\'' && i + 1 < command.size()) {
       const char next = command[++i];
-      if (next == '\n' && quote == 0) continue;  // joins the lines
+      if (next == '\n' && quote == 0) continue;  // a backslash before a line break joins the lines
       word += quote == '"' ? escape_in_double_quotes(next) : next;
       in_word = true;
     } else if (quote != 0) {
@@ -163,7 +163,7 @@ std::vector<std::string> split_words(std::string_view command, std::vector<bool>
       }
     } else if (c == '\'' || c == '"') {
       quote = c;
-      in_word = in_quotes = true;  // '' is an empty word
+      in_word = in_quotes = true;  // a quote begins a word even if it is empty: ''
     } else if (is_space(c)) {
       end_word();
     } else {

@@ -1,4 +1,4 @@
-// The first message to a rank that am-repl starts.
+// Converts the first message that am-repl sends to each rank it starts to and from JSON.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ struct WorkerSetup {
   std::filesystem::path plan;
   std::vector<config::Override> overrides;
   config::Plugins plugins = config::Plugins::kRefused;
-  SessionOptions session;  // without `interrupted`, which is not sent
+  SessionOptions session;  // options of the session on the rank; functions in it are not sent
 };
 
 Json to_json(const WorkerSetup& setup);

@@ -1,4 +1,4 @@
-// Commands that the console runs itself, and `let`, which names tensors.
+// Defines the commands that the console runs itself, and `let`, which gives tensors a short name.
 #include "am/inspect/console.h"
 
 #include "am/base/home.h"
@@ -61,7 +61,9 @@ Result run_let(Session& session, const Arguments& arguments) {
                 "let w = model.norm.weight[0:4]; a name is letters, digits and _");
   }
   const std::vector<std::string> words(arguments.words.begin() + 2, arguments.words.end());
-  std::vector<std::string> labels;  // resolved, so that a name cannot refer to itself
+  // Full names of the tensors, with their slices. A name that `let` has defined is resolved here,
+  // so that no name can refer to itself.
+  std::vector<std::string> labels;
   for (const Picked& picked : pick_all(session, words)) labels.push_back(picked.label);
   Result result;
   result.json = {{"name", name}, {"stands_for", join(labels, " ")}, {"tensors", labels.size()}};

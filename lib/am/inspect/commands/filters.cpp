@@ -1,4 +1,5 @@
-// Filters behind a pipe: `stats | sort norm | head 3`. Rows are the objects of an answer's list.
+// Defines the filters that may follow a pipe, for example `stats | sort norm | head 3`. They change
+// the rows of an answer, the objects of its list.
 #include <algorithm>
 
 #include "am/base/number.h"
@@ -27,7 +28,8 @@ int64_t row_count(const Arguments& arguments) {
   return *count;
 }
 
-// Numbers in descending order; texts in natural order. Nulls come last.
+// Whether value `a` is sorted before `b`: numbers descend, strings are in natural order, and null
+// comes last.
 bool sorts_before(const Json& a, const Json& b) {
   if (a.is_number() && b.is_number()) return a.get<double>() > b.get<double>();
   if (a.is_string() && b.is_string()) {
@@ -61,7 +63,7 @@ void tail_rows(Json& rows, const Arguments& arguments) {
   if (left_out > 0) rows.erase(rows.begin(), rows.begin() + left_out);
 }
 
-// Matches any field: a substring, or a glob over the whole field.
+// Keeps the rows that have a field which contains the text, or which matches it as a glob.
 void grep_rows(Json& rows, const Arguments& arguments) {
   const std::string text = arguments.text();
   Json kept = Json::array();

@@ -25,7 +25,8 @@ T require_valid(std::optional<T> value, const Diagnostics& found, const fs::path
   throw Error(ErrorKind::kPlan, cat(path.string(), ": ", first_error(found)));
 }
 
-// The model to compare with. The mesh does not affect its parameters, so one rank is assumed.
+// The model with which the stored tensors are compared. A config without a plan is read as that of
+// one rank, because the mesh does not affect the model's parameters.
 struct Wanted {
   config::Plan plan;
   model::ModelConfig config;

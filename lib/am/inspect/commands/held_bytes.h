@@ -1,4 +1,4 @@
-// JSON of the numbers that `memory`, `unshard` and `reshard` report.
+// Converts the bytes that `memory`, `unshard` and `reshard` report to JSON.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace am::inspect {
 
-// [{"rank", "sharded_bytes", "unsharded_bytes", "gradient_bytes", "optimizer_bytes",
-// "model_bytes"}]
+// Returns a list with one object for each rank: {"rank", "sharded_bytes", "unsharded_bytes",
+// "gradient_bytes", "optimizer_bytes", "model_bytes"}.
 Json to_json(const std::vector<HeldBytes>& ranks);
 
 }  // namespace am::inspect

@@ -7,7 +7,8 @@
 namespace am::inspect {
 namespace {
 
-// Two columns; summaries wrap within theirs on a narrow screen.
+// Returns a table of two columns, names and summaries. On a narrow screen, summaries are wrapped
+// within their column.
 std::string draw_list(const std::vector<std::pair<std::string, std::string>>& lines,
                       const term::Style& style) {
   term::Table table({{""}, {"", term::Align::kWrap}});
@@ -27,8 +28,8 @@ Json describe(const Command& command) {
           {"options", options}};
 }
 
-// Reflows help, which is written for wide lines. A full line is joined with the next line, unless
-// the next line is an example or begins with a blank.
+// Returns the help with its wide lines joined to paragraphs, which fit any width later. A full line
+// is joined with the next line, unless that is an example or begins with a blank.
 std::string paragraphs(std::string_view help) {
   constexpr size_t kFull = 85;
   std::string out;

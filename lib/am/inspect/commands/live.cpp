@@ -1,4 +1,5 @@
-// Table rows of the commands that a running job implements (live/verbs.cpp), and `detach`.
+// Defines the table rows of the commands that a running job implements (in live/verbs.cpp), and the
+// command `detach`.
 #include "am/inspect/commands/registry.h"
 
 namespace am::inspect {

@@ -11,7 +11,8 @@
 namespace am::inspect {
 namespace {
 
-// Whether a pattern matches a value's name: by glob, by name, or by a prefix up to a dot.
+// Whether the pattern matches the name of a stored value that is not a tensor: it may be the name,
+// a glob, or a prefix of the name up to a dot.
 bool names_value(const std::string& pattern, const std::string& name) {
   return pattern.empty() || pattern == "all" || pattern == name || glob_match(pattern, name) ||
          starts_with(name, cat(pattern, "."));
@@ -43,7 +44,7 @@ std::vector<const HeldParameter*> listed(const Session& session, const Arguments
     for (const HeldParameter& state : session.view().states()) found.push_back(&state);
   }
   for (const std::string& word : arguments.words) {
-    // The name of a parameter selects its states.
+    // With --optimizer, the name of a parameter selects its optimizer states.
     if (states && !starts_with(word, "optim")) {
       for (const HeldParameter* state : states_of(session, word)) found.push_back(state);
     } else {

@@ -5,8 +5,8 @@
 namespace am::inspect {
 namespace {
 
-// Commands that a program without libtorch can run: not `help`, which lists all commands, and not
-// `source`, whose file may contain any command.
+// Commands that a program without libtorch can run. `help` is not one of them because it lists all
+// commands, and `source` is not because its file may contain any command.
 constexpr std::array kOwnCommands = {
     &kInfoCommand,  &kMeshCommand,   &kLsCommand,     &kTreeCommand,  &kShowCommand,
     &kWhereCommand, &kMemoryCommand, &kVerifyCommand, &kFitsCommand,  &kLetCommand,

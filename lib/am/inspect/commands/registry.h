@@ -1,5 +1,5 @@
-// The am-repl commands that need no values. Their table rows and functions are in the files of this
-// folder.
+// Declares the am-repl commands that need no values of tensors. The files of this folder define
+// them.
 #pragma once
 
 #include "am/inspect/command.h"
@@ -28,7 +28,7 @@ extern const Command kGrepCommand;
 extern const Command kSelectCommand;
 extern const Command kCountCommand;
 extern const Command kQuitCommand;
-// live.cpp
+// Commands that a running job implements, and `detach`; defined in live.cpp.
 extern const Command kStatusCommand;
 extern const Command kRanksCommand;
 extern const Command kStackCommand;

@@ -11,7 +11,8 @@
 namespace am::inspect {
 namespace {
 
-// A checkpoint stores only the first replica; values on the other ranks are unknown.
+// Returns the placement as text. For a replicated parameter of a checkpoint, adds which ranks saved
+// it, because only one replica is stored: the values on the other ranks are unknown.
 std::string placement_text(const Session& session, const HeldParameter& parameter,
                            const mesh::Placement& placement) {
   std::string text = mesh::to_string(placement);
@@ -21,8 +22,9 @@ std::string placement_text(const Session& session, const HeldParameter& paramete
   return cat(text, ", saved once (by ", ranks_text(ranks), ")");
 }
 
-// Axes that shard the same dim are listed in the order of sharding, the reverse of the mesh's: with
-// "tp: Shard(0), then dp_shard_cp: Shard(0)" each tp rank has contiguous rows.
+// Returns the placements along all axes as text. Axes that shard the same dim are listed in the
+// order in which they cut it, which is the reverse of their order in the mesh. For example, "tp:
+// Shard(0), then dp_shard_cp: Shard(0)" means that the rows of each tp rank are contiguous.
 std::string placements_text(const Session& session, const HeldParameter& parameter) {
   if (parameter.placements.empty()) return "one piece";
   std::vector<std::string> cuts;

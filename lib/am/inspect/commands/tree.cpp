@@ -1,5 +1,5 @@
-// The command `tree`: modules with their sizes. Runs of equal layers are drawn once: "layers.0-31
-// (32 x)".
+// Defines the command `tree`, which draws modules with their sizes. A run of equal layers is drawn
+// once, for example as "layers.0-31 (32 x)".
 #include <map>
 
 #include "am/base/text.h"
@@ -14,7 +14,7 @@ struct Node {
   std::string name;  // last component of the dotted name
   int64_t elements = 0;
   int64_t bytes = 0;
-  std::string shape;  // of a parameter; empty for a module
+  std::string shape;  // shape of a parameter as text; empty for a module
   std::vector<Node> children;
 };
 
@@ -38,7 +38,7 @@ void insert(Node& root, const std::vector<std::string>& path, const HeldParamete
   node->shape = shape_text(parameter.shape);
 }
 
-// Whether two layers have the same children with the same shapes.
+// Whether two layers have children of equal names and shapes, at all depths.
 bool same_inside(const Node& a, const Node& b) {
   if (a.shape != b.shape || a.children.size() != b.children.size()) return false;
   for (size_t i = 0; i < a.children.size(); ++i) {

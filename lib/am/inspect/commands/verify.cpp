@@ -10,8 +10,8 @@
 namespace am::inspect {
 namespace {
 
-// Limit of listed problems; further ones are only counted. A missing file alone gives one problem
-// per tensor in it.
+// Largest number of problems that the JSON answer lists and that the text lists; further problems
+// are only counted. They may be many: a missing file alone gives one for each tensor in it.
 constexpr size_t kMostProblems = 1000;
 constexpr size_t kMostShown = 20;
 
