@@ -125,7 +125,7 @@ struct OnDevice {
   double reserved = 0.0;
   double process = 0.0;
   std::optional<am::cluster::Gpu> gpu;
-  Fit fit = Fit::kFits;  // meaningful if `gpu` is set
+  Fit fit = Fit::kFits;  // whether the peak fits into `gpu`; meaningless if that is not set
 };
 
 OnDevice on_device(const PlanInput& input, int64_t peak_bytes, am::Diagnostics& found) {

@@ -21,8 +21,8 @@ namespace am_plan {
 // Options of every command that reads a plan.
 struct PlanOptions {
   std::vector<std::string> files;               // plan files; only `check` accepts several
-  std::vector<am::config::Override> overrides;  // from --set
-  int64_t world_size = 0;                       // --world-size; 0: the mesh of the plan decides
+  std::vector<am::config::Override> overrides;  // keys that --set changes in the plan
+  int64_t world_size = 0;  // number of ranks (--world-size); 0: the plan's mesh determines it
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   // Only `check` sets the members below.
   std::string dialect;     // framework whose rules are checked; empty: automesh's own rules

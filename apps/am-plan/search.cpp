@@ -27,7 +27,7 @@ struct SearchOptions {
   std::string model;
   int64_t gpus = 0;
   std::string gpu = "h100-sxm";
-  int64_t seq_len = 0;            // --seq-len; 0: 4096, or the model's limit if that is less
+  int64_t seq_len = 0;            // sequence length; 0: 4096, or the model's limit if that is less
   int64_t global_batch_size = 0;  // sequences per step; 0: predict::default_batch_size() decides
   int64_t top = 10;
   std::string strategy = "fsdp2";

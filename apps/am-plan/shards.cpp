@@ -87,7 +87,7 @@ std::string placement_text(const ParameterLayout& parameter, const am::mesh::Mes
 
 // A table row: all parameters that differ only in layer and expert and are sharded alike.
 struct Row {
-  std::string name;   // name with "*" for the numbers of layers and experts
+  std::string name;   // name of the parameters, with "*" for the numbers of layers and experts
   std::string first;  // full name of the row's first parameter
   std::string shape, placements, local, offset;
   int times = 0;

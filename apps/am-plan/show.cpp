@@ -37,7 +37,7 @@ constexpr const char* kJsonGroups[] = {"tp",       "cp",    "pp", "dp",       "d
 // Returns over how many nodes the groups of this name are spread: the largest number of any group.
 int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t ranks_per_node) {
   int64_t most = 1;
-  for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // ranks ascend
+  for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // ranks of a group ascend
     int64_t nodes = 0;
     int64_t last = -1;
     for (const int64_t rank : ranks) {
@@ -139,7 +139,7 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
 // `axis`, the innermost axis with more than one rank.
 struct Rows {
   Axis axis = Axis::kTp;
-  int64_t length = 1;   // ranks per row
+  int64_t length = 1;   // number of ranks in a row
   bool whole = true;    // a row has all ranks of the axis, so each column has a title
   bool aligned = true;  // no row crosses nodes
 };

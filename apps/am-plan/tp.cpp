@@ -23,8 +23,8 @@ struct TpAnswer {
 
 // A table row: parameters of all layers with one name, replicated over tp.
 struct Replicated {
-  std::string name;       // name with "*" for the layer's number
-  bool grad_sum = false;  // its gradient must be summed over tp
+  std::string name;       // name of the parameters, with "*" for the layer's number
+  bool grad_sum = false;  // the gradient of each must be summed over tp
 };
 
 std::vector<Replicated> replicated(const TpAnswer& answer) {

@@ -171,7 +171,7 @@ class EditLineEditor : public LineEditor {
                                       pollfd{options_.interrupts->fd(), POLLIN, 0}};
       const int ready = options_.interrupts->came() ? 0 : ::poll(inputs.data(), inputs.size(), -1);
       if (options_.interrupts->came()) {
-        if (!std::exchange(done_, true)) {  // redraw once without the hint
+        if (!std::exchange(done_, true)) {  // the line is redrawn once without its hint
           out = kDrawHint;
           return 1;
         }
@@ -187,7 +187,7 @@ class EditLineEditor : public LineEditor {
       char byte = 0;
       if (ready < 0 || ::read(STDIN_FILENO, &byte, 1) <= 0) return 0;
       const size_t length = std::mbrtowc(&out, &byte, 1, &state);
-      if (length == static_cast<size_t>(-2)) continue;  // incomplete UTF-8 character
+      if (length == static_cast<size_t>(-2)) continue;  // more bytes of a UTF-8 character follow
       if (length == static_cast<size_t>(-1)) out = L'?';
       after_blank_ = out == L' ';
       return 1;

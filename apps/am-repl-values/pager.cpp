@@ -23,7 +23,7 @@ namespace am_repl {
 namespace {
 
 constexpr const char* kPager = "less";
-constexpr int kNotFound = 127;  // exit status of a shell that cannot find the command
+constexpr int kNotFound = 127;  // exit status of `sh -c COMMAND` if sh cannot find the command
 
 // Returns the number of rows that the text takes on a terminal of this width.
 int64_t rows_of(std::string_view text, int width) {

@@ -1,4 +1,5 @@
-// am-run PLAN --dry-run: runs one rank's step without a job and reports its memory.
+// am-run PLAN --dry-run: runs one step of one rank, without the other ranks, and reports its
+// memory.
 #include "am/train/dry_run.h"
 
 #include "am/base/error.h"

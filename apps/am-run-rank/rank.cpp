@@ -133,7 +133,8 @@ class Rank {
   const Options& options_;
   const launch::RankEnvironment& here_;
   std::optional<job::Job> job_;
-  launch::BackgroundOutput out_{STDERR_FILENO};  // a slow reader must not stall the job
+  // Writes to stderr in the background, so that a slow reader does not stall the job.
+  launch::BackgroundOutput out_{STDERR_FILENO};
   bool silent_ = false;  // this rank does not print its error: rank 0 prints the same
   std::optional<runtime::World> world_;  // set once this rank has joined the job
   std::unique_ptr<runtime::Watchdog> watchdog_;

@@ -10,7 +10,7 @@
 namespace am_run {
 
 // Checks the plan, starts the ranks and reports how the job ended. Returns the exit status.
-// `arguments`: the command line, passed on to the ranks.
+// `arguments` is the command line of am-run, which is passed on to the ranks.
 int run_launcher(const Options& options, const std::vector<std::string>& arguments);
 // Starts the program of --exec on every rank, without a plan, and reports how the job ended.
 // Returns the exit status.

@@ -31,7 +31,8 @@ int run_program(const Options& options) {
     spec.environment.emplace_back(kErrorHandling, "1");
   }
   launch::RestartPolicy policy;
-  policy.any_failure = true;  // restart after any status but 0: what they mean is up to the program
+  // The job is restarted after any exit status but 0, whose meaning only the program knows.
+  policy.any_failure = true;
   return supervise_and_report(options, spec, policy, run, run_folder::HeldFolder(run.root()));
 }
 

@@ -138,7 +138,7 @@ struct Prepared {
   const MeasuredRun* run;
   std::shared_ptr<const PipelineOrder> order;
   double weight = 1.0;
-  size_t source = 0;  // index in the vector of parameters of the factor of the run's source
+  size_t source = 0;  // Parameters::place_of_source() of the run
 
   double log_error(const CostConstants& constants) const {
     const StepTime time = estimate_step_time(run->workload, run->gpu, constants, order.get());

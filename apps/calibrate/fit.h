@@ -49,7 +49,7 @@ std::string source_of(const MeasuredRun& run);
 // Statistics of |predicted / measured - 1| over runs.
 struct ErrorSummary {
   size_t runs = 0;
-  double median = 0, mean = 0, nine_in_ten = 0;  // the last is the 90th percentile
+  double median = 0, mean = 0, nine_in_ten = 0;  // nine_in_ten is the 90th percentile
 };
 ErrorSummary summary(const std::vector<double>& log_errors);
 

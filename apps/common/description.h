@@ -14,7 +14,7 @@ struct OptionDescription {
   bool is_argument = false;        // a positional argument, not an option
   bool is_required = false;
   bool is_repeatable = false;
-  std::string value;                // name of the value, for example "FILE"; empty for a flag
+  std::string value;  // name of the value in --help, for example "FILE"; empty: a flag
   std::vector<std::string> values;  // legal values; empty if they are not enumerated
   bool is_file = false;             // the value is a path, which shells complete as such
   std::string help;
@@ -26,8 +26,8 @@ struct CommandDescription {
   std::string footer;  // examples at the end of --help
   std::vector<OptionDescription> options;
   std::vector<CommandDescription> commands;
-  std::vector<std::pair<std::string, std::string>>
-      words;  // am-repl: prompt commands and their help
+  // Commands of am-repl's prompt, each with its help; empty for other tools.
+  std::vector<std::pair<std::string, std::string>> words;
 };
 
 // Describes the tool and all its commands. Options of the tool itself also apply to the commands.

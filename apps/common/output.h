@@ -20,8 +20,8 @@ inline constexpr int kUnusable = 2;  // the command line or a file could not be 
 
 struct Output {
   bool json = false;
-  am::term::Style out;  // for stdout
-  am::term::Style err;  // for stderr
+  am::term::Style out;  // width and colours of stdout
+  am::term::Style err;  // width and colours of stderr
 
   static Output of(bool json, am::term::ColorMode color);
 };

@@ -18,16 +18,15 @@ namespace am_run {
 struct Options {
   std::string plan;                             // the plan file; empty with --exec
   std::vector<std::string> command;             // the program of --exec and its arguments
-  std::vector<am::config::Override> overrides;  // from --set, --steps and --resume
+  std::vector<am::config::Override> overrides;  // keys that --set, --steps and --resume change
   std::string run_dir;                          // run folder; empty: runs/NAME-OF-PLAN-OR-PROGRAM
   // Number of ranks on this machine; 0: the plan's world size divided by nnodes, 1 with --exec.
   int64_t nproc = 0;
   int64_t nnodes = 1;     // number of machines of the job
   int64_t node_rank = 0;  // number of this machine in the job, from 0
   std::string rdzv;       // HOST:PORT of node 0's launcher; required if nnodes > 1
-  // Names of those flags that the command line has, among --nproc, --nnodes, --node-rank, --rdzv
-  // and
-  // --max-restarts.
+  // Names of the flags among --nproc, --nnodes, --node-rank, --rdzv and --max-restarts that the
+  // command line has.
   std::vector<std::string> placement;
   int64_t ranks_per_gpu = 0;  // ranks that share one GPU; 0: the environment decides
   int64_t max_restarts = 0;
@@ -39,7 +38,7 @@ struct Options {
   bool force = false;      // start even if the job does not fit into this machine's memory
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   bool dry_run = false;
-  int64_t rank = 0;  // the rank that --dry-run runs
+  int64_t rank = 0;  // number of the rank that --dry-run runs
   bool verify_layout = false;
   std::string fault;  // name of a fault to inject, for tests; empty: none
   int64_t steps = 0;  // value of --steps; 0: not given

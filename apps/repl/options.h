@@ -15,14 +15,14 @@
 namespace am_repl {
 
 struct Options {
-  std::string target;                   // path or tcp:// address of what to inspect
+  std::string target;                   // path or tcp:// address of the model or job to inspect
   std::optional<std::string> commands;  // commands given with -c
   std::optional<std::string> script;    // file of commands given with -f
-  std::string tokenizer;                // --tokenizer
-  std::string token;  // --token: file with the secret for attaching to a job at tcp://
-  std::vector<am::config::Override> overrides;  // from --set; only for plans
-  int64_t nproc = 0;                            // --nproc; only for plans
-  bool write = false;                           // allow commands that change a running job
+  std::string tokenizer;  // "bytes" or the path of a tokenizer.json; empty: the target's own
+  std::string token;      // file with the secret for attaching to a job at tcp://
+  std::vector<am::config::Override> overrides;  // keys that --set changes in a plan
+  int64_t nproc = 0;   // number of ranks of a plan; 0: the plan's world size
+  bool write = false;  // allow commands that change a running job
   bool force = false;  // try commands even if they do not fit into this machine's memory
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;

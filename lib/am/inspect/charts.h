@@ -22,7 +22,7 @@ std::string bars_svg(const std::string& title, const std::vector<ChartBar>& bars
 struct Grid {
   int64_t height = 0;
   int64_t width = 0;
-  std::vector<double> cells;  // [height, width]
+  std::vector<double> cells;  // values of the cells, a row-major matrix [height, width]
   double low = 0.0;
   double high = 0.0;
 

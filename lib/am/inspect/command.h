@@ -30,9 +30,10 @@ namespace am::inspect {
 enum class Operand { kNone, kParameter, kModule, kText, kPath, kCommand };
 
 struct Option {
-  std::string_view name;   // name with dashes, for example "--tokens"
-  std::string_view value;  // name of the value, for example "N"; "mean|max" lists the legal values;
-                           // empty: the option takes no value
+  std::string_view name;  // name with dashes, for example "--tokens"
+  // Name of the value, for example "N", or a list of the legal values, for example "mean|max".
+  // Empty: the option takes no value.
+  std::string_view value;
   std::string_view help;
 };
 
@@ -69,10 +70,10 @@ struct Arguments {
 
 struct Result {
   Json json = Json::object();  // fields of the JSON answer
-  std::string text;            // the answer as text, ending with a newline; may be empty if
-                               // Session::for_programs()
-  std::string svg;             // the answer as a picture; empty for commands that draw none
-  bool quit = false;           // the session ends after this command
+  // The answer as text that ends with a newline. May be empty if Session::for_programs().
+  std::string text;
+  std::string svg;    // the answer as a picture; empty for commands that draw none
+  bool quit = false;  // the session ends after this command
   // A check of the command found a problem, so that a script stops as it does after an error.
   bool failed = false;
 };
@@ -88,7 +89,7 @@ struct Command {
   // am/base/json_type.h; empty: none.
   std::string_view json = {};
   std::string_view also = {};          // further names of the command, for example "exit q"
-  Operand completes = Operand::kNone;  // kind of the operands
+  Operand completes = Operand::kNone;  // kind of the operands, for completion
   std::string_view keywords = {};      // words that may be operands too, for example "digits dtype"
   size_t min_words = 0;                // smallest number of operands
   size_t max_words = 0;                // largest number; kAnyNumber if the operands form a text
@@ -105,7 +106,7 @@ struct Command {
   void (*filter)(Json& rows, const Arguments& arguments) = nullptr;
   Result (*at_console)(Console& console, const Arguments& arguments) = nullptr;
   bool live = false;
-  bool lasts = false;  // waits for steps of the job, so that a long silence is no sign of a hang
+  bool lasts = false;  // the command waits for steps of the job, so a long silence is no hang
 
   static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
   // Returns the operands and options, for example "PARAM [--bins N]"; may be empty.

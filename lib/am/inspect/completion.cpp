@@ -93,7 +93,7 @@ void add_values(const Option& option, std::string_view word, std::set<std::strin
 // The text before the cursor, parsed.
 struct Typed {
   const Command* command = nullptr;  // the command of the text; null if none is named yet
-  const Option* option = nullptr;    // option whose value is being typed; null: another word
+  const Option* option = nullptr;    // option whose value is being typed; null if none is
   bool first = false;                // the word being typed is the command's name
   std::string word;
 };
@@ -112,8 +112,8 @@ std::optional<Typed> typed(std::string_view line) {
   if (split.open_quote) return std::nullopt;
   const std::string current = split_pipes(split.rest).back();
   Typed typed;
-  // If operands are expressions, the word being typed begins behind a bracket. For other operands,
-  // such as paths, brackets are ordinary characters.
+  // If the command takes expressions, the word being typed begins behind an open bracket. For other
+  // commands, brackets are ordinary characters of a word, such as of a path.
   const Command* command = command_of(current);
   const bool has_brackets =
       command != nullptr && command->keywords.find('(') != std::string_view::npos;

@@ -37,9 +37,9 @@ class Console : public Interpreter {
 
   // The functions below implement the console's own commands.
   void set_mode(OutputMode mode) { mode_ = mode; }
-  // Writes all further answers to the file instead of returning their text; an empty path ends
-  // that. The file never contains a part of an answer. Throws Error(kUsage) if it exists, unless
-  // `forced`.
+  // From now on, writes answers to the file instead of returning their text; with an empty path,
+  // returns the text again. The file contains complete answers at any time. Throws Error(kUsage) if
+  // the file exists, unless `forced`.
   void set_output(const std::filesystem::path& path, bool forced);
   // Runs the commands of the file until one fails or quits. Returns their answers as one result.
   Result source(const std::filesystem::path& path);
@@ -63,7 +63,7 @@ class Console : public Interpreter {
   ConsoleOptions options_;
   OutputMode mode_ = OutputMode::kTable;
   std::filesystem::path output_;  // file of set_output(); empty: none
-  std::string written_;           // contents of that file
+  std::string written_;           // contents of the file of set_output() so far
   std::vector<Shown> shown_;
   size_t shown_bytes_ = 0;
   int depth_ = 0;  // how many files of `source` are being run, each from within the previous one

@@ -14,7 +14,7 @@ namespace am::inspect {
 
 // Facts of a session that the prompt and completion need.
 struct SessionFacts {
-  std::string title;                    // for example "llama step-300 [dp_shard 2]"
+  std::string title;                    // title of the prompt: "llama step-300 [dp_shard 2]", say
   std::vector<std::string> parameters;  // names of all parameters
   std::vector<std::string> modules;     // names of all modules that have parameters
   std::string note;                     // text that is shown once at the start; may be empty

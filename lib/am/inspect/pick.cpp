@@ -13,9 +13,8 @@ Picked whole_tensor(const HeldParameter& tensor) {
 
 namespace {
 
-// Returns the words with those joined that belong to one slice with spaces, for example `w[0:4,`
-// and
-// `:8]`.
+// Returns the words, but joins those that belong to one slice with spaces, for example the words
+// `w[0:4,` and `:8]`.
 std::vector<std::string> joined_brackets(const std::vector<std::string>& words) {
   std::vector<std::string> joined;
   bool open = false;

@@ -9,7 +9,8 @@ namespace am::inspect {
 
 class Progress {
  public:
-  // Resets both counts at the start of a command. expect() may be called later, or never.
+  // Resets the expected and the read bytes at the start of a command, which may call expect()
+  // later.
   void begin() { total_ = done_ = 0; }
   void expect(int64_t bytes) {
     done_ = 0;

@@ -281,7 +281,7 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
   try {
     if (!reply) reply = receive_message(rank.socket);
   } catch (const Error&) {
-    // The rank died while it sent a message, so there is no reply.
+    // The rank died while it sent a message, which cannot be read, so there is no reply.
   }
   if (reply && reply->contains("error")) {
     const CommandError error = *unpack(*reply).error;

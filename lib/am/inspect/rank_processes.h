@@ -34,7 +34,7 @@ struct PendingCommand {
   std::chrono::steady_clock::time_point since;  // when waiting for the replies began
   // When the user first interrupted the command.
   std::optional<std::chrono::steady_clock::time_point> interrupted;
-  bool given_up = false;  // the command was abandoned, and its replies are awaited by a later one
+  bool given_up = false;  // the command was abandoned; the next command waits for its replies
   std::string named;      // the ranks that the last notice named because they do not answer
 };
 

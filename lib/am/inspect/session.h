@@ -29,7 +29,7 @@ struct SessionOptions {
   std::string tokenizer;      // --tokenizer; empty: TensorCatalog::default_tokenizer() is used
   std::function<launch::MemoryInfo()> memory;  // memory of this machine; empty: it is measured
   std::function<bool()> interrupted;  // whether the user wants to stop the command; may be empty
-  Progress* progress = nullptr;       // receives a command's progress; must outlive the session
+  Progress* progress = nullptr;  // receives the bytes that a command reads; outlives the session
 };
 
 class Session {

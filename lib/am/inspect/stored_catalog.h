@@ -65,7 +65,7 @@ class StoredCatalog : public virtual TensorCatalog {
   std::optional<int64_t> step_;
   mesh::MeshLayout mesh_;
   std::map<std::string, std::vector<std::pair<std::string, mesh::Placement>>> placements_;
-  std::string note_;  // why placements_ is empty; not set if there is no plan to read them from
+  std::string note_;  // why the plan of the checkpoint gave no placements; empty if it did
   std::string title_;
   DefaultTokenizer tokenizer_;
   std::vector<HeldParameter> parameters_;

@@ -19,7 +19,7 @@ namespace am::inspect {
 struct SplitCommands {
   std::vector<std::string> commands;  // complete commands, without comments; none is empty
   std::string rest;                   // unfinished command, to be prepended to the next text
-  bool open_quote = false;            // `rest` ends inside quotes
+  bool open_quote = false;            // the text ends inside quotes, so that `rest` is unfinished
 };
 
 // Splits the text into commands. With `at_end` set, the last command needs no newline to be

@@ -46,8 +46,8 @@ struct RopeConfig {
 // Multi-head latent attention (DeepSeek V2 and V3): keys and values are projected from one low-rank
 // vector per token, and all heads share the rotated part of the key.
 struct MlaConfig {
-  int64_t q_lora_rank =
-      0;  // size of the queries' low-rank vector; 0: q_proj reads the hidden state
+  // Size of the queries' low-rank vector; 0: there is none, and q_proj reads the hidden state.
+  int64_t q_lora_rank = 0;
   int64_t kv_lora_rank = 0;
   int64_t qk_nope_head_dim = 0;
   int64_t qk_rope_head_dim = 0;
@@ -95,7 +95,7 @@ struct ModelConfig {
   bool norm_bias = false;            // the norms are LayerNorm with a bias, not RMSNorm
   bool head_bias = false;            // lm_head has a bias
   bool qk_norm = false;              // queries and keys are normalised
-  bool qk_norm_spans_heads = false;  // that norm is over all heads together, not over each head
+  bool qk_norm_spans_heads = false;  // queries and keys are normalised over all heads together
   bool gated_mlp = true;             // the MLP has gate, up and down; otherwise only up and down
   bool parallel_block = false;       // attention and MLP read the same input and are added together
   int hidden_norms = 2;              // number of norms over hidden_size per layer
@@ -114,7 +114,7 @@ struct ModelConfig {
   // The attention scale is 1 / sqrt(query_scalar) instead of 1 / sqrt(head_dim).
   std::optional<double> query_scalar;
   bool scales_attention = true;  // attention scores are scaled
-  bool scales_by_layer = false;  // scores are also divided by the layer's number, counted from 1
+  bool scales_by_layer = false;  // attention scores are divided by the layer's number, from 1
   // With a softcap c, each attention score, or each logit, becomes c * tanh(value / c).
   std::optional<double> attention_softcap;
   std::optional<double> logit_softcap;

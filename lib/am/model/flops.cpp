@@ -8,7 +8,7 @@ namespace {
 // Sums over all layers of the model.
 struct LayerSums {
   double weights = 0.0;    // number of weights that a token is multiplied with
-  double attention = 0.0;  // attended(): (n d) * min(window, s), in the symbols of flops.h
+  double attention = 0.0;  // result of attended(): (n d) * min(window, s), as defined in flops.h
 };
 
 enum class Windows { kCounted, kIgnored };

@@ -21,14 +21,15 @@ namespace am::model {
 
 struct AttentionProfile {
   int64_t heads = 0;
-  int64_t key_value_heads = 0;  // as attention reads them: equal to `heads` under MLA
+  int64_t key_value_heads = 0;  // number of key/value heads; equal to `heads` under MLA
   int64_t qk_head_dim = 0;
-  int64_t v_head_dim = 0;  // differs from qk_head_dim under MLA only
+  int64_t v_head_dim = 0;  // width of a head's values; differs from qk_head_dim under MLA only
   // The next three sizes are 0 without MLA. Under MLA, q_lora_rank is also 0 if queries are
   // projected from the hidden state.
   int64_t q_lora_rank = 0;
   int64_t kv_lora_rank = 0;
-  int64_t rope_head_dim = 0;  // size of the rotated part of qk_head_dim; one key for all heads
+  // Width of the rotated part of qk_head_dim. The keys of all heads share this part.
+  int64_t rope_head_dim = 0;
   // Number of elements per token, over all heads, that norms between projection and attention read;
   // 0: there are no such norms.
   int64_t norm_width = 0;

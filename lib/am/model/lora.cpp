@@ -33,7 +33,7 @@ std::string_view why_not(const ModuleSpec& module) {
     case ModuleKind::kLinear:
       break;
   }
-  return "has the embedding's weight";  // a tied head
+  return "has the embedding's weight";  // the module is a head that is tied to the embedding
 }
 
 using Visit = std::function<void(const ModuleSpec& module, const std::string& name)>;

@@ -20,7 +20,7 @@
 namespace am::model {
 
 struct LoraConfig {
-  int64_t rank = 0;    // 0: no adapters
+  int64_t rank = 0;    // rank of the matrices A and B; 0: the model has no adapters
   double scale = 1.0;  // factor of the adapter's output: alpha / rank
   // Each is interpreted as by PEFT: the end of module names (for example "q_proj" or
   // "self_attn.q_proj"), a glob that must match complete names, or "all-linear", which matches

@@ -123,7 +123,7 @@ struct ModuleSpec {
   std::string name;
   ModuleKind kind = ModuleKind::kLinear;
   int64_t out = 0;  // output size of a matrix; size of a norm's weight or of another vector
-  int64_t in = 0;   // input size of a matrix; 0 for norms and other vectors
+  int64_t in = 0;   // input size of a matrix; 0: the weight is a vector, as a norm's is
   bool bias = false;
   bool in_out = false;  // the matrix is stored [in, out], as GPT-2's Conv1D and gpt-oss's experts
   bool stored = true;   // the module has a weight of its own, unlike a tied head
@@ -145,20 +145,19 @@ struct ModuleSpec {
   int64_t weight_numel() const;
   int64_t bias_numel() const;
   int64_t numel() const { return weight_numel() + bias_numel(); }
-  int64_t tensors()
-      const;  // number of stored tensors; experts that are not stacked count one by one
+  // Returns the number of stored tensors. Experts that are not stacked count one by one.
+  int64_t tensors() const;
 
   bool operator==(const ModuleSpec&) const = default;
 };
 
 struct AttentionSpec {
   int64_t heads = 0;
-  int64_t key_heads =
-      0;  // number of key heads that attention reads; `heads` under latent attention
-  int64_t qk_width = 0;
-  int64_t v_width = 0;                 // differs from qk_width under latent attention only
-  double scale = 1.0;                  // factor of the attention scores
-  std::optional<double> softcap = {};  // with a softcap c, scores become c * tanh(score / c)
+  int64_t key_heads = 0;  // number of key heads; equal to `heads` under latent attention
+  int64_t qk_width = 0;   // width of a head's queries and keys
+  int64_t v_width = 0;    // width of a head's values; differs from qk_width under MLA only
+  double scale = 1.0;     // factor of the attention scores
+  std::optional<double> softcap = {};  // c of c * tanh(score / c), which replaces each score
   // Number of positions that a token attends to, itself included; absent: all earlier positions.
   std::optional<int64_t> window = {};
   bool sinks = false;
@@ -191,8 +190,8 @@ struct RouterSpec {
   int64_t topk_groups = 1;
   bool group_by_two_best = false;
   bool normalise = false;      // the weights of a token's top-k experts are normalised to sum to 1
-  double normalise_eps = 0.0;  // added to the sum by which that normalisation divides
-  double scale = 1.0;          // factor of the weights, after normalisation
+  double normalise_eps = 0.0;  // added to the sum of weights by which normalisation divides
+  double scale = 1.0;          // factor of the routing weights, after normalisation
 
   bool operator==(const RouterSpec&) const = default;
 };
@@ -220,7 +219,7 @@ struct LayerSpec {
 
   const ModuleSpec* find(Role role) const;  // null if the layer has no such module
   bool has(Role role) const { return find(role) != nullptr; }
-  int hidden_norms() const;  // number of norms over the hidden state
+  int hidden_norms() const;  // returns the number of norms over the hidden state
   bool parallel() const {
     return residual == Residual::kParallelOneNorm || residual == Residual::kParallelTwoNorms;
   }
@@ -251,7 +250,7 @@ struct DecoderSpec {
   double embedding_scale = 1.0;
   std::optional<int64_t> padding_id = {};  // token whose embedding row gets no gradient
   std::optional<double> logit_softcap = {};
-  bool tied = false;  // the head uses the embedding's weight; its ModuleSpec::stored is false
+  bool tied = false;  // the head has no weight of its own (ModuleSpec::stored) but the embedding's
 
   const LayerSpec& layer(int64_t layer) const {
     return kinds[static_cast<size_t>(kind_of_layer[static_cast<size_t>(layer)])];

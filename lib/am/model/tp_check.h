@@ -17,9 +17,11 @@ struct TpModule {
   std::string name;
   const ModuleSpec* spec = nullptr;
   int layer = -1;
-  std::vector<int> parameters;   // indices into Inventory::parameters; empty for a tied head
-  std::optional<TpStyle> style;  // style of the last rule of the plan that matches; absent: no rule
-  int rule = -1;                 // index of that rule in the plan; -1: no rule matches
+  std::vector<int> parameters;  // indices into Inventory::parameters; empty for a tied head
+  // Style and index of the last rule of the plan that matches the module; absent and -1 if no rule
+  // matches it.
+  std::optional<TpStyle> style;
+  int rule = -1;
 
   Role role() const { return spec->role; }
   ModuleKind kind() const { return spec->kind; }

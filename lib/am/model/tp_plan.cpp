@@ -11,9 +11,8 @@
 namespace am::model {
 namespace {
 
-// Whether the pattern matches the module's name. Each component of the pattern, between dots, must
-// be
-// `*` or equal to that of the name.
+// Whether the pattern matches the module's name. The components of both are separated by dots; each
+// component of the pattern must be `*` or equal to that of the name.
 bool matches(std::string_view pattern, std::string_view module) {
   for (;;) {
     const size_t of_pattern = pattern.find('.');

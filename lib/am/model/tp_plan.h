@@ -48,7 +48,7 @@ struct TpRule {
   // the up projections of all layers, for example.
   std::string pattern;
   TpStyle style;
-  Span where = {};  // line of the user's file that has the rule; empty if no file has it
+  Span where = {};  // line of the user's file with the rule; empty if the rule is from no file
 };
 
 struct TpPlan {
@@ -73,7 +73,7 @@ struct TpSlice {
 // How a tensor-parallel plan shards one parameter.
 struct TpParameter {
   std::optional<int> shard_dim;  // dim that is sharded over tp; absent: the parameter is replicated
-  std::vector<TpSlice> slices;   // slices of that dim; empty: it is one slice and cut anywhere
+  std::vector<TpSlice> slices;   // slices of shard_dim; empty: one slice, which may be cut anywhere
   // The parameter is replicated, and each tp rank computes only a part of its gradient.
   bool grad_sum_over_tp = false;
   std::optional<TpStyle> style;  // style of the parameter's module; absent: no rule matches it

@@ -48,7 +48,7 @@ struct MoeKeys {
   std::initializer_list<std::string_view> experts;
   int64_t default_experts;
   std::initializer_list<std::string_view> experts_per_token;
-  int64_t default_experts_per_token;  // 0: the key is required
+  int64_t default_experts_per_token;  // value of a missing key; 0: the key is required
   std::string_view width;             // key of one expert's intermediate size
   int64_t default_width;
 };

@@ -10,7 +10,7 @@ namespace am::model {
 // Default values of transformers' configuration classes that differ between DeepSeek V2 and V3.
 struct DeepseekDefaults {
   int64_t experts;
-  int64_t experts_per_token;  // 0: the key is required
+  int64_t experts_per_token;  // number of routed experts per token; 0: the key is required
   int64_t expert_width;
   int64_t shared_experts;
   int64_t dense_layers;
