@@ -119,12 +119,11 @@ const char* fit_name(Fit fit) {
   return "";
 }
 
-// A peak as a GPU shows it: bytes that the caching allocator reserves, bytes of the whole process
-// (as nvidia-smi reports them, with the CUDA context), and the GPU that the plan names.
+// A predicted peak as a GPU would show it.
 struct OnDevice {
-  double reserved = 0.0;
-  double process = 0.0;
-  std::optional<am::cluster::Gpu> gpu;
+  double reserved = 0.0;                // bytes that PyTorch's caching allocator reserves
+  double process = 0.0;                 // bytes that nvidia-smi shows, with the CUDA context
+  std::optional<am::cluster::Gpu> gpu;  // the GPU that the plan names; absent: it names none
   Fit fit = Fit::kFits;  // whether the peak fits into `gpu`; meaningless if that is not set
 };
 

@@ -1,4 +1,4 @@
-// am-run's command line.
+// Parses the command line of am-run.
 #pragma once
 
 #include <CLI/CLI.hpp>

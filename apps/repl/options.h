@@ -1,4 +1,4 @@
-// am-repl's command line.
+// Parses the command line of am-repl.
 #pragma once
 
 #include <cstdint>

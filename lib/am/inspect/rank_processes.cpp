@@ -225,7 +225,7 @@ std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
 }
 
 // Returns the ranks that have not answered as text, for example "rank 1 (stopped, pid 123)". If
-// some of them are stopped, names only these.
+// some of them are stopped, leaves out the others.
 std::string RankProcesses::missing_text() const {
   std::vector<size_t> named = missing(true);
   if (named.empty()) named = missing(false);

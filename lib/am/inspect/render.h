@@ -15,7 +15,7 @@ namespace am::inspect {
 // Returns one line "name  value" for each fact, the values aligned.
 std::string draw_facts(const std::vector<std::pair<std::string, std::string>>& facts,
                        const term::Style& style);
-// Draws which rank holds which part of a parameter.
+// Draws which rank stores which part of a parameter.
 std::string draw_shards(const HeldParameter& parameter, std::span<const HeldShard> shards,
                         const term::Style& style);
 // Draws all ranks of the mesh: one box for each pipeline stage, with columns along tp and rows

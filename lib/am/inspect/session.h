@@ -26,10 +26,10 @@ struct SessionOptions {
   term::Style style;
   bool for_programs = false;  // --json was given: Result::json is printed, and Result::text is not
   bool force = false;         // --force was given: try operations that exceed this machine's memory
-  std::string tokenizer;      // --tokenizer; empty: TensorCatalog::default_tokenizer() is used
+  std::string tokenizer;  // value of --tokenizer; empty: TensorCatalog::default_tokenizer() is used
   std::function<launch::MemoryInfo()> memory;  // memory of this machine; empty: it is measured
   std::function<bool()> interrupted;  // whether the user wants to stop the command; may be empty
-  Progress* progress = nullptr;  // receives the bytes that a command reads; outlives the session
+  Progress* progress = nullptr;       // counts bytes that a command reads; must outlive the session
 };
 
 class Session {

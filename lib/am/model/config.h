@@ -24,19 +24,19 @@ struct RopeConfig {
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_max_position_embeddings = 0;
-  // yarn: frequencies with more than beta_fast rotations within the original length are unchanged,
+  // With yarn, frequencies with more than beta_fast rotations in the original length are unchanged,
   // those with fewer than beta_slow rotations are divided by `factor`, and those in between are
   // interpolated.
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  bool truncate = true;  // yarn: round the bounds of the interpolated range to whole dimensions
-  // yarn: keys mscale and mscale_all_dim, from which factors of the attention scores and of cosine
-  // and sine follow; 0: the config has no such key.
+  bool truncate = true;  // with yarn, the bounds of the interpolated range are whole dimensions
+  // With yarn, the config's keys of these names, from which factors of the attention scores and of
+  // cosine and sine are computed; 0: the config has no such key.
   double mscale = 0.0;
   double mscale_all_dim = 0.0;
-  // yarn and longrope: factor of cosine and sine. If absent, attention_factor() computes it.
+  // Factor of cosine and sine with yarn and longrope. If absent, attention_factor() computes it.
   std::optional<double> attention_factor = {};
-  // longrope: divisors of the frequencies, one each. short_factor is for sequences up to the
+  // With longrope, the divisor of each frequency. short_factor is for sequences up to the
   // original length, long_factor for longer sequences.
   std::vector<double> short_factor = {};
   std::vector<double> long_factor = {};

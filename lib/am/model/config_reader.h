@@ -25,7 +25,7 @@ class ConfigReader {
 
   // Each of these functions returns the value of the key, or nothing if the key is absent or null.
   // A value of another type adds an error of rule "model.type", and a number outside [low, high]
-  // one of rule "model.value"; they return nothing in both cases.
+  // one of rule "model.value"; nothing is returned in these cases.
   std::optional<int64_t> integer(std::string_view key, int64_t low, int64_t high);
   std::optional<double> number(std::string_view key, double low, double high);
   std::optional<bool> boolean(std::string_view key);

@@ -36,8 +36,8 @@ struct ParameterSpec {
 };
 
 struct Inventory {
-  std::vector<ParameterSpec>
-      parameters;  // all parameters, in transformers' named_parameters() order
+  // All parameters, in the order of transformers' named_parameters().
+  std::vector<ParameterSpec> parameters;
   // The head uses the embedding's weight, so lm_head.weight is not among `parameters`; a bias of
   // the head is.
   bool tied_lm_head = false;
