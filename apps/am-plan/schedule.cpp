@@ -24,7 +24,7 @@ namespace {
 
 struct ScheduleOptions {
   std::string from_csv;  // file with the schedule to show; empty: the schedule of the plan
-  // Files to write the timeline or schedule to; an empty path writes none.
+  // Paths of files to which the timeline or the schedule is written; empty: no such file.
   std::string svg;
   std::string trace;
   std::string csv;

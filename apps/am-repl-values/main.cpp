@@ -168,7 +168,7 @@ std::optional<int> worker_socket(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const am::launch::SignalThread signals;  // created before libtorch creates threads
-  std::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE returns an error, and kills nothing
+  std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE only returns an error
   am::guard_mapped_files();
   if (const auto socket = am_repl::worker_socket(argc, argv)) {
     return am::values::run_rank_worker(*socket);

@@ -74,7 +74,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   const am::launch::SignalThread signals;  // created before libtorch creates threads
   std::signal(SIGPIPE, SIG_IGN);           // the job continues if nobody reads its output any more
-  std::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE returns an error, and kills nothing
+  std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE only returns an error
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "--answer" && argc == 3) {
     // The answer is one line of its own, which the reader finds even if libraries printed others.

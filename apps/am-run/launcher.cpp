@@ -62,8 +62,8 @@ void require_memory(const Options& options, const job::Job& job, const launch::M
               "am-plan memory shows what needs it; --force starts the job nevertheless");
 }
 
-// Returns a policy that resumes a restarted job from the newest checkpoint that it has written. If
-// it has written none, the job begins as the plan says.
+// Returns a policy that resumes a restarted job from the newest checkpoint that this job has
+// written. If there is none, the job begins as the plan says.
 launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints,
                                      const std::string& job_id) {
   launch::RestartPolicy policy;

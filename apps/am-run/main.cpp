@@ -45,7 +45,7 @@ int run(Options& options, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // the job continues if nobody reads its output any more
-  std::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE returns an error, and kills nothing
+  std::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE only returns an error
   int status = 0;
   if (argc > 1 && std::string_view(argv[1]) == "doctor") {
     const auto options = am_run::parse_doctor_options(argc - 1, argv + 1, status);

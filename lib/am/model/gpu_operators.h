@@ -7,8 +7,8 @@
 namespace am::model {
 
 // Number of logits that the loss on a GPU processes at a time if no kernel can read them in place,
-// as with float16 (nn/fused/cross_entropy_rows.cpp). It copies them to float32, so that the copy of
-// one such chunk exists at a time.
+// as with float16 (nn/fused/cross_entropy_rows.cpp). The loss copies each such chunk to float32, so
+// that the copy of one chunk exists at a time.
 inline constexpr int64_t kLossElements = int64_t{256} << 20;
 
 // Bytes of cuBLAS's workspaces, which are allocated by the first product and never freed: 32 MiB
