@@ -1,6 +1,6 @@
-// Memory that autograd saves outside the decoder layers in one forward pass, and quantities that
-// the layers' formulas (layer_activations.h) share: sizes of a micro-batch on a rank, norms, the
-// copy that a matmul makes.
+// Memory that autograd saves outside the decoder layers in one forward pass. Also sizes that the
+// formulas of the layers (layer_activations.h) need: those of a micro-batch on a rank, the bytes
+// that a norm saves, and the bytes of the copy that a matmul makes of its operand.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,25 @@
 
 namespace am::predict {
 
+// Properties of a plan and its layout that the formulas of activations depend on.
 struct ActivationContext {
-  double tokens = 0.0;           // N: micro-batch * sequence / cp
-  double sequence = 0.0;         // positions of one sequence on this rank
-  double context_ranks = 1.0;    // number of cp ranks that share a sequence
-  std::string context_method;    // context.method
-  double sequence_parts = 1.0;   // tp ranks over which sequence parallelism shards N between layers
-  bool cuts_vocabulary = false;  // the embedding is sharded over the vocabulary
+  double tokens = 0.0;         // N: tokens of one micro-batch on this rank
+  double sequence = 0.0;       // positions of one sequence on this rank
+  double context_ranks = 1.0;  // number of cp ranks that share a sequence
+  std::string context_method;  // the plan's context.method, for example "ulysses"
+  // Number of tp ranks that share the N tokens between layers under sequence parallelism; else 1.
+  double sequence_parts = 1.0;
+  bool cuts_vocabulary = false;  // the embedding table is sharded over the vocabulary
   // Number of tp ranks over which the tokens of routed experts are sharded.
   double expert_parts = 1.0;
   double expert_ranks = 1.0;   // number of ranks that share a layer's experts
-  double compute_bytes = 4.0;  // c: bytes of the compute dtype
-  // p: bytes of the inputs and outputs of matmuls (autocast's dtype, if any).
+  double compute_bytes = 4.0;  // c: bytes per element of the compute dtype
+  // p: bytes per element of the inputs and outputs of matmuls (autocast's dtype, if any).
   double product_bytes = 4.0;
   double output_bytes = 4.0;  // bytes of a logit that the loss reads
   // Whether the loss copies its logits to float32, a chunk at a time (model/gpu_operators.h).
   bool loss_copies = false;
-  bool skewed = false;   // worst case: all tokens are routed to the same experts, on this rank
+  bool skewed = false;   // worst case: all tokens are routed to the same experts, which are here
   bool on_host = false;  // the plan's backend is gloo, so a CPU computes
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
   int64_t checkpointing_every = 1;
@@ -38,63 +40,70 @@ struct ActivationContext {
   double routed_tokens() const { return tokens / expert_parts; }
   // Whether autocast casts the operands of matmuls.
   bool casts() const { return product_bytes != compute_bytes; }
-  // Mode of one layer, counted from 0.
+  // Returns the checkpointing mode of one layer; layers are counted from 0.
   config::ActivationCheckpointing checkpointing_of(int layer) const;
 };
 ActivationContext activation_context(const config::Plan& plan, const layout::Layout& layout);
 
-// Bytes of this rank's hidden states between layers, with `width` elements per token.
+// Returns the bytes of this rank's hidden states between layers, with `width` elements per token.
 double hidden_bytes(const ActivationContext& context, double width);
-// Bytes that a norm of `rows` rows saves, without its output: its input with `input_bytes` per
-// element, and per row the root mean square (nn/fused/rms_norm.h), or mean and deviation, which
-// ATen's LayerNorm stores in the wider dtype of its input and its weight (`weight_bytes`).
+// Returns the bytes that a norm of `rows` rows saves for backward, without its output. They are its
+// input, with `input_bytes` per element, and statistics of each row: RMSNorm saves the root mean
+// square (nn/fused/rms_norm.h), ATen's LayerNorm the mean and the deviation, in the wider of the
+// dtypes of its input and its weight (`weight_bytes` per element).
 double norm_bytes(double rows, double width, double input_bytes, model::NormKind kind,
                   double weight_bytes);
 
-// Bytes of the copy that a weight's gradient makes on the CPU: the matmul reads its left operand,
-// `width` elements per token, transposed. 0 on GPUs and where no copy is made.
+// Returns the bytes of the copy that oneDNN makes on the CPU when a weight's gradient is computed:
+// its float32 matmul reads the left operand (`width` elements per token) transposed. 0 on GPUs, in
+// other dtypes, and with a library that needs no copy.
 double transposed_copy(const ActivationContext& context, double width);
 
-// Activation gradients alive at the peaks of one layer's or the head's backward: `first` while
-// everything that forward saved is still alive, `later` when some of it is freed and the
-// reduction's buffer holds a parameter's gradient.
+// Bytes of activation gradients that are live at those moments of one layer's or the head's
+// backward at which memory may be at its peak. At `first` everything that forward saved is still
+// live. At `later` a part of it is freed, and the buffer of the gradient reduction is live.
 struct BackwardBytes {
   double first = 0.0;
   double later = 0.0;
-  bool packed_first = false;  // the reduction's buffer exists from the first moment on
-  // A third moment, in attention, with the buffer and without a parameter's gradient. 0: below the
-  // others.
+  bool packed_first = false;  // the reduction's buffer is live at `first`, too
+  // At a third moment, in attention's backward: the reduction's buffer is live, but no parameter's
+  // gradient. 0: this moment cannot be the peak.
   double attention = 0.0;
-  // With expert parallelism, two more moments: before all others, when rows have arrived at their
-  // experts, and after the last expert, when rows are sent back (with the buffer, like
-  // `attention`). 0 without expert parallelism.
+  // At two more moments of expert parallelism (0 without it). `rows_arrive` is before all others:
+  // the gradients of token rows have arrived at the rank that has their expert. `rows_return` is
+  // after the last expert: the gradients of its input rows are sent back, and the reduction's
+  // buffer is live, as at `attention`.
   double rows_arrive = 0.0;
   double rows_return = 0.0;
 };
-// Activation gradients of the head's backward. `vocabulary` as in logits_bytes.
+// Returns the bytes of activation gradients in the head's backward. `vocabulary`: size of this
+// rank's slice of the vocabulary.
 BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,
                             double vocabulary, bool head_trains);
 
-// Saved bytes of the embedding look-up, and of the final norm with the head's input, which is saved
-// only if the head is trained.
+// Returns the bytes that the embedding look-up saves for backward.
 double embedding_activations(const ActivationContext& context);
-// Additional bytes for a sharded vocabulary: each token's row in this rank's slice, and whether it
-// is in the slice.
+// Returns the part of embedding_activations() that only a sharded vocabulary needs: for each token,
+// its row in this rank's slice, and whether the token is in the slice.
 double cut_look_up_bytes(const ActivationContext& context);
+// Returns the bytes that the final norm saves, and those of the head's input, which is saved only
+// if the head is trained.
 double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config,
                               bool head_trains);
 
-// Peak bytes of the logits, from the head's output to the gradient with which the head's backward
-// starts. `vocabulary` is the size of this rank's slice.
+// Returns the peak bytes of logits and their gradient between the head's output and the start of
+// the head's backward. `vocabulary`: size of this rank's slice of the vocabulary.
 double logits_bytes(const ActivationContext& context, double vocabulary);
-// Additional bytes that a soft-cap keeps until then; 0 if the model has none.
+// Returns the bytes that a soft-cap of the logits keeps in addition to logits_bytes() until the
+// head's backward starts; 0 if the model has no soft-cap.
 double capped_logits_bytes(const ActivationContext& context, const model::ModelConfig& config,
                            double vocabulary);
-// Bytes left when the head's own backward starts: the logits' gradient in the head's compute dtype.
+// Returns the bytes of the only such tensor that is left when the head's backward starts: the
+// gradient of the logits, in the dtype of the head's matmul.
 double logits_gradient_bytes(const ActivationContext& context, double vocabulary);
 
-// Bytes of `numel` weights in autocast's dtype, which a linear layer under autocast saves; 0
-// without autocast.
+// Returns the bytes of the copy of `numel` weights in autocast's dtype, which a linear layer under
+// autocast saves for backward; 0 without autocast.
 double cast_weights_bytes(const ActivationContext& context, double numel);
 
 }  // namespace am::predict

@@ -1,4 +1,4 @@
-// Attention's part of layer_activations.h.
+// Member functions of LayerActivations (layer_activations.h) for attention.
 #include <algorithm>
 
 #include "am/base/number.h"
@@ -12,7 +12,7 @@ namespace {
 using config::ActivationCheckpointing;
 using model::Role;
 
-// Elements per token on this rank between the first and the last projections of attention.
+// Numbers of elements per token on this rank of the query, key, value and output of attention.
 struct HeadWidths {
   double query = 0.0, key = 0.0, value = 0.0, out = 0.0;
 };
@@ -34,8 +34,8 @@ HeadWidths head_widths(const layout::LocalLayer& layer) {
     widths.value = fused.slices[2];
     return widths;
   }
-  // Latent attention and a matrix fused by key head are cut by heads: the rank has 1 / parts of
-  // them.
+  // Latent attention, and a fused matrix whose rows are grouped by key head, are sharded by heads:
+  // the rank has 1 / parts of the heads.
   const layout::LocalModule& up = fused.spec != nullptr ? fused : layer[Role::kKeyValueUp];
   const double parts = up.spec != nullptr ? as_double(up.spec->out) / up.out : 1.0;
   widths.query = as_double(attention.heads * attention.qk_width) / parts;
@@ -45,9 +45,10 @@ HeadWidths head_widths(const layout::LocalLayer& layer) {
   return widths;
 }
 
-// Bytes that a norm saves if its weight and its input have different dtypes, as a norm over heads
-// under autocast. ATen then runs several operators, which save their input in float32, its root
-// mean square, and, for the weight's gradient, the normalised values.
+// Returns the bytes that an RMSNorm saves if its weight and its input have different dtypes, as
+// those of a norm over heads do under autocast. ATen then runs several operators, which save the
+// norm's input in float32, the root mean square of each row, and, if the weight is trained, the
+// normalised values.
 double composite_norm_bytes(double rows, double width, double normalised_bytes) {
   return rows * (width * (4.0 + normalised_bytes) + 4.0);
 }
@@ -65,12 +66,13 @@ void LayerActivations::measure_attention() {
     at(layout::Saved::kInputNorm) =
         bytes_of_norm(Role::kInputNorm, rows, hidden_, context_.compute_bytes);
   }
-  // Gathered if it was sharded over the sequence: a linear layer saves the input it multiplies.
+  // A linear layer saves the input that it multiplies. If the input was sharded over the sequence,
+  // that is the gathered input.
   at(layout::Saved::kAttentionInput) =
       bytes_of_inputs(true) + adapted_bytes({Role::kQuery, Role::kKey, Role::kValue, Role::kQkv,
                                              Role::kQueryDown, Role::kKeyValueDown});
-  // Flash attention saves its inputs, its output, and the log-sum-exp per token and head instead of
-  // the scores (Dao et al., 2022).
+  // Flash attention does not save the scores. It saves its inputs, its output, and the log-sum-exp
+  // per token and head (Dao et al., 2022).
   at(layout::Saved::kHeads) =
       N * (w.query + key_value_width()) * p + latent_bytes(Role::kQueryDownNorm) +
       latent_bytes(Role::kKeyValueDownNorm) + adapted_bytes({Role::kQueryUp, Role::kKeyValueUp});
@@ -86,7 +88,8 @@ void LayerActivations::measure_attention() {
   at(layout::Saved::kHeadNormInputs) = N * (w.query + w.key) * p;
 }
 
-// Bytes saved by a norm that reads the output of a projection.
+// Returns the bytes that a norm saves if it reads the output of a projection, which under autocast
+// has another dtype than the norm's weight.
 double LayerActivations::bytes_of_product_norm(Role role, double rows, double width) const {
   const double p = context_.product_bytes;
   const bool composite =
@@ -95,9 +98,9 @@ double LayerActivations::bytes_of_product_norm(Role role, double rows, double wi
                    : bytes_of_norm(role, rows, width, p);
 }
 
-// Bytes of a low-rank vector of latent attention: what its norm saves, and the norm's output, which
-// is multiplied and therefore gathered if it was sharded over the sequence. 0 if the layer has
-// none.
+// Returns the bytes that are saved for a low-rank vector of latent attention: those that its norm
+// (`role`) saves, and the norm's output. The output is the input of a linear layer, so it is
+// counted gathered even if it was sharded over the sequence. 0 if the layer has no such norm.
 double LayerActivations::latent_bytes(Role role) const {
   if (!layer_.has(role)) return 0.0;
   const double width = as_double(layer_.spec().find(role)->out);
@@ -105,7 +108,7 @@ double LayerActivations::latent_bytes(Role role) const {
          context_.tokens * width * context_.product_bytes;
 }
 
-// Elements of keys and values per position, as attention saves them.
+// Returns the number of elements of keys and values per position that attention saves.
 double LayerActivations::key_value_width() const {
   const HeadWidths w = head_widths(layer_);
   if (!exchanges_heads()) return w.key + w.value;
@@ -115,7 +118,7 @@ double LayerActivations::key_value_width() const {
   return as_double(copies) * (w.key + w.value);
 }
 
-// Whether attention runs in blocks (nn/attention/) instead of in ATen's flash kernel.
+// Whether attention runs in blocks of queries (nn/attention/) instead of in a flash kernel.
 bool LayerActivations::attends_by_blocks() const {
   const model::AttentionSpec& attention = layer_.spec().attention;
   if (context_.context_ranks > 1.0 && !exchanges_heads()) return true;
@@ -129,15 +132,16 @@ bool LayerActivations::attends_by_blocks() const {
   return attention.softcap.has_value() || !(plain || flash);
 }
 
-// Backward bytes of one block of queries of one sequence: its rows, the keys and values that it
-// attends to, its scores, their gradient and a product of both; for capped scores two more.
-// `parts`: number of ranks over which heads are sharded. `copied`: keys and values must be copied
-// to the layout that matmuls read.
+// Returns the bytes of one block of queries of one sequence in attention's backward: the block's
+// rows, the keys and values that it attends to, its scores, their gradient, and the product of
+// scores and gradient. Two more tensors of this size are live if scores have a soft-cap. `parts`:
+// number of ranks over which heads are sharded. `copied`: keys and values must be copied to the
+// memory layout that matmuls read.
 double LayerActivations::block_bytes(double rows, double keys, double parts, bool copied) const {
   constexpr double kWide = 4.0;  // scores and sums are float32
   const model::AttentionSpec& attention = layer_.spec().attention;
   const HeadWidths w = head_widths(layer_);
-  // A single head already has the layout that matmuls read.
+  // A single head already has the memory layout that matmuls read, so its rows are not copied.
   const bool alone =
       context_.product_bytes == kWide && w.query <= as_double(attention.qk_width) * parts;
   const double row = alone ? 0.0 : (w.query + w.out) * kWide;
@@ -147,8 +151,9 @@ double LayerActivations::block_bytes(double rows, double keys, double parts, boo
          parts;
 }
 
-// Backward bytes of attention over cp ranks, besides its inputs and its output's gradient: copies
-// of keys and values as they are passed on or gathered, and sums in float32.
+// Returns the bytes in the backward of attention over cp ranks, without the saved inputs and the
+// gradient of the output: copies of keys and values that are sent to the next rank or gathered, and
+// gradients that are summed in float32.
 double LayerActivations::context_attention_bytes() const {
   constexpr double kWide = 4.0;
   const double N = context_.tokens, p = context_.product_bytes, ranks = context_.context_ranks;
@@ -165,17 +170,17 @@ double LayerActivations::context_attention_bytes() const {
         ranks * pair * (p + kWide) + batch * block_bytes(rows, keys, 1.0, p != kWide);
     return N * w.query * p + std::max(blocks, (2.0 * ranks + 1.0) * pair * kWide);
   }
-  // In transit: the next keys and values, and the sums of the previous and the next rank.
+  // Number of copies of keys and values in the ring: those in use, and those that a message brings.
   const double passing = ranks > 2.0 ? 3.0 : 2.0;
   const double keys = window > 0.0 ? std::min(chunk, window - 1.0 + rows) : chunk;
   return N * (w.query * kWide + w.out * p) + pair * (passing * p + 3.0 * kWide) +
          batch * block_bytes(rows, keys, 1.0, p != kWide);
 }
 
-// Change of live activation bytes in attention's backward, relative to the kept and recomputed
-// bytes, if attention runs in blocks; 0 with ATen's flash kernel. Saved tensors of the feed-forward
-// and attention's output are freed by then. Live are the gradients of the layer's output, of
-// attention's output and of its inputs, and the tensors of one block.
+// If attention runs in blocks, returns the bytes of activations that are live in its backward,
+// minus the layer's kept and recomputed bytes; 0 with a flash kernel. The saved tensors of the
+// feed-forward and attention's output are freed before. The gradients of the layer's output, of
+// attention's output and of attention's inputs are live, and the tensors of one block.
 double LayerActivations::attention_backward() const {
   constexpr double kRowsOfABlock = 128.0;
   constexpr double kWide = 4.0;
@@ -191,7 +196,7 @@ double LayerActivations::attention_backward() const {
     const double window = as_double(layer_.spec().attention.window.value_or(0));
     const double rows = std::min(kRowsOfABlock, length);
     const double keys = window > 0.0 ? std::min(length, window - 1.0 + rows) : length;
-    // A single key head already has the layout that matmuls read.
+    // A single key head already has the memory layout that matmuls read, so it is not copied.
     const double head =
         as_double(layer_.spec().attention.qk_width + layer_.spec().attention.v_width);
     const bool copied =
@@ -210,8 +215,8 @@ double LayerActivations::attention_backward() const {
                                              layout::Saved::kUp,
                                              layout::Saved::kCastAttentionOut,
                                              layout::Saved::kCastFeedForward};
-  // A fully checkpointed layer has recomputed everything by then, and keeps its second output with
-  // that output's incoming gradient until its backward ends.
+  // A fully checkpointed layer has recomputed all saved tensors by then. Its recomputed output and
+  // the gradient of that output stay live until the layer's backward ends.
   const bool whole = mode_ == ActivationCheckpointing::kFull;
   const layout::SavedSet saved =
       layout::kept_under(whole ? ActivationCheckpointing::kOff : mode_, layer_.spec().residual);

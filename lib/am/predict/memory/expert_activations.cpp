@@ -11,20 +11,23 @@ using model::Role;
 
 constexpr double kIndexBytes = 8.0;
 
-// Bytes of gates and ups that are recomputed, in addition to the rows' own backward.
+// Returns the bytes of gate and up outputs that are recomputed at a time (ExpertRows::kept).
+// `of_row`: bytes of one row's outputs.
 double again_bytes(const ExpertRows& rows, double of_row) {
   return std::min(rows.all - rows.kept, rows.even) * of_row;
 }
 
-// Bytes at the exchange of rows if experts are on several ranks (parallel/ep/). `first`: gradients
-// of the rows that have arrived, in arrival order and sorted by expert. `last`: gradients made by
-// the experts, the message made of them, and the message that arrives, when saved rows, gates and
-// ups are freed. `beside`: other live bytes. `left`: how many of gate and up are still saved. Zeros
-// if one rank has all experts.
+// Bytes that are live when experts' rows are exchanged between ranks (parallel/ep/). `first`: the
+// gradients of rows have arrived; they exist in arrival order and sorted by expert. `last`: the
+// gradients of the experts' inputs are sent back; they, the message made of them and the arriving
+// message are live, and the saved rows and outputs of gate and up are freed.
 struct ExchangeBytes {
   double first = 0.0, last = 0.0;
 };
 
+// Returns zeros if one rank has all experts. `beside`: other live bytes. `of_rows`: bytes of all
+// rows. `of_width`: bytes of the output of gate, or of up. `left`: 0 to 2, the number of these two
+// outputs that stay saved. `rows_saved`: the rows were saved for the weights' gradients.
 ExchangeBytes exchange_bytes(const ActivationContext& context, double beside, double of_rows,
                              double of_width, double left, bool rows_saved) {
   if (context.expert_ranks == 1.0) return {};
@@ -32,9 +35,10 @@ ExchangeBytes exchange_bytes(const ActivationContext& context, double beside, do
           beside + (rows_saved ? 2.0 : 3.0) * of_rows - (2.0 - left) * of_width};
 }
 
-// Backward of experts in one tensor (nn/experts/stacked.h): the gradients of all gates and ups
-// exist after the down projections, then those of all rows. Each weight has one gradient tensor,
-// and an expert's part of it is computed in a separate tensor.
+// Returns the bytes in the backward of experts whose weights are one tensor (nn/experts/stacked.h).
+// After the down projections the gradients of all gate and up outputs are live, then the gradients
+// of all rows. Each weight tensor has one gradient tensor, and the part of one expert is computed
+// in a separate tensor.
 BackwardBytes stacked_backward(const ActivationContext& context, const layout::LocalLayer& layer,
                                double hidden) {
   const model::RouterSpec& router = *layer.spec().router;
@@ -64,7 +68,9 @@ BackwardBytes stacked_backward(const ActivationContext& context, const layout::L
                                   of_one * (3.0 * width + hidden) * p + of_expert(down, width)) +
                          gradient(down) + narrow(down);
   const double in_wide = of_expert(wide, hidden) + narrow(wide);
-  // The walk adds the layer's largest gradient to both moments: that of gates and ups.
+  // The walk (memory.cpp) adds the layer's largest gradient of one parameter at `first` and
+  // `later`. That is the gradient of gate and up, which is not live at `first`, so it is subtracted
+  // here.
   const ExchangeBytes exchange =
       exchange_bytes(context, all - of_rows, of_rows, rows * width * p, 0.0, wide.trains);
   return {.first = all + in_down - gradient(wide),
@@ -94,9 +100,9 @@ ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLa
   const auto top_k = as_double(router.top_k);
   const double wide = std::max(4.0, context.compute_bytes);
   ExpertBytes bytes;
-  // The router reads its uncast input; under autocast each other reader has its own cast copy.
-  // Sharded shared experts read all tokens, in a separate tensor if the tokens of routed experts
-  // are sharded.
+  // The router reads the input before autocast casts it; every other module that reads the input
+  // then saves its own cast copy. If the tokens of routed experts are sharded over tp, the shared
+  // experts are sharded, too, and read all tokens from a separate tensor.
   const double sharing = context.expert_parts > 1.0 ? layer.trained_readers(false, true) : 0.0;
   const double readers = layer.trained_readers(false) - sharing;
   const double routers = layer[Role::kRouter].trains ? 1.0 : 0.0;
@@ -109,7 +115,8 @@ ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLa
                       layer[Role::kExpertGateUp].trains;
   const double received = expert_rows(context, router).all;
   const double rows = trains ? received * hidden * p : 0.0;
-  // A gated output that is a sum over ranks is scaled after the sum.
+  // If tp shards the shared experts, their output is a sum over ranks, and their gate scales it
+  // after the sum.
   const double between = context.tokens / context.sequence_parts;
   const bool weighs = layer.has(Role::kSharedWeigher);
   const bool apart = context.expert_parts > 1.0;
@@ -130,15 +137,16 @@ BackwardBytes expert_backward(const ActivationContext& context, const layout::Lo
   const double width = layer[Role::kExpertDown].in;
   const double shared = layer[Role::kSharedDown].in;
   const double of_rows = all_rows.all * hidden * p;
-  // number of gate and up that are still saved when their gradients exist
+  // Number of the two saved outputs (gate's and up's) that are still live when their gradients are.
   const double left = keeps_gate ? 1.0 : 0.0;
-  // Bytes of `count` rows in the down projection's backward: the gradients of its two factors (gate
-  // and up), then the gradients of gate and up next to one of the factors.
+  // Returns the bytes of `count` rows in the down projection's backward: three tensors of `wide`
+  // elements per row (gradients of the activation, gate and up), or two and the matmul's copy.
   const auto in_down = [&](double count, double wide, bool trains) {
     const double copy = trains ? transposed_copy(context, count / context.tokens * hidden) : 0.0;
     return 2.0 * count * wide * p + std::max(count * wide * p, copy);
   };
-  // Bytes of the up projection's backward: the gradient of its input.
+  // Returns the bytes of `count` rows in the up projection's backward: the gradient of its input,
+  // and the saved gates that are still live.
   const auto in_up = [&](double count, double wide, bool trains) {
     const double copy = trains ? transposed_copy(context, count / context.tokens * wide) : 0.0;
     return count * (hidden + left * wide) * p + copy;
@@ -147,7 +155,8 @@ BackwardBytes expert_backward(const ActivationContext& context, const layout::Lo
       hidden_bytes(context, hidden) + of_rows + again_bytes(all_rows, 2.0 * width * p);
   const double in_expert = std::max(in_down(of_one, width, layer[Role::kExpertDown].trains),
                                     in_up(of_one, width, layer[Role::kExpertUp].trains));
-  // For finished experts the gradients of their rows are live and gate and up are freed.
+  // Change of live bytes due to finished experts: the gradients of their input rows are added, and
+  // their saved outputs of gate and up are freed.
   const double of_others = std::max(0.0, (rows - of_one) * (hidden - (2.0 - left) * width) * p);
   const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains;
   const double after_shared =

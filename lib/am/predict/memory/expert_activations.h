@@ -1,8 +1,8 @@
-// Memory that a feed-forward of experts (nn/experts/) saves until its backward, besides gate and
-// up.
+// Memory that a feed-forward of experts (nn/experts/) saves until its backward, without the outputs
+// of the gate and up projections.
 //
-// Legend: N tokens of one micro-batch on this rank, D hidden, E experts, k experts per token; c, p
-// bytes of the compute dtype and of the dtype of matmuls.
+// Legend: N tokens of one micro-batch on this rank, D hidden size, k experts per token. Each token
+// is copied to k rows, one for each of its experts.
 #pragma once
 
 #include "am/layout/local_layer.h"
@@ -11,35 +11,38 @@
 namespace am::predict {
 
 struct ExpertBytes {
-  double input = 0.0;    // input of the router, the shared experts and their gate
-  double routing = 0.0;  // routing: expert, position and token of each of the N k rows
-  double routed = 0.0;   // N k rows of D elements, and their routing weights
-  // The sum over ranks of the shared experts' parts, and the share of it that is added. Outside of
-  // every recompute segment, so kept in all modes.
+  double input = 0.0;    // inputs of the router, of the shared experts and of their gate
+  double routing = 0.0;  // expert, position and token (three indices) of each of the N k rows
+  double routed = 0.0;   // the N k rows of D elements, and their routing weights
+  // Output of the shared experts after its sum over tp ranks, and each token's factor by which
+  // their gate scales it. 0 unless tp shards shared experts that have a gate. The scaling is
+  // outside of every recompute segment, so every checkpointing mode keeps these bytes.
   double share_of_sum = 0.0;
 };
 
-// Rows that this rank's experts process per micro-batch, if each token is routed to `taken` of
-// `experts`: `all` that arrive, and `kept`, the rows whose gates and ups are saved
-// (nn/experts/row_chunks.h); gates and ups of the others are recomputed in parts.
+// Numbers of rows that this rank's experts process per micro-batch.
 struct ExpertRows {
-  double all = 0.0;
+  double all = 0.0;  // rows that arrive
+  // Rows whose gate and up outputs are saved; for the rest of `all` these outputs are recomputed in
+  // parts (nn/experts/row_chunks.h).
   double kept = 0.0;
-  double even = 0.0;  // rows per rank under perfect balance
-  // Rows of the expert with most rows; a token is routed to an expert at most once.
+  double even = 0.0;  // rows per rank if routing is perfectly balanced
+  // Rows of the expert with the most rows; a token is routed to an expert at most once.
   double of_one = 0.0;
 };
 ExpertRows expert_rows(const ActivationContext& context, const model::RouterSpec& router);
 
-// Saved bytes of a layer with a router. The experts' outputs are not saved: their weight gradients
-// do not need them (nn/experts/weighed_down.h).
+// Returns the bytes that a layer with a router saves. They do not include the experts' outputs,
+// because the gradients of the routing weights are computed without them
+// (nn/experts/weighed_down.h).
 ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLayer& layer,
                          double hidden);
 
-// Activation gradients of the experts' backward. Gradients of all rows exist from the backward of
-// the sum over experts on. The shared experts run next, then the experts one by one, each with the
-// gradients of its activation and of both factors (gate and up). A finished expert's saved factors
-// are freed; `keeps_gate`: in a checkpointed layer the saved gates stay until its backward ends.
+// Returns the bytes of activation gradients in the experts' backward. The backward of the sum over
+// experts makes the gradients of all rows. Then the shared experts run, then the routed experts one
+// by one, each with the gradients of its activation and of the outputs of gate and up. These
+// outputs are freed when the expert has finished. `keeps_gate`: the layer is checkpointed such that
+// the saved outputs of gate stay until the layer's backward ends.
 BackwardBytes expert_backward(const ActivationContext& context, const layout::LocalLayer& layer,
                               double hidden, bool keeps_gate);
 

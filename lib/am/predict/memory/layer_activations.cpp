@@ -17,15 +17,16 @@ double out_of(const layout::LocalLayer& layer, Role role) {
   return module == nullptr ? 0.0 : as_double(module->out);
 }
 
-// Rows of experts with saved gates and ups, per token of the micro-batch on this rank.
+// Returns the number of experts' rows whose gate and up outputs are saved (ExpertRows::kept), per
+// token of the micro-batch on this rank; 0 without experts.
 double rows_of_token(const ActivationContext& context, const layout::LocalLayer& layer) {
   const auto& router = layer.spec().router;
   return router.has_value() ? expert_rows(context, *router).kept / context.tokens : 0.0;
 }
 
-// Elements per token on this rank inside the feed-forward, over all experts of the token. If gates
-// and ups of experts are one matrix, checkpointing keeps both or neither, so both are counted as
-// `up`.
+// Numbers of elements per token on this rank of the outputs of gate and up and of the input of the
+// down projection, summed over all experts of the token. If one matrix computes gate and up of the
+// experts, a checkpointing mode keeps both outputs or none, so both are counted as `up`.
 struct WideWidths {
   double gate = 0.0, up = 0.0, down_in = 0.0;
 };
@@ -62,20 +63,23 @@ void LayerActivations::measure_feed_forward() {
   const double p = context_.product_bytes;
   const double rows = N / context_.sequence_parts;
   const WideWidths w = wide_widths(context_, layer_);
-  // A norm after a projection reads its output.
+  // The second element is the bytes per element of the norm's input. Norms after attention or the
+  // feed-forward read the output of a projection.
   for (const auto& [role, bytes] : {std::pair{Role::kPreFeedForwardNorm, context_.compute_bytes},
                                     {Role::kPostAttentionNorm, p},
                                     {Role::kPostFeedForwardNorm, p}}) {
     if (layer_.has(role))
       at(layout::Saved::kOtherNorms) += bytes_of_norm(role, rows, hidden_, bytes);
   }
-  // In parallel blocks both norms read the same tensor.
+  // If attention and the feed-forward are parallel blocks, their norms read the same tensor, which
+  // is saved once and was counted twice.
   if (layer_.spec().residual == model::Residual::kParallelTwoNorms) {
     at(layout::Saved::kOtherNorms) -= rows * hidden_ * context_.compute_bytes;
   }
   if (!layer_.spec().parallel())
     at(layout::Saved::kSumAfterAttention) = hidden_bytes(context_, hidden_);
-  // With a single norm, attention and the feed-forward multiply the same tensor.
+  // With a single norm, attention and the feed-forward read the same tensor; here only the copies
+  // that are not counted for attention are counted.
   const bool shares = layer_.spec().residual == model::Residual::kParallelOneNorm;
   const double before = shares ? layer_.trained_readers(true) : 0.0;
   at(layout::Saved::kFeedForwardInput) =
@@ -99,8 +103,8 @@ void LayerActivations::measure_experts() {
   at(layout::Saved::kRouting) = experts.routing;
   share_of_sum_ = experts.share_of_sum;
   at(layout::Saved::kRoutedTokens) = experts.routed;
-  // Next to an adapter, the down projection of the shared experts reads a separate tensor, and its
-  // output is scaled afterwards.
+  // If the down projection of the shared experts has an adapter (LoRA), its input is a separate
+  // tensor, and the shared experts' gate scales its output afterwards.
   if (layer_[Role::kSharedDown].rank == 0.0) return;
   const double weighed = layer_.has(Role::kSharedWeigher) ? hidden_ : 0.0;
   at(layout::Saved::kUp) +=
@@ -114,22 +118,24 @@ void LayerActivations::measure_casts() {
       layer_.numel({Role::kGate, Role::kUp, Role::kGateUp, Role::kDown, Role::kExpertGate,
                     Role::kExpertUp, Role::kExpertGateUp, Role::kExpertDown, Role::kSharedGate,
                     Role::kSharedUp, Role::kSharedDown, Role::kSharedWeigher});
-  // Weights next to an adapter are cast again in the recomputation (nn/decoder_layer.cpp).
+  // The cast copy of a down projection's weight that has an adapter (LoRA) is not kept: the
+  // recomputation casts the weight again (nn/decoder_layer.cpp).
   const double again = layer_[Role::kDown].rank > 0.0 ? layer_.numel({Role::kDown}) : 0.0;
-  const double wide = layer_.numel({Role::kRouter});  // in float32 (nn/experts/router.h)
+  // The router's weight is not cast, because the router computes in float32 (nn/experts/router.h).
+  const double wide = layer_.numel({Role::kRouter});
   at(layout::Saved::kCastAttentionOut) = cast_weights_bytes(context_, out);
   at(layout::Saved::kCastFeedForward) = cast_weights_bytes(context_, feed_forward - again);
   at(layout::Saved::kCastOthers) =
       cast_weights_bytes(context_, layer_.numel() - out - feed_forward - wide);
 }
 
-// Bytes that adapters save between A and B.
+// Returns the bytes that the adapters (LoRA) of these modules save between their matrices A and B.
 double LayerActivations::adapted_bytes(std::initializer_list<Role> roles) const {
   return context_.tokens * layer_.adapter_ranks(roles) * context_.product_bytes;
 }
 
-// If nothing before the layer is trained, operators before its first trained parameter save
-// nothing.
+// Clears the bytes of operators before the layer's first trained parameter. Called if nothing
+// before the layer is trained: these operators then save nothing.
 void LayerActivations::begin_gradients() {
   const auto nothing = [this](layout::SavedSet saved) {
     for (size_t i = 0; i < layout::kSavedKinds; ++i) {
@@ -140,7 +146,8 @@ void LayerActivations::begin_gradients() {
   if (layer_.trains_in_attention()) return;
   nothing({layout::Saved::kHeads, layout::Saved::kHeadNorms, layout::Saved::kHeadNormInputs,
            layout::Saved::kAttentionStatistics, layout::Saved::kCastOthers});
-  // Input of the first segment of a layer that is checkpointed in several segments.
+  // kLayerInput is the input of the layer's first checkpointed segment. If the layer has several
+  // segments, the first one has no trained parameter and needs no recomputation.
   if (mode_ != ActivationCheckpointing::kFull && !layer_.spec().parallel()) {
     nothing({layout::Saved::kLayerInput});
   }
@@ -162,8 +169,9 @@ double LayerActivations::bytes_of_norm(Role role, double rows, double width,
                     context_.compute_bytes);
 }
 
-// Bytes of the hidden state that the first projections of attention or of the feed-forward save:
-// gathered if they are sharded, otherwise in its sharding between modules.
+// Returns the bytes of the hidden state that the first projections of attention (or else of the
+// feed-forward) save. Projections that tp shards save it gathered; others save it as it is sharded
+// between modules.
 double LayerActivations::bytes_of_inputs(bool attention) const {
   const double whole = context_.tokens * hidden_ * context_.product_bytes;
   const double gathering = layer_.trained_readers(attention, true);
@@ -172,8 +180,8 @@ double LayerActivations::bytes_of_inputs(bool attention) const {
   return whole * kept_inputs(gathering) + whole / context_.sequence_parts * kept_inputs(others);
 }
 
-// Number of copies of one input that matmuls save for their weights' gradients: one shared tensor,
-// or under autocast a cast copy each.
+// Returns the number of copies of one input that `trained` matmuls save for the gradients of their
+// weights: one tensor for all of them, or under autocast one cast copy for each.
 double LayerActivations::kept_inputs(double trained) const {
   return context_.casts() ? trained : std::min(trained, 1.0);
 }
@@ -186,16 +194,18 @@ double LayerActivations::sum(layout::SavedSet saved) const {
   return total;
 }
 
-// Bytes that a feed-forward recomputes if it is a checkpointed segment. Under "selective" it starts
-// from the sum before its norm and has the gate projection saved; under "mlp" it starts from the
-// norm's output. The projections, another segment under "selective", recompute less.
+// Returns the bytes that a feed-forward recomputes if it is a checkpointed segment. Under
+// "selective" the segment begins with the feed-forward's norm, and the output of the gate
+// projection is kept; under "mlp" the segment begins after the norm. The other segment under
+// "selective", attention's projections, recomputes fewer bytes and is not counted.
 double LayerActivations::recomputed_feed_forward() const {
   const bool selective = mode_ == ActivationCheckpointing::kSelective;
   const double again = sum({layout::Saved::kCastFeedForward, layout::Saved::kFeedForwardInput,
                             layout::Saved::kRoutedTokens, layout::Saved::kUp,
                             selective ? layout::Saved::kOtherNorms : layout::Saved::kGate});
   if (layer_.spec().residual == model::Residual::kParallelOneNorm) return again;
-  // Gathering over the sequence or casting makes a second tensor of the norm's output.
+  // If the norm's output is gathered over the sequence or cast, the projections read another tensor
+  // than that output, so none of their input is already live.
   const bool other_input = context_.sequence_parts > 1.0 || context_.casts();
   if (!selective && other_input) return again;
   return std::max(0.0, again - hidden_bytes(context_, hidden_));
@@ -209,12 +219,12 @@ double LayerActivations::recomputed() const {
                       share_of_sum_ - kept());
 }
 
-// Activation gradients in the feed-forward's backward. First: the gradient of the layer's output,
-// which is also passed on along the residual, and the gradients of the activation and of its two
-// factors. Then the factors' gradients have replaced the saved factors, next to the gradient of
-// their input. A checkpointed layer runs the down projection's backward separately, so its weight's
-// gradient is packed by then. Under sequence parallelism that projection reads its output's
-// gradient gathered.
+// The moments are in the feed-forward's backward. At `first` the gradient of the layer's output,
+// which the residual also needs, is live, and the gradients of the activation, gate and up. At
+// `later` the gradients of gate and up have replaced the saved outputs of gate and up, and the
+// gradient of their input is live. A checkpointed layer runs the backward of the down projection
+// separately, so the gradient of its weight is already packed at `first`. Under sequence
+// parallelism the down projection gathers the gradient of its output.
 BackwardBytes LayerActivations::backward() const {
   BackwardBytes bytes =
       layer_.spec().router.has_value()
@@ -238,7 +248,7 @@ LayerActivations::Owed LayerActivations::owed() const {
   Owed owed;
   owed.all = bytes_of_inputs(true) + bytes_of_inputs(false);
   const double taken = rows_of_token(context_, layer_);
-  bool reads_rows = false;  // experts' gate and up read the same rows
+  bool reads_rows = false;  // the rows that gate and up of the experts read are counted
   for (const layout::LocalModule& module : layer_.modules()) {
     if (module.spec == nullptr || module.spec->in == 0 || !module.trains) continue;
     const model::Space from = module.spec->from, to = module.spec->to;

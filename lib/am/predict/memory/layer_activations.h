@@ -3,8 +3,8 @@
 //
 // The list follows nn/decoder_layer.cpp operator by operator: the inputs and outputs that the
 // operators of nn/fused/ and ATen save. Each entry is a sum over the layer's modules by role, so
-// that it is valid for every family. Legend: N tokens of one micro-batch on this rank, D hidden, c
-// bytes of the compute dtype, p bytes of the dtype of matmuls, which differs under autocast.
+// that it is valid for every model family. Legend: N tokens of one micro-batch on this rank, p
+// bytes per element of the dtype of matmuls, which under autocast differs from the compute dtype.
 #pragma once
 
 #include <array>
@@ -19,29 +19,30 @@ namespace am::predict {
 
 class LayerActivations {
  public:
-  // `layer` is the unit of a decoder layer. `first_trained`: no parameter before the layer is
-  // trained, so its input needs no gradient.
+  // `layer`: FSDP unit of a decoder layer. `first_trained`: no parameter before this layer is
+  // trained, so the layer's input needs no gradient.
   LayerActivations(const ActivationContext& context, const layout::Layout& layout, int64_t rank,
                    const model::Unit& layer, bool first_trained = false);
 
-  // Bytes of one kind of saved tensor, whether or not the mode keeps it.
+  // Returns the bytes of one kind of saved tensor, whether or not the checkpointing mode keeps it.
   double bytes(layout::Saved saved) const { return bytes_[static_cast<size_t>(saved)]; }
-  // Bytes that the plan's checkpointing mode keeps of this layer.
+  // Returns the bytes of this layer that the plan's checkpointing mode keeps until backward.
   double kept() const {
     return sum(layout::kept_under(mode_, layer_.spec().residual)) + share_of_sum_;
   }
-  // Bytes that are recomputed during this layer's backward; 0 without checkpointing.
+  // Returns the bytes that are recomputed during this layer's backward; 0 without checkpointing.
   double recomputed() const;
   BackwardBytes backward() const;
-  // Bytes held for deferred weight gradients (zero-bubble W passes): the inputs of the trained
-  // matrices, each once, and the gradients of their outputs. The other members are the parts of
-  // `all` that backward has produced at successive moments: inputs of the down projections; these
-  // and the down projections' output gradients; all of the feed-forward.
+  // Bytes that backward keeps until the weight gradients are computed, if a schedule defers them
+  // (zero-bubble W passes).
   struct Owed {
+    // All of them: the inputs of the trained matrices, each input counted once, and the gradients
+    // of their outputs.
     double all = 0.0;
-    double down_input = 0.0;
-    double down = 0.0;
-    double feed_forward = 0.0;
+    // Parts of `all` that exist at three successive moments of backward.
+    double down_input = 0.0;    // inputs of the down projections
+    double down = 0.0;          // down_input, and the gradients of the down projections' outputs
+    double feed_forward = 0.0;  // everything that belongs to matrices of the feed-forward
   };
   Owed owed() const;
 
@@ -76,10 +77,10 @@ class LayerActivations {
   config::ActivationCheckpointing mode_;
   double hidden_ = 0.0;  // width of the residual stream
   std::array<double, layout::kSavedKinds> bytes_{};
-  double share_of_sum_ = 0.0;  // ExpertBytes::share_of_sum, kept in every mode
+  double share_of_sum_ = 0.0;  // ExpertBytes::share_of_sum, kept in every checkpointing mode
 };
 
-// Returns LayerActivations::kept().
+// Returns LayerActivations::kept() of a layer whose input needs a gradient.
 double layer_activations(const ActivationContext& context, const layout::Layout& layout,
                          int64_t rank, const model::Unit& layer);
 

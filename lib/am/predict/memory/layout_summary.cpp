@@ -12,7 +12,8 @@ double elements(const layout::Layout& layout, const layout::ParameterLayout& par
   return static_cast<double>(numel(parameter.tp_shape(layout.mesh, /*rank=*/0)));
 }
 
-// Counts the experts of the first ep rank only; all ep ranks have equal numbers.
+// Whether to count a parameter: true except for experts of ep ranks other than the first. One ep
+// rank is enough, because all have equally many elements.
 bool is_counted(const layout::ParameterLayout& parameter) {
   return parameter.ep_owner.value_or(0) == 0;
 }

@@ -1,5 +1,5 @@
-// Summary of a layout: layers of each kind per pipeline stage, and elements that a rank holds of
-// them. Input of the formulas for time and memory.
+// Summary of a layout: for each pipeline stage, the number of layers of each kind and the number of
+// parameter elements on a rank. The formulas for time and memory need no more of a layout.
 //
 //   const LayoutSummary summary = summary_of(plan, config, layout);
 //   summary.stages[3].layers[0]; summary.parameters_of(/*position=*/0).dense;
@@ -16,7 +16,8 @@
 
 namespace am::predict {
 
-// Number of elements on one rank after tp and ep, before data parallelism.
+// Number of parameter elements on one rank after tp and ep have sharded them, but before data
+// parallelism shards them.
 struct LocalParameters {
   double dense = 0.0;
   double experts = 0.0;  // routed experts, which may be sharded over another group of ranks
@@ -28,58 +29,61 @@ struct LocalParameters {
   }
 };
 
-// Ranks that hold the same elements after tp and ep: `replicas` groups of `shards` ranks. A
-// sharding strategy cuts the elements over the `shards` ranks. Members are `stride` ranks apart.
+// The ranks that have the same parameter elements after tp and ep: `replicas` groups of `shards`
+// ranks. A sharding strategy such as FSDP shards the elements over the ranks of each group.
+// Consecutive ranks of the ShardGroup are `stride` apart in the job's numbering.
 struct ShardGroup {
   double shards = 1.0, replicas = 1.0, stride = 1.0;
 
   double ranks() const { return shards * replicas; }
 };
 
-// One pipeline stage, counting virtual stages. Layer counts are per kind, as in model::layer_kinds;
-// for published runs they may be fractional.
+// One pipeline stage; each virtual stage is a separate entry. Numbers of layers may be fractional
+// for published runs.
 struct StageSummary {
-  int64_t owner = 0;  // index along pp that runs the stage
-  std::vector<double> layers;
-  std::vector<double> checkpointed;  // those of `layers` that are checkpointed
-  LocalParameters parameters;        // including embedding, norm and head
+  int64_t owner = 0;                 // index along pp of the ranks that run the stage
+  std::vector<double> layers;        // number of layers per kind, as in model::layer_kinds
+  std::vector<double> checkpointed;  // number of checkpointed layers per kind
+  LocalParameters parameters;        // including embedding, final norm and head
 };
 
-// Returns one stage without layers per entry of `owners` (pipeline::stage_owners).
+// Returns a stage without layers for each entry of `owners`, which is a result of
+// pipeline::stage_owners. `kinds`: number of kinds of layers.
 std::vector<StageSummary> empty_stages(const std::vector<int64_t>& owners, size_t kinds);
 
 struct LayoutSummary {
   std::vector<StageSummary> stages;
-  std::vector<LocalParameters> of_layer;  // per kind
-  double table = 0.0;                     // elements of the embedding table
+  std::vector<LocalParameters> of_layer;  // parameters of one layer, per kind of layer
+  double table = 0.0;                     // elements of the embedding table on one rank
   ShardGroup dense, experts;
-  // Fractions: of all parameters that are trained, of all parameters that FSDP ignores, and of the
-  // layers that backward runs through.
-  double trained = 1.0;
-  double ignored = 0.0;
-  double backward_layers = 1.0;
+  double trained = 1.0;          // fraction of all parameters that is trained
+  double ignored = 0.0;          // fraction of all parameters that FSDP ignores
+  double backward_layers = 1.0;  // fraction of the layers through which backward runs
 
   int64_t positions() const;  // number of ranks along pp
-  // Sum over the stages that this pp index runs, and the pp index with the largest sum.
+  // Returns the sum over the stages that the ranks at index `position` along pp run.
   LocalParameters parameters_of(int64_t position) const;
+  // Returns the index along pp with the most parameters.
   int64_t fullest_position() const;
 };
 
-// Returns a unit of the layout, or of a sample, whose layer is of the same kind as `layer`. Null if
-// there is none.
+// Returns a decoder layer's FSDP unit of the layout whose layer is of the same kind as layer number
+// `layer`. Null if there is none. `layout` may be a sample (build_sample_layout).
 const model::Unit* layer_like(const layout::Layout& layout, int layer);
 
 // `layout` may be a sample (build_sample_layout) if the plan has no globs over parameter names.
 LayoutSummary summary_of(const config::Plan& plan, const model::ModelConfig& config,
                          const layout::Layout& layout);
 
-// summary_of in two steps, for searches that combine each set of cuts with thousands of pipelines.
+// A model's parameter elements per rank after tp and ep. local_cuts() and then summarize_stages()
+// are summary_of() in two steps, for searches that combine one LocalCuts with thousands of
+// pipelines; `trained`, `ignored` and `backward_layers` keep their defaults.
 struct LocalCuts {
   std::vector<model::LayerKind> kinds;
-  std::vector<LocalParameters> of_layer;  // per kind
+  std::vector<LocalParameters> of_layer;  // parameters of one layer, per kind of layer
   LocalParameters first, last;  // parameters outside the layers, on the first and the last stage
-  double table = 0.0;
-  bool tied = false;  // the last stage has a copy of the table
+  double table = 0.0;           // elements of the embedding table on one rank
+  bool tied = false;            // the last stage has a copy of the table
 };
 LocalCuts local_cuts(const model::ModelConfig& config, const layout::Layout& layout);
 LayoutSummary summarize_stages(const config::Plan& plan, const model::ModelConfig& config,

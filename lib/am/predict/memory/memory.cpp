@@ -26,8 +26,9 @@ class Walk : private MemoryMoments {
   }
 
  private:
-  // Bytes of gathers in progress for units [from, from + count), or for the units before `from` if
-  // count is negative. Units that are still gathered are skipped.
+  // Returns the bytes of the gathers that run ahead for |count| FSDP units, starting with number
+  // `from`: upwards if count is positive, downwards if it is negative. In backward, skips units
+  // that need no gather.
   double gathering_ahead(size_t from, int64_t count, bool in_backward) const {
     double bytes = 0;
     const int64_t step = count < 0 ? -1 : 1;
@@ -43,7 +44,8 @@ class Walk : private MemoryMoments {
 
   void forward() {
     const int64_t depth = layout::prefetch_depths(plan_.strategy).forward;
-    // The peak is in the last micro-batch, which begins with the gradients of the earlier ones.
+    // Only the last micro-batch is walked through. It has the peak, because the gradients of the
+    // earlier micro-batches are live when it begins.
     if (accumulates()) now_.communication += step_.bucket_buffers;
     for (const UnitBytes& unit : units_) {
       if (accumulates() && !unit.waits_for_end) now_.communication += unit.reduce_buffer;
@@ -59,7 +61,7 @@ class Walk : private MemoryMoments {
       record_moment("forward of ", unit.name, ", gathering", gathering);
       MemorySnapshot computing = now_;
       computing.activations += unit.activations;
-      // Without a graph each tensor is freed when the next one exists.
+      // A unit without backward saves nothing: each of its tensors is freed when the next exists.
       if (unit.backward_runs) now_.activations = computing.activations;
       computing.communication += gathering_ahead(i + 1, depth, false);
       record_moment("forward of ", unit.name, "", computing);
@@ -95,7 +97,7 @@ class Walk : private MemoryMoments {
     record_moment("backward of ", unit.name, ", gathering", gathering);
   }
 
-  // Records the unit's first moment, with recomputed tensors, and its last one, with the gradients.
+  // Records the moments of BackwardBytes in the backward of unit number `i`.
   void compute_gradients(size_t i) {
     const UnitBytes& unit = units_[i];
     const BackwardBytes gradients = gradients_of(unit, i + 1 == units_.size());
@@ -124,21 +126,24 @@ class Walk : private MemoryMoments {
     end_backward(unit, gradients, computing);
   }
 
-  // Starts the unit's reduction and frees its parameters. The reduction is in progress while the
-  // previous unit computes.
+  // Starts the reduction of the unit's gradients and frees its gathered parameters. The reduction
+  // is in progress while the next unit of backward computes.
   void reduce_gradients(const UnitBytes& unit) {
-    if (unit.waits_for_end) {  // autograd holds it until the embedding's gradient is added
+    // Autograd keeps the tied head's gradient until it is added to the embedding's.
+    if (unit.waits_for_end) {
       now_.unsharded += unit.gradient;
       return;
     }
-    if (!layout::overlaps_reduction(plan_.strategy)) {  // gradients stay until backward is over
+    // Without overlap the gradients are reduced when backward is over, and their buffers stay.
+    if (!layout::overlaps_reduction(plan_.strategy)) {
       if (!accumulates()) now_.communication += unit.reduce_buffer;
       return;
     }
     if (!unit.looked_up || !unit.reshards) now_.unsharded -= unit.full;
     now_.unsharded -= unit.kept;
     if (!adds_reductions()) now_.gradients += unit.reduced_gradients;
-    // The previous reduction ends when this one starts.
+    // The buffers of the previous reduction (reducing_) are freed when this reduction has started,
+    // so both are live at this moment.
     MemorySnapshot reducing = now_;
     reducing.communication += reducing_ + unit.reduced;
     if (!accumulates()) reducing.communication += unit.reduce_buffer;
@@ -147,7 +152,7 @@ class Walk : private MemoryMoments {
     reducing_ = unit.pending();
   }
 
-  // Reduces all gradients when backward is over, unit by unit.
+  // Records the reduction of all gradients after backward.
   void reduce_at_end() {
     for (const UnitBytes& unit : units_) {
       if (!adds_reductions()) now_.gradients += unit.reduced_gradients;
@@ -162,7 +167,7 @@ class Walk : private MemoryMoments {
   // Whether each micro-batch's gradients are reduced and added to those of the earlier ones.
   bool adds_reductions() const { return has_earlier_batches() && !accumulates(); }
 
-  double reducing_ = 0;       // buffers of the reduction in progress during backward
+  double reducing_ = 0;       // bytes of the buffers of the reduction that is in progress
   bool has_buckets_ = false;  // the buckets' buffers are allocated
 };
 

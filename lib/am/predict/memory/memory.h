@@ -1,9 +1,9 @@
-// Predicted memory per rank. States are exact to the byte compared with the runtime's allocations;
-// everything else is computed by formula.
+// Predicted memory per rank. Parameters, gradients and optimizer states equal the runtime's
+// allocations to the byte; everything else is computed by formula.
 //
-// The prediction walks through a step unit by unit: gather, compute, free, loss, backward, reduce.
-// At each moment it adds up all live tensors; the largest sum is the peak. The components are those
-// of one moment, which is named, so their sum is the peak.
+// The prediction walks through a training step, one FSDP unit after the other: gather, compute,
+// free, loss, backward, reduce. At each moment it adds up all live tensors; the largest sum is the
+// peak. The reported components are those of the peak's moment, so their sum is the peak.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,26 @@
 
 namespace am::predict {
 
-// Components saturate at this value; a saturated component is not a prediction.
+// Predicted bytes of absurdly large plans are cut to this value; a result of this size or more is
+// not a prediction (MemoryComponents::is_in_range).
 inline constexpr int64_t kMostBytes = 4'000'000'000'000'000'000;
 
-// Components in bytes. The sources of the formulas are named in memory.cpp and activations.cpp.
+// Bytes of one rank at one moment, by what they store.
 struct MemoryComponents {
   int64_t parameters = 0;  // sharded storage, padding included
-  int64_t gradients = 0;   // same layout and dtype as the parameters
+  int64_t gradients = 0;   // layout and dtype of the parameters; live from reduction to update
   int64_t optimizer = 0;   // optimizer state: for AdamW two moments of the parameters' layout
-  // Saved for backward: all layers, one micro-batch (times the micro-batches in flight).
+  // Saved for backward by all layers of the rank, for all micro-batches in flight.
   int64_t activations = 0;
   int64_t logits = 0;     // logits, their gradient and the loss's working copy
-  int64_t unsharded = 0;  // gathered units, and one of their gradients
+  int64_t unsharded = 0;  // gathered parameters of FSDP units, and the gradient of one parameter
   // Buffers of all-gather and reduce-scatter, with the unsharded gradients in them.
   int64_t communication = 0;
-  // RoPE's table; on the CPU also the copy of the rank's part of a checkpoint (checkpoint.async).
+  // RoPE's table. On GPUs also the workspace of matmuls; on the CPU also the copy of the rank's part
+  // of a checkpoint (checkpoint.async).
   int64_t other = 0;
-  // With a GPU: parameters, gradients and optimizer under offload_policy, and the copy of the
-  // rank's part of a checkpoint, in host memory.
+  // Host memory of a rank with a GPU: the copy of its part of a checkpoint and, under
+  // offload_policy, parameters, gradients and optimizer state.
   int64_t host = 0;
   int64_t host_parameters = 0;  // the parameters' part of `host`
 
@@ -44,12 +46,12 @@ struct MemoryComponents {
 struct RankMemory {
   int64_t rank = 0;
   int64_t stage = 0;   // index along pp
-  std::string moment;  // moment of the peak: "loss", "backward of model.layers.3"
+  std::string moment;  // moment of the peak, for example "backward of model.layers.3"
   MemoryComponents components;
 };
 
-// Routing assumption. kSkewed: all tokens are routed to the same experts, the worst case for
-// memory, because an expert's backward needs memory for its rows. Affects nothing else.
+// Assumption about the routing of tokens to experts. kEven: all experts get equally many tokens.
+// kSkewed: all tokens are routed to the same experts, which is the worst case for memory.
 enum class Routing { kEven, kSkewed };
 
 RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,
@@ -60,8 +62,8 @@ RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& c
 // last one (config::defers_gradient_sync).
 bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
-// Returns the rank with the largest peak at each pp index. It is the first rank of the index: piece
-// 0 along an axis is never shorter than the others.
+// Returns the memory of the rank with the largest peak at each index along pp. This is the first
+// rank with the index, because piece 0 of a sharded tensor is never smaller than other pieces.
 std::vector<RankMemory> worst_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                         const layout::Layout& layout);
 

@@ -19,7 +19,8 @@
 namespace am::predict {
 namespace {
 
-// Rounds the result of a formula. Absurd plans saturate instead of overflowing.
+// Rounds the result of a formula to whole bytes. Results of absurdly large plans become kMostBytes
+// instead of overflowing int64_t.
 int64_t to_bytes(double bytes) {
   return std::llround(std::min(bytes, static_cast<double>(kMostBytes)));
 }
@@ -89,8 +90,9 @@ MemoryMoments::MemoryMoments(const config::Plan& plan, const model::ModelConfig&
   now_.communication = step_.pooled_messages;
 }
 
-// Parameters and optimizer state are flat tensors of one layout and dtype, as are the gradients,
-// which live from their reduction until the next step (param_group/gradient_reducer.h).
+// Sets base_. Parameters and optimizer states are flat tensors of one dtype, so their bytes follow
+// from numbers of elements. Gradients are not in base_: they are live only from their reduction
+// until the next step (param_group/gradient_reducer.h).
 void MemoryMoments::fill_states() {
   const layout::StepPrecision precision = layout::resolve_precision(plan_);
   const int64_t stored = step_.stored_numel;
@@ -112,7 +114,7 @@ void MemoryMoments::fill_states() {
   }
 }
 
-// Size of the rank's slice of the vocabulary at the head.
+// Returns the size of the rank's slice of the vocabulary at the head.
 double MemoryMoments::head_rows(int64_t rank) const {
   const size_t weight = layout_.inventory.weight_of(model::Role::kHead);
   return static_cast<double>(layout_.parameters[weight].tp_shape(layout_.mesh, rank)[0]);

@@ -1,5 +1,6 @@
-// Sums the live memory at each moment of a rank's step and keeps the peak. Shared by the walk
-// through units (memory.cpp) and the walk through a pipeline's actions (pipeline_memory.cpp).
+// Sums the live memory at each moment of a rank's step and remembers the peak. Base class of the
+// walk through the FSDP units of a rank without pipeline (memory.cpp) and of the walk through a
+// pipeline's actions (pipeline_memory.cpp).
 #pragma once
 
 #include <string_view>
@@ -15,7 +16,7 @@ namespace am::predict {
 
 class MemoryMoments {
  public:
-  // All arguments except `step` and `who` must outlive the object.
+  // `plan`, `config` and `layout` must outlive the object.
   MemoryMoments(const config::Plan& plan, const model::ModelConfig& config,
                 const layout::Layout& layout, const ActivationContext& context, StepUnits step,
                 const WalkedRank& who);
@@ -23,7 +24,7 @@ class MemoryMoments {
  protected:
   // Live bytes at one moment, without parameters and optimizer state.
   struct MemorySnapshot {
-    double gradients = 0;  // of the parameters that the rank stores, once they are reduced
+    double gradients = 0;  // stored gradients of the parameters that the rank stores
     double activations = 0;
     double logits = 0;
     double unsharded = 0;
@@ -33,40 +34,44 @@ class MemoryMoments {
     bool operator==(const MemorySnapshot&) const = default;
   };
 
-  // Compares a moment with the peak. Its name is `what` + `of` + `how`, which must outlive the
-  // object.
+  // Makes `moment` the peak if it needs more memory than the peak so far. The moment's name is
+  // `what` + `of` + `how`; the three texts must outlive the object.
   void record_moment(std::string_view what, std::string_view of, std::string_view how,
                      const MemorySnapshot& moment) {
-    // Most moments are well below the peak, or equal to it: skip rounding their parts.
+    // Most moments are well below the peak or equal to it. Returning here saves the rounding of
+    // their components to bytes.
     constexpr double kRounding = 8.0;
     if (moment.sum() < fullest_.sum() - kRounding || moment == fullest_) return;
     record_full(what, of, how, moment);
   }
-  // A unit's backward has three phases, each with a function. First phase: recomputation, up to the
-  // first activation gradients. Adds both to `computing`.
+  // The next three functions record the moments of one unit's backward, in this order.
+  // begin_backward() adds the recomputed activations and then the first activation gradients to
+  // `computing`. With expert parallelism it records a moment between these two.
   void begin_backward(const UnitBytes& unit, const BackwardBytes& gradients,
                       MemorySnapshot& computing);
-  // Records the first moment: `computing` plus a parameter's gradient, or plus the buffer into
-  // which gradients are packed.
+  // Records the moment BackwardBytes::first: `computing` plus `buffer`, the buffer into which
+  // gradients are packed, if `gradients` say that it is live; else plus a parameter's `gradient`.
   void record_first(const UnitBytes& unit, const BackwardBytes& gradients, MemorySnapshot computing,
                     double gradient, double buffer);
-  // Records the last moments, without a parameter's gradient: rows sent back from experts, and
-  // attention.
+  // Records the two last moments, at which no parameter's gradient is live:
+  // BackwardBytes::rows_return and BackwardBytes::attention.
   void end_backward(const UnitBytes& unit, const BackwardBytes& gradients,
                     MemorySnapshot computing);
-  // Records the optimizer's update, with the gradients of all units. AdamW and similar optimizers
-  // update in place; Muon needs buffers for one unit at a time. Validation needs no moment: it is
-  // the forward of a training step without saved activations and gradients.
+  // Records the optimizer's update, at which the gradients of all units are live. AdamW and similar
+  // optimizers update in place; Muon needs buffers for one unit at a time. Validation is not
+  // recorded: it needs less memory than a training step's forward, because it saves no activations
+  // and has no gradients.
   void update();
-  // Activation gradients of a unit's backward. `is_last`: the unit is the model's last, which has
-  // the head.
+  // Returns the bytes of activation gradients in a unit's backward. `is_last`: the unit is the last
+  // one of the model, which contains the head.
   BackwardBytes gradients_of(const UnitBytes& unit, bool is_last) const;
 
   const config::Plan& plan_;
   const model::ModelConfig& config_;
   const layout::Layout& layout_;
   ActivationContext context_;
-  double vocabulary_ = 0.0;  // this rank's slice of the vocabulary; 0 on stages without the head
+  // Size of this rank's slice of the vocabulary; 0 on stages without the head.
+  double vocabulary_ = 0.0;
   StepUnits step_;
   const std::vector<UnitBytes>& units_;
   // Memory that is live between two units: gathered parameters that are not yet freed, saved

@@ -59,7 +59,7 @@ std::vector<MemorySaving> memory_savings(const config::Plan& plan, const model::
   const int64_t now = estimate_memory(plan, model, layout, rank).components.total();
   std::vector<MemorySaving> savings;
   for (const Change& change : changes) {
-    Diagnostics ignored;  // a change without a layout saves nothing
+    Diagnostics ignored;  // a change whose layout cannot be built is skipped without a report
     const auto changed = layout::build_layout(change.plan, model, layout.mesh.sizes(), ignored);
     if (!changed.has_value()) continue;
     const int64_t saved =

@@ -12,8 +12,10 @@
 namespace am::predict {
 
 struct MemorySaving {
-  std::string key;    // as written in a plan: `strategy.activation_checkpointing = "full"`
-  int64_t bytes = 0;  // reduction of the rank's peak, by estimate_memory
+  // The changed key and its value as in a plan, for example
+  // `strategy.activation_checkpointing = "full"`.
+  std::string key;
+  int64_t bytes = 0;  // reduction of the rank's peak, computed by estimate_memory
 };
 
 // Returns single changes of the plan with the bytes of the rank's peak that each saves, largest

@@ -27,15 +27,18 @@ StateBytes state_bytes(const Workload& workload) {
     return {workload.storage_bytes, workload.storage_bytes,
             workload.states * workload.storage_bytes};
   }
-  // Table values assume AdamW's two float32 states and master copies.
+  // The values of `who` (implementation.cpp) assume float32 master copies and AdamW's two float32
+  // states; `fewer` are the bytes by which this optimizer has less.
   const double fewer = 4.0 * (2.0 - workload.states);
-  // fp16 reduces in fp16, and has float32 copies of the gradients.
+  // In fp16 training gradients are reduced in fp16, and float32 copies of them are counted as
+  // optimizer state.
   if (workload.format == ComputeFormat::kFp16) return {2.0, 2.0, 16.0 - fewer};
   return {who.parameter_bytes, who.gradient_bytes + workload.more_gradient_bytes,
           std::max(0.0, who.optimizer_bytes - fewer)};
 }
 
-// Adds `numel` parameters whose states are sharded over a group.
+// Adds the stored bytes of `numel` parameter elements (parameters, gradients and optimizer states)
+// to `peak`. They are sharded over `group` as far as the workload shards them.
 void add_states(const Workload& workload, double numel, const ShardGroup& group, PeakMemory& peak) {
   const StateBytes bytes = state_bytes(workload);
   const double shards = state_shards(workload, group);
@@ -45,8 +48,9 @@ void add_states(const Workload& workload, double numel, const ShardGroup& group,
   peak.optimizer += numel * bytes.optimizer / part(Sharding::kOptimizer);
 }
 
-// Bytes per token that torchtitan's selective checkpointing keeps: outputs of attention and of
-// every second matmul, and the layer's input.
+// Returns the bytes per token and layer that torchtitan's selective checkpointing keeps: the
+// outputs of attention and of every second matmul, and the inputs of attention and the
+// feed-forward.
 double selective_bytes(const Workload& workload, const model::LayerProfile& layer) {
   const model::AttentionProfile& a = layer.attention;
   const auto n = static_cast<double>(a.heads);
@@ -63,7 +67,7 @@ double selective_bytes(const Workload& workload, const model::LayerProfile& laye
          (n * v + 0.5 * products) / workload.tp * workload.product_bytes;
 }
 
-// Bytes per token saved inside one layer's feed-forward.
+// Returns the bytes per token that one layer's feed-forward saves for backward.
 double feed_forward_bytes(const Workload& workload, const model::FeedForwardProfile& f) {
   const cluster::Implementation& who = *workload.implementation;
   const double wide = f.gated ? who.gated_bytes : who.plain_bytes;
@@ -72,10 +76,10 @@ double feed_forward_bytes(const Workload& workload, const model::FeedForwardProf
     const double taken = static_cast<double>(f.experts_per_token) / workload.sequence_parts();
     bytes += taken * (wide * static_cast<double>(f.expert_width) + 4.0 * workload.model.hidden);
   }
-  return bytes * workload.product_bytes / 2.0;  // the table's values are for bf16
+  return bytes * workload.product_bytes / 2.0;  // the implementation's values are for bf16
 }
 
-// Bytes per token that one checkpointed layer keeps until backward.
+// Returns the bytes per token that one checkpointed layer keeps until backward.
 double kept_bytes(const Workload& workload, const model::LayerProfile& layer) {
   const double whole = layer_activation_bytes(workload, layer);
   const double input = workload.model.hidden * workload.compute_bytes / workload.sequence_parts();
@@ -94,7 +98,8 @@ double kept_bytes(const Workload& workload, const model::LayerProfile& layer) {
 
 std::vector<int64_t> count_in_flight(pipeline::PipelineShape shape, int64_t position) {
   if (pipeline::violated_constraint(shape)) {
-    // Megatron accepts any count; the nearest whole round needs the same memory.
+    // The schedule needs a multiple of pp micro-batches, but Megatron accepts any number. The next
+    // multiple needs the same memory.
     shape.microbatches = (shape.microbatches + shape.pp - 1) / shape.pp * shape.pp;
   }
   if (pipeline::violated_constraint(shape)) {
@@ -103,8 +108,9 @@ std::vector<int64_t> count_in_flight(pipeline::PipelineShape shape, int64_t posi
   return pipeline::in_flight_by_stage(pipeline::make_rank_order(shape, position), shape.stages());
 }
 
-// Returns the number of micro-batches of each stage that are in flight together at this position,
-// [stage]. Cached per thread, because a search requests the same few pipelines thousands of times.
+// Returns for each stage the number of its micro-batches that are in flight at the peak of this
+// rank, [stage]. `position`: the rank's index along pp. Results are cached per thread, because a
+// search requests the same few pipelines thousands of times.
 std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
   using Key = std::tuple<std::string, int64_t, int64_t, int64_t, int64_t>;
   constexpr size_t kMostRemembered = 4096;
@@ -113,7 +119,7 @@ std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
   pipeline::PipelineShape shape = pipeline_shape(workload);
   if (shape.pp <= 1) return std::vector<int64_t>(static_cast<size_t>(shape.stages()), 1);
   if (shape.own) return count_in_flight(shape, position);
-  // Further micro-batches do not change the result.
+  // In the other schedules more micro-batches than `enough` do not change the result.
   const int64_t enough = 4 * shape.stages();
   if (shape.microbatches > enough && shape.schedule != "gpipe" && shape.schedule != "looped_bfs") {
     shape.microbatches = enough;
@@ -140,7 +146,7 @@ double layer_activation_bytes(const Workload& workload, const model::LayerProfil
   double cut = 2.0 * (n * qk + k * (qk + v)) + 2.0 * n * v;
   if (workload.unfused_attention) cut += 5.0 * n * workload.sequence;
   const double hidden = workload.implementation->hidden_bytes * h / workload.sequence_parts();
-  // The table's values are for bf16.
+  // The implementation's values are for bf16, hence the division by 2.
   return (hidden * workload.compute_bytes + cut / workload.tp * workload.product_bytes) / 2.0 +
          feed_forward_bytes(workload, layer.feed_forward);
 }
@@ -162,9 +168,11 @@ void add_activations(const Workload& workload, const StageSummary& stage, double
   }
 }
 
-// Bytes of gathered parameters and their gradients: the computing layer, the layer gathered next
-// and one table of the vocabulary, or all if parameters stay gathered; gradients of one layer and
-// of those being reduced. `mine`: the rank's parameters before data parallelism shards them.
+// Returns the bytes of gathered parameters and of unsharded gradients. Gathered are the layer that
+// computes, the layer after it, and the embedding table or the head; or all parameters if they stay
+// gathered. Unsharded gradients are those of two layers, one that computes and one whose gradients
+// are being reduced; or in addition all, if the reduction is deferred. `mine`: the rank's
+// parameters before data parallelism shards them.
 double unsharded_bytes(const Workload& workload, const LocalParameters& mine, double largest_layer,
                        bool has_table) {
   const double table = has_table ? workload.layout.table : 0.0;
@@ -207,7 +215,7 @@ PeakMemory estimate_peak_memory(const Workload& workload, int64_t position) {
   if (workload.sharding == Sharding::kParameters) {
     peak.unsharded = unsharded_bytes(workload, mine, largest_layer, position == 0 || last);
   }
-  // cuBLAS and the batch, as measured in Megatron's tests.
+  // Bytes of cuBLAS's workspace and the batch, as measured in Megatron's tests.
   constexpr double kWorkspace = 96.0 * kMiB;
   peak.workspace = kWorkspace + workload.implementation->mask_bytes * T * workload.sequence;
   return peak;
@@ -230,8 +238,8 @@ double reserved_bytes(const cluster::Implementation& who, double allocated) {
 
 namespace {
 
-constexpr double kContext = 1.3 * kGiB;        // BigScience measured 1.27 GiB
-constexpr double kCommunicators = 1.5 * kGiB;  // NCCL, several groups
+constexpr double kContext = 1.3 * kGiB;        // CUDA context; BigScience measured 1.27 GiB
+constexpr double kCommunicators = 1.5 * kGiB;  // NCCL's buffers of several process groups
 constexpr double kError = 0.15;                // error that nine predictions in ten do not exceed
 
 }  // namespace
@@ -247,7 +255,8 @@ double usable_bytes(const cluster::Implementation& who, const cluster::Gpu& gpu)
 
 Fit fit_into(const cluster::Implementation& who, double allocated, const cluster::Gpu& gpu) {
   if (allocated <= usable_bytes(who, gpu)) return Fit::kFits;
-  // The job may run if the allocator reserves no more than is allocated.
+  // kMayFit assumes the best case: the peak is lower by the prediction error, and the allocator
+  // reserves no more than is allocated.
   return allocated * (1.0 - kError) > gpu.memory_bytes ? Fit::kTooLarge : Fit::kMayFit;
 }
 

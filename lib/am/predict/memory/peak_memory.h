@@ -1,6 +1,7 @@
-// Peak memory of a rank by formula, for any implementation. Used to filter layouts in `am-plan
-// search` and compared with measured runs. For automesh, memory.h walks through the step and counts
-// states to the byte; stage_memory.h selects between the two.
+// Peak memory of a rank by formula, for any implementation (Megatron, torchtitan, ...). `am-plan
+// search` uses it to drop layouts that do not fit, and it is compared with measured runs. For
+// automesh, memory.h predicts more exactly: it walks through the step and counts states to the
+// byte. stage_memory.h selects between the two predictions.
 //
 //   const PeakMemory peak = estimate_peak_memory(workload, /*position=*/0);
 //   reserved_bytes(*workload.implementation, peak.total());   // torch's max_memory_reserved
@@ -21,13 +22,13 @@ struct PeakMemory {
   double parameters = 0;   // stored parameters
   double gradients = 0;    // stored gradients
   double optimizer = 0;    // including master copies of the parameters
-  double host = 0;         // the three above if they are offloaded: host memory
+  double host = 0;         // host memory of the three above if they are offloaded, which are then 0
   double unsharded = 0;    // gathered parameters and their gradients
   double activations = 0;  // saved for backward, over all micro-batches in flight
-  double recomputed = 0;   // of the layer whose backward runs
+  double recomputed = 0;   // recomputed activations of the layer whose backward runs
   double logits = 0;       // saved by the loss
   double loss = 0;         // added by the loss's backward
-  double workspace = 0;    // cuBLAS workspace, the batch
+  double workspace = 0;    // cuBLAS's workspace, and the batch with its attention mask
 
   double states() const { return parameters + gradients + optimizer; }
   double total() const {
@@ -37,21 +38,25 @@ struct PeakMemory {
 
 // `position`: index along pp.
 PeakMemory estimate_peak_memory(const Workload& workload, int64_t position);
-// Returns the largest peak of the first position, the last, and the one with most parameters.
+// Returns the largest peak among three indices along pp: the first, the last, and the one with the
+// most parameters.
 PeakMemory worst_peak_memory(const Workload& workload);
 
-// Memory that the caching allocator reserves for a peak of `allocated` bytes, and memory of the
-// process including the CUDA context and NCCL's buffers, as nvidia-smi shows it.
+// Returns the bytes that the caching allocator reserves if a job's peak is `allocated` bytes.
 double reserved_bytes(const cluster::Implementation& who, double allocated);
+// Returns the GPU memory of the process as nvidia-smi shows it: reserved_bytes(), the CUDA context
+// and NCCL's buffers.
 double process_bytes(const cluster::Implementation& who, double allocated);
 
-// Whether a peak of `allocated` bytes, with the usual prediction error, fits into a GPU's memory.
+// Whether a predicted peak of `allocated` bytes fits into a GPU's memory. kFits: it fits even if
+// the real peak is higher by the usual prediction error. kTooLarge: it does not fit even if the
+// real peak is lower by that error.
 enum class Fit { kFits, kMayFit, kTooLarge };
 Fit fit_into(const cluster::Implementation& who, double allocated, const cluster::Gpu& gpu);
-// Returns the largest peak that fits.
+// Returns the largest predicted peak for which fit_into() returns kFits.
 double usable_bytes(const cluster::Implementation& who, const cluster::Gpu& gpu);
 
-// Bytes that one token saves in one layer, without recomputation.
+// Returns the bytes that one layer saves per token for backward, without recomputation.
 double layer_activation_bytes(const Workload& workload, const model::LayerProfile& layer);
 
 }  // namespace am::predict

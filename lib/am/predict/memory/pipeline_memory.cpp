@@ -1,5 +1,6 @@
-// Memory of a rank of a pipeline: walks through its list of actions as parallel/pp/pipeline.h
-// executes it, by stage and micro-batch.
+// Memory of a rank of a pipeline. Walks through the rank's list of actions (forward, backward,
+// gather, send, ... of one stage and micro-batch) in the order in which parallel/pp/pipeline.h
+// executes it.
 
 #include <algorithm>
 #include <utility>
@@ -36,7 +37,8 @@ class PipelineWalk : private MemoryMoments {
   }
 
   RankMemory run() {
-    // The second round has the peak, because it begins with the gradients of the first one.
+    // A round is one run of the schedule. If a step has several rounds, two are walked through: the
+    // second has the peak, because the gradients of the first are live when it begins.
     const auto micro_batches = config::batch_shape(plan_, layout_.mesh.sizes().dp()).micro_batches;
     defers_ = config::defers_gradient_sync(plan_.strategy);
     const bool rounds =
@@ -60,13 +62,15 @@ class PipelineWalk : private MemoryMoments {
   struct UnitState {
     bool whole = false;
     bool gathering = false;
-    bool packed = false;  // its gradients wait for REDUCE_GRAD
-    // Its packed and its reduced gradients are allocated, until the next step.
+    bool packed = false;  // the reduction's buffer has gradients that are not reduced yet
+    // UnitBytes::packed_gradients and UnitBytes::reduced_gradients are allocated; they stay until
+    // the next step.
     bool has_packed_gradients = false;
     bool has_reduced_gradients = false;
   };
 
-  // Number of messages that the channel to the rank of a stage holds, in either direction.
+  // Returns the number of messages sent to the rank that runs `stage` whose buffers are still live.
+  // The reference allows callers to change it.
   int& sent_to(int stage) {
     return under_way_[static_cast<size_t>(owners_[static_cast<size_t>(stage)])];
   }
@@ -105,7 +109,8 @@ class PipelineWalk : private MemoryMoments {
     }
   }
 
-  // A channel that is full frees its oldest message.
+  // Counts a message that is sent: at most kMostUnderWay messages to one rank have live buffers. If
+  // as many are live, the sender first waits for the oldest one and frees its buffer.
   void send(int& count) {
     if (count == pipeline::kMostUnderWay) {
       now_.activations -= hidden_;
@@ -130,11 +135,11 @@ class PipelineWalk : private MemoryMoments {
     }
   }
 
-  // Whether the head's autograd node frees the gradient of the logits. It stays if the deferred
-  // weight gradient will read it.
+  // Whether the head's backward frees the gradient of the logits. If the head's weight gradient is
+  // deferred, the gradient of the logits stays, because the deferred computation reads it.
   bool ends_logits(bool of_weights) const { return of_weights || !step_.head_trains; }
 
-  // Gathers a unit before it is used.
+  // Records the gather of a unit that is not gathered yet, before it is used.
   void make_whole(size_t i, std::string_view what) {
     const UnitBytes& unit = units_[i];
     if (states_[i].whole) return;
@@ -149,7 +154,8 @@ class PipelineWalk : private MemoryMoments {
   }
 
   void forward(int stage, const Range& range) {
-    // The received tensor is the first unit's input from here on, and counted there.
+    // From here on the received tensor is counted in the activations of the stage's first unit,
+    // whose input it is.
     if (stage > 0) now_.activations -= hidden_;
     for (size_t i = range.begin; i < range.end; ++i) {
       const UnitBytes& unit = units_[i];
@@ -172,14 +178,15 @@ class PipelineWalk : private MemoryMoments {
     now_.logits += kept_logits();
   }
 
-  // Records the moment of the loss; logits of other micro-batches are in now_.
+  // Records the moment of the loss of one micro-batch, in forward or in backward. now_ already
+  // includes the logits of other micro-batches.
   void record_loss(std::string_view what) {
     MemorySnapshot loss = now_;
     loss.logits +=
         logits_bytes(context_, vocabulary_) + capped_logits_bytes(context_, config_, vocabulary_);
     record_moment(what, "", "", loss);
   }
-  // Bytes that the loss saves until its backward.
+  // Returns the bytes that the loss of one micro-batch saves until its backward.
   double kept_logits() const {
     return context_.tokens * vocabulary_ * context_.output_bytes +
            capped_logits_bytes(context_, config_, vocabulary_);
@@ -199,7 +206,8 @@ class PipelineWalk : private MemoryMoments {
       const UnitBytes& unit = units_[i];
       if (!unit.backward_runs) break;
       if (unit.reshards && !unit.looked_up) make_whole(i, "backward of ");
-      // The received gradient is the gradient of the last unit's output, which that unit counts.
+      // The received gradient is that of the output of the stage's last unit. The unit's activation
+      // gradients include it, so it is subtracted while they are live.
       const bool came = !last && i + 1 == range.end;
       if (came) now_.activations -= hidden_;
       compute_gradients(i, last && i + 1 == range.end, of_weights);
@@ -211,12 +219,14 @@ class PipelineWalk : private MemoryMoments {
       now_.activations -= unit.activations;
       if (!of_weights) now_.activations += unit.owed;
     }
-    // Frees the received gradient; the gradient of the stage's input waits for the previous stage.
+    // The received gradient is freed. The gradient of the stage's input stays until it is sent to
+    // the previous stage.
     if (!last) now_.activations -= hidden_;
     if (stage > 0) now_.activations += hidden_;
   }
 
-  // Records the unit's first moment, with recomputed tensors, and its last one, with the gradients.
+  // Records the moments of BackwardBytes in the backward of unit number `i`. `of_weights`: weight
+  // gradients are computed now, not deferred.
   void compute_gradients(size_t i, bool is_head, bool of_weights) {
     const UnitBytes& unit = units_[i];
     const BackwardBytes gradients = gradients_of(unit, is_head);
@@ -276,13 +286,13 @@ class PipelineWalk : private MemoryMoments {
 
   const std::vector<pipeline::Slot>& list_;
   const std::vector<int64_t>& owners_;
-  int64_t positions_;    // pp size
+  int64_t positions_;    // number of ranks along pp
   double hidden_;        // bytes of a message between stages
-  bool reduces_ = true;  // at REDUCE_GRAD
+  bool reduces_ = true;  // the current round executes REDUCE_GRAD; only the last one does
   bool defers_ = true;   // gradients are reduced at REDUCE_GRAD, not after each backward
   std::vector<UnitState> states_;
-  std::vector<Range> stages_;   // this rank's units, per stage
-  std::vector<int> under_way_;  // per rank
+  std::vector<Range> stages_;   // indices of this rank's units that belong to a stage, [stage]
+  std::vector<int> under_way_;  // number of sent messages with live buffers, [index along pp]
 };
 
 }  // namespace

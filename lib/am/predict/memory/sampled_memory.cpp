@@ -35,12 +35,13 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
   one_.stage_owners = {0};
   for (layout::ParameterLayout& parameter : one_.parameters) {
     parameter.stage = 0;
-    if (parameter.tied_stage) parameter.tied_stage = 0;  // both copies are measured
+    // Makes the table's copies on the first and on the last stage count on this one rank.
+    if (parameter.tied_stage) parameter.tied_stage = 0;
     parameter.fsdp = one_.mesh.group_size(parameter.shard_group) > 1;
   }
   std::vector<model::Unit> units, all;
   for (const model::Unit& unit : sample.units) {
-    if (unit.layer > 0) continue;  // the first layer's unit represents all layers
+    if (unit.layer > 0) continue;  // all kinds of layers are added when layer 0 is reached
     if (unit.layer < 0) {
       units.push_back(unit);
       all.push_back(unit);

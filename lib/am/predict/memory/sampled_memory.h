@@ -1,6 +1,6 @@
-// Memory of a plan's ranks, computed from a layout with one layer of each kind. Equal to
-// worst_of_stages to the byte, in a time independent of the number of parameters. Used by searches,
-// which need it for thousands of plans.
+// Memory of a plan's ranks, computed from a sample: a layout with one layer of each kind. The
+// result equals worst_of_stages() to the byte, in a time that does not depend on the number of
+// parameters. Searches use it, because they need the memory of thousands of plans.
 //
 //   const SampledLayout sampled(plan, config, model::layer_kinds(config), sample, mesh);
 //   sampled.worst_of_stages(plan);
@@ -16,12 +16,12 @@
 
 namespace am::predict {
 
-// Supports only fsdp2, whose units are independent of each other, and only plans without globs over
-// parameter names.
+// Supports only the strategy fsdp2, whose FSDP units are independent of each other, and only plans
+// without globs over parameter names.
 class SampledLayout {
  public:
-  // `kinds`: the model's layer_kinds. `sample`: from build_sample_layout on any mesh with these tp
-  // and ep. `config` must outlive the object.
+  // `kinds`: result of model::layer_kinds(config). `sample`: result of build_sample_layout on any
+  // mesh with the tp and ep of `sizes`. `config` must outlive the object.
   SampledLayout(const config::Plan& plan, const model::ModelConfig& config,
                 const std::vector<model::LayerKind>& kinds, const layout::Layout& sample,
                 const mesh::MeshSizes& sizes);
@@ -32,11 +32,11 @@ class SampledLayout {
 
  private:
   const model::ModelConfig& config_;
-  std::vector<int64_t> owners_;       // per stage: index along pp
-  std::vector<int> stage_of_;         // per layer
-  std::vector<size_t> kind_of_;       // per layer
-  std::vector<bool> layer_reshards_;  // per layer
-  layout::Layout one_;                // one layer of each kind, all on one rank
+  std::vector<int64_t> owners_;       // index along pp of the ranks that run a stage, [stage]
+  std::vector<int> stage_of_;         // a layer's pipeline stage, [layer]
+  std::vector<size_t> kind_of_;       // a layer's index in layer_kinds, [layer]
+  std::vector<bool> layer_reshards_;  // whether a layer is freed after forward, [layer]
+  layout::Layout one_;                // layout of one layer of each kind, all in one stage
 };
 
 }  // namespace am::predict

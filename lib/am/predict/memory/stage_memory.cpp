@@ -10,7 +10,8 @@ int64_t whole(double bytes) {
   return std::llround(std::min(bytes, static_cast<double>(kMostBytes)));
 }
 
-// By formula all ranks of a position have equal memory.
+// Returns the memory of `rank`, whose index along pp is `position`, by formula. All ranks with this
+// index have the same memory.
 RankMemory formula(const Workload& workload, int64_t position, int64_t rank) {
   const PeakMemory peak = estimate_peak_memory(workload, position);
   RankMemory memory;
@@ -53,7 +54,7 @@ std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::
 
 std::vector<RankMemory> formula_of_stages(const Workload& workload) {
   const auto positions = static_cast<int64_t>(workload.pp);
-  // Pp is the outermost axis.
+  // Number of ranks per index along pp, which is the outermost axis of the mesh.
   const int64_t in_each = static_cast<int64_t>(workload.world()) / positions;
   std::vector<RankMemory> stages;
   for (int64_t position = 0; position < positions; ++position) {

@@ -1,7 +1,8 @@
-// Memory per rank for the implementation that `[cluster] implementation` names: automesh by
-// memory.h's walk through the step, others by the formulas of peak_memory.h.
+// Predicted memory per rank for the implementation that the plan's `[cluster] implementation`
+// names. For automesh it comes from the walk through a step (memory.h), for other implementations
+// from the formulas of peak_memory.h.
 //
-//   const auto stages = memory_of_stages(plan, config, layout);   // the worst rank of each
+//   const auto stages = memory_of_stages(plan, config, layout);   // per pp index, the worst rank
 //   peak_of(stages).components.total();
 #pragma once
 
@@ -12,22 +13,24 @@
 
 namespace am::predict {
 
-// Returns the worst rank of each pipeline position, by position. The plan must have passed the
-// rules.
+// Returns for each index along pp the memory of the rank with the largest peak. The plan must have
+// passed the rules.
 std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                          const layout::Layout& layout);
-// As memory_of_stages, by formula, for implementations other than automesh.
+// Returns the result of memory_of_stages for an implementation other than automesh, by formula.
 std::vector<RankMemory> formula_of_stages(const Workload& workload);
 RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
                           const layout::Layout& layout, int64_t rank);
 
-// Lower bound of automesh's own peak, as a fraction of the formula's peak.
+// Lower bound of the peak that memory.h predicts, as a fraction of the peak that peak_memory.h
+// predicts for the same plan. A search drops a layout only if this lower bound does not fit.
 inline constexpr double kLeastOfFormula = 0.6;
 
-// Returns the rank with the largest peak, the first of equals. `ranks` must not be empty.
+// Returns the memory of the rank with the largest peak (the first one of equal peaks). `ranks` must
+// not be empty.
 const RankMemory& peak_of(const std::vector<RankMemory>& ranks);
 
-// Returns the implementation that the plan names.
+// Returns the implementation that the plan names; automesh if the name is unknown.
 const cluster::Implementation& implementation_of(const config::Plan& plan);
 bool runs_automesh(const config::Plan& plan);
 

@@ -61,15 +61,16 @@ class Measure {
  private:
   bool owns(int stage) const { return layout_.stage_owners[static_cast<size_t>(stage)] == stage_; }
 
-  // Number of optimizer tensors with the parameter's layout.
+  // Returns the number of optimizer state tensors that have as many elements as the parameter.
   int64_t states_of(const layout::ParameterLayout& parameter) const {
     if (!parameter.trainable) return 0;
     return static_cast<int64_t>(
         config::state_names(plan_.optimizer, parameter.orthogonalized).size());
   }
 
-  // Elements that Muon's iteration needs for one matrix: two copies and two products of it, or, if
-  // tp cuts the columns, this rank's part and the messages that gather it.
+  // Returns the number of elements that Muon's iteration needs for one matrix: two copies of the
+  // matrix and two of its product with its transpose; or, if tp shards the columns and that is
+  // more, the messages that gather the matrix.
   double iterated_numel(const layout::ParameterLayout& parameter) const {
     const auto all = static_cast<double>(numel(parameter.shape));
     const auto least = static_cast<double>(std::min(parameter.shape[0], parameter.shape[1]));
@@ -78,9 +79,10 @@ class Measure {
     return 2 * std::max(all + least * least, part > 0.0 ? all + part : 0.0);
   }
 
-  // Bytes of optim/muon.cpp, in bfloat16 except for a piece of the update before it is sent. A
-  // unit's matrices are gathered from the ranks that have pieces of them and distributed over these
-  // ranks; a rank holds its copy of a matrix, the two products and the next copy while it iterates.
+  // Returns the peak bytes of Muon's update of these parameters (optim/muon.cpp). The ranks that
+  // have pieces of a unit's matrices exchange them, so that each rank gets some complete matrices
+  // and iterates on these. Everything is bfloat16, except for a piece of the update before it is
+  // sent, which has the stored parameters' dtype.
   double orthogonalizing(const std::vector<int>& indices) const {
     constexpr double kElement = 2;
     double pieces = 0;
@@ -103,20 +105,20 @@ class Measure {
     return sent + std::max(storage_ * largest_piece, ranks * sent + iterating);
   }
 
-  // Elements of one parameter on this rank: before data parallelism shards it, and stored.
+  // Numbers of elements of one parameter on this rank.
   struct Held {
-    bool mine = false;
-    double whole = 0;
-    double stored = 0;
+    bool mine = false;  // the rank has the parameter, or a shard of it
+    double whole = 0;   // elements before data parallelism shards the parameter
+    double stored = 0;  // elements that the rank stores
   };
 
-  // Sums over some parameters on this rank, of the trained ones or of all.
+  // Numbers of elements of several parameters on this rank.
   struct Elements {
-    double full = 0;
-    double largest = 0;
-    double stored = 0;
-    double padded = 0;  // gathered, including the padding of each piece
-    bool sharded = false;
+    double full = 0;       // sum of Held::whole
+    double largest = 0;    // maximum of Held::whole
+    double stored = 0;     // sum of Held::stored
+    double padded = 0;     // elements after gathering, including the padding of each piece
+    bool sharded = false;  // data parallelism shards one of the parameters
   };
   Elements elements_of(const std::vector<int>& indices, bool trainable_alone) const {
     Elements all;
@@ -149,7 +151,8 @@ class Measure {
     return bytes;
   }
 
-  // Bytes of parameters that are communicated together, sharded over one group.
+  // Returns the bytes of parameters that are gathered and reduced together, because they are
+  // sharded over the same group of ranks.
   UnitBytes measure_together(const std::vector<int>& indices, std::string_view group,
                              bool reshards) const {
     UnitBytes bytes;
@@ -158,7 +161,7 @@ class Measure {
     const Elements all = elements_of(indices, /*trainable_alone=*/false);
     const Elements trained = elements_of(indices, /*trainable_alone=*/true);
     bytes.reshards = reshards;
-    // Without sharding and casts the stored parameters are used for computation.
+    // Without sharding, casts and offloading, the stored parameters are used for computation.
     if (all.sharded || storage_ != compute_ || offloaded_) bytes.full = all.full * compute_;
     if (all.sharded) {
       bytes.gather_buffer = all.padded * compute_;
@@ -168,9 +171,11 @@ class Measure {
         bytes.kept = all.padded * compute_ / static_cast<double>(post_forward);
       }
     } else if (offloaded_) {
-      bytes.gather_buffer = bytes.full;  // copied into the parameters themselves, and ahead
+      // The parameters are copied from the host ahead of their use, like a gather.
+      bytes.gather_buffer = bytes.full;
     }
-    // The reduction writes the stored gradient directly if it can; without shards that is all.
+    // If `direct`, the reduction writes the stored gradient itself and needs no tensor for its
+    // output. Without shards it then needs no buffer either.
     const bool direct = storage_ == reduce_ && !offloaded_ && !adds_reductions_;
     if (all.sharded || !direct) bytes.reduce_buffer = trained.padded * reduce_;
     if (all.sharded && !direct) bytes.reduced = trained.stored * reduce_;
@@ -202,7 +207,7 @@ class Measure {
     return bytes;
   }
 
-  // These stay whole from the first unit's forward until the end of backward.
+  // Adds the parameters that FSDP ignores, which stay unsharded during the whole step.
   void add_ignored() {
     const UnitBytes ignored = measure(layout_.ignored(), /*reshards=*/false);
     out_.ignored = ignored.full;
@@ -210,10 +215,12 @@ class Measure {
   }
 
   void list_units() {
-    // Uses the plan's pp, because a sample's mesh has only one stage.
+    // Uses the plan's pp_size: the layout may be a sample (build_sample_layout), whose mesh has
+    // only one pipeline stage.
     const std::vector<bool> reshard =
         layout::reshard_after_forward(plan_.strategy, layout_.units, plan_.mesh.pp_size);
-    // Forward order: the root's norm is before the head.
+    // Sorts the units in forward order: the final norm, which is in the root's unit, runs before
+    // the head.
     std::vector<size_t> order;
     for (size_t i = 0; i < layout_.units.size(); ++i) order.push_back(i);
     const size_t count = order.size();
@@ -236,13 +243,15 @@ class Measure {
     if (layout_.parameters[table].tied_stage) {
       if (owns(*layout_.parameters[table].tied_stage)) add_tied_copy(table, reshard.front());
     } else {
-      // The embedding's unit is gathered again for the head, and freed after it.
+      // The head uses the embedding's unit, which is gathered again for the head and freed after
+      // it.
       UnitBytes head = measure(layout_.units.front(), reshard.front());
       head.name = "the tied head";
       head.stored_numel = head.trained_numel = head.state_numel = 0;
       head.packed_gradients = head.reduced_gradients = 0;
       head.waits_for_end = true;
-      if (!head.reshards) head.full = head.gather_buffer = head.gathering = 0;  // never freed
+      // If the embedding's unit was not freed after its forward, the head needs no gather.
+      if (!head.reshards) head.full = head.gather_buffer = head.gathering = 0;
       head.kept = 0;
       head.backward_runs = trains;
       out_.units.push_back(std::move(head));
@@ -271,7 +280,7 @@ class Measure {
     return layout_.parameters[layout_.inventory.weight_of(model::Role::kHead)].trainable;
   }
 
-  // Rank of the head's trained adapter; 0 if there is none.
+  // Returns the LoRA rank of the head's trained adapter; 0 if there is none.
   double head_adapter_rank() const {
     for (size_t i = 0; i < layout_.parameters.size(); ++i) {
       const model::ParameterSpec& spec = layout_.inventory.parameters[i];
@@ -287,8 +296,9 @@ class Measure {
     });
   }
 
-  // For bucketed gradients: everything is gathered before the first unit, and the buckets' buffers
-  // live until the end of backward.
+  // Moves the sizes of all units to the first one and to the buckets. For strategies that reduce
+  // gradients in buckets: all parameters are gathered before the first unit runs, and the buckets'
+  // buffers are live until the end of backward.
   void join_units() {
     UnitBytes all;
     for (UnitBytes& unit : out_.units) {
@@ -306,8 +316,9 @@ class Measure {
     out_.bucket_buffers += all.reduce_buffer;
   }
 
-  // Moves the layers' buffers to the pool, which is always live: one unit's full tensors and its
-  // gather, and two units' gradients, one being reduced and one being computed.
+  // Moves the buffers of decoder layers to a pool that all layers share and that is always live. It
+  // has room for the gathered parameters of one unit, for its gather, and for the gradients of two
+  // units: one whose gradients are computed and one whose gradients are reduced.
   void pool_layers() {
     UnitBytes most;
     for (UnitBytes& unit : out_.units) {
@@ -330,7 +341,9 @@ class Measure {
       const LayerActivations::Owed owed = layer.owed();
       bytes.owed = owed.all;
       bytes.owed_first = owed.down_input;
-      bytes.owed_later = owed.down;  // gradients of the inputs replace saved tensors
+      // At `later` the gradients of gate and up have replaced saved tensors, so that they are not
+      // counted a second time here.
+      bytes.owed_later = owed.down;
       bytes.owed_attention = owed.feed_forward;
     } else if (unit.kind == model::UnitKind::kEmbedding) {
       bytes.activations = embedding_activations(context_);
@@ -338,7 +351,8 @@ class Measure {
       bytes.owed =
           bytes.activations + hidden_bytes(context_, static_cast<double>(config_.hidden_size));
     } else if (unit.kind == model::UnitKind::kHead && out_.head_trains) {
-      // The head's input; the gradient of the logits is counted separately.
+      // The head's input is kept for the weight's gradient. The gradient of the logits is kept,
+      // too, but counted in MemorySnapshot::logits.
       bytes.owed =
           context_.tokens * static_cast<double>(config_.hidden_size) * context_.product_bytes;
     } else if (unit.kind == model::UnitKind::kRoot) {
@@ -359,11 +373,11 @@ class Measure {
   double storage_ = 4;
   double compute_ = 4;
   double reduce_ = 4;
-  int64_t post_forward_ = 0;  // see post_forward_size
-  bool offloaded_ = false;    // see offloads_to_host
-  // Each micro-batch's gradients are reduced and added to the previous ones.
+  int64_t post_forward_ = 0;  // result of layout::post_forward_size for the plan
+  bool offloaded_ = false;    // parameters, gradients and optimizer states are in host memory
+  // The gradients of each micro-batch are reduced and added to those of earlier micro-batches.
   bool adds_reductions_ = false;
-  std::vector<Held> held_;  // per parameter
+  std::vector<Held> held_;  // numbers of elements, [parameter]
   StepUnits out_;
 };
 

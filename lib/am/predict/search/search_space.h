@@ -17,11 +17,11 @@
 
 namespace am::predict {
 
-// One candidate: the properties in which candidates differ.
+// One candidate layout of a search: a value for each property in which candidates differ.
 struct Candidate {
   mesh::MeshSizes mesh;
   int strategy = 0;  // index into SearchSpace::strategies_
-  int schedule = 0;  // index into the list of tried schedules
+  int schedule = 0;  // index into kSchedules of search_space.cpp
   bool sequence_parallel = false;
   bool defers_reduction = false;  // fsdp2's defer_fsdp_grad_sync
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
@@ -29,7 +29,7 @@ struct Candidate {
   int64_t micro_batches = 1;
   double least_seconds = 0;  // lower bound of the simulated step time
   double bytes = 0;          // peak memory by formula
-  size_t number = 0;         // index in the result of walk()
+  size_t number = 0;         // index of the candidate in the result of walk()
 };
 
 class SearchSpace {
@@ -37,31 +37,31 @@ class SearchSpace {
   // Both arguments must outlive the object.
   SearchSpace(const SearchRequest& request, const CostConstants& constants);
 
-  // Returns all candidates that fit. Adds to the counts of `result`, which must outlive later
-  // calls.
+  // Returns all candidates that fit by formula, and adds the numbers of considered, fitting and
+  // dropped ones to `result`. `result` must outlive all calls of drop_misfit().
   std::vector<Candidate> walk(SearchResult& result);
-  // Moves a candidate of `walk` to the dropped ones, after the exact computation found that it does
-  // not fit.
+  // Counts one candidate of walk() as dropped instead of feasible. For a candidate whose exact
+  // peak, `bytes`, does not fit.
   void drop_misfit(double bytes);
 
   config::Plan plan_of(const Candidate& candidate) const;
-  // The reference is valid until the next call.
+  // The returned reference is valid until the next call of workload_of().
   const Workload& workload_of(const Candidate& candidate);
-  // Returns a layout of a sample of the layers, with the candidate's tp and ep.
+  // Returns a layout with one layer of each kind, sharded by the candidate's tp and ep.
   const layout::Layout& sample_of(const Candidate& candidate) { return cut_of(candidate).sample; }
 
  private:
-  // Sharding of each kind of layer by a strategy on a mesh with given tp and ep, and the id of the
-  // first rule that rejects it.
+  // How a strategy shards each kind of layer on a mesh with given tp and ep.
   struct Cut {
-    layout::Layout sample;
-    LocalCuts cuts;
-    std::string refused_by;
+    layout::Layout sample;   // layout of one layer of each kind
+    LocalCuts cuts;          // numbers of elements per rank in `sample`
+    std::string refused_by;  // id of the first rule that rejects `sample`; empty if none does
   };
 
   void walk_meshes(int strategy);
   void walk_data_parallel(Candidate candidate);
-  // Expert-parallel sizes to try: divisors of the number of experts that divide the stage's ranks.
+  // Returns the sizes of ep to try: the divisors of the number of experts that also divide the
+  // number of ranks of a pipeline stage.
   std::vector<int64_t> expert_sizes(const mesh::MeshSizes& mesh) const;
   void walk_options(Candidate candidate);
   void walk_schedules(Candidate candidate);
@@ -73,7 +73,8 @@ class SearchSpace {
 
   void set_mesh(const Candidate& candidate, config::Plan& plan) const;
   void set_options(const Candidate& candidate, config::Plan& plan) const;
-  // Returns the id of the first rule that rejects the scratch plan, or an empty string.
+  // Returns the id of the first rule that rejects scratch_, or an empty string. Checks the rules
+  // that need the inputs `needs`. `layout` may be null unless `needs` includes the layout.
   std::string refusal(const mesh::MeshSizes& mesh, const layout::Layout* layout,
                       rules::Needs needs) const;
   const Cut& cut_of(const Candidate& candidate);
@@ -83,10 +84,10 @@ class SearchSpace {
   const CostConstants& constants_;
   std::vector<config::DistributedConfig> strategies_;
   config::Plan base_;
-  config::Plan scratch_;  // plan of the candidate that is being evaluated
+  config::Plan scratch_;  // base_ with the properties of the candidate that is being evaluated
   int64_t batch_ = 0;
   Workload workload_;
-  // Key: strategy, tp, ep, sequence parallelism.
+  // Cached results of cut_of(). Key: index of the strategy, tp, ep, sequence parallelism.
   std::map<std::tuple<int, int64_t, int64_t, bool>, Cut> cuts_;
   std::vector<Candidate> candidates_;
   SearchResult* result_ = nullptr;

@@ -1,7 +1,7 @@
-// Constants of the time and memory models: the fraction of peak rates that real kernels reach,
-// overlap of communication with computation, cost of kernel launches. Each has a prior from
-// published measurements and is fitted to measured runs around it (apps/calibrate). The result is
-// the file plans/measured/constants.toml.
+// Constants of the time and memory models, for example the fraction of peak rates that real kernels
+// reach, the overlap of communication with computation, and the cost of kernel launches. Each
+// constant has a prior from published measurements; apps/calibrate fits it to measured runs, near
+// its prior, and writes the file plans/measured/constants.toml.
 #pragma once
 
 #include <array>
@@ -19,71 +19,76 @@
 namespace am::predict {
 
 enum class Constant {
-  // Fraction of the peak that large matmuls reach, by generation and format.
+  // Fraction of the peak FLOP/s that large matmuls reach, by GPU generation and number format.
+  // Without a format in the name: bf16.
   kGemmAmpere,
   kGemmHopper,
   kGemmBlackwell,
   kGemmHopperFp8,
   kGemmBlackwellFp8,
   kGemmBlackwellFp4,
-  // T0, N0 and K0 of Note [Time model]: the tokens, the output width and the input width at which a
-  // matmul that is large in the other two sizes reaches half of that.
+  // T0, N0 and K0 of Note [Time model] (step_time.h). For example, a matmul with T0 tokens and
+  // large input and output widths reaches half of the fraction above.
   kHalfTokens,
   kHalfOutput,
   kHalfInput,
   kHalfExpertTokens,
-  kMisaligned,  // factor for widths that are not multiples of the tensor cores' tile
-  // Attention: rate relative to that of matmuls.
+  kMisaligned,  // factor of the time of a matmul whose widths are not multiples of 64
+  // FLOP/s of attention as a fraction of the FLOP/s of matmuls.
   kAttention,
   kAttentionBlackwell,
-  kUnfusedBytes,  // bytes moved per score if scores are stored in memory
-  // Memory-bound operators: bytes moved per token and element, in 2-byte units.
+  kUnfusedBytes,  // bytes moved per attention score if scores are stored in memory
+  // Values of 2 bytes that memory-bound operators move in forward, per token and element of the
+  // hidden state or of the MLP's width.
   kHiddenTraffic,
   kMlpTraffic,
-  kEagerTraffic,   // factor for unfused operators
-  kNarrowTraffic,  // factor for casts to fp8 and fp4
-  // Minimum seconds for launching a layer's forward.
+  kEagerTraffic,   // factor of this traffic if operators are not fused
+  kNarrowTraffic,  // factor of this traffic for casts to fp8 and fp4
+  // Minimum seconds of one layer's forward, because its kernels must be launched: with current
+  // kernels, with those of 2021, and the seconds that experts add.
   kLaunch,
   kLaunchOld,
   kLaunchExperts,
-  kLaunchHopper,  // factor for newer hosts
+  // Factors of these seconds for the faster hosts of newer GPUs.
+  kLaunchHopper,
   kLaunchBlackwell,
-  // Links: fraction of their bandwidth that collectives reach; seconds per hop.
+  // Fraction of the bandwidth of links that collectives reach.
   kLinkAmpere,
   kLink,
   kNetwork,
-  kTpLatency,
-  // Fractions of communication that is not overlapped.
+  kTpLatency,  // seconds added to a tensor-parallel collective each time the ranks double
+  // Fraction of an axis's communication that does not overlap with computation.
   kTpExposed,
   kCpExposed,
   kEpExposed,
   kFsdpExposed,
   kDdpExposed,
   kPpExposed,
-  kStepSeconds,  // constant seconds per step
-  kJitter,       // fraction of the step, per doubling of the number of nodes
+  kStepSeconds,  // seconds that each step takes in addition
+  kJitter,       // fraction of the step's time added each time the number of nodes doubles
   kCount
 };
 inline constexpr size_t kConstants = static_cast<size_t>(Constant::kCount);
 
 struct ConstantSpec {
-  std::string_view name;  // key in the file
+  std::string_view name;  // key in constants.toml
   double prior;
-  double spread;  // standard deviation of the logarithm around the prior, for fitting
+  double spread;  // standard deviation of the constant's logarithm around the prior's, for the fit
   std::string_view meaning;
 };
 const ConstantSpec& spec_of(Constant constant);
 
-// Factors of one implementation; 1 for an implementation without measured runs.
+// Factors by which an implementation's times differ from the constants; 1 for an implementation
+// without measured runs.
 struct ImplementationFactors {
-  double compute = 1.0;  // of all computation
-  double host = 1.0;     // of kernel launches and kStepSeconds
+  double compute = 1.0;  // factor of the time of all computation
+  double host = 1.0;     // factor of the time of kernel launches and of kStepSeconds
 };
 
 struct CostConstants {
   std::array<double, kConstants> values;
   std::map<std::string, ImplementationFactors, std::less<>> implementations;
-  // By site: factor of kernel launches and kStepSeconds.
+  // Site (cluster of a published run) -> factor of the time of kernel launches and of kStepSeconds.
   std::map<std::string, double, std::less<>> sites;
 
   CostConstants();  // sets the priors
@@ -92,17 +97,18 @@ struct CostConstants {
   double at(std::string_view site) const;
 };
 
-// Result of a fit: the constants, and the prediction errors of held-out runs.
+// Result of a fit: the constants, and the prediction errors for runs that were held out of the fit.
 struct Calibration {
   CostConstants constants;
-  // Quantiles of |log(predicted / measured)| over held-out runs: median and 90 %, for
-  // implementations with measured runs and for others (unseen).
+  // Median and 90 % quantile of |log(predicted / measured)| of step times over held-out runs. For
+  // the members with `unseen` all runs of a source (publication) were held out together;
+  // predictions for implementations without measured runs use them.
   double time_median = 0.1, time_90 = 0.3;
   double time_median_unseen = 0.15, time_90_unseen = 0.5;
-  double memory_90 = 0.15;
-  double runs = 0;
+  double memory_90 = 0.15;  // the 90 % quantile for memory
+  double runs = 0;          // number of runs in the fit
 };
-// Members by their names in the file.
+// Members of Calibration by their keys in the section [held_out] of constants.toml.
 inline constexpr std::array<std::pair<std::string_view, double Calibration::*>, 6> kHeldOut = {{
     {"runs", &Calibration::runs},
     {"time_median", &Calibration::time_median},
@@ -114,7 +120,8 @@ inline constexpr std::array<std::pair<std::string_view, double Calibration::*>, 
 
 // Returns the built-in calibration.
 const Calibration& default_calibration();
-// Reads a file written by scripts/calibrate. Adds "cluster.calibration" for errors in it.
+// Reads a file written by scripts/calibrate. Adds a diagnostic "cluster.calibration" for each error
+// in the file.
 std::optional<Calibration> load_calibration(const std::filesystem::path& file, const Span& where,
                                             Diagnostics& found);
 

@@ -15,17 +15,18 @@
 
 namespace am::predict {
 
-// Numbers of runs, without jobs of functional tests.
+// Numbers of runs that resemble a workload. Jobs of functional tests are not counted.
 struct Evidence {
-  int of_this = 0;            // same implementation, GPU product and kind of model
-  int on_gpu = 0;             // same GPU product and kind of model, any implementation
-  int of_implementation = 0;  // same implementation, any GPU
+  int of_this = 0;            // runs of this implementation, GPU product and kind of model
+  int on_gpu = 0;             // runs of this GPU product and kind of model, any implementation
+  int of_implementation = 0;  // runs of this implementation, any GPU and any kind of model
 };
 
-// Counts runs with a measured step time.
+// Counts the runs with a measured step time that resemble `workload` on `gpu`.
 Evidence timed_evidence(const MeasuredRuns& runs, const Workload& workload,
                         const cluster::Gpu& gpu);
-// Counts runs with measured memory. `gpu` null: on any GPU.
+// Counts the runs with measured memory that resemble `workload` on `gpu`, or on any GPU if `gpu` is
+// null.
 Evidence memory_evidence(const MeasuredRuns& runs, const Workload& workload,
                          const cluster::Gpu* gpu);
 

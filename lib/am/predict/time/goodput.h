@@ -1,17 +1,17 @@
-// Cost of failures and the best checkpoint interval. Goodput is the share of a job's time spent on
-// steps that are not undone by a failure.
+// Cost of failures, and the best number of steps between checkpoints. Goodput is the fraction of a
+// job's time that it spends on steps that no failure undoes.
 //
 //   const auto losses = failure_losses(plan, layout, gpu);          // rates from [cluster]
 //   const SaveInterval best = best_interval(step_seconds, *losses);
 //   best.steps;            // checkpoint.every
 //   best.goodput;          // 0.96
 //
-// Note [Goodput]: failures come at random with a mean time M between them. A job saves after each
-// interval of work T. The save blocks it for D, and becomes usable L after that, when an
-// asynchronous save is on the disk. From a failure to the first new step it takes R, in which it
-// may fail again. In the time from one failure to the next, M e^(R/M) on average, an interval
-// counts if it ends at least L before the failure: e^(-L/M) / (e^((T + D)/M) - 1) intervals. The
-// goodput is therefore
+// Note [Goodput]: failures come at random with a mean time M between them. A job saves a checkpoint
+// after each interval of work T. The save blocks the job for the time D. An asynchronous save is
+// usable only when it is on the disk, a time L after D. A restart takes the time R from the failure
+// to the first new step; the job may fail again in R. The time from one failure to the next is
+// M e^(R/M) on average. In this time an interval counts if its save ends at least L before the
+// failure; on average, e^(-L/M) / (e^((T + D)/M) - 1) intervals do. The goodput is therefore
 //
 //   T e^(-(R + L)/M) / (M (e^((T + D)/M) - 1))
 //
@@ -31,32 +31,33 @@
 
 namespace am::predict {
 
-// Times in seconds.
+// Times in seconds, and the size of a checkpoint.
 struct FailureLosses {
   double between_failures = 0.0;  // mean time between failures of the job
-  double restart = 0.0;           // from a failure to the first new step
-  double save = 0.0;              // time that a save blocks training
-  double until_saved = 0.0;       // from there until the checkpoint is usable
+  double restart = 0.0;           // time from a failure to the first new step
+  double save = 0.0;              // time for which a save blocks training
+  double until_saved = 0.0;       // time from the end of `save` until the checkpoint is usable
   double checkpoint_bytes = 0.0;
 };
 
 // Returns the bytes of all parameters and optimizer states, without replicas.
 double checkpoint_bytes(const config::Plan& plan, const layout::Layout& layout);
 
-// Returns whether both rates are set: that of failures and the storage's.
+// Returns whether the plan has the rates that goodput needs: hours_between_failures and
+// storage_gb_per_s of [cluster].
 bool states_failures(const config::ClusterSection& cluster);
 
 // Computes the losses from [cluster] hours_between_failures, restart_minutes and storage_gb_per_s.
-// All ranks share the storage's rate; an asynchronous save blocks while each rank copies its part
-// to the host. Requires states_failures().
+// All ranks together write at the storage's rate; an asynchronous save blocks training only while
+// each rank copies its part of the checkpoint to the host. Requires states_failures().
 FailureLosses failure_losses(const config::Plan& plan, double checkpoint_bytes, int64_t world_size,
                              const cluster::Gpu& gpu);
-// Returns nothing without states_failures().
+// Returns nullopt if states_failures() is false.
 std::optional<FailureLosses> failure_losses(const config::Plan& plan, const layout::Layout& layout,
                                             const cluster::Gpu& gpu);
 
-// Returns the goodput with a save after each `work` > 0 seconds of steps: Note [Goodput]. An
-// asynchronous save waits until the previous one is on the disk.
+// Returns the goodput of a job that saves after each `work` seconds of steps (more than 0), by the
+// formula of Note [Goodput].
 double expected_goodput(double work, const FailureLosses& losses);
 
 struct SaveInterval {
@@ -69,11 +70,11 @@ SaveInterval best_interval(double step_seconds, const FailureLosses& losses);
 // Forecast of a whole job with failures.
 struct JobForecast {
   FailureLosses losses;
-  SaveInterval planned;  // checkpoint.every; if 0, one save after train.max_steps
-  SaveInterval best;
-  double seconds = 0.0;  // time of train.max_steps with the planned saves
+  SaveInterval planned;  // the plan's checkpoint.every; if it is 0, one save after train.max_steps
+  SaveInterval best;     // result of best_interval()
+  double seconds = 0.0;  // time of train.max_steps steps, failures included, with `planned`
 };
-// Returns nothing if failure_losses() does.
+// Returns nullopt if states_failures() is false.
 std::optional<JobForecast> forecast(const config::Plan& plan, const layout::Layout& layout,
                                     const cluster::Gpu& gpu, double step_seconds);
 

@@ -1,4 +1,5 @@
-// Layout of a published run, as far as it is known: the model's sizes without tensor names.
+// Approximate layout of a published run, computed from the model's sizes, because the names and
+// shapes of its parameters are not known.
 #pragma once
 
 #include "am/predict/time/workload.h"
@@ -9,11 +10,11 @@ namespace am::predict {
 struct ModelExtras {
   bool tied = false;
   bool biases = false;             // all matmuls and norms have biases
-  double learned_positions = 0.0;  // rows of the table
+  double learned_positions = 0.0;  // rows of the table of learned positions; 0: no such table
 };
 
-// Fills the layout of a workload whose model, axes and implementation are set. `checkpointed`: the
-// fraction of layers with recomputation.
+// Sets workload.layout; the workload's model, axes and implementation must be set. `checkpointed`:
+// the fraction of layers with activation checkpointing.
 void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& workload);
 
 }  // namespace am::predict

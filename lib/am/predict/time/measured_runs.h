@@ -17,31 +17,33 @@
 
 namespace am::predict {
 
-// Meaning of a memory measurement.
+// Kinds of memory measurements in published runs.
 enum class MemoryMetric {
   kAllocated,        // torch's max_memory_allocated
   kReserved,         // torch's max_memory_reserved
   kProcess,          // nvidia-smi: includes the CUDA context and NCCL's buffers
-  kModelStates,      // parameters, gradients, optimizer
-  kHeldActivations,  // live at the end of forward
-  kActivationPeak,   // the peak minus the states
+  kModelStates,      // bytes of parameters, gradients and optimizer states
+  kHeldActivations,  // bytes of activations that are live at the end of forward
+  kActivationPeak,   // the peak minus parameters, gradients and optimizer states
 };
-// Names in the columns memory_metric and format: "allocated", "bf16".
+// Return the names of these values in the columns `memory_metric` and `format`, for example
+// "allocated" and "bf16".
 std::string_view name_of(MemoryMetric metric);
 std::string_view name_of(ComputeFormat format);
 
 struct MeasuredRun {
   std::string id;
-  std::string source;  // "Megatron-Bridge 26.04 NeMo Container"
+  std::string source;  // the publication, for example "Megatron-Bridge 26.04 NeMo Container"
   std::string model;
-  std::string group;  // equal for runs of one layout
+  std::string group;  // label that is equal for all runs of one layout
   Workload workload;
   cluster::Gpu gpu;
-  bool test_job = false;               // a tiny model of a functional test
-  std::optional<double> seconds;       // per step
-  std::optional<double> memory_bytes;  // peak memory
+  bool test_job = false;               // the run is a functional test with a tiny model
+  std::optional<double> seconds;       // measured seconds per step
+  std::optional<double> memory_bytes;  // measured memory, of the kind `metric`
   MemoryMetric metric = MemoryMetric::kAllocated;
-  // Whether the memory is the last or the first pipeline stage's; if neither, the worst stage's.
+  // Whether memory_bytes was measured on the last or on the first pipeline stage. If both are
+  // false, it is the maximum over the stages.
   bool last_stage = false;
   bool first_stage = false;
   bool out_of_memory = false;  // the run failed for lack of memory
@@ -51,7 +53,8 @@ struct MeasuredRun {
 
 using MeasuredRuns = std::vector<MeasuredRun>;
 
-// Parses runs. Adds "csv.syntax" with the line for a wrong or missing cell; such rows are skipped.
+// Parses runs. Skips rows with a wrong or missing cell, and adds a diagnostic "csv.syntax" with the
+// line for each such cell.
 MeasuredRuns read_measured_runs(std::string_view text, const std::string& file, Diagnostics& found);
 // Returns the built-in runs.
 MeasuredRuns built_in_runs();

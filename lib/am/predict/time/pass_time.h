@@ -1,5 +1,5 @@
-// Seconds of one rank for one micro-batch's pass through a layer or the head: the first part of
-// Note [Time model] (step_time.h).
+// Seconds that one rank needs for the forward and the backward of one micro-batch through one layer
+// or the head. This is the first part of Note [Time model] (step_time.h).
 //
 //   const PassTimes times(workload, gpu, constants);
 //   times.layer(profile).forward.seconds();
@@ -13,7 +13,8 @@
 
 namespace am::predict {
 
-// Seconds of one pass, by activity.
+// Seconds of one pass (a forward or a backward), by what they are spent on. `products` are matmuls;
+// tp, cp and ep are the communication over these axes.
 struct Pass {
   double products = 0, attention = 0, memory_bound = 0, launching = 0;
   double tp = 0, cp = 0, ep = 0;
@@ -32,12 +33,12 @@ struct Pass {
 
 struct Passes {
   Pass forward, backward;
-  Pass again;  // recomputation in backward, with its communication, of a checkpointed layer
-  layout::ContextBytes context;  // sent by attention over cp ranks
+  Pass again;  // recomputation in the backward of a checkpointed layer, with its communication
+  layout::ContextBytes context;  // bytes that attention over cp ranks sends
 };
 
-// Number of times that a checkpointing mode repeats parts of a layer in backward, including their
-// communication.
+// How often a checkpointing mode repeats attention and the feed-forward in backward, together with
+// their communication: 0 or 1.
 struct Repeated {
   double attention = 0.0;
   double feed_forward = 0.0;
@@ -50,17 +51,18 @@ class PassTimes {
   PassTimes(const Workload& workload, const cluster::Gpu& gpu, const CostConstants& constants);
 
   Passes layer(const model::LayerProfile& profile) const;
-  // Time of the logits and the loss.
+  // Returns the times of the logits and the loss.
   Passes head() const;
 
-  // Number of this job's GPUs that fast links connect.
+  // Returns the size of a link domain: the number of this job's GPUs that NVLink or similar fast
+  // links connect with each other.
   double link_domain() const { return domain_; }
-  // Bytes per second of a collective over `ranks` ranks that are `stride` apart.
+  // Returns the bytes per second of a collective over `ranks` ranks with numbers `stride` apart.
   double bandwidth(double ranks, double stride) const;
-  // Bytes of sending tokens to their experts and back, once each.
+  // Returns the bytes that a rank sends when tokens go to their experts and back once.
   double expert_bytes(const model::FeedForwardProfile& f) const;
-  // Factor by which this job's host is slower than the constants' host, for kernel launches and the
-  // constant seconds per step.
+  // Returns the factor by which this job's hosts are slower than the constants assume. It applies
+  // to kernel launches and to the constant seconds per step.
   double own_host() const { return own_host_; }
 
  private:
@@ -84,7 +86,7 @@ class PassTimes {
   const ImplementationFactors own_;
   const double own_host_;
   double rate_ = 0, bf16_rate_ = 0, attention_rate_ = 0;  // FLOP/s
-  double traffic_ = 0;  // seconds per element of memory-bound operators
+  double traffic_ = 0;  // seconds for which a memory-bound operator moves one element
   double host_ = 1;
   double link_ = 0, network_ = 0;  // bytes per second
   double domain_ = 1;

@@ -1,4 +1,5 @@
-// Predicted step time of a plan, with an interval and the nearest measured runs.
+// Predicted step time of a plan, with an interval for the real time and the measured runs that
+// resemble the plan most.
 //
 //   const auto prediction = predict_step(plan, config, layout, 5, found);
 //   prediction->time.seconds; prediction->interval->low; prediction->nearest[0].run.source;
@@ -19,22 +20,24 @@
 
 namespace am::predict {
 
-// GPU and constants named in `[cluster]`; an H100 if no GPU is named.
+// The GPU and the calibration that the plan's `[cluster]` names. Defaults: an H100, and the
+// built-in calibration.
 struct Assumptions {
   cluster::Gpu gpu;
   bool gpu_is_assumed = false;
   Calibration calibration;
 };
-// Adds "cluster.*" diagnostics; returns nothing if there is an error.
+// Returns nullopt if the GPU or the calibration cannot be read, after adding "cluster.*"
+// diagnostics.
 std::optional<Assumptions> assumptions_of(const config::Plan& plan, Diagnostics& found);
 
 struct NearestRun {
   MeasuredRun run;
-  double distance = 0.0;   // 0: an equal job
-  double predicted = 0.0;  // predicted seconds, by the same constants
+  double distance = 0.0;   // distance() from the plan's job; 0: an equal job
+  double predicted = 0.0;  // seconds per step that the plan's constants predict for this run
 };
 
-// Interval of seconds that contains the measured time of nine runs in ten.
+// Seconds between which the measured step time lies for nine runs in ten.
 struct Interval {
   double low = 0.0;
   double high = 0.0;
@@ -50,23 +53,27 @@ struct Prediction {
   std::string basis;  // a sentence about missing measurements; empty if none are missing
   std::vector<NearestRun> nearest;
   double tokens_per_second_per_gpu = 0.0;
-  double flops_per_token = 0.0;  // model::train_flops_per_token
-  double mfu = 0.0;              // relative to the format's peak
+  double flops_per_token = 0.0;  // result of model::train_flops_per_token
+  double mfu = 0.0;              // model FLOPs utilization, relative to peak_flops()
 };
 
-// Returns the prediction with its `how_many` nearest runs; 0 skips reading the runs and leaves the
-// interval empty. Adds "predict.range" for sizes whose results cannot be represented.
+// Returns the prediction with the `how_many` nearest runs. If `how_many` is 0, no runs are read and
+// the interval is absent. Adds a diagnostic "predict.range", and returns nullopt, if the step's
+// seconds or bytes are too large to represent.
 std::optional<Prediction> predict_step(const config::Plan& plan, const model::ModelConfig& config,
                                        const layout::Layout& layout, int how_many,
                                        Diagnostics& found);
 
-// Distance of two jobs: differences of the logarithms of their sizes, and of their kinds.
+// Returns how different two jobs are: the weighted sum of the differences of the logarithms of
+// their sizes, plus a constant for each property that differs (GPU, format, sharding,
+// recomputation, implementation).
 double distance(const Workload& a, const cluster::Gpu& gpu_a, const Workload& b,
                 const cluster::Gpu& gpu_b);
 
-// Peak FLOP/s of the format in which matmuls run.
+// Returns the GPU's peak FLOP/s in the number format in which matmuls run.
 double peak_flops(const Workload& workload, const cluster::Gpu& gpu);
-// Returns the format of that peak: if the GPU has no units for the workload's format, a wider one.
+// Returns the number format that peak_flops() assumes: the workload's, or another one if the GPU
+// has no units for it.
 ComputeFormat peak_format(const Workload& workload, const cluster::Gpu& gpu);
 
 }  // namespace am::predict

@@ -3,18 +3,21 @@
 //   const StepTime time = estimate_step_time(workload, gpu, constants);
 //   time.seconds; time.bubble_fraction; time.bytes.tp;
 //
-// Note [Time model]: per layer and micro-batch, on one rank:
+// Note [Time model]: time of one layer and one micro-batch on one rank. Legend: T tokens, S
+// positions of a sequence, h hidden size, n heads of width d, N and K output and input width of a
+// matmul; T0, N0, K0: constants.h.
 //   matmuls           FLOPs / (peak * fraction); the fraction is lower for few tokens and narrow
 //                     weights: 1 / (1 + T0/T + N0/N + K0/K)
 //   attention         4 T S n d / tp FLOPs forward, half of them when causal, 2.5 times backward
 //   memory-bound      norms, activations, residuals: bytes over the memory's bandwidth
-//   launching         a lower bound for all of the above
+//   launching         a lower bound for the sum of the three times above
 //   recomputation     the part of a checkpointed layer that its backward repeats
 //   communication     volumes over the bandwidth of the group's links (below), minus the overlap
-// The pipeline's schedule is simulated with these durations; then gradients are reduced and the
-// optimizer runs. Volumes: Megatron-LM's tensor parallelism (2 all-reduces of T h forward, 2
-// backward), ring attention, expert all-to-all, ZeRO. A group's bandwidth is its links' if it fits
-// into a link domain, otherwise the network bandwidth that its ranks of one node have together.
+// The pipeline's schedule is simulated with these durations. The times of the gradient reduction
+// and of the optimizer are added. Volumes of communication: Megatron-LM's tensor parallelism (2
+// all-reduces of T h elements in forward, 2 in backward), ring attention, expert all-to-all, ZeRO.
+// A group of ranks that fits into a link domain has the bandwidth of its links; a larger group has
+// the network bandwidth that its ranks of one link domain have together.
 #pragma once
 
 #include "am/cluster/hardware.h"
@@ -24,7 +27,7 @@
 
 namespace am::predict {
 
-// Bytes that one rank sends per step.
+// Bytes that one rank sends per step, by the axis over which it sends them.
 struct AxisBytes {
   double tp = 0, cp = 0, ep = 0, pp = 0, dp = 0;
 };
@@ -35,14 +38,15 @@ struct StepTime {
   double products = 0, attention = 0, memory_bound = 0, launching = 0;
   double tp = 0, cp = 0, ep = 0, pp = 0, dp = 0;  // exposed communication
   double bubble = 0;                              // waiting for other stages
-  double offload = 0;                             // exposed copies between device and host
+  double offload = 0;  // copies between device and host that do not overlap with computation
   double optimizer = 0;
-  double fixed = 0;
-  double bubble_fraction = 0;  // fraction of the pipeline's time
+  double fixed = 0;            // constant time per step, and the time added by the number of nodes
+  double bubble_fraction = 0;  // `bubble` as a fraction of the pipeline's time
   AxisBytes bytes;
 };
 
-// `order`: the pipeline's order, to share it between jobs; null: created by the call.
+// `order`: a PipelineOrder of pipeline_shape(workload), which callers may keep for several
+// workloads of this shape. Null: the call creates it.
 StepTime estimate_step_time(const Workload& workload, const cluster::Gpu& gpu,
                             const CostConstants& constants, const PipelineOrder* order = nullptr);
 
@@ -51,7 +55,8 @@ StepTime estimate_step_time(const Workload& workload, const cluster::Gpu& gpu,
 StepTime least_step_time(const Workload& workload, const cluster::Gpu& gpu,
                          const CostConstants& constants);
 
-// Shape of one run (round) of the job's schedule.
+// Returns the shape of the pipeline in one round. A step with more micro-batches than one run of
+// the schedule runs it several times; each run is a round.
 pipeline::PipelineShape pipeline_shape(const Workload& workload);
 
 }  // namespace am::predict
