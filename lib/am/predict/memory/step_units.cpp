@@ -68,9 +68,9 @@ class Measure {
         config::state_names(plan_.optimizer, parameter.orthogonalized).size());
   }
 
-  // Returns the number of elements that Muon's iteration needs for one matrix: two copies of the
-  // matrix and two of its product with its transpose; or, if tp shards the columns and that is
-  // more, the messages that gather the matrix.
+  // Returns the number of elements that Muon's iteration needs for one matrix: two copies of it and
+  // two square products; or, if tp shards the columns and this is more, the messages that gather
+  // the matrix from the tp ranks.
   double iterated_numel(const layout::ParameterLayout& parameter) const {
     const auto all = static_cast<double>(numel(parameter.shape));
     const auto least = static_cast<double>(std::min(parameter.shape[0], parameter.shape[1]));

@@ -26,7 +26,8 @@
 namespace am::predict {
 namespace {
 
-// Returns the part of the step in which the faster layout saves most.
+// Returns a text that names the part of the step in which `fast` saves most time compared with
+// `slow`.
 std::string reason(const StepTime& fast, const StepTime& slow) {
   struct Part {
     const char* name;
@@ -92,7 +93,8 @@ class Search {
   }
 
  private:
-  // Heap order: the top has the least time, among equals the least memory.
+  // Whether `a` comes later in the order by lower bound of the step time, and by memory if the
+  // bounds are equal. As the order of a heap it puts the first candidate on top.
   static bool is_later(const Candidate& a, const Candidate& b) {
     if (a.least_seconds != b.least_seconds) return a.least_seconds > b.least_seconds;
     return a.bytes > b.bytes;
@@ -120,9 +122,9 @@ class Search {
     return a.step_seconds < b.step_seconds;
   }
 
-  // Compares step times divided by goodput. All layouts use the same number of GPUs and fail
-  // equally often; their goodput differs because the interval between saves is a whole number of
-  // steps.
+  // Compares step times divided by goodput. All layouts use the same number of GPUs and thus fail
+  // equally often; but their goodputs differ slightly, because the interval between saves is a
+  // whole number of steps.
   static bool is_faster_with_failures(const FoundLayout& a, const FoundLayout& b) {
     return a.step_seconds / a.goodput.value_or(1.0) < b.step_seconds / b.goodput.value_or(1.0);
   }
@@ -137,8 +139,8 @@ class Search {
   }
 
   // Returns the bytes of a checkpoint. They are cached per strategy, because the layout of a large
-  // model takes long to build: a checkpoint holds global tensors, whose bytes depend on the
-  // strategy's precision and not on the mesh.
+  // model takes long to build. All meshes can share the cached value: the bytes of the tensors in a
+  // checkpoint depend on the strategy's precision, but not on the mesh.
   double checkpoint_bytes_of(const config::Plan& plan) {
     const auto [known, is_new] = checkpoint_bytes_.try_emplace(plan.strategy.index(), 0.0);
     if (is_new) {
@@ -152,15 +154,15 @@ class Search {
     return known->second;
   }
 
-  // Sets the Pareto front: of the found layouts and of candidates on the front by formula, whose
-  // exact figures are computed here.
+  // Sets result_.pareto. Considers the layouts that were found, and some of the candidates that are
+  // on the Pareto front according to the formulas; computes the exact figures of these candidates.
   void find_pareto() {
     constexpr size_t kMost = 6;
     std::sort(candidates_.begin(), candidates_.end(),
               [](const Candidate& a, const Candidate& b) { return is_later(b, a); });
     std::vector<const Candidate*> front;
     double smallest = kForever;
-    for (const Candidate& candidate : candidates_) {  // fastest first
+    for (const Candidate& candidate : candidates_) {  // sorted, fastest first
       if (candidate.bytes >= 0.95 * smallest) continue;
       smallest = candidate.bytes;
       front.push_back(&candidate);
@@ -184,8 +186,8 @@ class Search {
     std::reverse(result_.pareto.begin(), result_.pareto.end());
   }
 
-  // Returns the plan with the exact figures, or nothing if it does not fit or is slower than
-  // `slowest`.
+  // Returns the candidate's plan with its exact figures. Returns nullopt if it does not fit or if
+  // its step takes more than `slowest` seconds.
   std::optional<FoundLayout> verify(const Candidate& candidate, double slowest) {
     const Workload& workload = space_.workload_of(candidate);
     FoundLayout found;
@@ -206,12 +208,14 @@ class Search {
     if (by_formula) return found;
     const auto bytes = static_cast<double>(found.peak_bytes);
     if (fit_into(*workload.implementation, bytes, request_.gpu) == Fit::kFits) return found;
-    if (misfits_.insert(candidate.number).second) space_.drop_misfit(bytes);  // counted once
+    // A candidate may be verified twice, but is counted once.
+    if (misfits_.insert(candidate.number).second) space_.drop_misfit(bytes);
     return std::nullopt;
   }
 
-  // Returns the exact memory of each stage's worst rank. SampledLayout supports only fsdp2. For
-  // other strategies every layer is laid out: they have no pipeline and few candidates.
+  // Returns the exact memory of the worst rank at each index along pp. SampledLayout supports only
+  // fsdp2. For other strategies the layout of all layers is built; this is fast enough, because
+  // they have no pipeline and few candidates.
   std::vector<RankMemory> walked_stages(const Candidate& candidate, const config::Plan& plan) {
     if (std::holds_alternative<config::FSDP2Config>(plan.strategy)) {
       return sampled_of(candidate, plan).worst_of_stages(plan);
@@ -222,8 +226,8 @@ class Search {
     return worst_of_stages(plan, request_.model, *layout);
   }
 
-  // Returns the candidate's SampledLayout. The last ones are cached, because candidates of similar
-  // time often share their mesh.
+  // Returns the candidate's SampledLayout. Recent ones are cached, because candidates that are
+  // verified one after the other often have the same mesh.
   const SampledLayout& sampled_of(const Candidate& candidate, const config::Plan& plan) {
     const mesh::MeshSizes& mesh = candidate.mesh;
     const std::tuple key{mesh.pp,
@@ -260,10 +264,10 @@ class Search {
            std::unique_ptr<SampledLayout>>
       sampled_;
   std::map<std::tuple<int, int64_t, int64_t>, PipelineOrder> orders_;
-  std::map<size_t, double> checkpoint_bytes_;  // by strategy
+  std::map<size_t, double> checkpoint_bytes_;  // DistributedConfig::index() -> checkpoint's bytes
   const std::vector<model::LayerKind> kinds_ = model::layer_kinds(request_.model);
   std::vector<Candidate> candidates_;
-  std::set<size_t> misfits_;  // Candidate::number
+  std::set<size_t> misfits_;  // Candidate::number of those counted by drop_misfit()
   SearchResult result_;
 };
 

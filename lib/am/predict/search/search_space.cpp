@@ -116,7 +116,7 @@ void SearchSpace::walk_data_parallel(Candidate candidate) {
   if (std::holds_alternative<config::DDPConfig>(strategy)) {
     replicas = {dp};
   } else if (is_fsdp2(strategy)) {
-    // HSDP: shards within a node, or a few nodes.
+    // HSDP: parameters are sharded over groups of 8 to 128 ranks and replicated over the groups.
     for (const int64_t shards : {8, 16, 32, 64, 128}) {
       if (shards < dp && dp % shards == 0) replicas.push_back(dp / shards);
     }
@@ -159,7 +159,8 @@ void SearchSpace::walk_options(Candidate candidate) {
       refuse(cut.refused_by);
       continue;
     }
-    if (sequence_parallel && !cut.sample.tp_plan.sequence_parallel) continue;  // SP has no effect
+    // Skips sequence parallelism where the layout does not apply it: the candidate would be a copy.
+    if (sequence_parallel && !cut.sample.tp_plan.sequence_parallel) continue;
     for (const int64_t micro_batch : kMicroBatches) {
       if (micro_batch > 1 && batch_ % (micro_batch * candidate.mesh.dp()) != 0) continue;
       candidate.micro_batch = micro_batch;
@@ -184,8 +185,8 @@ void SearchSpace::walk_schedules(Candidate candidate) {
   }
 }
 
-// Tries checkpointing modes in order of increasing memory: if one does not fit, later ones do not
-// either.
+// Tries the checkpointing modes in order of increasing memory. If a mode does not fit, the modes
+// after it do not fit either and are dropped at once.
 void SearchSpace::walk_checkpointing(Candidate candidate) {
   const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
   const bool fsdp2 = is_fsdp2(strategy);
@@ -195,7 +196,8 @@ void SearchSpace::walk_checkpointing(Candidate candidate) {
   for (const auto mode : {Checkpointing::kFull, Checkpointing::kSelective, Checkpointing::kOff}) {
     if (!selects && mode == Checkpointing::kSelective) continue;
     candidate.checkpointing = mode;
-    candidate.defers_reduction = fsdp2 && !accumulates;  // the default, where the key has no effect
+    // Without accumulation the key has no effect and keeps its default, true.
+    candidate.defers_reduction = fsdp2 && !accumulates;
     misfit = consider(candidate, misfit);
     if (!fsdp2 || !accumulates) continue;
     candidate.defers_reduction = true;
@@ -203,7 +205,7 @@ void SearchSpace::walk_checkpointing(Candidate candidate) {
   }
 }
 
-// ---- sizing up ----------------------------------------------------------------------------------
+// ---- checks and predictions ---------------------------------------------------------------------
 
 void SearchSpace::set_mesh(const Candidate& candidate, config::Plan& plan) const {
   const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
@@ -253,8 +255,8 @@ std::string SearchSpace::refusal(const mesh::MeshSizes& mesh, const layout::Layo
   return {};
 }
 
-// Rules that need a layout are checked on the sample: they depend on modules, which are equal in
-// all layers of a kind.
+// Builds the sample and checks the rules that need a layout on it. One layer of each kind is enough
+// for these rules, because they depend on modules, which are equal in all layers of a kind.
 const SearchSpace::Cut& SearchSpace::cut_of(const Candidate& candidate) {
   const std::tuple key{candidate.strategy, candidate.mesh.tp, candidate.mesh.ep,
                        candidate.sequence_parallel};
@@ -280,7 +282,7 @@ void SearchSpace::set_stages(const Candidate& candidate) {
   const Cut& cut = cut_of(candidate);
   set_options(candidate, scratch_);
   workload_.layout = summarize_stages(scratch_, request_.model, candidate.mesh, cut.cuts);
-  // Marks all layers as checkpointed; the mode is chosen later.
+  // Marks all layers as checkpointed; the checkpointing mode, which may be kOff, is set later.
   for (StageSummary& stage : workload_.layout.stages) stage.checkpointed = stage.layers;
   fill_workload(workload_, scratch_, cut.sample, candidate.mesh);
 }
@@ -291,8 +293,8 @@ const Workload& SearchSpace::workload_of(const Candidate& candidate) {
   return workload_;
 }
 
-// Returns why the candidate does not fit, or null if it fits. `misfit`: why a candidate that needs
-// less memory does not fit; null if it does.
+// Returns why the candidate does not fit, or null if it fits. `misfit`: the reason why a candidate
+// that needs less memory than this one does not fit; null if it fits or there was none.
 const char* SearchSpace::consider(Candidate candidate, const char* misfit) {
   ++result_->considered;
   if (misfit != nullptr) {

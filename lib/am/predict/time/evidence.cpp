@@ -14,9 +14,9 @@ bool has_experts(const Workload& workload) {
   });
 }
 
-// Returns the product name of a GPU. "h100-sxm" and "h100-sxm-96g-500w" are one product: kernels
-// reach about the same fraction of the peak. "h200", "gh200" and "b200" are other products, and so
-// is "h100-pcie", because of its power limit.
+// Returns the product name of a GPU, for example "h100" for "h100-sxm" and "h100-sxm-96g-500w":
+// kernels reach about the same fraction of the peak on GPUs of one product. "h100-pcie" is a
+// product of its own, because of its power limit.
 std::string_view product_of(const cluster::Gpu& gpu) {
   const std::string_view name = gpu.name;
   return ends_with(name, "-pcie") ? name : name.substr(0, name.find('-'));

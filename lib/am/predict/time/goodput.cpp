@@ -55,17 +55,21 @@ double expected_goodput(double work, const FailureLosses& losses) {
   const double mean = losses.between_failures;
   const double interval = work + losses.save;
   const double each = std::max(interval, losses.until_saved);
-  const double late = losses.until_saved + interval - each;  // the first save does not wait
+  // `each` includes the wait for the previous save, but the first save of a run has none to wait
+  // for, so the excess of `each` over `interval` is subtracted once.
+  const double late = losses.until_saved + interval - each;
   return work * std::exp(-(losses.restart + late) / mean) / (mean * std::expm1(each / mean));
 }
 
-// Goodput rises to a single maximum and then falls, so bisection finds it: the first number of
-// steps that is at least as good as the next.
+// Goodput rises with the number of steps to a single maximum and then falls. Bisection therefore
+// finds the maximum: the first number of steps whose goodput is not lower than that of the next
+// number.
 SaveInterval best_interval(double step_seconds, const FailureLosses& losses) {
   const auto of = [&](int64_t steps) {
     return expected_goodput(as_double(steps) * step_seconds, losses);
   };
-  // Upper bound: beyond the mean time between failures goodput only falls.
+  // Intervals longer than the mean time between failures need not be tried: there goodput only
+  // falls.
   int64_t low = 1;
   int64_t high = 1 + static_cast<int64_t>(std::min(
                          1e12, (losses.between_failures + losses.until_saved) / step_seconds));

@@ -8,7 +8,8 @@
 namespace am::predict {
 namespace {
 
-// Number of elements of one layer: sharded over tp, replicated over tp, and in all experts.
+// Numbers of parameter elements of one layer. `cut`: those that tp shards; `whole`: those
+// replicated over tp; `experts`: those of all routed experts together.
 struct LayerElements {
   double cut = 0.0, whole = 0.0, experts = 0.0;
 };
@@ -37,8 +38,9 @@ LayerElements elements_of(double hidden, bool biases, const model::LayerProfile&
   return of;
 }
 
-// Megatron and torchtitan count the embedding and the head as one layer each if the total then
-// divides evenly and the layers alone do not.
+// Returns where `layers` layers are split into stages. If the stages cannot have equally many
+// layers, Megatron and torchtitan count the embedding and the head as one layer each, provided that
+// this total divides evenly.
 config::PipelineSection stages_of(int64_t layers, int64_t stages) {
   config::PipelineSection pipeline;
   if (stages < 2 || layers % stages == 0 || (layers + 2) % stages != 0) return pipeline;
@@ -51,7 +53,8 @@ config::PipelineSection stages_of(int64_t layers, int64_t stages) {
 
 }  // namespace
 
-// Assumes that each layer group is one run of consecutive layers, in the order of the groups.
+// Assumes that the layers of each group are consecutive, and that groups follow each other in the
+// order of workload.model.layers.
 void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& workload) {
   const ModelShape& model = workload.model;
   LayoutSummary& layout = workload.layout = {};
@@ -79,7 +82,7 @@ void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& wor
     }
   }
   layout.stages.front().parameters.dense += layout.table + extras.learned_positions * model.hidden;
-  // A tied head on another rank than the embedding has a copy of its weight.
+  // A tied head that is on another rank than the embedding has its own copy of the table.
   const bool has_head = !extras.tied || owners.back() != owners.front();
   layout.stages.back().parameters.dense += model.hidden + (has_head ? layout.table : 0.0);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr double kMostRanks = 1 << 20;
 constexpr double kWidest = 1e7;
 
-// Legal values of a column, and the value of an empty cell.
+// Limits of the values of a column, and the value that an empty cell stands for.
 struct Legal {
   double least = 0.0;
   double most = 1.0;
@@ -36,7 +36,8 @@ struct Column {
   Legal legal;
 };
 
-// Counts may be fractional if a source gives only their product.
+// Columns that are members of Workload. Numbers of ranks and micro-batches may be fractional,
+// because some publications give only their product.
 constexpr std::array<Column<Workload, double>, 14> kOfWorkload = {{
     {"dp_replicate", &Workload::dp_replicate, kRanks},
     {"dp_shard", &Workload::dp_shard, {.least = 0.01, .most = kMostRanks, .absent = 1.0}},
@@ -112,7 +113,7 @@ std::string_view name_in(Names<T> names, T value) {
   return "";
 }
 
-// Caches GPUs by name, so that each file is read once.
+// Finds GPUs by name and caches them, so that each GPU's file is read only once.
 class Gpus {
  public:
   std::optional<cluster::Gpu> find(const std::string& name, const Span& where, Diagnostics& found) {
@@ -144,7 +145,7 @@ class RowReader {
     read(kOfWorkload, run_.workload);
     workload_.schedule = workload_.virtual_stages > 1.0 ? "interleaved_1f1b" : "1f1b";
     const double checkpointed = number("recomputed_layers", {.absent = 1.0});
-    // The following steps compute with the values read so far.
+    // The functions below compute with the values read so far, so these must be correct.
     if (found_.errors() > before) return std::nullopt;
     sketch_layout(extras_, checkpointed, workload_);
     read_results();
@@ -175,7 +176,8 @@ class RowReader {
 
   double number(std::string_view column, const Legal& legal) {
     const auto value = text(column).empty() ? legal.absent : given(column);
-    if (value && *value >= legal.least && *value <= legal.most) return *value;  // false for NaN
+    // For NaN both comparisons are false, so it is rejected.
+    if (value && *value >= legal.least && *value <= legal.most) return *value;
     wrong(column, cat("a number from ", legal.least, " to ", legal.most));
     return legal.least;
   }
@@ -188,7 +190,7 @@ class RowReader {
     }
   }
 
-  // Returns the value of the cell's name; for an empty cell, the first value.
+  // Returns the value whose name is in the cell. An empty cell stands for the first of `names`.
   template <typename T>
   T word(std::string_view column, Names<T> names) {
     const std::string& cell = text(column);
@@ -212,7 +214,7 @@ class RowReader {
     }
   }
 
-  // Reads the model from a config.json, or from the sizes in the row.
+  // Reads the model from the config.json that the row names, or else from the sizes in the row.
   void read_model() {
     ModelShape& shape = workload_.model;
     extras_.learned_positions = number("positions", {.most = 1e9});
@@ -289,8 +291,9 @@ class RowReader {
     if (text("recompute").empty() && run_.seconds) infer_recomputation();
   }
 
-  // A run with a step time did fit into memory. If its source does not state the recomputation, the
-  // least recomputation with which it fits is assumed.
+  // Assumes the checkpointing mode of a run whose publication does not state it: the mode with the
+  // least recomputation with which the run fits into memory. Requires a step time, which shows that
+  // the run did fit.
   void infer_recomputation() {
     for (const Mode mode : {Mode::kOff, Mode::kSelective, Mode::kFull}) {
       workload_.recompute = mode;

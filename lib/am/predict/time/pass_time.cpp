@@ -6,12 +6,14 @@
 namespace am::predict {
 namespace {
 
-// A smooth maximum of the two: launches overlap with long kernels.
+// Returns a smooth maximum of `value` and `floor`. For the time of kernels and of their launches,
+// which overlap: the longer of the two counts.
 double at_least(double value, double floor) {
   return std::sqrt(std::sqrt(value * value * value * value + floor * floor * floor * floor));
 }
 
-// Adds launching time where the work is shorter than the launch floor.
+// Sets the time by which launching kernels makes the pass longer than its work. `floor`: seconds in
+// which the host launches the kernels of the pass.
 void add_launching(double floor, Pass& pass) {
   const double work = pass.products + pass.attention + pass.memory_bound;
   pass.launching = at_least(work, floor) - work;
@@ -27,7 +29,8 @@ Repeated repeated_by(config::ActivationCheckpointing mode) {
       return {.attention = 1.0, .feed_forward = 1.0};
     case config::ActivationCheckpointing::kMlp:
       return {.attention = 0.0, .feed_forward = 1.0};
-    case config::ActivationCheckpointing::kSelective:  // repeats operators but no communication
+    // Selective checkpointing repeats some operators, but none that communicates.
+    case config::ActivationCheckpointing::kSelective:
     case config::ActivationCheckpointing::kOff:
       break;
   }
@@ -77,7 +80,7 @@ void PassTimes::set_links() {
   const bool ampere = gpu_.generation() == cluster::GpuGeneration::kAmpere;
   link_ = c(ampere ? Constant::kLinkAmpere : Constant::kLink) * gpu_.link_bandwidth;
   network_ = c(Constant::kNetwork) * gpu_.nic_bandwidth;
-  // A plan that uses a part of each node's GPUs uses the same part of the link domain.
+  // If a job uses only a part of each node's GPUs, it uses an equal part of each link domain.
   const double used =
       workload_.ranks_per_node > 0.0 ? workload_.ranks_per_node / gpu_.gpus_per_node : 1.0;
   domain_ = std::max(1.0, gpu_.link_domain * std::min(1.0, used));
@@ -92,7 +95,8 @@ double PassTimes::bandwidth(double ranks, double stride) const {
 
 // ---- one layer -------------------------------------------------------------------------------
 
-// Seconds of a forward matmul [tokens, in] x [in, out].
+// Returns the seconds of the matmul [tokens, in] x [in, out] in forward. `rate`: FLOP/s of large
+// matmuls. `half_tokens`: tokens at which half of this rate is reached.
 double PassTimes::product(double tokens, double in, double out, double rate,
                           double half_tokens) const {
   if (tokens <= 0.0 || in <= 0.0 || out <= 0.0) return 0.0;
@@ -127,7 +131,7 @@ double PassTimes::projections(const model::AttentionProfile& a) const {
          out;
 }
 
-// Forward seconds of the scores and their product with the values.
+// Returns the seconds that attention's scores and their product with the values take in forward.
 double PassTimes::attention(const model::AttentionProfile& a) const {
   const double T = workload_.local_tokens();
   const double S = workload_.sequence;
@@ -143,7 +147,8 @@ double PassTimes::attention(const model::AttentionProfile& a) const {
   return 2.0 * T * seen * heads * width / attention_rate_ * own_.compute;
 }
 
-// Number of token rows that this rank's experts process in total, under balanced routing.
+// Returns the number of rows (a token counts once per expert) that this rank's experts process
+// together if routing is balanced.
 double PassTimes::expert_tokens(const model::FeedForwardProfile& f) const {
   return workload_.local_tokens() * static_cast<double>(f.experts_per_token) /
          workload_.sequence_parts() * (workload_.sequence_parallel ? workload_.expert_tp : 1.0);
@@ -169,7 +174,8 @@ Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
   const double slow = 1.0 + c(Constant::kHalfExpertTokens) / std::max(each, 1.0) +
                       c(Constant::kHalfOutput) / std::max(F, 1.0);
   pass.products += 2.0 * mine * (matrices + 1.0) * h * F / rate_ * slow * own_.compute;
-  pass.memory_bound += wide * mine * (F + 2.0 * h);  // tokens sorted by expert, and back
+  // F: the experts' activations. 2 h: tokens are sorted by expert, and their outputs sorted back.
+  pass.memory_bound += wide * mine * (F + 2.0 * h);
   return pass;
 }
 
@@ -189,7 +195,8 @@ Passes PassTimes::layer(const model::LayerProfile& profile) const {
                           (0.5 / workload_.sequence_parts() + 0.5 / workload_.tp);
 
   Passes passes{forward, {}, {}};
-  // Gradients of inputs cost as much as gradients of weights, which only trained weights have.
+  // In backward the gradients of inputs cost as much as the forward, and the gradients of weights
+  // as much again, but only for trained weights.
   const double trained =
       std::min(1.0, workload_.layout.trained / std::max(workload_.layout.backward_layers, 1e-9));
   passes.backward.products = (1.0 + trained) * forward.products;
@@ -211,7 +218,7 @@ void PassTimes::add_recomputation(const model::LayerProfile& profile, Passes& pa
       passes.again = passes.forward;
       return;
     case config::ActivationCheckpointing::kSelective:
-      // Keeps every second matmul's output and recomputes the operators between them.
+      // Selective checkpointing keeps the output of every second matmul and recomputes the rest.
       passes.again.products = 0.5 * passes.forward.products;
       passes.again.memory_bound = passes.forward.memory_bound;
       return;
@@ -266,7 +273,7 @@ layout::ContextBytes PassTimes::context_bytes(const model::AttentionProfile& a) 
                         (attention.key_width + attention.value_width) * workload_.product_bytes;
     return {sent, 2.0 * sent};
   }
-  // With fewer key heads than tp ranks, neighbouring ranks share a key head.
+  // If there are fewer key heads than tp ranks, each rank has a copy of one key head.
   attention.key_heads = std::max(1.0, attention.key_heads);
   const auto cut = mesh::cut_sequence({.length = static_cast<int64_t>(workload_.sequence),
                                        .ranks = static_cast<int64_t>(workload_.cp),
@@ -286,7 +293,7 @@ Passes PassTimes::head() const {
   passes.forward.products =
       product(T, workload_.model.hidden, words, bf16_rate_, c(Constant::kHalfTokens));
   passes.backward.products = 2.0 * passes.forward.products;
-  // Bytes that forward reads and writes per logit; backward moves as many.
+  // Bytes that forward reads and writes per logit. Backward reads and writes equally many.
   constexpr double kLogitBytes = 10.0;
   passes.forward.memory_bound = kLogitBytes * T * words / gpu_.memory_bandwidth * own_.compute;
   passes.backward.memory_bound = passes.forward.memory_bound;

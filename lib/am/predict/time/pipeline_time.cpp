@@ -7,8 +7,8 @@ namespace {
 
 using pipeline::PipelineShape;
 
-// Returns the largest number of micro-batches up to `wanted` that the schedule accepts, but at
-// least one round of the pipeline.
+// Returns the largest number of micro-batches between pp and `wanted` that the schedule accepts. If
+// there is none, returns the smallest multiple of pp that it accepts, at most 8 pp.
 int64_t legal_microbatches(PipelineShape shape, int64_t wanted) {
   for (int64_t count = wanted; count > shape.pp; --count) {
     shape.microbatches = count;
@@ -34,7 +34,7 @@ double computing(const pipeline::Schedule& order,
   return total * static_cast<double>(order.microbatches);
 }
 
-// Seconds of one micro-batch on the rank with the most work.
+// Returns the seconds that one micro-batch's passes take on the rank with the most work.
 double busiest(const std::vector<int64_t>& owners, int64_t ranks,
                const std::vector<pipeline::StageDurations>& stages) {
   std::vector<double> seconds(static_cast<size_t>(ranks));
@@ -51,8 +51,8 @@ double busiest(const std::vector<int64_t>& owners, int64_t ranks,
 double least_seconds(const PipelineShape& shape,
                      const std::vector<pipeline::StageDurations>& stages) {
   const auto owners = pipeline::stage_owners(shape);
-  // Schedules that split the backward may end with weight gradients, which no other stage waits
-  // for, so no pass needs to follow the rank's last one.
+  // In schedules that split the backward, a rank's last pass may compute weight gradients. No other
+  // stage waits for these, so `after` is 0: no pass on another rank must follow.
   const bool whole_backwards =
       shape.schedule.find("zero_bubble") == std::string::npos && shape.schedule != "dual_pipe_v";
   struct Rank {
@@ -85,7 +85,9 @@ PipelineOrder::PipelineOrder(const PipelineShape& shape)
     short_ = pipeline::make_schedule(shape);
     return;
   }
-  constexpr int64_t kRounds = 2;  // warm-up and cool-down are over
+  // The shorter run has 2 pp micro-batches, so that it includes the complete start and end of the
+  // schedule.
+  constexpr int64_t kRounds = 2;
   const int64_t few = kRounds * shape.pp;
   const int64_t base = legal_microbatches(shape, std::min(shape.microbatches, few));
   short_ = make(shape, base);

@@ -33,7 +33,7 @@ std::vector<NearestRun> nearest_runs(const MeasuredRuns& runs, const Workload& w
     return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
   });
   std::vector<NearestRun> nearest;
-  std::vector<std::string> layouts;  // only one run per layout
+  std::vector<std::string> layouts;  // groups of the runs in `nearest`, which has one run of each
   for (const auto& [far, run] : sorted) {
     if (static_cast<int>(nearest.size()) >= how_many) break;
     if (std::find(layouts.begin(), layouts.end(), run->group) != layouts.end()) continue;
@@ -44,7 +44,7 @@ std::vector<NearestRun> nearest_runs(const MeasuredRuns& runs, const Workload& w
 }
 
 bool is_in_range(const StepTime& time) {
-  constexpr double kMost = 4.0e18;  // an int64, with margin
+  constexpr double kMost = 4.0e18;  // below the maximum of int64_t, with a margin
   const AxisBytes& bytes = time.bytes;
   for (const double value : {time.seconds, bytes.tp, bytes.cp, bytes.ep, bytes.pp, bytes.dp}) {
     if (!std::isfinite(value) || value > kMost) return false;
@@ -52,9 +52,10 @@ bool is_in_range(const StepTime& time) {
   return true;
 }
 
-// Sets the interval from the calibration's errors, which are valid for the kinds of runs that were
-// fitted. A user's calibration file names only the fitted implementations, not their GPUs and
-// models.
+// Sets the interval, and `basis` if measurements are missing. The errors of a calibration are valid
+// only for the kinds of runs that were fitted. The built-in runs tell these for the built-in
+// calibration; the user's own calibration file names only the fitted implementations, not the GPUs
+// and models of its runs.
 void set_interval(const MeasuredRuns& runs, bool own_calibration, Prediction& prediction) {
   const Workload& workload = prediction.workload;
   const Calibration& calibration = prediction.assumptions.calibration;

@@ -14,7 +14,8 @@ class Model {
   Model(const Workload& workload, const cluster::Gpu& gpu, const CostConstants& constants)
       : workload_(workload), gpu_(gpu), c_(constants), times_(workload, gpu, constants) {}
 
-  // Returns the seconds of one run of the schedule with these stage durations.
+  // Function that returns the seconds of one run of the schedule if its stages have these
+  // durations.
   using Pipeline = std::function<double(const std::vector<pipeline::StageDurations>&)>;
 
   StepTime run(const Pipeline& pipeline) {
@@ -72,7 +73,7 @@ class Model {
     time_.bubble_fraction = seconds > 0.0 ? time_.bubble / seconds : 0.0;
   }
 
-  // Bytes of a message from one stage to the next.
+  // Returns the bytes of a message from one stage to the next.
   double hop_bytes() const {
     return workload_.local_tokens() * workload_.model.hidden * workload_.compute_bytes /
            workload_.sequence_parts();
@@ -82,8 +83,9 @@ class Model {
     return hop_bytes() / times_.bandwidth(2.0, stride) * c(Constant::kPpExposed);
   }
 
-  // Communication of a rank of the pipeline position with the most parameters. In the functions
-  // below `each` is the number of bytes per element that is gathered or reduced.
+  // Data-parallel communication of one rank at the index along pp that has the most parameters. In
+  // the functions below, `each` is the number of bytes that is gathered or reduced per parameter
+  // element.
   struct Sent {
     double bytes = 0, seconds = 0;
 
@@ -106,7 +108,7 @@ class Model {
     sum.add(of(mine_.experts, workload_.layout.experts), 1.0);
     return sum;
   }
-  // HSDP: the shards' gradients are summed over the replicas.
+  // Returns the communication of HSDP that sums the gradients of each shard over its replicas.
   Sent summed_over_replicas(double each) const {
     const auto of = [&](double numel, const ShardGroup& group) {
       return over(group.replicas, group.stride * group.shards,
@@ -125,8 +127,8 @@ class Model {
     if (workload_.sharding == Sharding::kParameters) {
       cut_ = 1.0 - workload_.layout.ignored;
       sent = gather_and_reduce(grad);
-      sent.add(summed_over_replicas(grad), 1.0);  // once per step
-      // Ignored parameters are summed over all data-parallel ranks.
+      sent.add(summed_over_replicas(grad), 1.0);  // replicas communicate once per step
+      // The gradients of parameters that FSDP ignores are summed over all data-parallel ranks.
       sent.add(over(workload_.dp() * workload_.cp, workload_.tp,
                     2.0 * grad * workload_.layout.ignored * mine_.total()),
                reductions);
@@ -137,8 +139,9 @@ class Model {
     time_.bytes.dp = sent.bytes;
   }
 
-  // Units are gathered for forward and backward of every micro-batch, or stay gathered for a round
-  // of the pipeline. Communication overlaps with the computation of other units.
+  // Returns the communication of FSDP. FSDP units are gathered for forward and again for backward
+  // of every micro-batch, or stay gathered for one run of the pipeline's schedule. Communication
+  // overlaps with the computation of other units.
   Sent gather_and_reduce(double grad) {
     const double gathers = workload_.reshards ? 1.0 + workload_.layout.backward_layers : 1.0;
     const double reduced = workload_.defers_reduction ? 0.0 : 1.0;
@@ -151,7 +154,8 @@ class Model {
     sent.seconds = workload_.micro_batches * exposed(each.seconds);
     if (workload_.defers_reduction) sent.add(gathered(grad), 1.0);
     if (!workload_.offloads) return sent;
-    // Shards are copied from the host before each gather, and their gradients are copied back.
+    // Parameter shards are copied from the host before each gather, and reduced gradients are
+    // copied to the host.
     const double moved = held() * workload_.storage_bytes;
     const double copies =
         moved * (often * gathers + reduced * workload_.layout.trained) / host_bandwidth();
@@ -164,15 +168,17 @@ class Model {
     return sent;
   }
 
-  // Part of `seconds` of communication per micro-batch that does not overlap with computation.
+  // Returns the part of one micro-batch's communication that does not overlap with computation.
+  // `seconds`: duration of this communication alone.
   double exposed(double seconds) const {
     const double work = computing_ / workload_.micro_batches;
     const double share = c(Constant::kFsdpExposed);
     return std::max(0.0, seconds - (1.0 - share) * work) + 0.5 * share * std::min(seconds, work);
   }
 
-  // An all-reduce is a reduce-scatter and an all-gather of gradients; with sharded optimizer
-  // states, the all-gather is of parameters.
+  // Returns the communication of strategies that keep complete parameters on each rank. An
+  // all-reduce of gradients counts as a reduce-scatter and an all-gather. If optimizer states are
+  // sharded, the all-gather is one of updated parameters instead.
   Sent reduce_whole(double grad, double reductions) const {
     const double back = workload_.sharding == Sharding::kReplicated
                             ? grad
@@ -189,14 +195,14 @@ class Model {
     return sent;
   }
 
-  // Number of checkpointed layers of a group, over all stages.
+  // Returns the number of checkpointed layers of one kind, summed over all stages.
   double checkpointed(size_t group) const {
     double count = 0.0;
     for (const StageSummary& stage : workload_.layout.stages) count += stage.checkpointed[group];
     return count;
   }
 
-  // Number of elements whose optimizer states this rank holds.
+  // Returns the number of parameter elements whose optimizer states this rank has.
   double held() const {
     const LayoutSummary& layout = workload_.layout;
     return cut_ * (mine_.dense / state_shards(workload_, layout.dense) +
@@ -205,11 +211,12 @@ class Model {
   }
 
   double host_bandwidth() const {
-    constexpr double kShare = 0.8;  // fraction of the link that large copies reach
+    constexpr double kShare = 0.8;  // fraction of the link's bandwidth that large copies reach
     return kShare * gpu_.host_bandwidth;
   }
 
-  // Sets the bytes per axis: for each axis those of the pipeline position that sends most.
+  // Sets the bytes sent over tp, cp, ep and pp. For each of the first three axes they are those of
+  // the index along pp that sends most.
   void add_messages() {
     const auto positions = static_cast<size_t>(workload_.layout.positions());
     std::vector<AxisBytes> sent(positions);
@@ -235,8 +242,8 @@ class Model {
     const double T = workload_.local_tokens();
     const double through = workload_.layout.backward_layers;
     const Repeated again = repeated_by(workload_.recompute);
-    // Number of forward passes through these layers that communicate as much as the step does: a
-    // backward counts `backward` times, a recomputation `repeated` times.
+    // Returns the number of passes through one layer that a step is equivalent to if a forward
+    // counts as 1, a backward as `backward` and a recomputation as `repeated`.
     const auto passes = [&](double backward, double repeated) {
       return workload_.micro_batches *
              (layers * (1.0 + through * backward) + checkpointed_layers * through * repeated);
@@ -255,9 +262,10 @@ class Model {
     }
   }
 
-  // Reads and writes of the update: parameter, gradient and each state, float32. Muon's matmuls are
-  // not counted. On the host a rank's share of memory bandwidth is about the bandwidth of its GPU's
-  // link.
+  // Sets the time of the optimizer's update: the bytes of parameters, gradients and states
+  // (float32) that it reads and writes, divided by the memory bandwidth. Muon's matmuls are not
+  // counted. With offloading the update runs on the host, where a rank's share of the memory
+  // bandwidth is about the bandwidth of its GPU's link to the host.
   void add_optimizer() {
     const double bandwidth = workload_.offloads ? host_bandwidth() : gpu_.memory_bandwidth;
     const double bytes = 12.0 + 8.0 * workload_.states;
@@ -278,10 +286,12 @@ class Model {
   const cluster::Gpu& gpu_;
   const CostConstants& c_;
   const PassTimes times_;
-  std::vector<Passes> groups_;  // per kind of layer
-  LocalParameters mine_;        // of the position with the most parameters, before data parallelism
-  double cut_ = 1.0;            // fraction of mine_ that data parallelism shards
-  double computing_ = 0;        // seconds without waiting, averaged over stages
+  std::vector<Passes> groups_;  // times of one layer, [kind of layer]
+  // Parameters of a rank, before data parallelism shards them, at the index along pp that has the
+  // most.
+  LocalParameters mine_;
+  double cut_ = 1.0;      // fraction of mine_ that data parallelism shards
+  double computing_ = 0;  // seconds of passes and messages per step, averaged over the pp ranks
   StepTime time_;
 };
 

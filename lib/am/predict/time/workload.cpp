@@ -97,7 +97,7 @@ void fill_workload(Workload& workload, const config::Plan& plan, const layout::L
   workload.recompute = config::checkpointing_of(plan.strategy);
   workload.offloads = layout::offloads_to_host(plan.strategy);
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
-    workload.reshards = mesh.pp == 1;  // default (units.h)
+    workload.reshards = mesh.pp == 1;  // default of reshard_after_forward (layout/units.h)
     fill_fsdp2(workload, *fsdp2);
   }
   workload.ranks_per_node = as_double(layout::ranks_of_node(plan, mesh.world_size()));
