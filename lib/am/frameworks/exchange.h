@@ -7,10 +7,10 @@
 //   const auto in = import_plan(*torchtitan, out.text, "llama.toml", found);
 //   in->toml();                                 // a plan
 //
-// An export is immediately imported again, and every difference from the plan is listed as lost.
-// The import restores defaults that the file omits; notes name the sections that must be configured
-// elsewhere. To add a framework, write NAME/config.cpp and NAME/config_reader.cpp and a line in
-// registry.cpp.
+// An export is immediately imported again, and every difference between the result and the plan is
+// listed as lost. An import gives settings that the file omits the framework's defaults. Notes tell
+// the user what must be configured elsewhere. To add a framework, write NAME/config.cpp and
+// NAME/config_reader.cpp, and add a line to registry.cpp.
 #pragma once
 
 #include <optional>
@@ -28,8 +28,10 @@ namespace am::frameworks {
 
 // A key of the plan that the framework cannot express.
 struct Lost {
-  std::string key;    // "train.max_grad_norm"; in a nested table "strategy.mp_policy.reduce_dtype"
-  std::string value;  // as JSON
+  // The plan's key, for example "train.max_grad_norm", or "strategy.mp_policy.reduce_dtype" for a
+  // key in a nested table.
+  std::string key;
+  std::string value;  // the plan's value, as JSON
   std::string why;
 };
 
@@ -41,42 +43,44 @@ struct Exported {
 
 // A setting of the framework that has no equivalent in a plan.
 struct Ignored {
-  std::string key;    // in the framework's naming
-  std::string value;  // as JSON
+  std::string key;    // the framework's name of the setting
+  std::string value;  // the setting's value, as JSON
   std::string why;
   Span span = {};
 };
 
-// A size of the model that the framework's file repeats.
+// A size of the model that is in its config.json and also in the framework's file.
 struct Geometry {
-  std::string key;  // in the framework's naming: "--num-layers"
-  std::string_view config_key;
+  std::string key;              // the framework's name of the size, for example "--num-layers"
+  std::string_view config_key;  // name in config.json, for example "num_hidden_layers"
   int64_t value = 0;
   Span span;
 };
 
-// The framework's name of the model: "Qwen/Qwen3-0.6B", "llama3 8B", "LlamaDecoderLayer".
+// A setting that names the model or its class, for example "Qwen/Qwen3-0.6B", "llama3 8B" or
+// "LlamaDecoderLayer".
 struct ModelName {
-  std::string key;  // in the framework's naming
-  std::string text;
+  std::string key;   // the framework's name of the setting
+  std::string text;  // the setting's value
   Span span;
 };
 
 struct Imported {
   config::Plan plan;
-  std::vector<std::string> keys;  // plan keys that the file sets: "mesh.tp_size"
-  std::vector<Ignored> ignored;   // harmless settings
-  std::vector<Ignored> lost;      // settings that affect the layout or the numbers
+  std::vector<std::string> keys;  // plan keys that the file sets, for example "mesh.tp_size"
+  std::vector<Ignored> ignored;   // settings without effect on the layout or the computed values
+  std::vector<Ignored> lost;      // settings that affect the layout or the computed values
   std::vector<Geometry> geometry;
   std::vector<ModelName> names;
   std::vector<std::string> notes;
 
-  // Writes only `keys`, so that a short file becomes a short plan.
+  // Returns the plan as TOML with only the keys in `keys`, so that a short file becomes a short
+  // plan.
   std::string toml() const;
 };
 
-// The plan must have passed the rules. `flags`: write a command line instead of a file, for a
-// framework that supports both.
+// Input of an export. The plan must have passed the rules. `flags`: write command-line flags
+// instead of a file, if the framework supports them (Framework::has_flags).
 struct ExportInput {
   const config::Plan& plan;
   const model::ModelConfig& model;
@@ -84,13 +88,15 @@ struct ExportInput {
   bool flags = false;
 };
 
-// Why a plan key cannot be exported. `key`: its name, or a prefix that ends with a dot.
+// The reason why a plan key cannot be exported. `key`: the key, or a prefix of keys that ends with
+// a dot, for example "pipeline.".
 struct Reason {
   std::string_view key;
   std::string_view why;
 };
 
-// `model`: the model of the resulting plan, for settings that depend on its layers; null: unknown.
+// Input of an import. `text`: contents of the framework's file. `model`: the model of the resulting
+// plan, because some settings depend on its layers; null: unknown.
 struct ImportInput {
   std::string_view text;
   const std::string& file;
@@ -99,9 +105,9 @@ struct ImportInput {
 };
 
 struct Framework {
-  std::string_view name;    // "torchtitan"
-  std::string_view title;   // "torchtitan"
-  std::string_view format;  // "TOML"
+  std::string_view name;    // name on the command line, for example "megatron"
+  std::string_view title;   // name in messages, for example "Megatron-LM"
+  std::string_view format;  // format of the framework's files, for example "YAML"
   bool has_flags = false;
   std::span<const Reason> reasons;
   Exported (*write)(const ExportInput& input);
@@ -113,21 +119,22 @@ const Framework* find_framework(std::string_view name);
 
 Exported export_plan(const Framework& framework, const ExportInput& input);
 
-// Safe for arbitrary input. Adds "exchange.*" and "plan.*" diagnostics with file, line and column.
-// Does not check the plan rules.
+// Converts the text of a framework's file to a plan. Safe for arbitrary text. Adds "exchange.*" and
+// "plan.*" diagnostics with file, line and column. Does not check the rules on plans.
 //
-// Each lost setting is an error ("exchange.lost"), because a plan without it describes another job;
-// with `force` a warning. `model`: the model of the resulting plan, if known.
+// Each lost setting is an error ("exchange.lost"), because a plan without it describes another job.
+// With `force` it is only a warning. `model`: the model of the resulting plan; null: unknown.
 std::optional<Imported> import_plan(const Framework& framework, std::string_view text,
                                     const std::string& file, Diagnostics& found, bool force = false,
                                     const model::ModelConfig* model = nullptr);
 
-// Returns a size of the model by its name in Geometry, e.g. "num_hidden_layers"; 0 if the model has
-// none.
+// Returns a size of the model by its Geometry::config_key, for example "num_hidden_layers"; 0 if
+// the model has no such size.
 int64_t model_size(const model::ModelConfig& model, std::string_view config_key);
 
-// Adds "exchange.model" if the file repeats a size that differs from the model's, or names a model
-// of another family or number of parameters.
+// Adds a diagnostic "exchange.model" for each size in the imported file that differs from the
+// model's, and for each name there of a model of another family or size. `force`: they are only
+// warnings.
 void compare_model(const Imported& imported, const model::ModelConfig& model, Diagnostics& found,
                    bool force = false);
 

@@ -1,4 +1,5 @@
-// Checkpoint folders of training frameworks, recognised by their contents; the first match is used:
+// Checkpoint folders of training frameworks. The table has the contents by which each is
+// recognised, the framework's format, and the name of the format here. The first match is used.
 //
 //   metadata.json with a sharded_backend           Megatron's torch_dist: "megatron"
 //   .metadata with model.module.decoder.* or
@@ -30,7 +31,8 @@
 namespace am::frameworks {
 
 bool is_framework_folder(const std::filesystem::path& path);
-// Throws Error(kFormat), with a remedy, for a folder that is recognised but not supported.
+// Opens the checkpoint. Throws Error(kFormat) for a folder whose format is recognised but not
+// supported; its hint says how to convert the folder.
 std::unique_ptr<stored::TensorSource> open_framework_folder(
     const std::filesystem::path& path, stored::OnDamage damage = stored::OnDamage::kRefuse);
 

@@ -1,9 +1,9 @@
 // `am-plan check --dialect NAME`: checks a plan by another framework's own conditions.
 //
-// A table per framework has the conditions that it checks at start-up or in its first
-// step, expressed over a FrameworkLayout. A plan passes exactly if the framework would accept the
-// layout. Conditions are warnings if the framework only warns about them, or accepts a layout that
-// harms the user.
+// Each framework has a table of the conditions that it checks at start-up or in its first step,
+// expressed as functions of a FrameworkLayout. A plan passes if and only if the framework would
+// accept its layout. A violated condition is only a warning if the framework itself only warns
+// about it, or if the framework accepts the layout although it harms the user.
 //
 //   const FrameworkRules* titan = find_framework_rules("torchtitan");
 //   check_file_as(*titan, "plan.toml", {}, 0, found);   // "torchtitan.world_size", ...
@@ -24,7 +24,7 @@
 
 namespace am::frameworks {
 
-// The sizes of a plan that other frameworks' validators check.
+// Sizes and options of a plan that the rules of other frameworks check.
 struct FrameworkLayout {
   const config::MegatronFSDPConfig* megatron_fsdp = nullptr;  // null for other strategies
   bool ddp = false;
@@ -56,20 +56,22 @@ struct FrameworkLayout {
   int64_t stages() const { return pp * pipeline.virtual_stages; }
 };
 
-// A violated condition: the plan's key, the message, the nearest legal values.
+// A violated condition.
 struct Violation {
-  std::string key;  // "mesh.tp_size"
-  std::string message;
-  std::string help;
+  std::string key;      // key of the plan to change, for example "mesh.tp_size"
+  std::string message;  // its value, and why it is illegal
+  std::string help;     // the nearest legal values
 };
 
 using Violations = std::vector<Violation>;
 
-// Input of a condition. Conditions on the model are skipped if its config could not be read.
+// What a condition depends on. Conditions that depend on the model (kModel) are skipped if the
+// model's config.json could not be read.
 enum class Reads { kPlan, kModel };
 
 struct FrameworkRule {
-  rules::Rule rule;  // the summary is the framework's own condition, which every message repeats
+  // Id and texts. `summary` states the framework's condition; it is appended to every message.
+  rules::Rule rule;
   void (*check)(const FrameworkLayout& layout, Violations& found) = nullptr;
   Reads reads = Reads::kPlan;
   Severity severity = Severity::kError;
@@ -83,7 +85,7 @@ constexpr FrameworkRule framework_rule(
 }
 
 struct FrameworkRules {
-  std::string_view name;     // value of --dialect
+  std::string_view name;     // value of the option --dialect, for example "torchtitan"
   std::string_view version;  // version of the framework that has these conditions
   std::span<const FrameworkRule> rules;
 };
@@ -92,37 +94,42 @@ std::span<const FrameworkRules> all_framework_rules();
 const FrameworkRules* find_framework_rules(std::string_view name);
 std::vector<std::string> rule_framework_names();
 
-// Adds the violations. Sizes below 1 and an unknown number of ranks are reported by the rules
-// "mesh.size" and "mesh.world" instead.
+// Checks the framework's conditions and adds a diagnostic for each violation. If sizes are below 1
+// or the number of ranks is unknown, reports this by automesh's rules "mesh.size" and "mesh.world".
 void judge(const FrameworkRules& framework, const config::Plan& plan,
            const model::ModelConfig* model, int64_t world_size, Diagnostics& found);
 
-// As rules::check_file, with the framework's conditions instead of automesh's rules. The result has
-// only the model.
+// Does what rules::check_file does, but checks the framework's conditions instead of automesh's
+// rules. Of the result only the plan and the model are set.
 rules::CheckedFile check_file_as(const FrameworkRules& framework, const std::filesystem::path& file,
                                  const std::vector<config::Override>& overrides, int64_t world_size,
                                  Diagnostics& found);
 
-// Returns automesh's rules, then those of all frameworks.
+// Returns automesh's rules, followed by the conditions of all frameworks.
 std::vector<const rules::Rule*> every_rule();
 // Returns the rule of every_rule() with this id; null if there is none.
 const rules::Rule* find_any_rule(std::string_view id);
 
-// Conditions shared by several frameworks.
+// Conditions that several frameworks have. Each function adds a violation if its condition is not
+// met.
 //
-// tp must divide `heads`, which the framework calls `name`.
+// Condition: tp divides `heads`, a number of heads that the framework calls `name`.
 void demand_whole_heads(const FrameworkLayout& layout, const char* name, int64_t heads,
                         Violations& found);
-// ep must divide the experts; a pipeline's head must not be tied; PyTorch must have the schedule.
+// Condition: ep divides the number of experts.
 void check_even_experts(const FrameworkLayout& layout, Violations& found);
+// Condition: with a pipeline, the head does not share the embedding's weight.
 void check_tied(const FrameworkLayout& layout, Violations& found);
+// Condition: the sizes meet the demands of PyTorch's pipeline schedule.
 void check_torch_schedule(const FrameworkLayout& layout, Violations& found);
-// The global batch must be a multiple of the sequences that all ranks process at a time.
+// Condition: the global batch is a multiple of `of_all_ranks`, the number of sequences that all
+// ranks together process at a time.
 void demand_whole_batches(const FrameworkLayout& layout, int64_t of_all_ranks, Violations& found);
-// Returns "ep_size = 2 or 4".
+// Returns a hint with the divisors of `of` that are nearest to `wanted`, for example
+// "ep_size = 2 or 4".
 std::string nearest_divisors(const char* key, int64_t of, int64_t wanted);
 
-// The frameworks' tables.
+// Return the tables of conditions of the frameworks.
 std::span<const FrameworkRule> torchtitan_rules();
 std::span<const FrameworkRule> megatron_rules();
 std::span<const FrameworkRule> nemo_automodel_rules();

@@ -1,4 +1,5 @@
-// The supported frameworks, one folder each; registry.cpp orders them.
+// The frameworks whose configurations can be imported and exported. Each has a folder here;
+// registry.cpp lists them.
 #pragma once
 
 #include <optional>
@@ -15,8 +16,8 @@ extern const Framework kNemoAutomodel;
 extern const Framework kAccelerate;
 extern const Framework kDeepspeed;
 
-// Readers in separate files, for torchtitan's job files (TOML) and command-line flags,
-// Megatron-LM's command lines, and NeMo AutoModel's recipes (YAML).
+// Import functions that are in files of their own (config_reader.cpp): for torchtitan's job files
+// (TOML) and command-line flags, Megatron-LM's command lines, and NeMo AutoModel's recipes (YAML).
 std::optional<Imported> read_torchtitan(const ImportInput& input);
 std::optional<Imported> read_megatron(const ImportInput& input);
 std::optional<Imported> read_nemo_automodel(const ImportInput& input);

@@ -1,4 +1,5 @@
-// Shared by all writers (facts of a plan) and readers (lists of stages).
+// Code that the frameworks share: JobShape has the values of a plan that all exports write; the
+// functions below convert names of schedules and set a plan's pipeline during an import.
 #pragma once
 
 #include <cstdint>
@@ -18,73 +19,84 @@ struct JobShape {
 
   const config::Plan& plan;
   mesh::MeshSizes mesh;
-  const config::FSDP2Config* fsdp2;  // null: another strategy
+  const config::FSDP2Config* fsdp2;  // null if the plan has another strategy; likewise the next two
   const config::MegatronFSDPConfig* megatron;
   const config::DDPConfig* ddp;
-  const config::FSDP2Config& options;  // fsdp2's; for another strategy the defaults: all off
-  int64_t global_batch;                // sequences per step
-  int64_t microbatches;                // per pipeline round; 1 without a pipeline
-  std::string model;  // the config's folder, relative to the current folder if it is so in the plan
+  // Options of fsdp2. For another strategy they have their defaults, which turn everything off.
+  const config::FSDP2Config& options;
+  int64_t global_batch;  // sequences per step
+  int64_t
+      microbatches;  // micro-batches in one run of the pipeline's schedule; 1 without a pipeline
+  // Folder of the model's config.json. Relative to the current folder if the plan's path is.
+  std::string model;
 
   config::ActivationCheckpointing checkpointing;
 
-  // fsdp2's reshard_after_forward; nothing if it is a size or not set.
+  // Returns fsdp2's reshard_after_forward if it is a boolean; nullopt if it is a size or not set.
   std::optional<bool> reshards() const;
   bool checkpoints() const { return checkpointing != config::ActivationCheckpointing::kOff; }
   bool checkpoints_selectively() const {
     return checkpointing == config::ActivationCheckpointing::kSelective;
   }
-  // Returns a value as written in a plan file, by key: "train.seed"; nothing for a key that the
-  // plan's strategy does not have.
+  // Returns the plan's value of a key, for example "train.seed", as written in a plan file. Returns
+  // nullopt for a key that the plan's strategy does not have.
   std::optional<Json> value(std::string_view key) const;
 
   int64_t world() const { return mesh.world_size(); }
-  // Sequences of one pipeline round on a rank, after which gradients may be reduced.
+  // Returns the number of sequences that a rank processes in one run of the pipeline's schedule,
+  // after which gradients may be reduced.
   int64_t local_batch() const { return plan.train.micro_batch_size * microbatches; }
   int64_t nodes() const;
-  // Path of a custom (CSV) schedule.
+  // Returns the path of the plan's custom schedule (a CSV file); nullopt if it has none.
   std::optional<std::string> schedule_file() const;
   int64_t ranks_per_node() const;
-  // {first layer, one past the last} of each stage.
+  // The first layer of each stage, and the number after its last layer.
   std::vector<std::pair<int64_t, int64_t>> stages;
 };
 
-// Lower case, without separators: "Fused_Adam" becomes "fusedadam".
+// Returns the name in lower case, without `_` and `-`; for example "fusedadam" for "Fused_Adam".
 std::string plain_word(std::string_view name);
 
-// PyTorch's name of a schedule: "1f1b" becomes "1F1B". For a CSV file, the class that runs it.
+// Returns PyTorch's name of a plan's schedule, for example "1F1B" for "1f1b". For a custom schedule
+// (a CSV file), returns the name of PyTorch's class that runs such a file.
 std::string torch_schedule_name(std::string_view ours);
-// Accepts either spelling, in any case; returns nothing for an unknown name.
+// Returns a plan's name of a schedule. `any`: the plan's or PyTorch's name, in upper or lower case.
+// Returns nullopt for an unknown name.
 std::optional<std::string> our_schedule_name(std::string_view any);
 
-// Sets pipeline.schedule from the name at `schedule`, and the stages from the lists of modules at
-// `modules`. Without lists, `layers_per_stage` gives the number of stages, rounded according to
-// `round`; otherwise there is one stage per rank, or two for interleaved schedules. Layers are
-// divided evenly if the model is known; otherwise settings that depend on its layers are lost.
+// A framework's settings of the pipeline, for set_pipeline(). Members of type string_view are keys
+// of the imported file.
 struct PipelineKeys {
-  std::string_view schedule;
-  std::string_view file;  // of a custom (CSV) schedule
-  const char* absent;     // schedule of a file that names none
-  const char* known;      // names to suggest for an unknown one
-  std::string_view modules;
-  std::string_view layers_per_stage;
-  std::string_view round = {};  // "up" or "down" to a multiple of the pipeline's ranks
-  // Numbers of layers as which the embedding and the head count.
+  std::string_view schedule;          // key of the schedule's name
+  std::string_view file;              // key of the path of a custom schedule (a CSV file)
+  const char* absent;                 // the schedule if the file has none of these two keys
+  const char* known;                  // hint with the known names, for an unknown name
+  std::string_view modules;           // key of the lists of modules, one per stage
+  std::string_view layers_per_stage;  // key of the number of layers per stage
+  // Key of "up" or "down": how the number of stages is rounded to a multiple of the pp ranks.
+  std::string_view round = {};
+  // Numbers of layers as which the embedding (on the first stage) and the head (on the last stage)
+  // count when layers are divided over stages.
   int64_t first_less = 0;
   int64_t last_less = 0;
 };
+// Sets the plan's schedule and stages. The lists of modules determine the stages if the file has
+// them. Otherwise the layers per stage determine the number of stages; without them there is one
+// stage per rank, or two for interleaved schedules. Layers are then divided evenly. If the model is
+// unknown, settings that depend on its layers are recorded as lost.
 void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp);
 int64_t default_virtual_stages(std::string_view schedule);
 
-// Sets split_points and virtual_stages from lists of module names, one list per stage. "PREFIX.N"
-// are layers ("layers.3", "model.layers.3").
+// Sets split_points and virtual_stages from lists of module names, one list per stage, which are
+// the setting `path`. Names such as "layers.3" and "model.layers.3" are layers.
 void set_stages(PlanBuilder& builder, std::string_view path, int64_t pp);
-// Overload for the number of layers of each stage.
+// Overload for stages given by their numbers of layers. `path`: the setting that errors point to.
 void set_stages(PlanBuilder& builder, const std::vector<int64_t>& layers, int64_t pp,
                 std::string_view path);
 
-// Sets pipeline.microbatches and train.micro_batch_size from the sequences of a pipeline round
-// (`local`) and of a micro-batch (`micro`).
+// Sets pipeline.microbatches and train.micro_batch_size from the number of sequences in one run of
+// the pipeline's schedule (`local`) and in a micro-batch (`micro`). `path`: the setting that errors
+// point to.
 void set_batches(PlanBuilder& builder, int64_t local, int64_t micro, int64_t pp,
                  std::string_view path);
 

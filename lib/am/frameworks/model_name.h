@@ -1,4 +1,4 @@
-// Compares the family and size in a model's name with a configuration.
+// Compares the model family and the size that a model's name contains with its configuration.
 //
 //   contradiction("Qwen/Qwen3-8B", llama_8b);   // "has model_type = \"llama\""
 //   contradiction("llama-3-70b", llama_8b);     // "has 8.03 billion parameters"
@@ -11,9 +11,10 @@
 
 namespace am::frameworks {
 
-// Returns an empty string if the name agrees or contains nothing recognisable. Accepts names from a
-// hub, folders, classes and a framework's own list. Sizes agree within a factor of 1.7: names
-// round, and some exclude the embedding.
+// Returns how the model differs from its name, as the end of a sentence; an empty string if they
+// agree or the name contains no known family or size. The name may be one on a hub, of a folder, of
+// a class, or from a framework's own list. Sizes may differ by a factor of 1.7, because names have
+// rounded sizes, some without the embedding.
 std::string contradiction(std::string_view name, const model::ModelConfig& model);
 
 }  // namespace am::frameworks

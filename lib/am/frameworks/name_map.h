@@ -1,15 +1,16 @@
-// Maps the names and rows of another framework's checkpoints to the hub's: one table per framework,
-// used in both directions.
+// Maps names and rows of tensors in another framework's checkpoints to those of the Hugging Face
+// hub, and back. There is one table per framework.
 //
 //   const NameMap titan(torchtitan_table(), config);
 //   titan.to_hub("layers.3.attention.wq.weight", {64, 32}).parts.front();
 //       // {"model.layers.3.self_attn.q_proj.weight", its rows in another order}
 //   titan.from_hub("model.layers.3.self_attn.q_proj.weight", 64);
-//       // the inverse: the part that a writer fills
+//       // the inverse: where a writer stores the hub's tensor
 //
-// Names in a table have a `#` or `@` for each number. A writer writes the number of a `#` into the
-// name, and turns the number of an `@` into an index of a leading dim of the tensor. A reader
-// accepts both forms for either:
+// Names in a table have a `#` or `@` for each number. Where the table has `#`, a writer writes the
+// number into the name. Where it has `@`, a writer stores the tensors of all numbers in one tensor,
+// and the number is an index of a leading dim. A reader accepts both forms in both cases, for
+// example for the first of these names:
 //   decoder.layers.#.mlp.linear_fc2.weight    decoder.layers.7.mlp.linear_fc2.weight [hidden, ffn]
 //                                             decoder.layers.mlp.linear_fc2.weight [layers, ...]
 #pragma once
@@ -26,10 +27,11 @@
 
 namespace am::frameworks {
 
-// The numbers of a name; nothing for a number that the name omits together with the following dot.
+// The numbers in a name, in order; nullopt for a number that the name omits with its dot.
 using NameNumbers = std::vector<std::optional<int64_t>>;
 
-// Returns the number for each `#` and `@` of the pattern; nothing if the name does not match.
+// Returns the number that each `#` and `@` of the pattern stands for; nullopt if the name does not
+// match.
 //   match_name("layers.#.experts.@.w1", "layers.7.experts.w1")   // {7, nothing}
 std::optional<NameNumbers> match_name(std::string_view pattern, std::string_view name);
 
@@ -39,51 +41,59 @@ std::string fill_name(std::string_view pattern, const std::vector<int64_t>& numb
 // Returns whether the space-separated `list` contains the word.
 bool has_word(std::string_view list, std::string_view word);
 
-// Rows of the stored tensor that make up the hub's tensor.
+// The rows of the stored tensor that are the hub's tensor.
 enum class Rows : uint8_t {
   kAll,
-  kQueryPairs,  // queries with the two values of each rotary pair adjacent
+  // All rows of queries or keys, but in another order: the framework stores the two values of each
+  // rotary pair in adjacent rows.
+  kQueryPairs,
   kKeyPairs,
-  kVocabulary,  // without padding rows at the end
-  kQuery,       // queries in a fused projection: each KV group has queries, a key and a value
+  kVocabulary,  // all but the padding rows at the end
+  // The rows of queries, keys or values in a fused projection, which has for each KV group first
+  // its queries, then its key and its value.
+  kQuery,
   kKey,
   kValue,
-  kFirstHalf,  // the gate in a fused matrix of gate and up
-  kSecondHalf,
+  kFirstHalf,   // the gate in a fused matrix of gate and up
+  kSecondHalf,  // the up projection in a fused matrix of gate and up
 };
 
+// A row of a NameTable: how one tensor is named on the hub and by the framework.
 struct NameRow {
   std::string_view hub;
   std::string_view stored;
   Rows rows = Rows::kAll;
-  // Model types, separated by spaces, that the row applies to; empty: all of the table's.
+  // Model types that the row applies to, separated by spaces; empty: all types of the table.
   std::string_view types = {};
 };
 
 struct NameTable {
-  std::string_view format;     // result of TensorSource::format()
-  std::string_view framework;  // for messages
+  std::string_view format;     // result of TensorSource::format() for these checkpoints
+  std::string_view framework;  // the framework's name, for messages
   std::string_view types;      // supported model types, separated by spaces
   std::vector<NameRow> rows;
-  std::vector<std::string_view> trainers =
-      {};                          // stored names of trainer state, which has no hub name
-  bool state_before_name = false;  // "optim.state.exp_avg.NAME" for "optim.state.NAME.exp_avg"
+  // Stored names of tensors that belong to the trainer and have no name on the hub.
+  std::vector<std::string_view> trainers = {};
+  // The framework names optimizer states "optim.state.exp_avg.NAME" instead of
+  // "optim.state.NAME.exp_avg".
+  bool state_before_name = false;
 };
 
 // The place of one hub tensor inside a stored tensor.
 struct StoredPart {
-  std::string name;
-  Shape index;  // in the stored tensor's leading dims (layers, experts)
-  RowMap rows;  // in the first dim after these
+  std::string name;  // name of the stored tensor
+  Shape index;       // index in its leading dims, which count layers or experts
+  RowMap rows;       // rows in the first dim after the leading ones
 };
 
 struct HubPart {
-  std::string name;
-  StoredPart stored;
+  std::string name;   // name of the hub tensor
+  StoredPart stored;  // where it is stored
 };
 
 // The hub tensors that a stored tensor contains. `parts` is empty if the name is not in the table,
-// or if the shape does not match the config; `problem` then describes the mismatch.
+// or if the shape does not match the model's config; only in the second case, `problem` describes
+// the mismatch.
 struct HubParts {
   std::vector<HubPart> parts;
   std::string problem;
@@ -91,24 +101,23 @@ struct HubParts {
 
 class NameMap {
  public:
-  // `table` must outlive this.
+  // `table` must outlive the object.
   NameMap(const NameTable& table, model::ModelConfig config);
 
   const NameTable& table() const { return table_; }
   // Returns whether the table supports models of the config's type.
   bool knows_model() const;
   HubParts to_hub(std::string_view stored, const Shape& shape) const;
-  // Returns whether a tensor without a hub name is trainer state.
+  // Returns whether a stored tensor belongs to the trainer (NameTable::trainers).
   bool is_trainers(std::string_view stored) const;
-  // `rows`: number of rows of the hub's tensor. Returns nothing for a name that is not in the
-  // table.
+  // Returns where a hub tensor is stored; nullopt for a name that is not in the table. `rows`:
+  // number of rows of the hub tensor.
   std::optional<StoredPart> from_hub(std::string_view hub, int64_t rows) const;
 
  private:
-  // The number of rows that the stored tensor must have, and the rows of the hub tensor in it.
   struct Cut {
-    int64_t stored = 0;
-    RowMap map;
+    int64_t stored = 0;  // number of rows that the stored tensor must have
+    RowMap map;          // the rows of the hub tensor in it
   };
   Cut cut(Rows rows, int64_t stored_rows) const;
   bool is_of_model(const NameRow& row) const;

@@ -15,10 +15,10 @@ namespace am::frameworks {
 
 // Returns whether open_tensor_source can open the path.
 bool is_tensor_source(const std::filesystem::path& path);
-// Returns whether open_tensor_source would read torch.save files there.
+// Returns whether open_tensor_source would read the path as torch.save files.
 bool is_pickled_source(const std::filesystem::path& path);
-// Throws Error(kIo) for a missing path, Error(kFormat) for unknown or inconsistent files and, if
-// damage is refused, for truncated or missing ones.
+// Opens the weights. Throws Error(kIo) for a missing path, and Error(kFormat) for unknown or
+// inconsistent files. If `damage` is kRefuse, also throws for truncated or missing files.
 std::unique_ptr<stored::TensorSource> open_tensor_source(
     const std::filesystem::path& path, stored::OnDamage damage = stored::OnDamage::kRefuse);
 

@@ -1,4 +1,4 @@
-// Checkpoints in two folders: the model in one, optimizer states in the other.
+// Checkpoints that consist of two folders, one for the model and one for the optimizer states.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace am::frameworks {
 
 struct Paired {
-  std::string format;
-  std::filesystem::path folder;  // parent of both
-  std::filesystem::path config_file = {};
-  std::optional<int64_t> step = std::nullopt;
-  std::vector<stored::StoredProblem> damage =
-      {};  // found in the parent folder, in addition to damage of the two sources
+  std::string format;                          // result of TensorSource::format()
+  std::filesystem::path folder;                // parent of the two folders
+  std::filesystem::path config_file = {};      // the model's config.json; may be empty
+  std::optional<int64_t> step = std::nullopt;  // training step of the checkpoint, if known
+  // Damage of the parent folder. The damage of the two sources is added to it.
+  std::vector<stored::StoredProblem> damage = {};
 };
 
-// Returns a source with the parameters of `model`, and all tensors of `states` as optimizer
-// tensors. `states` may be null.
+// Returns a source with the parameters of `model`, and with the tensors of `states` as optimizer
+// tensors. Leaves out tensors of `states` whose names `model` has. `states` may be null.
 std::unique_ptr<stored::TensorSource> pair_up(Paired what,
                                               std::unique_ptr<stored::TensorSource> model,
                                               std::unique_ptr<stored::TensorSource> states);

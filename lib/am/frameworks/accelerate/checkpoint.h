@@ -1,6 +1,7 @@
-// Checkpoints of accelerate and transformers' Trainer of a model under FSDP ("checkpoint-500"),
-// with the hub's names: folders of torch.distributed.checkpoint, pytorch_model_fsdp_0/ for the
-// model and optimizer_0/ for its optimizer, or, with use_dcp=False, a torch.save file per rank,
+// Checkpoint folders that accelerate and transformers' Trainer write for a model under FSDP, for
+// example "checkpoint-500". Tensors have the Hugging Face hub's names. The model is in
+// pytorch_model_fsdp_0/ and the optimizer in optimizer_0/, folders of torch.distributed.checkpoint.
+// With use_dcp=False they are torch.save files of each rank instead, for example
 // pytorch_model_fsdp_0_rank3.bin and optimizer_0_rank3.bin.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Shared by the writer and the reader of Megatron-LM's arguments.
+// Tables of Megatron-LM's arguments that both its export (config.cpp) and its import
+// (config_reader.cpp) use.
 #pragma once
 
 #include <array>
@@ -9,15 +10,16 @@
 
 namespace am::frameworks {
 
-// Names of ZeRO stages 0 to 3.
+// Values of --data-parallel-sharding-strategy for the ZeRO stages 0 to 3.
 inline constexpr std::array<std::string_view, 4> kMegatronSharding = {
     "no_shard", "optim", "optim_grads", "optim_grads_params"};
 
-// Megatron's names of dtypes, and torch's.
+// Pairs of Megatron's and torch's name of a dtype.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kMegatronDtypes = {
     {{"fp32", "float32"}, {"bf16", "bfloat16"}, {"fp16", "float16"}}};
 
-// Arguments without their dashes. `absent` is Megatron's default.
+// Megatron's arguments (without dashes) that correspond to one key of a plan. The third column is
+// SharedKey::absent, Megatron's default.
 inline constexpr std::array<SharedKey, 15> kMegatronKeys = {{
     {"distributed-backend", "strategy.backend", {}, Form::kOptional},
     {"seq-length", "train.seq_len"},
@@ -36,11 +38,11 @@ inline constexpr std::array<SharedKey, 15> kMegatronKeys = {{
     {"async-save", "checkpoint.async", {}, Form::kOptional},
 }};
 
-// Switches of the strategy megatron_fsdp.
+// Arguments without a value that correspond to a boolean key of the strategy megatron_fsdp.
 struct MegatronSwitch {
-  std::string_view theirs;
-  std::string_view ours;
-  bool inverted = false;
+  std::string_view theirs;  // Megatron's argument, without dashes
+  std::string_view ours;    // the plan's key
+  bool inverted = false;    // the argument sets the key to false
 };
 inline constexpr std::array<MegatronSwitch, 9> kMegatronSwitches = {{
     {"overlap-grad-reduce", "strategy.overlap_grad_reduce"},
@@ -54,10 +56,11 @@ inline constexpr std::array<MegatronSwitch, 9> kMegatronSwitches = {{
     {"init-model-with-meta-device", "strategy.init_fsdp_with_meta_device"},
 }};
 
-// Sizes that are also in the model's config.json: first for every model, then for experts.
+// Arguments with a size of the model that is also in its config.json. The first table below is for
+// all models, the second one for models with experts.
 struct MegatronSize {
-  std::string_view theirs;
-  std::string_view config_key;
+  std::string_view theirs;      // Megatron's argument, without dashes
+  std::string_view config_key;  // key in config.json
 };
 inline constexpr std::array<MegatronSize, 6> kMegatronSizes = {{
     {"num-layers", "num_hidden_layers"},

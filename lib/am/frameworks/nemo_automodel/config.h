@@ -1,5 +1,6 @@
-// Shared by the writer and the reader of NeMo AutoModel's recipes. Strategy keys have the same
-// names in plans and recipes, and are converted by the plan's table of fields.
+// Tables of NeMo AutoModel's recipes that both its export (config.cpp) and its import
+// (config_reader.cpp) use. Keys of the strategy are not in the table: they have equal names in
+// plans and recipes, and are converted by the plan's table of fields.
 #pragma once
 
 #include <array>
@@ -8,10 +9,12 @@
 
 namespace am::frameworks {
 
-// Module to exclude if all linear modules have adapters: a plan's "all-linear" omits the head.
+// The module that a recipe excludes from adapters (LoRA) if a plan has target_modules =
+// "all-linear", because in plans this value does not include the head.
 inline constexpr const char* kHeadModule = "*lm_head";
 
-// `absent` is AutoModel's default.
+// Settings of a recipe that correspond to one key of a plan. The third column is SharedKey::absent,
+// AutoModel's default.
 inline constexpr std::array<SharedKey, 18> kNemoAutomodelKeys = {{
     {"seed", "model.seed", int64_t{42}},
     {"step_scheduler.max_steps", "train.max_steps"},

@@ -1,4 +1,5 @@
-// Shared by the writer and the reader of torchtitan's settings.
+// Table of torchtitan's settings that both its export (config.cpp) and its import
+// (config_reader.cpp) use.
 #pragma once
 
 #include <array>
@@ -7,7 +8,8 @@
 
 namespace am::frameworks {
 
-// `absent` is torchtitan's default.
+// Settings of torchtitan that correspond to one key of a plan. The third column is
+// SharedKey::absent, torchtitan's default.
 inline constexpr std::array<SharedKey, 11> kTorchtitanKeys = {{
     {"training.seq_len", "train.seq_len", int64_t{2048}},
     {"training.steps", "train.max_steps", int64_t{10000}},
