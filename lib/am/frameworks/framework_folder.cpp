@@ -32,7 +32,7 @@ constexpr size_t kMegatronDigits = 7;
 fs::path beside(const fs::path& folder) {
   const fs::path path = fs::absolute(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path())
-      .parent_path();  // also for a trailing slash, "step-3/"
+      .parent_path();  // the parent of "step-3" also if `folder` is "step-3/"
 }
 
 bool any_name(const formats::DcpMetadata& metadata, const auto& fits) {
@@ -45,8 +45,8 @@ bool any_value(const formats::DcpMetadata& metadata, const auto& fits) {
                      [&](const formats::DcpValue& value) { return fits(value.name); });
 }
 
-// Recognises torchtitan by its training state or its parameter names: a final checkpoint may
-// contain only the model.
+// Whether torchtitan wrote the checkpoint. Its training state shows this, but the last checkpoint
+// of a job may contain only the model; parameter names are therefore checked, too.
 bool is_torchtitan(const formats::DcpMetadata& metadata) {
   constexpr std::string_view kStep = "train_state.step";
   if (any_value(metadata, [&](std::string_view name) { return name == kStep; })) return true;
@@ -63,7 +63,8 @@ bool is_olmo(const formats::DcpMetadata& metadata) {
   });
 }
 
-// Excludes models wrapped in DDP, whose names begin with model.module too.
+// Whether Megatron-FSDP wrote the checkpoint. The prefix "model.module." alone does not show it,
+// because names of models wrapped in DDP may also begin with it.
 bool is_megatron_fsdp(const formats::DcpMetadata& metadata) {
   return any_name(metadata, [](std::string_view name) {
     return starts_with(name, "model.module.decoder.") ||
@@ -72,8 +73,9 @@ bool is_megatron_fsdp(const formats::DcpMetadata& metadata) {
   });
 }
 
-// Returns "torch_dist" or "zarr" from Megatron's metadata.json, which Megatron writes last; empty
-// if the file does not exist.
+// Returns the format of a Megatron checkpoint from its metadata.json, for example "torch_dist" or
+// "zarr". Empty if the file does not exist; Megatron writes it last, when the checkpoint is
+// complete.
 std::string sharded_backend(const fs::path& folder) {
   const fs::path file = folder / "metadata.json";
   std::error_code ignored;
@@ -97,7 +99,7 @@ std::unique_ptr<stored::TensorSource> open_dcp_folder(const fs::path& folder) {
     table = &megatron_fsdp_table();
   } else if (is_olmo(metadata)) {
     table = &olmo_table();
-    configs.push_back(beside(configs.back()));  // parent of step123/model_and_optim
+    configs.push_back(beside(configs.back()));  // parent of step123/, which has model_and_optim/
     facts = olmo_facts(beside(folder));
   } else if (is_torchtitan(metadata)) {
     table = &torchtitan_table();
@@ -107,8 +109,8 @@ std::unique_ptr<stored::TensorSource> open_dcp_folder(const fs::path& folder) {
                           : as_hub(std::move(stored), *table, configs, std::move(facts));
 }
 
-// Returns the folder named in Megatron's file about its newest checkpoint: "iter_0000123" for
-// "123", or "release".
+// Returns Megatron's newest checkpoint in a folder. The file latest_checkpointed_iteration.txt
+// names it: for example "123" means iter_0000123/, and "release" means release/.
 fs::path newest_of_megatron(const fs::path& parent) {
   const fs::path file = parent / kMegatronNewest;
   const std::string text(trim(read_file(file)));
@@ -123,8 +125,8 @@ fs::path newest_of_megatron(const fs::path& parent) {
   return parent / cat("iter_", zeros, digits);
 }
 
-// Returns the folder of the shards: PyTorch's writer and torchtitan put them in a subfolder, beside
-// the consolidated files.
+// Returns the folder that contains the safetensors files of each rank: `path`, or its subfolder
+// sharded/, where PyTorch's writer and torchtitan put them if consolidated files are in `path`.
 fs::path shards_of(const fs::path& path) {
   const fs::path below = path / "sharded";
   return stored::is_hf_source(path) || !fs::is_directory(below) ? path : below;

@@ -100,7 +100,7 @@ void judge(const FrameworkRules& framework, const config::Plan& plan,
            const model::ModelConfig* model, int64_t world_size, Diagnostics& found);
 
 // Does what rules::check_file does, but checks the framework's conditions instead of automesh's
-// rules. Of the result only the plan and the model are set.
+// rules. The result's `checked` has only the model.
 rules::CheckedFile check_file_as(const FrameworkRules& framework, const std::filesystem::path& file,
                                  const std::vector<config::Override>& overrides, int64_t world_size,
                                  Diagnostics& found);

@@ -14,7 +14,7 @@
 namespace am::frameworks {
 namespace {
 
-// PyTorch's names, in the order of config::kScheduleNames.
+// PyTorch's names of the pipeline schedules, in the order of config::kScheduleNames.
 constexpr std::array<std::string_view, config::kScheduleNames.size()> kTorchNames = {
     "GPipe",         "1F1B",     "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble",
     "ZBVZeroBubble", "DualPipeV"};
@@ -22,11 +22,12 @@ constexpr std::array<std::string_view, config::kScheduleNames.size()> kTorchName
 std::string folder_of_model(const config::Plan& plan) {
   const std::filesystem::path path = plan.resolve(plan.model.path).lexically_normal();
   const std::string folder = (path.extension() == ".json" ? path.parent_path() : path).string();
-  // Files of all frameworks are UTF-8: invalid bytes of a folder's name become U+FFFD.
+  // The result must be UTF-8, because the files of all frameworks are. Writing and parsing JSON
+  // replaces invalid bytes of a folder's name by U+FFFD.
   return Json::parse(dump_json(Json(folder), -1)).get<std::string>();
 }
 
-// Layer numbers in one stage's list of modules.
+// Returns the numbers of the layers in one stage's list of modules, ascending.
 std::vector<int64_t> layers_among(const config::Value& modules) {
   std::vector<int64_t> layers;
   for (const config::Value& module : modules.items) {
@@ -48,8 +49,9 @@ const config::FSDP2Config& other_strategy() {
   return kDefaults;
 }
 
-// Returns the mesh sizes to write. Megatron-FSDP's level 0 shards nothing, so all of dp is
-// dp_replicate; it is written as dp_shard, like the other levels.
+// Returns the mesh sizes to write. For megatron_fsdp all data-parallel ranks are written as
+// dp_shard, even with zero_dp_strategy = 0, which shards nothing and whose ranks are all
+// dp_replicate.
 mesh::MeshSizes written_sizes(const config::Plan& plan, mesh::MeshSizes sizes) {
   if (std::holds_alternative<config::MegatronFSDPConfig>(plan.strategy)) {
     sizes.dp_shard = sizes.dp();
@@ -135,8 +137,9 @@ int64_t default_virtual_stages(std::string_view schedule) {
 
 namespace {
 
-// Divides layers evenly over stages; if they do not divide, the first stages get one more each. The
-// embedding and the head count as layers of the first and the last stage.
+// Returns the number of layers of each stage. Layers are divided evenly; a remainder is distributed
+// over the first stages. The embedding counts as `first_less` layers of the first stage, the head
+// as `last_less` layers of the last stage.
 std::vector<int64_t> spread_layers(int64_t layers, int64_t stages, const PipelineKeys& keys) {
   const int64_t all = layers + keys.first_less + keys.last_less;
   std::vector<int64_t> counts;
@@ -148,8 +151,8 @@ std::vector<int64_t> spread_layers(int64_t layers, int64_t stages, const Pipelin
   return counts;
 }
 
-// Returns the number of stages, over all pipeline ranks, from the layers per stage; 0 after an
-// error.
+// Returns the number of stages of all pipeline ranks together, computed from the setting
+// layers_per_stage; 0 after an error. `one_a_rank`: the schedule requires one stage per rank.
 int64_t stages_by_layers(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp,
                          bool one_a_rank) {
   Source& source = builder.source();
@@ -187,7 +190,7 @@ void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp) {
   }
   builder.set("pipeline.schedule", *schedule, keys.schedule);
   if (source.has(keys.modules)) {
-    source.skip(keys.layers_per_stage);  // lists take precedence
+    source.skip(keys.layers_per_stage);  // the lists of modules take precedence
     if (!keys.round.empty()) source.skip(keys.round);
     return set_stages(builder, keys.modules, pp);
   }

@@ -10,12 +10,14 @@
 namespace am::frameworks {
 namespace {
 
+// The values that turn a setting off.
 enum class Off {
-  kUsual,   // values that turn the setting off: false, none, 0 and similar
-  kDegree,  // also 1 and -1
+  kUsual,   // false, none, 0 and similar values
+  kDegree,  // the same values, and also 1 and -1
 };
 
-// `pattern` is a glob over the last part of a key, or over the whole key if it contains a dot.
+// A kind of setting that changes the job. `pattern`: a glob for the last part of a key, or for the
+// complete key if the glob contains a dot. `what`: the aspect of the job that changes.
 struct Loss {
   std::string_view pattern;
   Off off;
@@ -31,8 +33,8 @@ constexpr std::string_view kOptimizer = "the optimizer and its states";
 constexpr std::string_view kKept = "which tensors are saved for backward";
 constexpr std::string_view kModel = "the model that is trained";
 
-// Sections that do not describe training: test systems, launchers, loggers, benchmarks; and
-// prefixes of flags unrelated to training.
+// Globs for keys that do not describe training: sections of test systems, launchers, loggers and
+// benchmarks, and flags that are unrelated to training.
 constexpr std::array<std::string_view, 23> kElsewhere = {
     "ci.*",          "wandb*",       "mlflow*",
     "comet*",        "tensorboard*", "slurm*",
@@ -117,7 +119,8 @@ constexpr std::array<Loss, 69> kLosses = {{
     {"*peft.use_dora", Off::kUsual, "the adapters: a plan has no DoRA"},
 }};
 
-// "--use-fp8" and "use_fp8" are the same name.
+// Returns a key in lower case, without leading dashes and with `_` for `-`, so that "--use-fp8" and
+// "use_fp8" are equal.
 std::string folded(std::string_view key) {
   std::string out;
   key.remove_prefix(std::min(key.find_first_not_of('-'), key.size()));

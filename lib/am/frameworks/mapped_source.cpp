@@ -19,14 +19,15 @@ namespace {
 constexpr std::string_view kStatePrefix = "optim.state.";
 constexpr size_t kNamesInNote = 3;
 
-// Removes wrapper prefixes from names.
+// Returns the name without the prefixes "module." that wrappers such as DDP add.
 std::string_view without_module(std::string_view name) {
   constexpr std::string_view kModule = "module.";
   while (starts_with(name, kModule)) name.remove_prefix(kModule.size());
   return name;
 }
 
-// The parts of "optim.state.NAME.exp_avg", with name and state in either order.
+// The two parts of an optimizer state's name, for example NAME and exp_avg of
+// "optim.state.NAME.exp_avg" or "optim.state.exp_avg.NAME".
 struct StateName {
   std::string_view parameter;
   std::string_view state;
@@ -76,7 +77,7 @@ class MappedSource : public stored::TensorSource {
   fs::path config_file() const override { return config_file_; }
   std::vector<fs::path> data_files() const override { return stored_->data_files(); }
   std::vector<stored::StoredProblem> damage() const override { return stored_->damage(); }
-  // Problems name tensors as stored, not by the names of tensors().
+  // The problems that this reports have the stored names of tensors, not those of tensors().
   void verify(const stored::VerifyCalls& calls) const override { stored_->verify(calls); }
 
   void read(std::string_view name, const mesh::Box& box,
@@ -113,8 +114,8 @@ class MappedSource : public stored::TensorSource {
       keep_stored(cat("automesh does not know the tensor names of a ", type, " in this format"));
       return;
     }
-    Parts parts;  // by stored name
-    std::vector<std::string> left;
+    Parts parts;                    // stored name -> hub tensors in the stored tensor
+    std::vector<std::string> left;  // stored names without a hub name
     for (const stored::StoredTensor& stored : stored_->tensors()) {
       const std::string_view name = without_module(stored.name);
       HubParts found = names.to_hub(name, stored.shape);
@@ -157,7 +158,9 @@ class MappedSource : public stored::TensorSource {
                 "'s, not converted to Hugging Face's: ", why);
   }
 
-  // A moment has its parameter's rows; a scalar such as the step count applies to each part.
+  // Returns the optimizer states of hub tensors that a stored optimizer state contains. A moment is
+  // split into rows like its parameter. A scalar, such as the step count, applies to all hub
+  // tensors of the parameter.
   std::vector<HubPart> state_parts(const stored::StoredTensor& stored, const NameMap& names,
                                    const Parts& parameters) const {
     const auto name = split_state(stored.name, table_.state_before_name);
@@ -188,7 +191,8 @@ class MappedSource : public stored::TensorSource {
     }
   }
 
-  // Describes the part as a tensor, with the box of the part in each rank's file.
+  // Returns the description of a hub tensor: its shape, and for each rank the boxes of it that are
+  // in the rank's file.
   static stored::StoredTensor described(const stored::StoredTensor& stored, const HubPart& part) {
     const Shape& index = part.stored.index;
     const auto in_front = static_cast<std::ptrdiff_t>(index.size());
@@ -219,7 +223,7 @@ class MappedSource : public stored::TensorSource {
     return tensor;
   }
 
-  // Reads a box in stored rows.
+  // Reads a box of a hub tensor. The box's first dim counts rows of the stored tensor.
   void read_stored(const StoredPart& place, const mesh::Box& box,
                    const stored::Destination& out) const {
     if (place.index.empty()) return stored_->read(place.name, box, out);
@@ -229,7 +233,8 @@ class MappedSource : public stored::TensorSource {
     stored_->read(place.name, stored, stored::with_dims_in_front(out, place.index.size()));
   }
 
-  // Reads a span of stored rows and copies the piece's rows in their order.
+  // Reads the piece's span of stored rows, and copies the piece's rows from it to `out` in the
+  // order of the hub tensor.
   void read_rearranged(const StoredPart& place, const RowPiece& piece, const mesh::Box& from,
                        int64_t element, const stored::Destination& out) const {
     std::vector<std::byte> span(static_cast<size_t>(from.numel() * element));

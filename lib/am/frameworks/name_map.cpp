@@ -13,12 +13,13 @@ namespace am::frameworks {
 
 namespace {
 
-constexpr int64_t kMostParts = 1'000'000;  // per tensor
+constexpr int64_t kMostParts = 1'000'000;  // maximum number of hub tensors in one stored tensor
 constexpr size_t kMostDigits = 9;
 
 bool is_marker(char c) { return c == '#' || c == '@'; }
 
-// Returns leading digits that form a number in its usual notation: not "007".
+// Returns the digits at the start of the text if they form a number in its usual notation ("007"
+// does not).
 std::optional<std::string_view> leading_number(std::string_view text) {
   size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
@@ -93,10 +94,11 @@ bool NameMap::is_of_model(const NameRow& row) const {
 NameMap::Cut NameMap::cut(Rows rows, int64_t stored_rows) const {
   const int64_t heads = config_.num_attention_heads, size = config_.head_dim;
   const int64_t groups = std::max<int64_t>(config_.num_key_value_heads, 1);
-  const int64_t queries = heads / groups * size;  // query rows of a group
+  const int64_t queries = heads / groups * size;  // number of query rows of one KV group
   const int64_t stride = queries + 2 * size;
   const int64_t half = stored_rows / 2;
-  const int64_t pairs = size % 2 == 0 ? size : 0;  // an odd head size has no pairs: nothing matches
+  // A head of odd size has no rotary pairs; with 0 no stored tensor matches.
+  const int64_t pairs = size % 2 == 0 ? size : 0;
   switch (rows) {
     case Rows::kAll:
       return {stored_rows, {}};
@@ -125,11 +127,11 @@ HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::str
   const auto wrong = [&](const std::string& what) {
     return HubParts{{}, cat(stored, " is ", shape_text(shape), ", but the config requires ", what)};
   };
-  // Limits of the numbers in a name: layers for the first, experts for the second.
+  // How many values the numbers in a name have. The first number counts layers, the second experts.
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,
                                          config_.moe ? config_.moe->experts : 0};
   std::vector<int64_t> place;
-  std::vector<size_t> in_front;  // numbers that are dims of the stored tensor
+  std::vector<size_t> in_front;  // indices of the numbers that are leading dims, not in the name
   int64_t copies = 1;
   for (size_t i = 0; i < numbers.size(); ++i) {
     place.push_back(numbers[i].value_or(0));

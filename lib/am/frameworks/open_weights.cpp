@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Opens a checkpoint of am-run. If am-run's index is damaged, falls back to the DCP `.metadata`,
-// which names the same values.
+// Opens a checkpoint of am-run. If am-run's own index is damaged and `damage` is listed, uses the
+// file `.metadata` of torch.distributed.checkpoint instead, which describes the same tensors.
 std::unique_ptr<stored::TensorSource> open_checkpoint(const fs::path& folder,
                                                       stored::OnDamage damage) {
   if (damage == stored::OnDamage::kRefuse || !stored::is_dcp_source(folder)) {
@@ -32,8 +32,8 @@ std::unique_ptr<stored::TensorSource> open_checkpoint(const fs::path& folder,
   }
 }
 
-// Returns whether the names of files identify the format. Formats of this kind are checked before
-// pickles.
+// Returns whether the path has a format that is recognised by names of files. Such formats are
+// checked before torch.save files, which have any name.
 bool is_named_source(const fs::path& path) {
   return run_folder::is_checkpoint(path) || is_framework_folder(path) || stored::is_hf_source(path);
 }

@@ -6,7 +6,8 @@ namespace am::frameworks {
 
 namespace {
 
-constexpr int64_t kMostRows = 1024;  // limit of a rearranged piece, unless one head has more
+// Maximum number of rows of a piece that must be rearranged, unless one head has more rows.
+constexpr int64_t kMostRows = 1024;
 
 void append(std::vector<mesh::Extent>& extents, const mesh::Extent& next) {
   if (next.size == 0) return;
@@ -37,8 +38,8 @@ int64_t RowMap::stored(int64_t row) const {
 std::vector<RowPiece> RowMap::pieces(const mesh::Extent& rows) const {
   std::vector<RowPiece> pieces;
   const bool runs = digits.back().stride == 1;
-  // If stored rows are not contiguous, a block has all rows with one value of the slowest digit: a
-  // head's.
+  // Rows that are split off together. If the stored rows of the fastest digit are not contiguous,
+  // these are all rows with one value of the slowest digit, which are the rows of one head.
   const int64_t block = runs ? digits.back().count : this->rows() / digits.front().count;
   const int64_t end = rows.offset + rows.size;
   for (int64_t row = rows.offset; row < end;) {

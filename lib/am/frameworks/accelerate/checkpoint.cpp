@@ -21,10 +21,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Names of the job's first model and optimizer; a second model's names end in "_1".
+// Beginnings of the names of the job's first model and optimizer; those of a second one end in
+// "_1".
 constexpr const char* kModel = "pytorch_model_fsdp_0";
 constexpr const char* kOptimizer = "optimizer_0";
-// Written by the Trainer; accelerate alone writes none.
+// File of the Trainer with its training step; accelerate without the Trainer writes none.
 constexpr const char* kTrainerState = "trainer_state.json";
 
 std::optional<int64_t> step_of(const fs::path& folder) {
@@ -38,7 +39,7 @@ std::optional<int64_t> step_of(const fs::path& folder) {
   return step->get<int64_t>();
 }
 
-// Returns the file with a rank's part of each tensor, as written with use_dcp=False. `what`: kModel
+// Returns the file in which a rank stores its part of each tensor if use_dcp=False. `what`: kModel
 // or kOptimizer.
 fs::path rank_file(const fs::path& folder, const char* what, int64_t rank) {
   return folder / cat(what, "_rank", rank, ".bin");
@@ -72,7 +73,7 @@ std::unique_ptr<stored::TensorSource> open_rank_files(const fs::path& path, cons
       .rank_file = [path](int64_t rank) { return rank_file(path, kModel, rank); },
       .damage = damage};
   const std::vector<int64_t> ranks = ranks_of(path);
-  // A job may save only its model.
+  // Whether the job saved an optimizer; it may save only the model.
   const bool optimizer = std::any_of(ranks.begin(), ranks.end(), [&](int64_t rank) {
     return fs::is_regular_file(rank_file(path, kOptimizer, rank));
   });

@@ -1,5 +1,5 @@
-// Hugging Face accelerate: the YAML of `accelerate config`. It holds the layout; batches, optimizer
-// and model are defined in the training script.
+// Export to and import from Hugging Face accelerate: the YAML file that `accelerate config` writes.
+// It contains the layout; batches, optimizer and model are in the user's training script.
 #include <array>
 
 #include "am/base/text.h"
@@ -39,8 +39,8 @@ constexpr std::array<Reason, 20> kReasons = {{
     {"model.", "the training script loads the model"},
 }};
 
-// Returns FSDP's compute dtype; under DDP autocast's dtype, because there weights keep the dtype in
-// which the script loads them.
+// Returns the dtype to write as mixed_precision: FSDP's compute dtype, or the dtype of autocast
+// under DDP, where weights keep the dtype in which the training script loads them.
 std::string mixed_precision(const JobShape& shape) {
   const layout::StepPrecision precision = layout::resolve_precision(shape.plan);
   if (shape.ddp == nullptr) return precision.compute;
@@ -86,7 +86,8 @@ Exported write(const ExportInput& input) {
   return exported;
 }
 
-// Returns the distributed type. Refuses a file without one, and types that a plan cannot express.
+// Returns the setting distributed_type. Reports an error and returns an empty text if it is missing
+// or a plan cannot express it.
 std::string distributed_type(Source& source) {
   const auto type = source.text("distributed_type");
   if (!type.has_value()) {
@@ -105,8 +106,8 @@ std::string distributed_type(Source& source) {
   return "";
 }
 
-// Returns the plan's strategy; for DeepSpeed's settings inside an accelerate file, it depends on
-// the ZeRO stage.
+// Returns the plan's strategy for a distributed type. For DEEPSPEED, whose settings are in the
+// accelerate file, it depends on the ZeRO stage.
 std::string_view strategy_of(Source& source, const std::string& type) {
   if (type == "FSDP") return "fsdp2";
   if (type != "DEEPSPEED") return "ddp";
@@ -144,7 +145,7 @@ void read_precision(PlanBuilder& builder) {
   std::string mixed = "no";
   const config::Value* value = source.find("mixed_precision");
   if (value != nullptr && value->kind == config::Value::Kind::kBoolean) {
-    source.skip("mixed_precision");  // unquoted `no` is a YAML boolean
+    source.skip("mixed_precision");  // a `no` without quotes, which YAML reads as a boolean
   } else {
     mixed = source.text("mixed_precision").value_or("no");
   }
@@ -159,7 +160,7 @@ void read_precision(PlanBuilder& builder) {
   } else if (mixed == "no") {
     return;
   } else if (builder.knows("strategy.zero_dp_strategy")) {
-    // DeepSpeed keeps float32 weights beside those used for computation.
+    // DeepSpeed keeps float32 weights in addition to the narrower weights with which it computes.
     builder.set("model.dtype", dtype, "mixed_precision");
     builder.set("strategy.preserve_fp32_weights", true, "mixed_precision");
   } else {
@@ -167,9 +168,10 @@ void read_precision(PlanBuilder& builder) {
   }
 }
 
-// FSDP1's sharding strategy, as a word or its number. Files of FSDP version 2 have instead a
-// boolean, whether parameters are freed after forward; some intermediate versions have the word
-// under the boolean's key.
+// Sharding strategies of FSDP1. kKeeps and kHybridKeeps: parameters stay gathered after forward.
+// Files for FSDP1 have the strategy as a word or a number in fsdp_sharding_strategy. Files for
+// FSDP2 have a boolean in fsdp_reshard_after_forward; some versions of accelerate put the word
+// there.
 enum class Sharding { kFull, kKeeps, kNone, kHybrid, kHybridKeeps };
 Sharding sharding_of(Source& source) {
   constexpr std::array<std::string_view, 5> kWords = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",

@@ -1,5 +1,6 @@
-// DeepSpeed: the JSON of deepspeed.initialize. ZeRO stage 0 is ddp, 1 and 2 are megatron_fsdp, 3 is
-// fsdp2; stage 0 with tensor parallelism or in 16 bits is level 0 of megatron_fsdp.
+// Export to and import from DeepSpeed: the JSON file that deepspeed.initialize reads. ZeRO stages
+// correspond to strategies of a plan: stage 0 to ddp, 1 and 2 to megatron_fsdp, 3 to fsdp2. Stage 0
+// with tensor parallelism or in 16 bits corresponds to megatron_fsdp with zero_dp_strategy = 0.
 #include <array>
 
 #include "am/base/text.h"
@@ -76,8 +77,8 @@ Json zero_optimization(const JobShape& shape) {
   return zero;
 }
 
-// Writes the batch sizes. DeepSpeed's dp is world / tp: it includes the ranks of axes that cannot
-// be exported.
+// Writes the batch sizes. DeepSpeed treats world / tp ranks as data parallel. These include the
+// ranks of the plan's pp, cp and ep axes, which cannot be exported.
 void write_batches(const JobShape& shape, Json& out) {
   const int64_t dp = shape.world() / shape.mesh.tp;
   const int64_t micro = shape.plan.train.micro_batch_size;
@@ -117,7 +118,8 @@ Exported write(const ExportInput& input) {
   return exported;
 }
 
-// train_batch_size = micro * steps * dp: a file that sets the batch, micro and steps determines dp.
+// Reads the batch sizes. Because train_batch_size = micro-batch size * accumulation steps * dp, a
+// file that sets all three sizes determines dp.
 void read_batches(PlanBuilder& builder, int64_t tp) {
   Source& source = builder.source();
   constexpr const char* kBatch = "train_batch_size";
@@ -143,17 +145,18 @@ void read_batches(PlanBuilder& builder, int64_t tp) {
   builder.set_mesh(1, *batch / each, tp, 1, 1, 1, kBatch);
 }
 
-// The engine's compute dtype.
+// Returns the dtype in which DeepSpeed's engine computes.
 std::string compute_dtype(Source& source) {
-  // "bfloat16" is the section's old name.
+  // "bfloat16" is the old name of the section "bf16".
   for (const char* key : {"bf16.enabled", "bfloat16.enabled"}) {
     if (source.boolean(key).value_or(false)) return "bfloat16";
   }
   return source.boolean("fp16.enabled").value_or(false) ? "float16" : "float32";
 }
 
-// With 16-bit weights DeepSpeed's optimizer keeps a float32 copy. The plan expresses the copy in
-// ZeRO stages 0 to 2 by preserve_fp32_weights, in stage 3 by fsdp2's storage dtype.
+// Reads the dtypes. If weights have 16 bits, DeepSpeed's optimizer keeps a float32 copy of them. A
+// plan expresses this copy by preserve_fp32_weights for ZeRO stages 0 to 2, and by the dtype in
+// which fsdp2 stores parameters for stage 3.
 void read_precision(PlanBuilder& builder) {
   Source& source = builder.source();
   const std::string dtype = compute_dtype(source);
@@ -191,7 +194,8 @@ void read_zero(PlanBuilder& builder) {
     builder.copy(kSecond, "strategy.reshard_after_forward");
   }
   constexpr const char* kOffload = "zero_optimization.offload_param";
-  // Offload to another device, or with a strategy that does not support offload, is lost.
+  // Any other offload (to disk, or with a strategy without offload_policy) stays unread, so that it
+  // is reported as lost.
   const config::Value* device = source.find(cat(kOffload, ".device"));
   if (device != nullptr && device->text == "cpu" && builder.knows("strategy.offload_policy")) {
     source.skip(cat(kOffload, ".device"));
@@ -204,7 +208,8 @@ void read_training(PlanBuilder& builder) {
   Source& source = builder.source();
   read_keys(kKeys, "gradient_clipping", builder);
   std::string optimizer = source.text("optimizer.type").value_or("AdamW");
-  // DeepSpeed ignores the name's case, and its Adam is AdamW unless adam_w_mode is false.
+  // DeepSpeed accepts the name in upper or lower case. Its Adam is AdamW unless adam_w_mode is
+  // false.
   for (const char* known : {"Adam", "AdamW", "SGD"}) {
     if (plain_word(optimizer) == plain_word(known)) optimizer = known;
   }
@@ -215,8 +220,8 @@ void read_training(PlanBuilder& builder) {
   builder.copy("steps_per_print", "metrics.every");
 }
 
-// Removes settings with the value "auto", which the Trainer of transformers fills in from its own
-// arguments, and returns their paths.
+// Removes settings with the value "auto" and returns their paths. The Trainer of transformers
+// replaces "auto" by a value from its own arguments.
 std::vector<std::string> drop_auto(config::Value& value, const std::string& path) {
   std::vector<std::string> dropped;
   std::vector<config::Member> kept;
@@ -234,7 +239,8 @@ std::vector<std::string> drop_auto(config::Value& value, const std::string& path
 }
 
 std::optional<Imported> read(const ImportInput& input) {
-  // JSON is a subset of YAML. Like DeepSpeed, this accepts comments and unquoted words.
+  // JSON is a subset of YAML. The YAML reader also accepts comments and unquoted words, as
+  // DeepSpeed does.
   auto root = config::read_yaml(input.text, input.file, input.found);
   if (!root.has_value()) return std::nullopt;
   const std::vector<std::string> left_to_trainer = drop_auto(*root, "");
@@ -254,7 +260,7 @@ std::optional<Imported> read(const ImportInput& input) {
   }
   constexpr const char* kTp = "tensor_parallel.autotp_size";
   const int64_t tp = source.integer(kTp).value_or(0) == 0 ? 1 : source.size(kTp, 1);
-  // A plan's ddp has no tensor parallelism, and a single dtype.
+  // The plan's strategy ddp has no tensor parallelism and only one dtype.
   const bool ddp = stage == 0 && tp == 1 && compute_dtype(source) == "float32";
   PlanBuilder builder(source, ddp ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp", input.model);
   read_batches(builder, tp);

@@ -1,5 +1,5 @@
-// Megatron-LM: the command line of its training script, preceded by torchrun's. The reader is in
-// config_reader.cpp.
+// Export to Megatron-LM: writes the command line of torchrun and of Megatron's training script. The
+// import is in config_reader.cpp.
 #include "am/frameworks/megatron/config.h"
 
 #include <algorithm>
@@ -108,7 +108,7 @@ class Writer {
   }
 
   void add_strategy() {
-    if (shape_.ddp != nullptr) return;  // Megatron's default
+    if (shape_.ddp != nullptr) return;  // DDP is Megatron's default and needs no flag
     if (shape_.megatron != nullptr) {
       add_megatron_fsdp(*shape_.megatron);
     } else if (shape_.mesh.pp == 1 && shape_.mesh.ep == 1 && !input_.model.tie_word_embeddings) {
@@ -143,7 +143,7 @@ class Writer {
     if (precision.compute == "float16" && precision.reduce == "float32") {
       flag("accumulate-allreduce-grads-in-fp32");
     }
-    // Without this flag, --bf16 reduces in float32.
+    // Without this flag Megatron reduces gradients in float32 under --bf16.
     if (precision.compute == "bfloat16" && precision.reduce == "bfloat16") {
       flag("grad-reduce-in-bf16");
     }
@@ -184,7 +184,7 @@ class Writer {
     add_keys("checkpoint.");
   }
 
-  // Adds the shared keys whose plan key begins with `ours`.
+  // Adds the flags of kMegatronKeys whose plan key begins with `ours`.
   void add_keys(std::string_view ours) {
     for (const SharedKey& key : kMegatronKeys) {
       const auto value =

@@ -1,8 +1,8 @@
-// Megatron-core's GPTModel. torch_dist stores layers one by one, or all in one tensor, whose name
-// then lacks the layer number; likewise experts. Norms have the names of the layers that they are
-// fused into, also in models that do not fuse them. A projection has, for each group of heads, its
-// queries, its key and its value; gate and up are in one matrix, or separate as weight_w and
-// weight_v.
+// Names of Megatron-core's GPTModel. torch_dist stores layers one by one, or all layers in one
+// tensor whose name has no layer number; experts likewise. A norm may have the name of the linear
+// layer into which it is fused. The fused projection of attention has for each group of heads its
+// queries, then its key, then its value. Gate and up are in one matrix, or in two whose names end
+// in weight_w and weight_v.
 #include <array>
 #include <span>
 
@@ -13,7 +13,8 @@ namespace am::frameworks {
 namespace {
 
 constexpr std::string_view kTypes = "llama mistral qwen2 qwen3 mixtral qwen2_moe qwen3_moe";
-// Model types without and with experts: with experts, a separate norm precedes the feed-forward.
+// Model types without experts (kDense) and with experts (kSparse). They differ in the stored name
+// of the norm before the feed-forward.
 constexpr std::string_view kDense = "llama mistral qwen2 qwen3";
 constexpr std::string_view kSparse = "mixtral qwen2_moe qwen3_moe";
 constexpr std::string_view kExperts = "qwen2_moe qwen3_moe";
@@ -61,7 +62,7 @@ constexpr auto kCommon = std::to_array<NameRow>({
     {"lm_head.weight", "output_layer.weight", Rows::kVocabulary},
 });
 
-// Separate gate and up, as always in fsdp_dtensor and sometimes in torch_dist.
+// Rows for separate matrices of gate and up. fsdp_dtensor always has them, torch_dist sometimes.
 constexpr auto kApart = std::to_array<NameRow>({
     {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_w"},
     {"model.layers.#.mlp.up_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_v"},
@@ -71,8 +72,9 @@ constexpr auto kApart = std::to_array<NameRow>({
      "decoder.layers.#.mlp.shared_experts.linear_fc1.weight_v", Rows::kAll, kShared},
 });
 
-// Differences between torch_dist and fsdp_dtensor: gate and up, and experts, which are
-// "experts.experts.3.linear_fc1.weight" or "experts.linear_fc1.weight3_w".
+// Rows that only torch_dist has (kDist) and only fsdp_dtensor has (kFsdp). torch_dist may have gate
+// and up in one matrix. Experts are named for example "experts.experts.3.linear_fc1.weight" in
+// torch_dist and "experts.linear_fc1.weight3_w" in fsdp_dtensor.
 constexpr auto kDist = std::to_array<NameRow>({
     {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight",
      Rows::kFirstHalf},
@@ -119,8 +121,8 @@ constexpr auto kFsdp = std::to_array<NameRow>({
      "decoder.layers.#.mlp.experts.linear_fc2.weight#", Rows::kAll, kMixtral},
 });
 
-// Returns all rows of a format. A writer uses the first row of a name: gate and up go into one
-// matrix if `own` has a row for that matrix.
+// Returns all rows of a format whose own rows are `own`. A writer uses the first row with a hub
+// name. It therefore writes gate and up into one matrix if `own` has rows for such a matrix.
 std::vector<NameRow> with_common(std::span<const NameRow> own) {
   std::vector<NameRow> rows(kCommon.begin(), kCommon.end());
   rows.insert(rows.end(), own.begin(), own.end());

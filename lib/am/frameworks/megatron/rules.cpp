@@ -1,11 +1,16 @@
-// Megatron-LM's conditions: its arguments, parallel state, transformer config and schedules.
+// Megatron-LM's conditions. They are those of its arguments, parallel state, transformer config and
+// schedules.
 //
-// Conversion of a plan to Megatron's arguments: data parallel size = world / (tp * pp * cp), which
-// is never an argument; num_distributed_optimizer_instances = dp_replicate_size (ddp: 1);
-// expert_tensor_parallel_size = tp_size, its default; num_virtual_stages_per_pipeline_rank =
-// virtual_stages; split_points become a pipeline layout. The strategy megatron_fsdp is
-// --use-megatron-fsdp; fsdp2 is treated as the distributed optimizer, because fsdp2 plans may have
-// a pipeline, which Megatron's torch-FSDP2 excludes.
+// Conversion of a plan to Megatron's arguments:
+//
+//   data parallel size                     world / (tp * pp * cp); it is never an argument
+//   num_distributed_optimizer_instances    dp_replicate_size (ddp: 1)
+//   expert_tensor_parallel_size            tp_size, which is its default
+//   num_virtual_stages_per_pipeline_rank   virtual_stages
+//   pipeline layout                        from split_points
+//   strategy megatron_fsdp                 --use-megatron-fsdp
+//   strategy fsdp2                         the distributed optimizer, not --use-torch-fsdp2, which
+//                                          Megatron does not support with a pipeline
 #include <array>
 
 #include "am/base/legal_values.h"
@@ -15,12 +20,13 @@
 namespace am::frameworks {
 namespace {
 
-// world / (tp * pp * cp); 0 if that is not an integer.
+// Returns the data-parallel size, world / (tp * pp * cp); 0 if that is not an integer.
 int64_t data_parallel(const FrameworkLayout& layout) {
   return layout.world % layout.replica() == 0 ? layout.world / layout.replica() : 0;
 }
 
-// Micro-batches per step; 0 if the batch does not divide.
+// Returns the number of micro-batches per step; 0 if the global batch is not a multiple of the
+// sequences that all data-parallel ranks process at a time.
 int64_t micro_batches(const FrameworkLayout& layout) {
   const int64_t one = layout.micro_batch * data_parallel(layout);
   if (one == 0) return 0;
@@ -74,7 +80,7 @@ void check_batch(const FrameworkLayout& layout, Violations& found) {
                    assignment("global_batch_size", nearest_multiples(one, layout.global_batch))});
 }
 
-// Checks that tp_size divides `size`, which Megatron calls `name`.
+// Adds a violation if tp_size does not divide `size`, a size that Megatron calls `name`.
 void check_divides(const FrameworkLayout& layout, const char* name, int64_t size,
                    Violations& found) {
   if (size % layout.tp == 0) return;

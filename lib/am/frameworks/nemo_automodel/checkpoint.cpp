@@ -18,9 +18,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kIncomplete = ".incomplete";
-constexpr const char* kNewest = "LATEST";  // a symbolic link
+constexpr const char* kNewest = "LATEST";  // symbolic link to the newest checkpoint
 
-// Prefers the shards: a consolidated copy may lie beside the shards from which it was made.
+// Opens the weights. Prefers the shards of ranks to a consolidated copy, which may be in the same
+// folder.
 std::unique_ptr<stored::TensorSource> open_model(const fs::path& folder,
                                                  const std::vector<fs::path>& configs,
                                                  stored::OnDamage damage) {

@@ -1,5 +1,4 @@
-// NeMo AutoModel: the YAML of a recipe. Strategy keys have the same names in plans. The reader is
-// in config_reader.cpp.
+// Export to NeMo AutoModel: writes a recipe (YAML). The import is in config_reader.cpp.
 #include "am/frameworks/nemo_automodel/config.h"
 
 #include <array>
@@ -112,7 +111,7 @@ void write_distributed(const ExportInput& input, const JobShape& shape, Json& ou
   to["ep_size"] = shape.mesh.ep;
   write_strategy(shape, to);
   if (shape.mesh.ep > 1 && shape.fsdp2 != nullptr) {
-    // Without this section AutoModel's expert-parallel path keeps all layers gathered.
+    // Without the section `moe` AutoModel keeps all layers gathered under expert parallelism.
     const bool by_default = shape.mesh.pp == 1 || shape.fsdp2->reshard_after_forward.has_value();
     to["moe"] = {{"reshard_after_forward", shape.reshards().value_or(by_default)}};
   }
@@ -161,8 +160,9 @@ void write_scheduler(const JobShape& shape, Json& out) {
   }
 }
 
-// AutoModel's match_all_linear includes the head and cannot be combined with exclusions;
-// exclude_modules alone means all other modules.
+// Writes the adapters (LoRA). A plan's "all-linear", which does not include the head, is written as
+// exclude_modules, which means all other linear modules. AutoModel's match_all_linear would include
+// the head and cannot be combined with exclude_modules.
 void write_peft(const JobShape& shape, Json& out) {
   const config::LoraSection& lora = shape.plan.lora;
   if (lora.rank == 0) return;

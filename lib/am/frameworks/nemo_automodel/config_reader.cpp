@@ -1,4 +1,4 @@
-// Imports NeMo AutoModel's recipes.
+// Import of NeMo AutoModel's recipes.
 #include <array>
 
 #include "am/base/text.h"
@@ -11,7 +11,8 @@
 namespace am::frameworks {
 namespace {
 
-// AutoModel also accepts words such as "full" for booleans here.
+// Reads the checkpointing mode. AutoModel accepts booleans, and also words such as "full" and
+// "none".
 void read_checkpointing(PlanBuilder& builder) {
   Source& source = builder.source();
   const char* kKey = source.has("distributed.activation_checkpointing")
@@ -20,7 +21,7 @@ void read_checkpointing(PlanBuilder& builder) {
   constexpr const char* kScope = "distributed.activation_checkpointing_scope";
   const std::string scope = source.text(kScope).value_or("all");
   if (scope != "all" && scope.find("language") == std::string::npos) {
-    source.skip(kKey);  // concerns only the encoders
+    source.skip(kKey);  // only encoders are checkpointed, which a plan's model does not have
     return;
   }
   const config::Value* value = source.take(kKey);
@@ -36,7 +37,8 @@ void read_checkpointing(PlanBuilder& builder) {
   builder.set("strategy.activation_checkpointing", *value);
 }
 
-// Reads a policy object without its `_target_`; missing members have AutoModel's defaults.
+// Reads mp_policy and offload_policy, skipping the class names in their `_target_`. Missing members
+// get AutoModel's defaults.
 void read_policies(PlanBuilder& builder) {
   Source& source = builder.source();
   config::Value policy;
@@ -81,8 +83,9 @@ void read_strategy(PlanBuilder& builder) {
   read_keys(kNemoAutomodelKeys, "dist_env.", builder);
 }
 
-// Reads reshard_after_forward of AutoModel's separate sharding path for expert parallelism, which
-// keeps layers gathered unless the section `moe` or the strategy sets the key.
+// Reads reshard_after_forward for models under expert parallelism. AutoModel shards them by
+// separate code, which keeps layers gathered unless the section `moe` or the strategy sets this
+// key.
 void read_experts(PlanBuilder& builder) {
   Source& source = builder.source();
   constexpr const char* kOurs = "strategy.reshard_after_forward";
@@ -96,7 +99,8 @@ void read_experts(PlanBuilder& builder) {
   }
 }
 
-// Older recipes use the section `autopipeline`.
+// Returns the path of a pipeline setting, for example "distributed.pipeline.pp_schedule". Older
+// recipes have these settings in the section `autopipeline`.
 std::string pipeline_key(const Source& source, const char* name) {
   const bool older = !source.has("distributed.pipeline") && source.has("autopipeline");
   return cat(older ? "autopipeline." : "distributed.pipeline.", name);
@@ -138,7 +142,7 @@ void read_distributed(PlanBuilder& builder) {
     read_pipeline(builder, pp);
   } else {
     for (const char* section : {"distributed.pipeline", "autopipeline"}) {
-      source.skip(section);  // ignored by AutoModel
+      source.skip(section);  // AutoModel ignores these sections if pp_size is 1
     }
   }
 }
@@ -177,8 +181,8 @@ void read_data(PlanBuilder& builder) {
   read_keys(kNemoAutomodelKeys, "dataloader.", builder);
 }
 
-// Reads the model's path, name and dtype. `auto` is the dtype of the checkpoint; bfloat16 for a
-// model that is created from its configuration only.
+// Reads the model's path, name and dtype. The dtype "auto" means the checkpoint's dtype, or
+// bfloat16 for a model that is created from its configuration without a checkpoint.
 void read_model(PlanBuilder& builder) {
   Source& source = builder.source();
   const char* path = "model.pretrained_model_name_or_path";
@@ -203,7 +207,7 @@ void read_model(PlanBuilder& builder) {
   }
 }
 
-// Model sizes in the recipe that override the configuration's.
+// Returns the model sizes in the recipe, which override those in the model's config.json.
 std::vector<Geometry> read_geometry(Source& source) {
   std::vector<Geometry> sizes;
   for (const char* section : {"model.", "model.config.", "model.text_config."}) {
@@ -244,7 +248,8 @@ void read_training(PlanBuilder& builder) {
     builder.lose("optimizer.master_weight_bits", "the dtype of the optimizer's weights");
   }
   if (source.boolean("optimizer.master_weights").value_or(false)) {
-    // fsdp2 stores and computes from float32 weights; AutoModel stores their low halves separately.
+    // fsdp2 stores float32 weights, so a plan needs no separate master weights. AutoModel may store
+    // the low halves of the float32 weights separately.
     builder.set("model.dtype", "float32", "optimizer.master_weights");
     source.skip("optimizer.store_param_remainders");
   }
@@ -255,7 +260,8 @@ void read_training(PlanBuilder& builder) {
   }
 }
 
-// Whether the pattern concerns encoders; a plan's model has only text modules.
+// Whether a pattern of module names is for image or audio encoders, which a plan's model does not
+// have.
 bool is_outside_of_text(std::string_view pattern) {
   for (const char* word : {"vision", "visual", "image", "audio", "multi_modal", "mm_projector"}) {
     if (pattern.find(word) != std::string_view::npos) return true;
@@ -263,7 +269,8 @@ bool is_outside_of_text(std::string_view pattern) {
   return false;
 }
 
-// Excluded modules are compatible with a plan if they are the head only.
+// Reads exclude_modules. A plan can express it if the head is the only excluded module of the text
+// model; otherwise it is recorded as lost.
 void read_excluded(PlanBuilder& builder) {
   constexpr const char* kExcluded = "peft.exclude_modules";
   const config::Value* excluded = builder.source().take(kExcluded);
@@ -302,13 +309,13 @@ void read_peft(PlanBuilder& builder) {
     builder.set("lora.target_modules", "all-linear", all ? kAll : "peft.exclude_modules");
     read_excluded(builder);
   } else {
-    builder.set("lora.target_modules", "*_proj", "peft");  // AutoModel's default
+    builder.set("lora.target_modules", "*_proj", "peft");  // AutoModel's default modules
   }
 }
 
 void read_scheduler(PlanBuilder& builder) {
   Source& source = builder.source();
-  if (!source.has("lr_scheduler")) return;  // constant
+  if (!source.has("lr_scheduler")) return;  // constant learning rate, as in a plan
   constexpr const char* kStyle = "lr_scheduler.lr_decay_style";
   std::string style = source.text(kStyle).value_or("cosine");
   if (style == "WSD") style = "wsd";
@@ -331,7 +338,8 @@ void read_scheduler(PlanBuilder& builder) {
                "scheduler.decay_steps");
 }
 
-// In YAML `none` is a word; AutoModel reads it as null anywhere in a recipe.
+// Removes settings with the value `none`. YAML reads it as a text, but AutoModel as null,
+// everywhere in a recipe.
 void drop_nones(config::Value& value) {
   std::erase_if(value.members, [](const config::Member& member) {
     return member.value.kind == config::Value::Kind::kText &&
@@ -341,8 +349,8 @@ void drop_nones(config::Value& value) {
   for (config::Value& item : value.items) drop_nones(item);
 }
 
-// Reads the kind of training. Recipes for other kinds have the same keys, so the kind is reported
-// as lost or in a note.
+// Reads the kind of training. A plan trains a causal language model. Recipes for other kinds of
+// training have the same keys; their kind is recorded as lost, or in a note for multimodal models.
 void read_kind(PlanBuilder& builder) {
   Source& source = builder.source();
   for (const char* key : {"model._target_", "recipe._target_", "recipe"}) {
@@ -362,7 +370,7 @@ void read_kind(PlanBuilder& builder) {
   }
 }
 
-// Older recipes specify the strategy by class.
+// Returns the strategy of an older recipe, which names the class of the strategy's manager instead.
 std::string strategy_of_class(Source& source) {
   const std::string target = source.text("distributed._target_").value_or("");
   if (ends_with(target, "DDPManager")) return "ddp";

@@ -1,8 +1,10 @@
-// NeMo AutoModel's conditions: its device meshes, recipe, parallelizer and pipeline set-up.
+// NeMo AutoModel's conditions. They are those of its device meshes, recipe, parallelizer and
+// pipeline set-up.
 //
-// Conversion of a plan to its `distributed` section: equal names; step_scheduler.local_batch_size =
-// micro_batch_size * pipeline.microbatches, pp_microbatch_size = micro_batch_size, and
-// layers_per_stage if virtual_stages is not the schedule's default.
+// Conversion of a plan to a recipe: keys of the section `distributed` have the names that they have
+// in the plan. step_scheduler.local_batch_size = micro_batch_size * pipeline.microbatches, and
+// pp_microbatch_size = micro_batch_size. layers_per_stage is set if virtual_stages is not the
+// schedule's default.
 #include <algorithm>
 #include <array>
 
@@ -13,13 +15,14 @@
 namespace am::frameworks {
 namespace {
 
-// Megatron-FSDP's mesh has no pipeline axis.
+// Returns the number of ranks per data-parallel rank: the product of the mesh's other axes. The
+// mesh for Megatron-FSDP has no pipeline axis.
 int64_t non_dp(const FrameworkLayout& layout) {
   return layout.megatron_fsdp != nullptr ? layout.tp * layout.cp : layout.replica();
 }
 
-// Returns the data-parallel size that AutoModel computes; an explicit dp_size is used unchanged. 0
-// if the world does not divide.
+// Returns AutoModel's data-parallel size. That is dp_size if the plan sets it, otherwise the number
+// of ranks divided by non_dp(); 0 if that is not an integer.
 int64_t data_parallel(const FrameworkLayout& layout) {
   if (layout.ddp) return layout.world;
   if (layout.dp_size > 0) return layout.dp_size;

@@ -1,13 +1,15 @@
-// OLMo-core 3.0, as in its own conversion to the hub (olmo_core/nn/hf/convert.py). Experts are not
-// supported: it stores their matrices transposed.
+// Names of OLMo-core 3.0. They are taken from its own conversion to the Hugging Face hub
+// (olmo_core/nn/hf/convert.py). Models with experts are not supported, because OLMo-core stores the
+// experts' matrices transposed.
 #include "am/frameworks/name_map.h"
 
 namespace am::frameworks {
 
 namespace {
 
-// Models with norms before attention and feed-forward, after them, or both: the stored names are
-// equal.
+// Model types whose norms are before attention and feed-forward (kBefore), after them (kBehind), or
+// both (kBoth). OLMo-core stores the norms of kBefore and kBehind under the same names, but the hub
+// does not.
 constexpr std::string_view kBefore = "llama mistral qwen2 qwen3";
 constexpr std::string_view kBehind = "olmo2 olmo3";
 constexpr std::string_view kBoth = "gemma3_text";

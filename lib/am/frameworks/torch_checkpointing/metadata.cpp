@@ -26,20 +26,20 @@ constexpr int64_t kMostWorld = 1 << 20;
 constexpr size_t kMostFiles = 4'000'000;
 constexpr std::string_view kTorch = "torch.";
 
-// Positions of ranks in a list of ranks.
+// Map from a rank to its position in a list of ranks.
 using RankIndex = std::unordered_map<int64_t, int64_t>;
 
 }  // namespace
 
 struct TorchCheckpointingMetadata::Group {
-  std::shared_ptr<const RankIndex> ranks;
-  std::shared_ptr<const RankIndex> mesh;  // for a DTensor
-  stored::DTensorSpec spec;               // for a DTensor
-  stored::PartPlace part;                 // for other tensors; shape and dtype also for a DTensor
+  std::shared_ptr<const RankIndex> ranks;  // the ranks of the group
+  std::shared_ptr<const RankIndex> mesh;   // the mesh of a DTensor; null for other tensors
+  stored::DTensorSpec spec;                // sharding of a DTensor; unused for other tensors
+  stored::PartPlace part;  // place of the ranks' values; of a DTensor only its shape and dtype
 };
 
-// Reads the pickle. A list or dict to which it refers several times is read once, so that time and
-// memory are bounded by the pickle's size.
+// Reads the pickle. A list or dict to which the pickle refers several times is read only once, so
+// that a small pickle cannot need much time or memory.
 class MetadataReader {
  public:
   using Group = TorchCheckpointingMetadata::Group;
@@ -111,7 +111,8 @@ class MetadataReader {
     });
   }
 
-  // Version 1.0: items are the first keys of paths, and one dict lists each rank's files.
+  // Reads version 1.0, in which the first key of each path is the item, and one dict has the files
+  // of all ranks.
   void read_flat(const PickleValue& metadata, const PickleValue& layouts) {
     each(metadata, "metadata", [&](const std::string& path, const PickleValue& groups) {
       stored::KeyPath keys = key_path(path);
@@ -140,14 +141,14 @@ class MetadataReader {
     }
   }
 
-  // Adds the file of a rank's item. A layout of None means the file with the usual name.
+  // Adds the file of an item and rank. If `layout` is None, its name is that of usual_file().
   void add_file(const std::string& item, int64_t rank, const PickleValue& layout) {
     std::string path = usual_file(item, rank).string();
     if (!layout.is(PickleKind::kNone)) {
       const PickleValue& format = field(field(layout, "serialization_format"), "type");
       const std::string name(format.text().value_or("?"));
       if (name == "JsonSerialization" || name == "RawSerialization")
-        return;  // cannot contain tensors
+        return;  // files of these two formats cannot contain tensors
       if (name != "TorchSerialization") fail(cat(item, " is stored by ", name, ", not torch.save"));
       path = field(layout, "file_path").text().value_or("");
     }
@@ -174,7 +175,8 @@ class MetadataReader {
   }
 
   void add(stored::KeyPath keys, const PickleValue& groups) {
-    if (keys.size() == 1) keys.emplace_back("tensor");  // the item itself is the tensor
+    // A path that consists only of the item: the item itself is a tensor.
+    if (keys.size() == 1) keys.emplace_back("tensor");
     const auto items = groups.items();
     auto& known = groups_[items.data()];
     if (!known) {
@@ -232,7 +234,7 @@ class MetadataReader {
     }
   }
 
-  // Reads the boxes of a rank's values and their places in the global tensor.
+  // Reads the boxes of the global tensor that a rank stores, and their offsets in its local tensor.
   void read_boxes(const PickleValue& data, Group& group) const {
     const auto offsets = field(data, "global_offsets").items();
     const auto locals = field(data, "local_offsets").items();
@@ -287,7 +289,7 @@ class MetadataReader {
   const std::string& where_;
   TorchCheckpointingMetadata found_;
   std::set<std::string> names_;
-  // Values already read, by the address of a list's or dict's items.
+  // Lists and dicts of the pickle that were already read. Key: the address of their items.
   std::unordered_map<const PickleValue*, std::shared_ptr<const Groups>> groups_;
   std::unordered_map<const PickleValue*, std::shared_ptr<const Group>> single_;
   std::unordered_map<const PickleValue*, std::shared_ptr<const RankIndex>> ranks_;
@@ -318,7 +320,7 @@ std::optional<stored::PartPlace> TorchCheckpointingMetadata::place(const stored:
   if (found == groups_.end() || rank < 0) return std::nullopt;
   const auto& groups = *found->second;
   for (size_t i = 0; i < groups.size(); ++i) {
-    // Starts at the group of the rank's number: often each rank has its own group.
+    // Starts with the group whose index is the rank, because often each rank has its own group.
     const Group& group = *groups[(static_cast<size_t>(rank) + i) % groups.size()];
     if (!group.ranks->contains(rank)) continue;
     stored::PartPlace part = group.part;

@@ -1,5 +1,5 @@
-// torchtitan: its TOML job files (up to 0.2), and its command-line flags (0.3). The reader is in
-// config_reader.cpp.
+// Export to torchtitan: writes a TOML job file (for versions up to 0.2) or command-line flags (for
+// 0.3). The import is in config_reader.cpp.
 #include "am/frameworks/torchtitan/config.h"
 
 #include <array>
@@ -111,8 +111,8 @@ void write_checkpointing(const JobShape& shape, Json& out) {
     return;
   }
   const bool selective = shape.checkpoints_selectively();
-  // torchtitan's selective mode either selects operators ("op") or checkpoints every n-th layer as
-  // a whole.
+  // torchtitan's mode "selective" has an option: "op" keeps the outputs of some operators, and a
+  // number n checkpoints every n-th layer fully.
   const int64_t every = shape.options.activation_checkpointing_every;
   to["mode"] = selective || every > 1 ? "selective" : "full";
   if (selective) {
@@ -168,8 +168,8 @@ void write_rest(const JobShape& shape, Json& out) {
   out["debug"]["seed"] = shape.plan.model.seed;
 }
 
-// Layers per stage, if stages are equally long and their number is not the schedule's default;
-// otherwise 0.
+// Returns the number of layers per stage if all stages have equally many and the number of stages
+// per rank is not the schedule's default; otherwise 0.
 int64_t layers_per_stage(const JobShape& shape, const model::ModelConfig& model) {
   const auto stages = static_cast<int64_t>(shape.stages.size());
   const config::PipelineSection& pipeline = shape.plan.pipeline;
@@ -203,8 +203,8 @@ std::string as_flags(Json settings, int64_t layers_per_stage) {
     settings.erase(section);
   }
   Json& parallelism = settings["parallelism"];
-  // Flags cannot express lists of modules. Layers are split evenly instead, which requires that the
-  // embedding and the head count as 0 layers.
+  // Flags cannot express lists of modules. torchtitan then splits the layers itself; it splits them
+  // as the plan does if the embedding and the head count as 0 layers.
   if (parallelism.erase("module_fqns_per_model_part") > 0) {
     parallelism["pipeline_parallel_first_stage_less_layers"] = 0;
     parallelism["pipeline_parallel_last_stage_less_layers"] = 0;

@@ -1,5 +1,5 @@
-// Imports torchtitan's job files and flags. Omitted settings have torchtitan's defaults, not a
-// plan's.
+// Import of torchtitan's job files and flags. Omitted settings get torchtitan's defaults, not those
+// of a plan.
 #include <algorithm>
 #include <cmath>
 
@@ -59,12 +59,12 @@ void read_parallelism(PlanBuilder& builder) {
   set_pipeline(builder, keys, pp);
 }
 
-// Sequences of a rank per pipeline round (`local`) and per micro-batch (`micro`). The newest flags
-// give tokens per forward pass instead.
+// The batch of one data-parallel rank. Torchtitan's newest flags give numbers of tokens instead of
+// sequences; they are converted.
 struct LocalBatch {
-  const char* key;
-  int64_t local = 8;
-  int64_t micro = 1;
+  const char* key;    // the setting that errors point to
+  int64_t local = 8;  // number of sequences in one run of the pipeline's schedule
+  int64_t micro = 1;  // number of sequences in a micro-batch
 };
 bool counts_tokens(const Source& source) {
   return source.has_any({"training.max_context_length", "training.num_tokens_per_train_step",
@@ -89,7 +89,7 @@ LocalBatch local_batch(PlanBuilder& builder) {
     out.local = saturating_product({out.micro, source.integer(kRounds, 1).value_or(1)});
     return out;
   }
-  // Name of the key in 2024.
+  // In 2024 the key was named batch_size.
   if (!source.has(out.key) && source.has("training.batch_size")) out.key = "training.batch_size";
   out.local = source.integer(out.key, 1).value_or(8);
   out.micro = source.integer("parallelism.pipeline_parallel_microbatch_size", 1).value_or(1);
@@ -122,19 +122,19 @@ void read_training(PlanBuilder& builder) {
   read_keys(kTorchtitanKeys, "training.steps", builder);
   read_keys(kTorchtitanKeys, "training.max_norm", builder);
   builder.copy("training.dtype", "model.dtype");
-  builder.copy("training.seed", "model.seed");  // up to 0.2.1
+  builder.copy("training.seed", "model.seed");  // the key up to version 0.2.1
   builder.copy("debug.seed", "model.seed");
   if (source.boolean("training.enable_cpu_offload").value_or(false)) {
     builder.set_offload(true, "training.enable_cpu_offload");
   }
   read_keys(kTorchtitanKeys, "compile.", builder);
-  if (source.boolean("training.compile").value_or(false)) {  // in 2024
+  if (source.boolean("training.compile").value_or(false)) {  // the key of 2024
     builder.set("strategy.enable_compile", true, "training.compile");
   }
 }
 
-// Reads the precision of FSDP. `under_autocast`: a job file with replicas and no shards, which up
-// to 0.2 is DDP under autocast: weights keep their stored dtype.
+// Reads the dtypes. `under_autocast`: the job file has replicas but no shards. torchtitan up to 0.2
+// trains it by DDP under autocast, so that weights keep the dtype in which they are stored.
 void read_precision(PlanBuilder& builder, bool under_autocast) {
   Source& source = builder.source();
   constexpr const char* kParam = "training.mixed_precision_param";
@@ -151,7 +151,8 @@ void read_precision(PlanBuilder& builder, bool under_autocast) {
 
 void read_checkpointing(PlanBuilder& builder) {
   Source& source = builder.source();
-  constexpr const char* kChoice = "activation_checkpoint:";  // on the command line
+  // Key under which read_flags() stores the subcommand, for example "activation_checkpoint:full".
+  constexpr const char* kChoice = "activation_checkpoint:";
   const char* key = source.has(kChoice) ? kChoice : "activation_checkpoint.mode";
   const std::string mode = source.text(key).value_or("selective");
   constexpr const char* kOption = "activation_checkpoint.selective_ac_option";
@@ -181,20 +182,20 @@ void read_optimizer(PlanBuilder& builder) {
 void read_scheduler(PlanBuilder& builder) {
   Source& source = builder.source();
   read_keys(kTorchtitanKeys, "lr_scheduler.", builder);
-  constexpr const char* kOld = "training.warmup_steps";  // name in 2024
+  constexpr const char* kOld = "training.warmup_steps";  // name of the key in 2024
   if (!source.has("lr_scheduler.warmup_steps")) builder.copy(kOld, "scheduler.warmup_steps");
   const int64_t steps = builder.plan().train.max_steps;
-  // torchtitan limits the warm-up to the job's length, and the decay to the steps after the
-  // warm-up.
+  // As in torchtitan, the warm-up is at most as long as the job, and the decay at most as long as
+  // the steps after the warm-up.
   const int64_t warmup = std::min(builder.plan().scheduler.warmup_steps, steps);
   builder.set("scheduler.warmup_steps", warmup, "lr_scheduler.warmup_steps");
   const int64_t total = source.integer("lr_scheduler.total_steps", 0).value_or(steps);
   const auto ratio = source.number("lr_scheduler.decay_ratio");
   std::string type = source.text("lr_scheduler.decay_type").value_or("linear");
-  const char* floor = source.has("lr_scheduler.lr_min") ? "lr_scheduler.lr_min"  // name in 0.1
+  const char* floor = source.has("lr_scheduler.lr_min") ? "lr_scheduler.lr_min"  // version 0.1
                                                         : "lr_scheduler.min_lr_factor";
   const double least = source.number(floor).value_or(0.0);
-  if (ratio.has_value() && *ratio <= 0.0) return;  // constant
+  if (ratio.has_value() && *ratio <= 0.0) return;  // no decay: the rate stays constant
   if (type != "linear" && type != "cosine") {
     builder.note(cat("a plan has no decay \"", type, "\": linear decay is used instead"));
     type = "linear";
@@ -216,7 +217,7 @@ void read_rest(PlanBuilder& builder) {
   read_keys(kTorchtitanKeys, "checkpoint.", builder);
   const int64_t interval = source.integer("checkpoint.interval", 1).value_or(500);
   const bool saves = source.boolean("checkpoint.enable").value_or(false) ||
-                     source.boolean("checkpoint.enable_checkpoint").value_or(false);  // in 0.1
+                     source.boolean("checkpoint.enable_checkpoint").value_or(false);  // version 0.1
   if (saves && interval < builder.plan().train.max_steps) {
     builder.set("checkpoint.every", interval, "checkpoint.interval");
   }
@@ -236,7 +237,8 @@ void read_rest(PlanBuilder& builder) {
   }
 }
 
-// Whether the text is a command line; a job file has a section header on some line.
+// Whether the text is a command line, not a job file: a line with a flag comes before any line with
+// a section header such as "[training]".
 bool has_flags(std::string_view text) {
   for (const std::string& line : split(std::string(text), '\n')) {
     const std::string_view begin = trim(line);
@@ -246,7 +248,8 @@ bool has_flags(std::string_view text) {
   return false;
 }
 
-// Converts "--section.no_key", version 0.3's notation of false.
+// Replaces each flag "--section.no_key", by which version 0.3 sets a key to false, by `key =
+// false`.
 void settle_flags(config::Value& root) {
   for (config::Member& section : root.members) {
     for (config::Member& member : section.value.members) {

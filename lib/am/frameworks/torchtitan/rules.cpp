@@ -1,10 +1,13 @@
-// torchtitan's conditions: its ParallelDims, trainer, model config and pipeline set-up.
+// torchtitan's conditions. They are those of its ParallelDims, trainer, model config and pipeline
+// set-up.
 //
-// Conversion of a plan to torchtitan's config: data_parallel_replicate_degree = dp_replicate_size
-// (ddp: all of dp), data_parallel_shard_degree = dp_size / dp_replicate_size or -1,
-// local_batch_size = micro_batch_size * pipeline.microbatches, pipeline_parallel_microbatch_size =
-// micro_batch_size, and pipeline_parallel_layers_per_stage if virtual_stages is not the schedule's
-// default.
+// Conversion of a plan to torchtitan's config:
+//
+//   data_parallel_replicate_degree       dp_replicate_size (ddp: all data-parallel ranks)
+//   data_parallel_shard_degree           dp_size / dp_replicate_size; -1 if dp_size is not set
+//   local_batch_size                     micro_batch_size * pipeline.microbatches
+//   pipeline_parallel_microbatch_size    micro_batch_size
+//   pipeline_parallel_layers_per_stage   set if virtual_stages is not the schedule's default
 #include <array>
 
 #include "am/base/legal_values.h"
@@ -18,8 +21,8 @@ int64_t replicas(const FrameworkLayout& layout) {
   return layout.ddp ? std::max<int64_t>(1, layout.dp()) : layout.dp_replicate;
 }
 
-// Returns data_parallel_shard_degree, computed if it is -1; 0 if dp_replicate does not divide
-// dp_size.
+// Returns data_parallel_shard_degree, or the value that torchtitan computes if it is -1. Returns 0
+// if dp_replicate does not divide dp_size.
 int64_t shards(const FrameworkLayout& layout) {
   if (layout.ddp) return 1;
   if (layout.dp_size == 0) return layout.world / (layout.dp_replicate * layout.replica());
@@ -88,9 +91,9 @@ void check_batch(const FrameworkLayout& layout, Violations& found) {
   demand_whole_batches(layout, layout.local_batch() * replicas(layout) * shards(layout), found);
 }
 
-// Checks the number of stages. torchtitan splits the layers itself if a rank has its default number
-// of stages, 1 or 2. A larger number is exported as layers_per_stage, from which torchtitan
-// computes the number of stages.
+// Checks the number of stages. If a rank has torchtitan's default number of stages (1 or 2),
+// torchtitan splits the layers itself. A larger number must be given as layers_per_stage, from
+// which torchtitan computes the number of stages; this must be the plan's.
 void check_stages(const FrameworkLayout& layout, Violations& found) {
   if (layout.pp == 1 || layout.split_points) return;
   const int64_t weights = layout.model->num_hidden_layers + 2;
