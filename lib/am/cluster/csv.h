@@ -1,5 +1,5 @@
-// Parser of comma-separated values with a header: quoted fields, doubled quotes, LF or CRLF line
-// ends.
+// Parser of CSV files whose first line has the names of the columns. Supports quoted cells, doubled
+// quotes in them, and LF or CRLF at line ends.
 //
 //   for (const CsvRow& row : parse_csv(text, "runs.csv", found).rows) row.cells.at("model");
 #pragma once
@@ -14,8 +14,8 @@
 namespace am::cluster {
 
 struct CsvRow {
-  std::map<std::string, std::string, std::less<>> cells;  // non-empty cells, by column
-  int line = 0;
+  std::map<std::string, std::string, std::less<>> cells;  // column -> cell; without empty cells
+  int line = 0;  // number of the row's first line in the file
 };
 
 struct CsvTable {
@@ -23,8 +23,8 @@ struct CsvTable {
   std::vector<CsvRow> rows;
 };
 
-// Adds "csv.syntax" for unterminated quotes and for rows longer than the header. `file` is used in
-// messages only.
+// Parses a CSV file. Adds errors "csv.syntax" for unterminated quotes and for rows that are longer
+// than the header. `file`: name of the file, for messages only.
 CsvTable parse_csv(std::string_view text, const std::string& file, Diagnostics& found);
 
 }  // namespace am::cluster

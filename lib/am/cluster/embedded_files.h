@@ -1,6 +1,6 @@
-// Files of plans/ that are compiled into the library, so that predictions need neither an
-// installation nor a network. scripts/cmake/AmEmbeddedFiles.cmake generates embedded_files.cpp from
-// these files.
+// Files of the repository's folder plans/ that are compiled into the library, so that predictions
+// need no installed files. scripts/cmake/AmEmbeddedFiles.cmake generates embedded_files.cpp from
+// them.
 #pragma once
 
 #include <span>
@@ -13,10 +13,10 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-// plans/clusters/*.toml, sorted by name.
+// Returns the files plans/clusters/*.toml, which describe GPUs, sorted by name.
 std::span<const EmbeddedFile> cluster_files();
-// Returns plans/measured/NAME: "runs.csv", "implementations.toml" or "constants.toml". Throws
-// Error(kInternal) for another name.
+// Returns the text of plans/measured/NAME. `name`: "runs.csv", "implementations.toml" or
+// "constants.toml". Throws Error(kInternal) for another name.
 std::string_view measured_file(std::string_view name);
 
 }  // namespace am::cluster

@@ -68,8 +68,8 @@ class GpuReader {
   void read_member(const config::Member& member) {
     const config::Input input{member.value, member.key, found_};
     if (member.key == "architecture") {
-      // Efficiencies are taken from the architecture's generation, so an unknown name must be an
-      // error.
+      // The architecture determines which fitted constants are used (Gpu::generation), so that an
+      // unknown name must be an error.
       const std::vector<std::string> known(kArchitectures.begin(), kArchitectures.end());
       if (const auto name = config::Choice{known}.read(input)) gpu_.architecture = *name;
     } else if (member.key == "source") {
@@ -115,8 +115,8 @@ std::optional<Gpu> parse_gpu(std::string_view text, const std::string& name,
   return gpu;
 }
 
-// Whether a built-in file has the alias, without parsing the file: searches the line
-// `aliases = ["a", "b"]`.
+// Whether a built-in file lists the alias. Does not parse the file, but searches its line
+// `aliases = ["a", "b"]`, which is fast.
 bool has_alias(std::string_view text, const std::string& name) {
   const size_t start = text.find("aliases = [");
   if (start == std::string_view::npos) return false;

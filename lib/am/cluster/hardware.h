@@ -1,7 +1,7 @@
 // Hardware that predictions assume: a GPU model, its memory, and its links.
 //
-// The figures are in plans/clusters/NAME.toml and built into the library; `[cluster] gpu` names one
-// of these, or a file in the same format.
+// The figures of common GPUs are in plans/clusters/NAME.toml, which is built into the library. A
+// plan's `[cluster] gpu` names one of these GPUs, or a file in the same format.
 //
 //   Diagnostics found;
 //   const auto gpu = find_gpu("h100-sxm", {}, {}, found);
@@ -19,8 +19,8 @@
 
 namespace am::cluster {
 
-// GPU generations for which the time model has fitted constants. Other architectures use the
-// constants of the nearest generation.
+// GPU generations for which the time prediction has fitted constants. GPUs of other architectures
+// use the constants of the most similar generation.
 enum class GpuGeneration { kAmpere, kHopper, kBlackwell };
 
 inline constexpr std::array<std::string_view, 6> kArchitectures = {"volta",     "ampere", "hopper",
@@ -28,8 +28,8 @@ inline constexpr std::array<std::string_view, 6> kArchitectures = {"volta",     
 
 struct Gpu {
   std::string name;
-  std::string architecture;  // "hopper", one of kArchitectures; empty: treated as Ampere
-  std::string source;        // where the figures were published
+  std::string architecture;  // one of kArchitectures; empty: unknown, treated like Ampere
+  std::string source;        // publication of the figures
   std::vector<std::string> aliases;
   // Peak rates of dense matmuls in FLOP/s; 0: the GPU has no such units.
   double bf16_flops = 0.0;
@@ -38,23 +38,27 @@ struct Gpu {
   double fp32_flops = 0.0;
   double memory_bytes = 0.0;      // total memory, as the driver reports it
   double memory_bandwidth = 0.0;  // bytes per second
-  double link_bandwidth = 0.0;    // to GPUs of its link domain: bytes per second, one direction
-  double link_domain = 1.0;       // number of GPUs that these links connect
+  // Bandwidth of the links to the other GPUs of the link domain (NVLink or similar): bytes per
+  // second in one direction.
+  double link_bandwidth = 0.0;
+  double link_domain = 1.0;  // number of GPUs that these links connect
   double gpus_per_node = 8.0;
   double nic_bandwidth = 0.0;  // the GPU's share of the node's network bandwidth: bytes per second
-  double host_bandwidth = 32e9;  // to host memory: bytes per second, one direction
+  double host_bandwidth =
+      32e9;  // of copies to or from host memory: bytes per second, one direction
 
   GpuGeneration generation() const;
-  // If false, bf16_flops is the float16 peak.
+  // Whether the GPU has bfloat16 units. If not, bf16_flops is its peak in float16.
   bool has_bfloat16() const { return architecture != "volta"; }
 };
 
-// Built-in names, sorted.
+// Returns the names of the built-in GPUs, sorted.
 std::vector<std::string> gpu_names();
 
-// Finds a GPU by name or alias, case-insensitively, or reads a TOML file (`name` contains '/' or
-// ".toml"; relative to `folder`). Adds "cluster.gpu" or the file's violations at `where`; returns
-// nothing if there are any.
+// Returns the built-in GPU with this name or alias, in upper or lower case. If `name` contains '/'
+// or ends in ".toml", reads this TOML file instead; its path is relative to `folder`. If there is
+// no such GPU or file, adds an error "cluster.gpu" at `where`; errors in a file are reported at
+// their place in it. Returns nullopt after an error.
 std::optional<Gpu> find_gpu(std::string_view name, const std::filesystem::path& folder,
                             const Span& where, Diagnostics& found);
 

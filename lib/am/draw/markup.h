@@ -6,9 +6,10 @@
 
 namespace am::draw {
 
-// Returns printable text that is safe between tags and in a quoted attribute.
+// Returns the text in a form that is printable and can stand between tags and in a quoted
+// attribute.
 std::string escaped(std::string_view text);
-// Formats with two decimals.
+// Returns the number with two decimals.
 std::string number(double value);
 
 }  // namespace am::draw

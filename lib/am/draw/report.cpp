@@ -14,7 +14,8 @@
 namespace am::draw {
 namespace {
 
-// Legible on light and dark pages, and distinguishable with red-green colour blindness.
+// Colours of parts and stages. They are legible on light and dark pages, and readers with red-green
+// colour blindness can distinguish them.
 constexpr std::array<const char*, 8> kColours = {"#4477aa", "#ee6677", "#228833", "#ccbb44",
                                                  "#66ccee", "#aa3377", "#999999", "#dd8844"};
 
@@ -48,7 +49,8 @@ struct Part {
   double value = 0;
 };
 
-// Draws stacked bars of parts, one per row, with a colour legend.
+// Returns a picture with one bar per row and a legend of the colours. A bar consists of the row's
+// parts, one after the other.
 std::string stacked(const std::vector<std::pair<std::string, std::vector<Part>>>& rows,
                     const std::function<std::string(double)>& format) {
   constexpr double kLabel = 90, kWidth = 760, kRow = 24;
@@ -193,7 +195,8 @@ std::string time_section(const predict::Prediction& prediction) {
   return text + "</table>\n";
 }
 
-// Lists parameters outside the layers and in the first layer; other layers are equal.
+// Returns a table of the parameters and their shards. Lists parameters outside the layers, and
+// those of the first layer for all layers.
 std::string shard_table(const ReportInput& input) {
   std::string text = "<table><tr><th>parameter<th>shape<th>placements<th>on its first rank</tr>\n";
   const layout::Layout& layout = input.layout;
@@ -213,8 +216,8 @@ std::string shard_table(const ReportInput& input) {
   return text + "</table>\n";
 }
 
-// Draws the layouts of the search, memory on the horizontal and time on the vertical axis, with the
-// plan as a square.
+// Draws the Pareto front of the search as circles and the plan as a square. Memory is on the
+// horizontal axis, step time on the vertical one.
 std::string pareto_picture(const ReportInput& input) {
   constexpr double kWidth = 640, kHeight = 280, kMargin = 60;
   const predict::SearchResult& search = *input.search;

@@ -1,6 +1,6 @@
-// A self-contained HTML page about a plan: mesh, memory, time, pipeline timeline, shards, and the
-// Pareto front of a search. It has no scripts, fonts or links, so it can be mailed and opened
-// anywhere.
+// A self-contained HTML page about a plan: its mesh, predicted memory and time, the timeline of its
+// pipeline, its shards, and the Pareto front of a search. It has no scripts, fonts or links, so
+// that it can be mailed and opened anywhere.
 //
 //   write_file_atomically("plan.html", html_report({plan, model, layout, memory, prediction}));
 #pragma once
@@ -22,10 +22,11 @@ struct ReportInput {
   const config::Plan& plan;
   const model::ModelConfig& model;
   const layout::Layout& layout;
-  const std::vector<predict::RankMemory>& stages;  // per pp index, the rank with the largest peak
+  // Memory of the rank with the largest peak, for each index along pp.
+  const std::vector<predict::RankMemory>& stages;
   const predict::Prediction& prediction;
   const predict::SearchResult* search = nullptr;  // null: omits the Pareto front
-  std::string timeline_svg;                       // empty: no pipeline
+  std::string timeline_svg;                       // picture of the pipeline; empty: no pipeline
 };
 std::string html_report(const ReportInput& input);
 

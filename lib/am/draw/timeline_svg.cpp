@@ -17,11 +17,11 @@ constexpr double kRowGap = 6.0;
 constexpr double kTop = 66.0;
 constexpr double kLeft = 70.0;
 constexpr double kMargin = 20.0;
-constexpr double kShortestPass = 30.0;  // pixels
+constexpr double kShortestPass = 30.0;  // width of the shortest pass in pixels
 constexpr double kLegendStep = 130.0;
 
-// Fill colours have enough contrast with the dark text on any page; the page's colours follow the
-// reader's colour scheme.
+// Texts on passes are dark, and the fill colours of passes have enough contrast with them. Other
+// texts have a light colour if the reader prefers a dark colour scheme.
 constexpr const char* kSvgStyle = R"(<style>
 text { font: 11px ui-sans-serif, system-ui, sans-serif; fill: #24292f; }
 .title { font-size: 14px; font-weight: 600; }
@@ -113,7 +113,8 @@ class SvgWriter {
                 number(horizon_ * scale_), "\" height=\"", number(kRowHeight), "\"/>\n");
     const auto& events = timeline_.ranks[rank];
     for (size_t i = 0; i < events.size() && events[i].end <= horizon_; ++i) {
-      // Overlapping passes of a pair are drawn above each other, at half height.
+      // Two passes that run at the same time (DualPipeV) are drawn above each other, at half
+      // height.
       const bool upper = i + 1 < events.size() && events[i].start == events[i + 1].start &&
                          events[i].paired && events[i + 1].paired;
       const bool lower = i > 0 && events[i].start == events[i - 1].start && events[i].paired &&
@@ -133,7 +134,7 @@ class SvgWriter {
                 format_general(event.end, 6), event.paired ? ", overlapped" : "",
                 "</title><rect class=\"", kind, "\" x=\"", number(x), "\" y=\"", number(y),
                 "\" width=\"", number(width), "\" height=\"", number(height), "\" rx=\"2\"/>");
-    // A name that does not fit is shown in the tooltip only.
+    // The name is drawn if it fits into the pass. The tooltip has it in any case.
     constexpr double kCharacter = 6.5;
     if (static_cast<double>(name.size()) * kCharacter <= width) {
       out_ += cat("<text x=\"", number(x + width / 2.0), "\" y=\"", number(y + height / 2.0 + 4.0),

@@ -8,10 +8,11 @@
 
 namespace am::draw {
 
-// Maximum number of drawn passes. A larger timeline is cut in time, and the picture states it.
+// Maximum number of drawn passes. Of a timeline with more passes only the beginning is drawn, and
+// the picture says so.
 inline constexpr size_t kMostDrawnPasses = 100000;
 
-// `title`: a line above the picture, any text.
+// Returns the SVG file as text. `title`: any text; it stands above the picture.
 std::string timeline_svg(const pipeline::Timeline& timeline, const std::string& title);
 
 }  // namespace am::draw

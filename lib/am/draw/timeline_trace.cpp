@@ -19,13 +19,14 @@ const char* category(pipeline::Kind kind) {
   }
 }
 
-// Converts to microseconds, the unit of the format.
+// Returns a time as text in microseconds, the unit of the format. One unit of the timeline is 1 ms.
 std::string microseconds(double units) { return format_fixed(units * 1000.0, 3); }
 
 }  // namespace
 
-// Names consist of action notation and need no escapes, so the text is concatenated directly: a
-// large schedule has a million events.
+// The text is concatenated directly and not by a JSON library, because a large schedule has a
+// million events. This is correct because names of passes, such as "2F0", have no characters to
+// escape.
 std::string to_chrome_trace(const pipeline::Timeline& timeline) {
   std::string text = "{\"traceEvents\":[";
   const char* separator = "\n";

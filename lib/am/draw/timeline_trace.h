@@ -1,4 +1,5 @@
-// Writes a timeline in the Chrome trace format, for Perfetto and chrome://tracing.
+// Converts a timeline of a pipeline to the Chrome trace format, which Perfetto and chrome://tracing
+// show.
 #pragma once
 
 #include <string>
@@ -7,8 +8,9 @@
 
 namespace am::draw {
 
-// Returns JSON text: one complete event ("ph": "X") per pass, with the rank as pid and tid, and one
-// metadata event ("M") per rank with its name. One time unit is shown as a millisecond.
+// Returns JSON text. Each pass is a complete event ("ph": "X") whose pid and tid are the rank. Each
+// rank has a metadata event ("M") with its name. One unit of time in the timeline becomes a
+// millisecond.
 std::string to_chrome_trace(const pipeline::Timeline& timeline);
 
 }  // namespace am::draw

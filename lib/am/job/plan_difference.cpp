@@ -20,7 +20,7 @@ using config::Plan;
 
 void flatten(const std::string& key, const Json& value, std::map<std::string, Json>& out,
              std::vector<std::string>& order) {
-  // The keys of a TP plan are patterns, so it is treated as one value.
+  // A TP plan is compared as one value, because its keys are patterns of module names.
   if (value.is_object() && key != "strategy.tp_plan") {
     for (const auto& [name, member] : value.items()) {
       flatten(cat(key, ".", name), member, out, order);
@@ -58,15 +58,16 @@ bool equal(const Json& a, const Json& b) {
   return a == b;
 }
 
-// Returns the value; if absent, the default of the plan's own strategy; if the strategy has no such
-// key, null.
+// Returns the plan's value of a key. If the plan does not have the key, returns its value in
+// `defaults`, the default plan for the strategy of the other plan; null if that has none either.
 Json value_in(const Flat& flat, const Flat& defaults, const std::string& key) {
   if (const auto at = flat.values.find(key); at != flat.values.end()) return at->second;
   if (const auto at = defaults.values.find(key); at != defaults.values.end()) return at->second;
   return nullptr;
 }
 
-// Writes split points only if the stages' layers differ from the even split.
+// Replaces `balance` and `split_points` by split points, which are empty if layers are split
+// evenly.
 void settle_split(Plan& plan, const model::ModelConfig& config, int64_t stages) {
   const std::vector<int> stage_of = layout::stage_of_layers(plan, config, stages);
   plan.pipeline.split_points.clear();
@@ -108,7 +109,8 @@ void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
     fsdp2->enable_async_tensor_parallel = false;
     fsdp2->tp_plan = none.tp_plan;
   }
-  // Without autocast all activations have the compute dtype, so these two keys have no effect.
+  // Without autocast all activations have the compute dtype. output_dtype (if it is that dtype) and
+  // cast_forward_inputs then have no effect.
   const layout::StepPrecision precision = layout::resolve_precision(plan);
   if (precision.products == precision.compute) {
     config::MixedPrecisionPolicy& policy = fsdp2->mp_policy;

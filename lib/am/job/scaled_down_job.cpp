@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kHeadWidth = 16;
 constexpr int64_t kMostRanks = 32;
 
-// A small size with the parity of the large one.
+// Returns a size of at most 3: `size` itself, or 2 or 3, which is even or odd like `size`.
 int64_t few(int64_t size) { return size <= 3 ? size : size % 2 == 0 ? 2 : 3; }
 
 class Shrinking {
@@ -52,12 +52,13 @@ class Shrinking {
             .dp_shard = few(sizes_.dp_shard),
             .cp = few(sizes_.cp),
             .tp = few(sizes_.tp)};
-    if (mesh.world_size() > kMostRanks) {  // axes of 3 ranks become 2
+    if (mesh.world_size() > kMostRanks) {  // reduces axes of 3 ranks to 2 ranks
       for (int64_t* axis : {&mesh.pp, &mesh.dp_replicate, &mesh.dp_shard, &mesh.cp, &mesh.tp}) {
         *axis = std::min<int64_t>(*axis, 2);
       }
     }
-    if (plan_.pipeline.csv) mesh.pp = sizes_.pp;  // a schedule file is for a fixed number of ranks
+    // A custom schedule (a CSV file) is valid only for its number of pipeline ranks.
+    if (plan_.pipeline.csv) mesh.pp = sizes_.pp;
     const int64_t stage = mesh.world_size() / mesh.pp;
     mesh.ep = std::gcd(few(sizes_.ep), stage);
     if (mesh.ep == 1 && sizes_.ep > 1) mesh.ep = stage % 2 == 0 ? 2 : stage;
@@ -74,7 +75,8 @@ class Shrinking {
     change("mesh.world_size", section.world_size, mesh.world_size());
   }
 
-  // Keeps query heads a multiple of key heads, and the relation of tp to the number of key heads.
+  // Reduces the numbers of heads. The number of query heads stays a multiple of that of key heads.
+  // tp (and tp * cp) divides the number of key heads in the proxy if it does in the job.
   void shrink_heads() {
     const int64_t keys = model_.num_key_value_heads;
     const int64_t each = std::max<int64_t>(1, model_.num_attention_heads / keys);
@@ -113,7 +115,7 @@ class Shrinking {
     if (to.local_rope) shrink_rope(*to.local_rope);
   }
 
-  // Truncates longrope's lists to one factor per pair of rotated elements.
+  // Truncates longrope's lists of factors, which have one factor per rotary pair.
   void shrink_rope(model::RopeConfig& rope) const {
     const double rotated = rope.rotated_part * static_cast<double>(proxy_.model.head_dim);
     const auto pairs = static_cast<size_t>(rotated) / 2;
@@ -142,7 +144,8 @@ class Shrinking {
            std::min<int64_t>(moe.shared_width, 16 * proxy_.mesh.tp));
   }
 
-  // Chooses enough layers to include every kind, at least one per stage, uneven if the job's are.
+  // Reduces the number of layers. The proxy has a layer of every kind and at least one layer per
+  // stage; its stages have unequal numbers of layers if the job's have.
   void shrink_layers() {
     model::ModelConfig& to = proxy_.model;
     const auto stages_of = [&](int64_t pp) {
@@ -177,7 +180,8 @@ class Shrinking {
     }
   }
 
-  // Keeps the sequence padded over cp if the job's is.
+  // Reduces the sequence length. The proxy's sequence is padded to be divisible over cp if the
+  // job's sequence is.
   void shrink_sequence() {
     // The proxy's cp and tp are at most 3: 48 is a multiple of 2 * cp * tp unless both are 3.
     constexpr int64_t kLong = 48;
@@ -196,7 +200,8 @@ class Shrinking {
     to.sliding_window = window;
   }
 
-  // Keeps several micro-batches and rounds if the job has several.
+  // Reduces the batch. The proxy has several micro-batches per step, and several runs of the
+  // pipeline's schedule per step, if the job has.
   void shrink_batch() {
     const config::BatchShape before = config::batch_shape(plan_, sizes_.dp());
     config::TrainSection& train = proxy_.plan.train;
@@ -213,8 +218,8 @@ class Shrinking {
            micro_batches * train.micro_batch_size * proxy_.mesh.dp());
   }
 
-  // Returns the smallest legal number of micro-batches that is at least the job's number or the
-  // number of stages plus pp, whichever is less.
+  // Returns the smallest number of micro-batches that the schedule accepts and that is at least the
+  // number of stages plus pp; `before`, the job's number, if that is smaller.
   int64_t legal_round(int64_t before) const {
     pipeline::PipelineShape shape = layout::pipeline_shape(proxy_.plan.pipeline, proxy_.mesh.pp);
     const int64_t wanted = std::min(before, shape.stages() + proxy_.mesh.pp);

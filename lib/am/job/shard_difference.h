@@ -1,4 +1,5 @@
-// Parameters that two layouts of one model shard differently, with equal layers combined.
+// Finds the parameters that two layouts of one model shard differently. Parameters of several
+// layers with equal differences are combined to one entry.
 //
 //   for (const auto& d : shard_differences(a, b)) {
 //     d.pattern;   // "model.layers.*.mlp.up_proj.weight"
@@ -14,16 +15,18 @@
 
 namespace am::job {
 
-// The shard in one layout: its shape on the first rank that holds the parameter, and its placement.
+// How one layout shards a parameter.
 struct Placed {
-  Shape local;
-  std::string placed;  // "tp: Shard(0), dp_shard_cp: Shard(0)"; "whole"
+  Shape local;  // shape of the shard on the first rank that has one
+  // Placement on each mesh axis, for example "tp: Shard(0), dp_shard_cp: Shard(0)"; "whole" if the
+  // parameter is not sharded.
+  std::string placed;
 };
 
 struct ShardDifference {
-  std::string pattern;  // name with layer and expert indices as `*`
-  int64_t times = 0;    // number of parameters that match it
-  Shape shape;          // global shape
+  std::string pattern;  // name of the parameter, with `*` for the indices of layers and experts
+  int64_t times = 0;    // number of parameters that match `pattern` and have this difference
+  Shape shape;          // global shape of the parameter
   Placed a;
   Placed b;
 };
@@ -31,7 +34,7 @@ struct ShardDifference {
 // Whether both layouts have the same parameters with the same shapes.
 bool same_model(const layout::Layout& a, const layout::Layout& b);
 
-// Requires same_model(a, b).
+// Returns the differences in the order of the parameters. Requires same_model(a, b).
 std::vector<ShardDifference> shard_differences(const layout::Layout& a, const layout::Layout& b);
 
 }  // namespace am::job

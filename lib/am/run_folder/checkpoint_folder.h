@@ -1,4 +1,4 @@
-// The folder of a run's checkpoints.
+// Finds the folder in which a job writes its checkpoints.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,8 @@
 
 namespace am::run_folder {
 
-// Returns checkpoint.dir relative to the plan, or RUN/checkpoints.
+// Returns the plan's checkpoint.dir, which is relative to the plan file; RUN/checkpoints if the
+// plan does not set it.
 std::filesystem::path checkpoint_folder(const config::Plan& plan, const RunFolder& run);
 
 }  // namespace am::run_folder

@@ -37,7 +37,7 @@ void read_history(const Json& json, CheckpointInfo& info) {
   if (const auto facts = json.find("facts"); facts != json.end()) info.facts = *facts;
 }
 
-// Reads skipped_steps and loss_scale, which only jobs that skip steps write.
+// Reads skipped_steps and loss_scale. Files have them only if the job could skip updates.
 void read_skipped_steps(const Json& json, CheckpointInfo& info) {
   const auto skipped = json.find("skipped_steps");
   if (skipped != json.end()) info.skipped_steps = integer_of(*skipped);

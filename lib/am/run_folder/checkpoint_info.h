@@ -1,10 +1,10 @@
-// checkpoint.json: the description of a checkpoint and its history.
+// checkpoint.json, the file of each checkpoint that describes the checkpoint and its history.
 //
 //   const CheckpointInfo info = read_checkpoint_info("checkpoints/step-100");
-//   info.samples;                // 1600 sequences were read
+//   info.samples;                // 1600: number of sequences that training has read
 //   info.lineage.back().job;     // the job that wrote it
 //
-// Files may lack all fields after the model type; their values are then unknown.
+// A file may lack the fields after model_type; their values are then unknown.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@
 
 namespace am::run_folder {
 
-// Versions 1 and 2 were folders with one safetensors file per rank.
+// Version of the checkpoint format. Versions 1 and 2 had one safetensors file per rank.
 inline constexpr int kCheckpointVersion = 3;
 inline constexpr const char* kInfoFile = "checkpoint.json";
 
-// A job, and the step at which it resumed from a checkpoint of the previous job in the lineage.
+// A job in the history of a checkpoint. `from_step`: the number of steps that were finished when
+// the job began, at the checkpoint of the previous job from which it resumed; 0 for the first job.
 struct JobStep {
   std::string job;
   int64_t from_step = 0;
@@ -31,43 +32,46 @@ struct JobStep {
 };
 
 struct CheckpointInfo {
-  int64_t step = 0;  // finished optimizer steps
+  int64_t step = 0;  // number of finished optimizer steps
   int64_t world_size = 1;
   mesh::MeshSizes mesh;
   std::string model_type;
-  // Shared by all files of one save, to detect files of different saves. Empty: unknown.
+  // Random id that all files of one save contain, so that a mix of files of several saves is
+  // detected. Empty: unknown.
   std::string save_id;
   // The jobs that led to this checkpoint, oldest first; the last one wrote it. Empty: unknown.
   std::vector<JobStep> lineage;
-  // Number of sequences that training has read: the position in the data order. Nothing: unknown.
+  // Number of sequences that training has read, which is its position in the data. nullopt:
+  // unknown.
   std::optional<int64_t> samples;
-  int64_t skipped_steps = 0;  // number of the `step` steps that had no update
-  // The state of optim::GradScaler in float16 training.
+  int64_t skipped_steps = 0;  // number of steps among `step` in which the update was skipped
+  // State of optim::GradScaler; only in float16 training.
   struct LossScale {
     double scale = 0.0;
     int64_t growth_tracker = 0;
   };
   std::optional<LossScale> loss_scale;
-  // The plan's values that identify the model and the data, by key (train/run_facts.h). Null:
-  // unknown.
+  // Object with the plan's keys and values that identify the model and the data
+  // (train/run_facts.h). Null: unknown.
   Json facts;
 };
 
 std::string to_json_text(const CheckpointInfo& info);
-// Throws Error(kFormat), which names `file`, if the text is not a checkpoint.json of a known
-// version. `file` is only used in messages.
+// Parses a checkpoint.json. Throws Error(kFormat) if the text is not one of a known version.
+// `file`: name of the file, for messages only.
 CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string& file);
 
 bool is_checkpoint(const std::filesystem::path& folder);
-// Throws Error(kIo) if the file cannot be read, otherwise as parse_checkpoint_info.
+// Reads the checkpoint.json of a checkpoint folder. Throws Error(kIo) if it cannot be read, and
+// Error(kFormat) like parse_checkpoint_info().
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& folder);
 
 struct Refusal {
   std::string message;
   std::string help;
 };
-// Returns why a job cannot resume from `path`, judged only by the names of its files; nothing if
-// `path` has the files of a checkpoint of am-run.
+// Returns why a job cannot resume from `path`. Checks only whether `path` is a folder with a
+// checkpoint.json; returns nullopt if it is.
 std::optional<Refusal> why_no_checkpoint(const std::filesystem::path& path);
 
 }  // namespace am::run_folder

@@ -1,8 +1,8 @@
-// The data files of one checkpoint, one per rank, and the index of their contents.
+// Checks of the data files of a checkpoint, one per rank, and of the index of their contents.
 //
-//   require_complete(folder, info);   // by one rank of a job, for all
+//   require_complete(folder, info);   // called by only one rank of a job
 //   const ShardIndex index = read_index(folder, info, {.wants = is_parameter});
-//   require_data_file(folder, info, index, 3, beginning, file_bytes);   // before values are read
+//   require_data_file(folder, info, index, 3, beginning, file_bytes);   // before reading its values
 #pragma once
 
 #include <cstddef>
@@ -17,25 +17,27 @@
 
 namespace am::run_folder {
 
-// Reads the index without accessing the data files. Throws if the index belongs to another save.
+// Reads the index without accessing the data files. Throws Error(kFormat) if the index belongs to
+// another save than `info`, or does not have one file per rank.
 ShardIndex read_index(const std::filesystem::path& folder, const CheckpointInfo& info,
                       const IndexVisit& visit = {});
 
-// Throws Error(kFormat) unless file `number`, which begins with `beginning` and has `file_bytes`
-// bytes, is whole and of the same save as `info`.
+// Throws Error(kFormat) if data file `number` of the index is truncated or belongs to another save
+// than `info`. `beginning`: the first bytes of the file. `file_bytes`: its size.
 void require_data_file(const std::filesystem::path& folder, const CheckpointInfo& info,
                        const ShardIndex& index, size_t number, std::string_view beginning,
                        uint64_t file_bytes);
-// Returns the errors of damaged files, by file number: Error(kIo) for a missing file, otherwise the
-// error of require_data_file(). Does not read the data. Checks several files in parallel: on a
-// shared file system each takes milliseconds.
+// Returns the damaged data files: a map from a file's number in the index to Error(kIo) if the file
+// is missing, or to the error that require_data_file() throws for it. Reads only the beginnings of
+// files. Checks several files in parallel, because each check takes milliseconds on a shared file
+// system.
 std::map<size_t, Error> damaged_files(const std::filesystem::path& folder,
                                       const CheckpointInfo& info, const ShardIndex& index);
-// Throws the first error of damaged_files().
+// Throws the first error that damaged_files() returns, if any.
 void require_data_files(const std::filesystem::path& folder, const CheckpointInfo& info,
                         const ShardIndex& index);
-// Reads and checks the whole index without keeping it in memory, and checks each file. Throws as
-// read_index() and require_data_files() do.
+// Throws an error of read_index() or require_data_files() if the checkpoint is not complete. Checks
+// all boxes of the index without keeping them in memory, and each data file.
 void require_complete(const std::filesystem::path& folder, const CheckpointInfo& info);
 
 }  // namespace am::run_folder

@@ -15,11 +15,11 @@
 #include "am/base/text.h"
 #include "am/run_folder/run_lock.h"
 
-// Note [The same folder] Inode numbers are reused as soon as a folder is deleted, so they are
-// compared while the old folder is held open. Some user-space file systems assign a new inode
-// number at every lookup. If the numbers differ, the held file's time stamps are therefore changed
-// through its descriptor: if the file at the path then shows these times, it is the held file, and
-// not a copy.
+// Note [The same folder] A path leads to the opened folder if both have the same inode number. The
+// folder is kept open, because the number of a deleted folder may be reused. But some user-space
+// file systems assign a new inode number at every lookup. If the numbers differ, the time stamps of
+// the opened file are therefore changed through its descriptor. If the file at the path then has
+// these time stamps, it is the opened file, and not a copy.
 
 namespace am::run_folder {
 
@@ -33,8 +33,8 @@ bool is_same(const struct stat& a, const struct stat& b) {
 
 enum class Found { kSame, kOther, kNothing };
 
-// Compares the folder or file that is now at the path with the held folder or file. Returns kSame
-// if the comparison is impossible.
+// Compares the folder or file that is now at the path with the opened one, `held`. Returns kSame if
+// they cannot be compared.
 Found find(const fs::path& path, const Descriptor& held) {
   struct stat ours {};
   struct stat there {};
@@ -46,8 +46,8 @@ Found find(const fs::path& path, const Descriptor& held) {
   return is_same(ours, there) ? Found::kSame : Found::kOther;
 }
 
-// Whether the file at the path shows the held file's time stamps. Retries, because a file system
-// may cache attributes for a second.
+// Whether the file at the path has the time stamps of the opened file, `held`. Tries several times,
+// because a file system may cache time stamps for a second.
 bool shows(const fs::path& path, const Descriptor& held) {
   constexpr int kTries = 4;
   for (int i = 0; i < kTries; ++i) {
@@ -63,8 +63,9 @@ bool shows(const fs::path& path, const Descriptor& held) {
   return false;
 }
 
-// Whether the path shows two different times that are set on the held file; see Note [The same
-// folder]. A file created at this moment may show one of the two times, but not both.
+// Whether the file at the path takes on the time stamps that are set on the opened file, `held`;
+// see Note [The same folder]. Sets two different times, one after the other: a file that was
+// created at this moment may have one of them by chance, but not both.
 bool shows_our_touches(const fs::path& path, const Descriptor& held) {
   constexpr std::time_t kEarlier = 3;
   timespec now{};
@@ -77,8 +78,8 @@ bool shows_our_touches(const fs::path& path, const Descriptor& held) {
   return true;
 }
 
-// Returns the folder's current path; nothing if it was removed or moved to a place that this
-// machine cannot see.
+// Returns the current path of the opened folder; nullopt if it was removed, or moved to a place
+// that this machine cannot see.
 std::optional<fs::path> place_of(const Descriptor& folder) {
   struct stat ours {};
   struct stat there {};

@@ -1,9 +1,9 @@
-// A folder that a job writes to, and a check that its path still leads to the folder that the job
-// opened. If a user removes, moves or replaces the folder of a running job, writes by path could go
-// to another job's folder.
+// A folder that a job writes to, and a check that the folder's path still leads to the folder that
+// the job opened. The check is needed because a user may remove, move or replace the folder of a
+// running job; writes to the path could then go to another job's folder.
 //
 //   const HeldFolder held(run.root());
-//   held.require();                // before each write; throws if the path leads elsewhere
+//   held.require();                // before each write; throws if the path leads to another folder
 //   write_record(RunFolder(held.anywhere()), record);     // works even if the folder was moved
 #pragma once
 
@@ -16,16 +16,16 @@ namespace am::run_folder {
 
 class HeldFolder {
  public:
-  // Opens the folder, and its lock file if it has one. A folder that cannot be opened is not
-  // checked.
+  // Opens the folder, and its lock file (run_lock.h) if it has one. If the folder cannot be opened,
+  // require() checks nothing.
   explicit HeldFolder(std::filesystem::path path);
 
-  // Throws Error(kIo) with a sentence about how the folder or its lock was lost. Makes two calls to
-  // the file system; if the result is inconclusive (a server does not respond), the folder counts
-  // as held.
+  // Throws Error(kIo) if the path or its lock file is no longer the one that was opened; the
+  // message says what happened to it. Usually makes two calls to the file system. Does not throw if
+  // a call fails without an answer, for example because a file server does not respond.
   void require() const;
-  // Returns the folder's path or, if that leads elsewhere, a path in this process's /proc that
-  // reaches the moved folder.
+  // Returns the folder's path. If it leads to another folder now, returns a path in this process's
+  // /proc that leads to the opened folder, even if that was moved.
   std::filesystem::path anywhere() const;
 
  private:

@@ -1,9 +1,9 @@
-// RUN/result.json: the record of the last job in this run folder, with its first and last step. By
-// the record, readers distinguish an earlier job's numbers from the current job's.
+// RUN/result.json: the record of the last job in a run folder, with its first and last step.
+// Readers of the folder need it to tell which steps belong to that job and which to earlier jobs.
 //
-//   JobRecord record = begin_record(run, job, first_step);       // rank 0, before the first step
+//   JobRecord record = begin_record(run, job, first_step);       // by rank 0, before it trains
 //   record.steps = 20; record.ended = true; write_record(run, record);
-//   read_outcome(run, launcher).trained_steps;                   // in the launcher
+//   read_outcome(run, launcher).trained_steps;                   // by the launcher, after the job
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace am::run_folder {
 
-// A job's id, and the random ids of its launchers, one per machine; the job's id is that of rank
-// 0's launcher. The ranks agree on the identity in train/job_identity.h.
+// Identifies a job: by the random ids of its launchers, one per machine, and by the id of the job,
+// which is the id of rank 0's launcher. In train/job_identity.h all ranks agree on it.
 struct JobIdentity {
   std::string id;
   std::vector<std::string> launchers;
@@ -26,37 +26,39 @@ struct JobIdentity {
 
 struct JobRecord {
   JobIdentity job;
-  int64_t first_step = 0;      // steps finished before this job; a restart does not change it
-  int64_t steps = 0;           // finished steps
-  std::optional<double> loss;  // of the last step; nothing if none was trained
-  bool stopped = false;        // by the user, before max_steps
-  bool ended = false;          // the record is final; otherwise the job is running, or failed
-  JobTime time;                // time of all attempts, until the record was written
+  // Number of steps that were finished before this job; restarts of the job do not change it.
+  int64_t first_step = 0;
+  int64_t steps = 0;           // number of finished steps, including those of earlier jobs
+  std::optional<double> loss;  // loss of the last step; nullopt if the job has trained no step
+  bool stopped = false;        // the user stopped the job before max_steps
+  bool ended = false;          // the record is final; otherwise the job is running, or has failed
+  JobTime time;                // time of all attempts of the job, until the record was written
 };
 
-// Returns nothing if the record is missing or cannot be read.
+// Returns the record; nullopt if it is missing or cannot be parsed.
 std::optional<JobRecord> read_record(const RunFolder& run);
-// Throws Error(kIo).
+// Replaces the record. Throws Error(kIo) if it cannot be written.
 void write_record(const RunFolder& run, const JobRecord& record);
-// Overwrites the existing file without shortening it. This works on a full disk, when a job fails,
-// and is cheap enough to record progress. Throws Error(kIo).
+// Overwrites the bytes of the existing record. Unlike write_record() this needs no free disk space,
+// and is cheap enough to be called often. Throws Error(kIo) if the record cannot be written.
 void write_record_in_place(const RunFolder& run, const JobRecord& record);
-// Writes the record of a job that begins or restarts; after a restart, its time is that of the
-// earlier attempts.
+// Writes and returns the record of a job that begins or restarts. After a restart it includes the
+// time of the job's earlier attempts.
 JobRecord begin_record(const RunFolder& run, const JobIdentity& job, int64_t first_step);
 
 struct JobOutcome {
-  std::optional<int64_t> steps;  // finished, including earlier jobs' steps; nothing: unknown
-  int64_t trained_steps = 0;     // steps of this job
-  std::optional<double> loss;    // of the last step
-  bool stopped = false;
-  std::optional<JobTime> time;  // nothing: unknown
+  // Number of finished steps, including those of earlier jobs. nullopt: the run folder has no
+  // record of this job, so that it has trained no step.
+  std::optional<int64_t> steps;
+  int64_t trained_steps = 0;    // number of steps that this job has trained
+  std::optional<double> loss;   // loss of the last step
+  bool stopped = false;         // the user stopped the job before max_steps
+  std::optional<JobTime> time;  // time of all attempts of the job; nullopt: unknown
 };
 
-// Returns the outcome of this launcher's job, from the record. If the job did not end by itself,
-// uses the record or metrics.jsonl, whichever has more steps (a full disk may have lost lines of
-// the metrics). Without a record of this job, no step was trained. Throws Error(kFormat) for
-// invalid metrics.
+// Returns the outcome of the job that `launcher` (an id) has started, from the job's record. If the
+// job failed, the steps are those of the record or of metrics.jsonl, whichever has more: either may
+// lack the last steps. Throws Error(kFormat) for invalid metrics.
 JobOutcome read_outcome(const RunFolder& run, const std::string& launcher);
 
 }  // namespace am::run_folder

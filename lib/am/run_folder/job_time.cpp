@@ -25,7 +25,8 @@ void JobTime::fail_back(int64_t step, int64_t done, int64_t first) {
   double stay = 0.0;
   if (here != saved.rend()) {
     stay = here->seconds;
-  } else if (step > first && done > first) {  // from a checkpoint no longer in `saved`
+  } else if (step > first && done > first) {
+    // The checkpoint is no longer in `saved`: assumes that all steps took equally long.
     stay =
         all * static_cast<double>(std::min(step, done) - first) / static_cast<double>(done - first);
   }

@@ -1,9 +1,9 @@
-// Time of a job over all its attempts, by phase, and goodput: the share of the time that was spent
-// on steps that no failure undid.
+// Time that a job has spent in each phase, over all its attempts (a job that fails is restarted).
+// Also its goodput: the fraction of the time that it has spent on steps that no failure undid.
 //
 //   JobClock clock;                          // starts the clock of this attempt
 //   clock.enter(Phase::kLoading);
-//   clock.follow(before, began);             // adds the earlier attempts' time, from their record
+//   clock.follow(before, began);             // adds the time of the job's earlier attempts
 //   clock.enter(Phase::kSteps);
 //   clock.time().goodput();                  // 0.93
 #pragma once
@@ -20,68 +20,75 @@
 namespace am::run_folder {
 
 enum class Phase {
-  kStarting,    // processes, rendezvous, the model; after a failure also the time to detect it
-  kLoading,     // of a checkpoint, or of the initial values
-  kSteps,       // kept steps, with validation and metrics
-  kStepsAgain,  // steps that a failure undid and that are trained again
-  kSaving,      // time for which training waited for checkpoints and the export
-  kVisits,      // commands of am-repl between steps
-  kStopping,    // from the last step's save to the end of the job
+  // Start of the processes, rendezvous, and construction of the model. After a failure also the
+  // time
+  // until it is detected.
+  kStarting,
+  kLoading,     // loading of a checkpoint, or of the initial values
+  kSteps,       // steps that no failure undid, with their validation and metrics
+  kStepsAgain,  // steps that a failure undid, so that they are trained again
+  kSaving,      // time for which training waited for checkpoints and for the export
+  kVisits,      // commands of am-repl that run between steps
+  kStopping,    // from the end of the last save to the end of the job
 };
 inline constexpr std::array<std::string_view, 7> kPhaseNames = {
     "starting", "loading", "steps", "steps_again", "saving", "visits", "stopping"};
 
 struct JobTime {
-  std::array<double, kPhaseNames.size()> seconds = {};  // by Phase
-  int64_t failures = 0;                                 // failures that ended an attempt
-  int64_t steps_again = 0;                              // steps that failures undid
-  double until = 0.0;  // Unix time in seconds up to which `seconds` counts; 0: nothing was counted
-  // The last checkpoints: the steps finished at a checkpoint, and the time of kSteps that counts if
-  // training resumes from it.
+  std::array<double, kPhaseNames.size()> seconds = {};  // seconds spent in a phase, [Phase]
+  int64_t failures = 0;                                 // number of failures that ended an attempt
+  int64_t steps_again = 0;                              // number of steps that failures undid
+  // Unix time in seconds at which the last counted period ended; 0: nothing was counted.
+  double until = 0.0;
+  // A recent checkpoint, from which training may resume after a failure.
   struct Saved {
-    int64_t step = 0;
-    double seconds = 0.0;
+    int64_t step = 0;      // number of finished steps
+    double seconds = 0.0;  // time of kSteps until the checkpoint, which no failure can undo
   };
   std::vector<Saved> saved;
 
   double& operator[](Phase phase) { return seconds[static_cast<size_t>(phase)]; }
   double operator[](Phase phase) const { return seconds[static_cast<size_t>(phase)]; }
   double total() const;
-  // Returns the share of kSteps in total(); 0 if total() is 0.
+  // Returns the fraction of total() that was spent in kSteps; 0 if total() is 0.
   double goodput() const;
-  // Counts a failure after `done` finished steps; training resumes from `step`, and the job began
-  // at step `first`.
+  // Counts a failure, and moves the time of the steps that it undid from kSteps to kStepsAgain.
+  // `step`: finished steps at the checkpoint from which training resumes. `done`: finished steps
+  // when the job failed. `first`: finished steps when the job began.
   void fail_back(int64_t step, int64_t done, int64_t first);
-  // Remembers a checkpoint.
+  // Adds a checkpoint to `saved`. `step`: number of finished steps.
   void save(int64_t step);
-  // Adds the time from `until` to now to `phase`.
+  // Adds the time from `until` to now to the seconds of `phase`.
   void extend(Phase phase);
 };
 
-// {"goodput": 0.93, "failures": 4, "steps_again": 61, "seconds": {"starting": .., ..}}
+// Returns an object such as
+// {"goodput": 0.93, "failures": 4, "steps_again": 61, "seconds": {"starting": .., ..}}.
 Json to_json(const JobTime& time);
-// to_record() returns to_json() with the fields that job_time_from() needs, "until" and "saved".
-// job_time_from() throws Json::exception.
+// Convert to and from the form in which a JobRecord is stored: the object of to_json() with two
+// more fields, "until" and "saved". job_time_from() throws Json::exception if fields are missing or
+// have wrong types.
 Json to_record(const JobTime& time);
 JobTime job_time_from(const Json& record);
 
-// Returns "93.1 %: 4 failures, 61 steps again, 22 min starting, 3 min saving", with losses of more
-// than 1 % of the time.
+// Returns a line for the user, for example "93.1 %: 4 failures, 61 steps again, 22 min starting,
+// 3 min saving". Lists phases that took more than 1 % of the time.
 std::string goodput_text(const JobTime& time);
 
-// Returns the Unix time in seconds.
+// Returns the current Unix time in seconds.
 double unix_time();
 
 class JobClock {
  public:
-  // Adds the elapsed time to the current phase and begins `phase`.
+  // Ends the current phase and begins `phase`.
   void enter(Phase phase);
-  // Adds the time of the job's earlier attempts. If there are none (`before` is empty), the job
-  // began at Unix time `began` in seconds (0: when this clock began). The time until this clock
-  // began counts as kStarting.
+  // Adds the time of the job's earlier attempts, `before`. The time between its end and the
+  // creation of this clock counts as kStarting. If there was no earlier attempt (before.until is
+  // 0), the time since `began` counts as kStarting: the Unix time in seconds at which the job
+  // began; 0: unknown, nothing is added.
   void follow(const JobTime& before, double began);
   void save(int64_t step) { time_.save(step); }
-  // Returns all times, up to now.
+  // Returns the times of all phases, including the current phase up to now.
   const JobTime& time();
 
  private:

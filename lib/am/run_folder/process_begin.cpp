@@ -17,11 +17,14 @@ int64_t process_begin(int64_t pid) {
   std::ifstream file(cat("/proc/", pid, "/stat"));
   std::string text;
   std::getline(file, text);
-  const size_t name_end = text.rfind(')');  // the process name may contain any character
+  // The second field is the process's name in parentheses. It may contain blanks and parentheses,
+  // so fields are counted from the last parenthesis.
+  const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(text.substr(name_end + 1));
   std::string field;
-  constexpr int kStartTime = 20;  // field 22, counted from the state, which is the third
+  // The start time is field 22, which is the 20th after the name.
+  constexpr int kStartTime = 20;
   for (int i = 0; i < kStartTime && fields >> field; ++i) {
   }
   return fields ? std::strtoll(field.c_str(), nullptr, 10) : 0;

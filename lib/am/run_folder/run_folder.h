@@ -1,10 +1,10 @@
-// The run folder: a job's plan, metrics, logs and checkpoints.
+// The run folder, in which a job stores its plan, metrics, logs and checkpoints.
 //
 //   RunFolder run = RunFolder::create("runs/first");
 //   run.plan_file();                      // runs/first/plan.toml
 //   run.log(3);                           // runs/first/logs/rank-3.log
 //   run.checkpoint(200);                  // runs/first/checkpoints/step-200
-//   list_checkpoints(run.checkpoints());  // the step-N folders; complete ones: step_folders.h
+//   list_checkpoints(run.checkpoints());  // all step-N folders; step_folders.h tells complete ones
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,17 @@
 
 namespace am::run_folder {
 
-// "rank-3.log"
+// Returns the name of a rank's log, for example "rank-3.log".
 std::string rank_log_name(int64_t rank);
 
 class RunFolder {
  public:
-  // Only computes paths; accesses no file.
+  // Accesses no file; the object only computes paths.
   explicit RunFolder(std::filesystem::path root);
-  // Creates the folder with its logs/ and checkpoints/, and checks that it is writable with a small
-  // synced file. Throws Error(kIo) that names the path and the reason: no permission, a file of
-  // that name, a full disk, another user's link (base/file.h).
+  // Creates the folder with its subfolders logs/ and checkpoints/. Writes a small file to check
+  // that the folder is writable, and removes it. Throws Error(kIo) if that fails, for example
+  // because of permissions, a full disk, a file with the folder's name, or another user's link
+  // (base/file.h).
   static RunFolder create(const std::filesystem::path& root);
 
   const std::filesystem::path& root() const { return root_; }
@@ -43,17 +44,18 @@ class RunFolder {
 };
 
 struct CheckpointFolder {
-  int64_t step = 0;  // finished steps
+  int64_t step = 0;  // number of finished steps
   std::filesystem::path path;
 };
 
-// "step-200"
+// Returns the name of a checkpoint's folder, for example "step-200".
 std::string checkpoint_name(int64_t step);
-// Returns 200 for "step-200"; nothing for any other name.
+// Returns the step of a folder's name, for example 200 for "step-200"; nullopt for a name of
+// another form.
 std::optional<int64_t> checkpoint_step(std::string_view name);
-// Returns the folders named step-N in `folder`, by ascending step; ignores all other entries
-// (step-8.tmp, files). Returns none if `folder` does not exist. Throws Error(kIo) if it cannot be
-// read.
+// Returns the folders named step-N in `folder`, by ascending step. Ignores all other entries, such
+// as files and step-8.tmp. Returns none if `folder` does not exist. Throws Error(kIo) if `folder`
+// cannot be read.
 std::vector<CheckpointFolder> list_checkpoints(const std::filesystem::path& folder);
 
 }  // namespace am::run_folder

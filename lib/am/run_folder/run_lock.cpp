@@ -26,17 +26,20 @@
 #include "am/base/text.h"
 #include "am/run_folder/process_begin.h"
 
-// Note [Who holds a run folder] If the kernel can lock the file (flock), the kernel's lock decides
-// which job is first; the kernel releases the lock when its holder ends for any reason. Child
-// processes inherit the lock, so that a job whose launcher was killed holds the folder until its
-// last rank has ended. On one machine and boot, all processes share a kernel: if this process gets
-// the lock, a holder of the same boot that the file names has ended. On a network file system the
-// kernel's lock may exclude only processes of one machine, or not work at all (ENOLCK). A holder
-// therefore also touches the file every `beat`. A process that finds a holder on another machine
-// watches the file for `silence`: a new modification time is a sign of life. Times are only
-// compared with earlier times of the same file, because clocks differ. After a holder's machine was
-// switched off, the next job waits for `silence`. A holder on another machine that is stopped
-// (SIGSTOP) for longer than `silence` wrongly counts as gone.
+// Note [Who holds a run folder] The holder of a lock is the process that the lock file names. If
+// the kernel can lock the file (flock), its lock decides which of two jobs gets the folder; the
+// kernel releases the lock when the holder ends for any reason. Child processes inherit the
+// kernel's lock, so that a job whose launcher was killed keeps the folder until its last rank has
+// ended. All processes of one machine share a kernel. If a process gets the kernel's lock, and the
+// file names a holder of the same machine and boot, this holder has therefore ended.
+//
+// On a network file system the kernel's lock may exclude only processes of one machine, or not work
+// at all (ENOLCK). A holder therefore also touches the file every `beat`. A process that finds a
+// holder on another machine watches the file for the time `silence`: if the modification time
+// changes, the holder is alive. Modification times are compared only with earlier ones of the file,
+// because the clocks of machines differ. If the machine of the holder was switched off, the next
+// job therefore waits for `silence`. A holder on another machine that is stopped (SIGSTOP) for
+// longer than `silence` counts as ended, which is wrong.
 
 namespace am::run_folder {
 
@@ -49,7 +52,7 @@ struct LockHolder {
   std::string host;
   int64_t pid = 0;
   std::string boot;
-  int64_t begun = 0;  // start of the process, in the kernel's ticks: process ids are reused
+  int64_t begun = 0;  // start of the process (process_begin.h), because process ids are reused
   std::string since;
   std::string job;
 };
@@ -73,8 +76,8 @@ std::string to_text(const LockHolder& holder) {
   return dump_json(json, -1) + "\n";
 }
 
-// Returns the holder that the file names; nothing for an empty file. If am-run did not write the
-// text, or only part of it, the holder is unknown.
+// Returns the holder that the lock file names; nullopt for an empty file. Returns an empty
+// LockHolder if the text is incomplete or not am-run's: there is a holder, but it is unknown.
 std::optional<LockHolder> holder_in(const fs::path& file) {
   const std::string text = read_file(file);
   if (trim(text).empty()) return std::nullopt;
@@ -123,8 +126,8 @@ KernelLock lock_file(int fd, std::chrono::milliseconds patience) {
   }
 }
 
-// Returns a text that changes while the holder lives. Reopens the file each time, which makes a
-// network file system query its server.
+// Returns a text that changes from time to time as long as the holder is alive. Opens the file at
+// each call, so that a network file system asks its server for the current state.
 std::string sign_of_life(const fs::path& file) {
   struct stat info = {};
   const std::string text = read_file(file);
@@ -147,7 +150,7 @@ bool is_of_this_boot(const LockHolder& holder) {
   return !holder.boot.empty() && holder.boot == boot_id();
 }
 
-// Whether the holder's process exists; only for a holder of this machine and boot.
+// Whether the holder's process exists. Valid only for a holder of this machine and boot.
 bool process_is_there(const LockHolder& holder) {
   return holder.begun != 0 && process_begin(holder.pid) == holder.begun;
 }
@@ -171,7 +174,7 @@ bool is_alive(const fs::path& file, const LockHolder& holder, KernelLock lock,
 
 struct RunLock::Held {
   Held(int descriptor, std::chrono::milliseconds beat) : fd(descriptor) {
-    // No signal handler may run on this thread.
+    // The thread starts with all signals blocked, so that no signal handler runs on it.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -189,7 +192,8 @@ struct RunLock::Held {
     changed.notify_all();
     thread.join();
     if (::ftruncate(fd, 0) != 0) {
-      // The file still names this process; the next job will see that the process has ended.
+      // The file still names this process. That is harmless, because the next job finds that the
+      // process has ended.
     }
     ::close(fd);
   }
@@ -209,7 +213,8 @@ struct RunLock::Held {
 namespace {
 
 void write_holder(const Descriptor& file, const fs::path& path, const std::string& text) {
-  // The file is written in place: the kernel's lock belongs to the file, not to its name.
+  // The file is overwritten, not replaced by a new one: the kernel's lock belongs to the file and
+  // not to its name.
   const bool written =
       ::ftruncate(file.get(), 0) == 0 &&
       ::pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
@@ -223,7 +228,7 @@ RunLock RunLock::take(const fs::path& folder, const LockOptions& options) {
   const fs::path path = folder / kLockName;
   Descriptor file(open_own_file(path, O_RDWR | O_CREAT));
   if (file.get() < 0) throw cannot(path, "cannot open the lock");
-  ::fcntl(file.get(), F_SETFD, 0);  // inherited: see the note
+  ::fcntl(file.get(), F_SETFD, 0);  // child processes inherit the kernel's lock, as the note says
   const KernelLock kernel = lock_file(file.get(), path, options);
   const auto holder = holder_in(path);
   if (kernel == KernelLock::kTaken) throw refusal(folder, holder);
@@ -231,7 +236,8 @@ RunLock RunLock::take(const fs::path& folder, const LockOptions& options) {
   const std::string own = to_text(myself(options.job));
   write_holder(file, path, own);
   if (kernel == KernelLock::kNone) {
-    // If two jobs start simultaneously, the last to write keeps the lock.
+    // Two jobs may have written the file at nearly the same time. The job whose text is in the file
+    // after a while has the lock.
     std::this_thread::sleep_for(options.patience);
     if (read_file(path) != own) throw refusal(folder, holder_in(path));
   }

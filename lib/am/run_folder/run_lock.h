@@ -1,10 +1,10 @@
-// Lock that allows one job at a time in a run folder: two jobs would remove each other's
-// checkpoints and mix their metrics.
+// Lock that allows only one job at a time to use a run folder, because two jobs would remove each
+// other's checkpoints and mix their metrics.
 //
 //   const RunLock lock = RunLock::take(run.root(), {.job = job});   // held until destroyed
 //
-// The file `lock` in the folder describes the lock's holder as JSON; the file is empty if there is
-// no holder. See Note [Who holds a run folder] in run_lock.cpp.
+// The file `lock` in the folder describes the process that holds the lock (the holder) as JSON. It
+// is empty if no process does. See Note [Who holds a run folder] in run_lock.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -20,32 +20,35 @@ namespace am::run_folder {
 inline constexpr const char* kLockName = "lock";
 
 struct LockOptions {
-  std::string job;  // id of the job, shown to a process that finds the folder locked
-  // Grace period for a holder that has just been asked to exit.
+  // Id of the job; a process that finds the folder locked names it in its error message.
+  std::string job;
+  // Time for which take() waits for the lock, because its holder may just have been asked to exit.
   std::chrono::milliseconds patience = std::chrono::seconds(2);
-  // Time that the ranks of a killed holder may take to end.
+  // Additional time for which take() waits if the holder was killed, so that its ranks can end.
   std::chrono::milliseconds aftermath = std::chrono::seconds(30);
-  // Interval of a holder's signs of life.
+  // Interval at which the holder touches the lock file, as a sign that it is alive.
   std::chrono::milliseconds beat = std::chrono::seconds(5);
-  // Time without a sign of life after which a holder on another machine counts as gone.
+  // Time after which a holder on another machine counts as ended if it has not touched the file.
   std::chrono::milliseconds silence = std::chrono::seconds(16);
-  // False: behaves as on a file system without locks (for tests).
+  // False, for tests: does not lock the file in the kernel, as on a file system without locks.
   bool kernel_lock = true;
 };
 
 class RunLock {
  public:
-  // The folder must exist. Throws Error(kPlan) that names the holder (host, process id, start
-  // time), Error(kIo) if the file cannot be written.
+  // Takes the lock of an existing folder. Throws Error(kPlan) if another process holds it; the
+  // message names its host, process id and start time. Throws Error(kIo) if the lock file cannot be
+  // written.
   static RunLock take(const std::filesystem::path& folder, const LockOptions& options);
-  // Returns whether the folder's lock names this job. Throws Error(kIo) if the lock cannot be read.
+  // Returns whether the folder's lock file names this job as its holder. Throws Error(kIo) if the
+  // file cannot be read.
   static bool is_held_for(const std::filesystem::path& folder, const std::string& job);
   RunLock(RunLock&& other) noexcept;
   RunLock& operator=(RunLock&&) = delete;
   ~RunLock();
 
-  // Returns the previous holder, such as "process 17 on node-3", if it ended without releasing the
-  // lock; usually empty.
+  // Returns the previous holder if it ended without releasing the lock, for example
+  // "process 17 on node-3"; otherwise empty.
   const std::string& left_by() const { return left_by_; }
 
  private:

@@ -13,7 +13,8 @@ namespace am::run_folder {
 
 namespace {
 
-constexpr size_t kPlaceNumbers = 4;  // file, position, slice_offset, slice_length
+// Number of integers of a box before its offset: file, position, slice_offset, slice_length.
+constexpr size_t kPlaceNumbers = 4;
 
 class IndexReader {
  public:
@@ -22,7 +23,8 @@ class IndexReader {
 
   ShardIndex read() {
     bool known = false;
-    std::optional<JsonCursor> passed_over;  // the position of "tensors", if it precedes "files"
+    // Position of "tensors" in the text, if it precedes "files"; it is then read after "files".
+    std::optional<JsonCursor> passed_over;
     std::string key;
     for (json_.begin_object(); json_.next_key(key);) {
       if (key == "format") {
@@ -134,7 +136,7 @@ class IndexReader {
     return box;
   }
 
-  // Throws if the tensor's boxes are invalid. Requires that "files" has been read.
+  // Throws Error(kFormat) if the tensor's boxes are invalid. Needs index_.files.
   void check(const IndexedTensor& tensor) const {
     const auto lies = [&](const std::string& what) { json_.fail(cat(tensor.name, ": ", what)); };
     const int64_t element = tensor.element_bytes();
@@ -172,8 +174,8 @@ class IndexReader {
 
   JsonCursor json_;
   const IndexVisit& visit_;
-  // Integers of one tensor's boxes, and the end of each box: they are split once the tensor's
-  // number of dims is known.
+  // The integers of all boxes of one tensor, and the end of each box among them. They are converted
+  // to boxes when the tensor's number of dims is known, because "shape" may follow "boxes".
   std::vector<int64_t> numbers_;
   std::vector<size_t> rows_;
   ShardIndex index_;

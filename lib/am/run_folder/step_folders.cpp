@@ -25,7 +25,8 @@ fs::path with_suffix(const fs::path& folder, const std::string& suffix) {
   return folder.string() + suffix;
 }
 
-// Deletes `from`: renames it atomically, then removes its files. `step`: checkpoints/step-N.
+// Deletes the folder `from` of a checkpoint whose final name is `step` (.../step-N). Renames `from`
+// to step-N.dropped first, so that an incompletely deleted folder is recognised.
 void drop(const fs::path& from, const fs::path& step) {
   const fs::path dropped = with_suffix(step, kDroppedSuffix);
   fs::remove_all(dropped);
@@ -34,7 +35,7 @@ void drop(const fs::path& from, const fs::path& step) {
   fs::remove_all(dropped);
 }
 
-// drop() that ignores folders it cannot remove.
+// Calls drop() and ignores its errors.
 void try_to_drop(const fs::path& from, const fs::path& step) {
   try {
     drop(from, step);
@@ -43,7 +44,8 @@ void try_to_drop(const fs::path& from, const fs::path& step) {
   }
 }
 
-// Exchanges two paths atomically. Returns false if the file system does not support it.
+// Exchanges the folders at two paths atomically. Returns false if the file system does not support
+// this.
 bool exchange(const fs::path& a, const fs::path& b) {
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
   const int code = errno;
@@ -52,8 +54,8 @@ bool exchange(const fs::path& a, const fs::path& b) {
                              std::error_code(code, std::generic_category()));
 }
 
-// Returns the paths, without the suffix, of entries with this suffix: checkpoints/step-9 for
-// "step-9.tmp".
+// Finds entries whose name is step-N with the suffix. Returns their paths without the suffix, for
+// example checkpoints/step-9 for the entry step-9.tmp.
 std::vector<fs::path> steps_with_suffix(const fs::path& checkpoints, const std::string& suffix) {
   std::vector<fs::path> found;
   std::error_code ignored;
@@ -79,7 +81,8 @@ void remove_left_over(const fs::path& checkpoints, const std::string& suffix,
   }
 }
 
-// Restores the old folder of a step if a job was killed between the two renames that replace it.
+// Renames step-N.old back to step-N if a job was killed between the two renames by which publish()
+// replaces a checkpoint.
 void restore_old(const fs::path& checkpoints, std::vector<std::string>& done) {
   for (const fs::path& step : steps_with_suffix(checkpoints, kOldSuffix)) {
     const fs::path old = with_suffix(step, kOldSuffix);
@@ -187,7 +190,7 @@ void drop_old(const fs::path& checkpoints, int64_t keep, const std::vector<JobSt
     try {
       if (is_ancestor(read_checkpoint_info(each.path), lineage)) own.push_back(each.path);
     } catch (const Error&) {
-      // An unreadable checkpoint may be another job's, so it is kept.
+      // A checkpoint that cannot be read is not deleted, because another job may have written it.
     }
   }
   for (size_t i = 0; i + static_cast<size_t>(keep) < own.size(); ++i) {

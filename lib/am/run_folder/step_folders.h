@@ -1,14 +1,16 @@
-// The step folders (checkpoints) of a run: which are complete, and how they are written, replaced
-// and deleted, so that a kill at any moment loses no complete checkpoint.
+// Folders of checkpoints (step folders) of a run. The functions here find complete checkpoints, and
+// publish, replace and delete checkpoints such that no complete one is lost if the job is killed at
+// any moment. The suffix of a folder's name tells its state:
 //
-//   step-200              complete, once it has this name
-//   step-300.tmp          being written
-//   step-100.dropped      being deleted
-//   step-200.old          replaced by a new step-200, where folders cannot be exchanged
-//   step-200.superseded   set aside when training resumed from an earlier step; never deleted
+//   step-200              complete: a folder gets this name only after its last file is written
+//   step-300.tmp          is being written
+//   step-100.dropped      is being deleted
+//   step-200.old          was replaced by a new step-200 (on file systems that cannot exchange two
+//                         folders)
+//   step-200.superseded   was renamed when training resumed from an earlier step; never deleted
 //
-// No function here is collective: rank 0 calls them, in a folder where no other job writes
-// (run_folder/run_lock.h).
+// Only rank 0 calls these functions; they are not collective. The run folder must be locked, so
+// that no other job writes there (run_lock.h).
 #pragma once
 
 #include <cstdint>
@@ -24,38 +26,40 @@ namespace am::run_folder {
 
 inline constexpr const char* kPartialSuffix = ".tmp";
 
-// Returns why a step folder cannot be opened: checkpoint.json, index.json or a rank's file is
-// missing, truncated, or of another save. Returns nothing if it is complete. Does not read tensor
-// data.
+// Returns why a checkpoint is incomplete: its checkpoint.json, its index.json or the file of a rank
+// is missing, truncated, or of another save. Returns nullopt if the checkpoint is complete. Does
+// not read tensor data.
 std::optional<std::string> why_incomplete(const std::filesystem::path& folder);
 
 struct NewestCheckpoint {
   std::optional<CheckpointFolder> found;
-  std::vector<std::string> skipped;  // newer folders, with the reason
+  std::vector<std::string> skipped;  // incomplete newer checkpoints, each with the reason
 };
 // Returns the newest complete checkpoint. Throws Error(kIo) if the folder cannot be listed.
 NewestCheckpoint newest_complete(const std::filesystem::path& checkpoints);
-// Returns the step of the newest complete checkpoint written by `job`.
+// Returns the step of the newest complete checkpoint that `job` wrote; nullopt if there is none.
 std::optional<int64_t> newest_of_job(const std::filesystem::path& checkpoints,
                                      const std::string& job);
 
-// Renames the finished folder to its final name, and deletes the folder that had this name. Throws
-// Error(kIo) or filesystem_error.
+// Renames the folder `partial`, in which all files were written, to its final name `folder`. If a
+// folder had this name before, deletes that folder. Throws Error(kIo) or filesystem_error.
 void publish(const std::filesystem::path& partial, const std::filesystem::path& folder);
 
-// Completes the operations of a killed job: deletes unfinished and half-deleted folders, and
-// restores the name of a folder whose replacement is missing. Returns a description of each
-// operation, for the log.
+// Cleans up after a job that was killed. Deletes folders that the job was writing or deleting. If
+// the job was killed while it replaced a checkpoint, restores the old one. Returns a description of
+// each change, for the log.
 std::vector<std::string> clean_up(const std::filesystem::path& checkpoints);
 
-// Renames checkpoints after `step` to step-N.superseded (.superseded.2, ...) and returns the new
-// names. Throws filesystem_error.
+// Renames checkpoints of steps after `step` to step-N.superseded, or step-N.superseded.2 and so on
+// if that name exists. Returns the new names. Throws filesystem_error.
 std::vector<std::string> set_aside(const std::filesystem::path& checkpoints, int64_t step);
 
-// Whether the checkpoint is part of the training history `lineage`.
+// Whether the checkpoint belongs to the training history `lineage`: one of its jobs wrote it,
+// before the next job resumed.
 bool is_ancestor(const CheckpointInfo& info, const std::vector<JobStep>& lineage);
-// Deletes all but the `keep` newest checkpoints of the history `lineage`; deletes nothing if `keep`
-// is 0. Checkpoints of other jobs remain. A folder that cannot be deleted is not an error.
+// Deletes the checkpoints of the history `lineage` except the `keep` newest ones; deletes nothing
+// if `keep` is 0. Does not delete checkpoints of other jobs. Ignores a folder that cannot be
+// deleted.
 void drop_old(const std::filesystem::path& checkpoints, int64_t keep,
               const std::vector<JobStep>& lineage);
 

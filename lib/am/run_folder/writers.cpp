@@ -12,7 +12,8 @@ std::vector<int64_t> choose_writers(const std::vector<HeldBox>& boxes) {
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return boxes[a].bytes > boxes[b].bytes; });
   std::vector<int64_t> writers(boxes.size(), 0);
-  std::map<std::string, std::vector<int64_t>> loads;  // by holders
+  // HeldBox::holders -> number of bytes assigned to each of the group's ranks, [copy].
+  std::map<std::string, std::vector<int64_t>> loads;
   for (const size_t i : order) {
     if (boxes[i].replicas < 2) continue;
     auto& load = loads[boxes[i].holders];

@@ -1,5 +1,5 @@
-// Chooses, for each box that several ranks hold, the rank that writes it. The holders compute equal
-// results from their own boxes, without communication.
+// Chooses which rank writes a box to a checkpoint if several ranks have copies of the box. These
+// ranks need not communicate: each computes the same choice from its own boxes.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace am::run_folder {
 
-// A box that `replicas` ranks hold. `holders` identifies these ranks: boxes with equal `holders`
-// are on the same ranks, which pass them in the same order.
+// A box of which several ranks have copies.
 struct HeldBox {
   int64_t bytes = 0;
-  int64_t replicas = 1;
+  int64_t replicas = 1;  // number of copies
+  // Text that identifies the group of ranks with copies. Boxes with equal `holders` are on the same
+  // ranks, and each of these ranks must pass these boxes in the same order.
   std::string holders;
 };
 
-// Returns the writer of each box, as a replica number below `replicas`; 0 for a box that only one
-// rank holds. Boxes are assigned by descending size, each to the replica with the fewest bytes so
-// far.
+// Returns for each box the number of the copy to write, from 0 to replicas - 1. Boxes are assigned
+// by descending size, each to that copy's rank to which the fewest bytes have been assigned so far.
 std::vector<int64_t> choose_writers(const std::vector<HeldBox>& boxes);
 
 }  // namespace am::run_folder
