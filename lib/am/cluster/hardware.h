@@ -37,15 +37,14 @@ struct Gpu {
   double fp4_flops = 0.0;
   double fp32_flops = 0.0;
   double memory_bytes = 0.0;      // total memory, as the driver reports it
-  double memory_bandwidth = 0.0;  // bytes per second
+  double memory_bandwidth = 0.0;  // bandwidth of the GPU's memory: bytes per second
   // Bandwidth of the links to the other GPUs of the link domain (NVLink or similar): bytes per
   // second in one direction.
   double link_bandwidth = 0.0;
   double link_domain = 1.0;  // number of GPUs that these links connect
   double gpus_per_node = 8.0;
   double nic_bandwidth = 0.0;  // the GPU's share of the node's network bandwidth: bytes per second
-  double host_bandwidth =
-      32e9;  // of copies to or from host memory: bytes per second, one direction
+  double host_bandwidth = 32e9;  // bytes per second between GPU and host memory, in one direction
 
   GpuGeneration generation() const;
   // Whether the GPU has bfloat16 units. If not, bf16_flops is its peak in float16.

@@ -25,8 +25,9 @@ struct ReportInput {
   // Memory of the rank with the largest peak, for each index along pp.
   const std::vector<predict::RankMemory>& stages;
   const predict::Prediction& prediction;
-  const predict::SearchResult* search = nullptr;  // null: omits the Pareto front
-  std::string timeline_svg;                       // picture of the pipeline; empty: no pipeline
+  // Result of a search; null: the page has no Pareto front.
+  const predict::SearchResult* search = nullptr;
+  std::string timeline_svg;  // picture of the pipeline; empty: no pipeline
 };
 std::string html_report(const ReportInput& input);
 

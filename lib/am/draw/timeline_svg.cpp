@@ -146,7 +146,7 @@ class SvgWriter {
   const pipeline::Timeline& timeline_;
   const std::string& title_;
   double horizon_;      // time up to which passes are drawn
-  double scale_ = 1.0;  // pixels per unit of time
+  double scale_ = 1.0;  // pixels per unit of the timeline's time
   std::string out_;
 };
 

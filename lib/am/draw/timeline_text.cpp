@@ -110,7 +110,7 @@ class Picture {
   const pipeline::Timeline& timeline_;
   const term::Style& style_;
   bool many_stages_ = false;
-  double scale_ = 1.0;  // columns per unit of time
+  double scale_ = 1.0;  // columns per unit of the timeline's time
   int head_ = 0;        // number of columns of a row's name, for example "rank 12  "
   int width_ = 0;       // number of columns in which time is drawn
 };

@@ -38,7 +38,7 @@ struct Lost {
 struct Exported {
   std::string text;
   std::vector<Lost> lost;
-  std::vector<std::string> notes;  // what the user must add or know
+  std::vector<std::string> notes;  // sentences about what the user must add or know
 };
 
 // A setting of the framework that has no equivalent in a plan.

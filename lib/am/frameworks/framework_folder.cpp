@@ -32,7 +32,7 @@ constexpr size_t kMegatronDigits = 7;
 fs::path beside(const fs::path& folder) {
   const fs::path path = fs::absolute(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path())
-      .parent_path();  // the parent of "step-3" also if `folder` is "step-3/"
+      .parent_path();  // ignores a slash at the end of `folder`
 }
 
 bool any_name(const formats::DcpMetadata& metadata, const auto& fits) {

@@ -59,8 +59,8 @@ struct FrameworkLayout {
 // A violated condition.
 struct Violation {
   std::string key;      // key of the plan to change, for example "mesh.tp_size"
-  std::string message;  // its value, and why it is illegal
-  std::string help;     // the nearest legal values
+  std::string message;  // the key's value, and why it is illegal
+  std::string help;     // the nearest legal values of the key
 };
 
 using Violations = std::vector<Violation>;

@@ -25,8 +25,7 @@ struct JobShape {
   // Options of fsdp2. For another strategy they have their defaults, which turn everything off.
   const config::FSDP2Config& options;
   int64_t global_batch;  // sequences per step
-  int64_t
-      microbatches;  // micro-batches in one run of the pipeline's schedule; 1 without a pipeline
+  int64_t microbatches;  // micro-batches in one run of the schedule; 1 without a pipeline
   // Folder of the model's config.json. Relative to the current folder if the plan's path is.
   std::string model;
 

@@ -13,7 +13,7 @@ namespace {
 // The values that turn a setting off.
 enum class Off {
   kUsual,   // false, none, 0 and similar values
-  kDegree,  // the same values, and also 1 and -1
+  kDegree,  // false, none, 0 and similar values, and also 1 and -1
 };
 
 // A kind of setting that changes the job. `pattern`: a glob for the last part of a key, or for the

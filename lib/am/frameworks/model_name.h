@@ -12,9 +12,9 @@
 namespace am::frameworks {
 
 // Returns how the model differs from its name, as the end of a sentence; an empty string if they
-// agree or the name contains no known family or size. The name may be one on a hub, of a folder, of
-// a class, or from a framework's own list. Sizes may differ by a factor of 1.7, because names have
-// rounded sizes, some without the embedding.
+// agree or the name contains no known family or size. The name may be that of a model on a hub, of
+// a folder, of a class, or one that a framework uses. Sizes may differ by a factor of 1.7, because
+// names have rounded sizes, some without the embedding.
 std::string contradiction(std::string_view name, const model::ModelConfig& model);
 
 }  // namespace am::frameworks

@@ -127,7 +127,8 @@ HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::str
   const auto wrong = [&](const std::string& what) {
     return HubParts{{}, cat(stored, " is ", shape_text(shape), ", but the config requires ", what)};
   };
-  // How many values the numbers in a name have. The first number counts layers, the second experts.
+  // Limits of the two numbers that a name may have: the first one counts layers, the second
+  // experts.
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,
                                          config_.moe ? config_.moe->experts : 0};
   std::vector<int64_t> place;

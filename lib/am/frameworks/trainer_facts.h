@@ -21,9 +21,9 @@ struct TrainerFacts {
   std::string note;  // for the user: the optimizer's sharding, or an unreadable file; may be empty
 };
 
-// Read the information; return empty facts if the file does not exist. Throw Error(kFormat) for a
-// pickle with globals that PyTorch would execute. An unreadable pickle is not an error, because the
-// tensors can be read without it; the note mentions it.
+// Read the facts of a checkpoint; return empty facts if their file does not exist. Throw
+// Error(kFormat) for a pickle with globals that PyTorch would execute. An unreadable pickle is not
+// an error, because the tensors can be read without it; the note mentions it.
 TrainerFacts olmo_facts(const std::filesystem::path& step_folder);
 TrainerFacts megatron_facts(const std::filesystem::path& folder,
                             const formats::DcpMetadata& metadata);

@@ -29,8 +29,7 @@ config::Plan without_files(config::Plan plan);
 
 struct ScaledDownJob {
   struct Change {
-    std::string
-        key;  // key of the plan or of config.json, for example "mesh.tp_size", "hidden_size"
+    std::string key;  // of the plan or of config.json, for example "mesh.tp_size", "hidden_size"
     int64_t from = 0;
     int64_t to = 0;
   };

@@ -44,7 +44,7 @@ struct CheckpointInfo {
   // Number of sequences that training has read, which is its position in the data. nullopt:
   // unknown.
   std::optional<int64_t> samples;
-  int64_t skipped_steps = 0;  // number of steps among `step` in which the update was skipped
+  int64_t skipped_steps = 0;  // number of finished steps whose update was skipped
   // State of optim::GradScaler; only in float16 training.
   struct LossScale {
     double scale = 0.0;

@@ -2,7 +2,7 @@
 //
 //   require_complete(folder, info);   // called by only one rank of a job
 //   const ShardIndex index = read_index(folder, info, {.wants = is_parameter});
-//   require_data_file(folder, info, index, 3, beginning, file_bytes);   // before reading its values
+//   require_data_file(folder, info, index, 3, beginning, file_bytes);   // before reading values
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ enum class Phase {
   kStepsAgain,  // steps that a failure undid, so that they are trained again
   kSaving,      // time for which training waited for checkpoints and for the export
   kVisits,      // commands of am-repl that run between steps
-  kStopping,    // from the end of the last save to the end of the job
+  kStopping,    // from the end of training, its last save included, to the end of the job
 };
 inline constexpr std::array<std::string_view, 7> kPhaseNames = {
     "starting", "loading", "steps", "steps_again", "saving", "visits", "stopping"};
@@ -43,7 +43,7 @@ struct JobTime {
   // A recent checkpoint, from which training may resume after a failure.
   struct Saved {
     int64_t step = 0;      // number of finished steps
-    double seconds = 0.0;  // time of kSteps until the checkpoint, which no failure can undo
+    double seconds = 0.0;  // seconds of kSteps up to the checkpoint; they remain after a failure
   };
   std::vector<Saved> saved;
 

@@ -48,7 +48,7 @@ struct IndexedTensor {
   std::string name;
   std::string dtype;  // torch's name of the dtype
   Shape shape;
-  std::vector<IndexedBox> boxes;  // the boxes that ranks have written; each has elements
+  std::vector<IndexedBox> boxes;  // boxes that ranks have written; none has 0 elements
 
   int64_t element_bytes() const;
 };

@@ -192,8 +192,9 @@ void read_scheduler(PlanBuilder& builder) {
   const int64_t total = source.integer("lr_scheduler.total_steps", 0).value_or(steps);
   const auto ratio = source.number("lr_scheduler.decay_ratio");
   std::string type = source.text("lr_scheduler.decay_type").value_or("linear");
-  const char* floor = source.has("lr_scheduler.lr_min") ? "lr_scheduler.lr_min"  // version 0.1
-                                                        : "lr_scheduler.min_lr_factor";
+  const char* floor = source.has("lr_scheduler.lr_min")
+                          ? "lr_scheduler.lr_min"  // key of version 0.1
+                          : "lr_scheduler.min_lr_factor";
   const double least = source.number(floor).value_or(0.0);
   if (ratio.has_value() && *ratio <= 0.0) return;  // no decay: the rate stays constant
   if (type != "linear" && type != "cosine") {

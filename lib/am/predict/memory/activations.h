@@ -28,7 +28,7 @@ struct ActivationContext {
   double compute_bytes = 4.0;  // c: bytes per element of the compute dtype
   // p: bytes per element of the inputs and outputs of matmuls (autocast's dtype, if any).
   double product_bytes = 4.0;
-  double output_bytes = 4.0;  // bytes of a logit that the loss reads
+  double output_bytes = 4.0;  // bytes of each logit that the loss reads
   // Whether the loss copies its logits to float32, a chunk at a time (model/gpu_operators.h).
   bool loss_copies = false;
   bool skewed = false;   // worst case: all tokens are routed to the same experts, which are here

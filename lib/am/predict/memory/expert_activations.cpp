@@ -101,8 +101,8 @@ ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLa
   const double wide = std::max(4.0, context.compute_bytes);
   ExpertBytes bytes;
   // The router reads the input before autocast casts it; every other module that reads the input
-  // then saves its own cast copy. If the tokens of routed experts are sharded over tp, the shared
-  // experts are sharded, too, and read all tokens from a separate tensor.
+  // saves its own cast copy under autocast. If the tokens of routed experts are sharded over tp,
+  // the shared experts are sharded, too, and read all tokens from a separate tensor.
   const double sharing = context.expert_parts > 1.0 ? layer.trained_readers(false, true) : 0.0;
   const double readers = layer.trained_readers(false) - sharing;
   const double routers = layer[Role::kRouter].trains ? 1.0 : 0.0;

@@ -55,7 +55,7 @@ void count_choices(const model::ModelConfig& config, const layout::Layout& layou
   if (!first.has_value()) return;
   const model::ParameterSpec& spec = layout.inventory.parameters[*first];
   if (spec.module_kind == model::ModuleKind::kEmbedding) return;
-  // Backward ends at the first layer with trained parameters.
+  // Backward runs only through the first layer with trained parameters and the layers after it.
   const auto layers = static_cast<double>(config.num_hidden_layers);
   summary.backward_layers = 1.0 - (spec.layer >= 0 ? spec.layer : layers) / layers;
 }

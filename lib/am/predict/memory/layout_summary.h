@@ -44,7 +44,7 @@ struct StageSummary {
   int64_t owner = 0;                 // index along pp of the ranks that run the stage
   std::vector<double> layers;        // number of layers per kind, as in model::layer_kinds
   std::vector<double> checkpointed;  // number of checkpointed layers per kind
-  LocalParameters parameters;        // including embedding, final norm and head
+  LocalParameters parameters;        // parameters of the stage, with embedding, final norm and head
 };
 
 // Returns a stage without layers for each entry of `owners`, which is a result of

@@ -117,7 +117,7 @@ class Walk : private MemoryMoments {
       now_.communication += step_.bucket_buffers;
       computing.communication += step_.bucket_buffers;
     }
-    computing.logits = 0;  // the head's autograd node is done
+    computing.logits = 0;  // the head's backward has freed their gradient
     computing.unsharded += unit.gradient;
     computing.communication += buffer;
     computing.activations += gradients.later - gradients.first;

@@ -22,9 +22,11 @@ inline constexpr int64_t kMostBytes = 4'000'000'000'000'000'000;
 
 // Bytes of one rank at one moment, by what they store.
 struct MemoryComponents {
-  int64_t parameters = 0;  // sharded storage, padding included
-  int64_t gradients = 0;   // layout and dtype of the parameters; live from reduction to update
-  int64_t optimizer = 0;   // optimizer state: for AdamW two moments of the parameters' layout
+  int64_t parameters = 0;  // stored (sharded) parameters with their padding
+  // Stored gradients, in the layout and dtype of the parameters. A gradient is live from its
+  // reduction until the next step begins, so none are before the first backward.
+  int64_t gradients = 0;
+  int64_t optimizer = 0;  // optimizer states, for example AdamW's two moments
   // Saved for backward by all layers of the rank, for all micro-batches in flight.
   int64_t activations = 0;
   int64_t logits = 0;     // logits, their gradient and the loss's working copy
@@ -37,15 +39,17 @@ struct MemoryComponents {
   // Host memory of a rank with a GPU: the copy of its part of a checkpoint and, under
   // offload_policy, parameters, gradients and optimizer state.
   int64_t host = 0;
-  int64_t host_parameters = 0;  // the parameters' part of `host`
+  int64_t host_parameters = 0;  // bytes of `host` that are parameters
 
-  int64_t total() const;  // without `host`
+  // Returns the sum of all members that are device memory (or the CPU's memory if it computes): all
+  // but `host` and `host_parameters`.
+  int64_t total() const;
   bool is_in_range() const { return total() < kMostBytes; }
 };
 
 struct RankMemory {
   int64_t rank = 0;
-  int64_t stage = 0;   // index along pp
+  int64_t stage = 0;   // the rank's index along pp
   std::string moment;  // moment of the peak, for example "backward of model.layers.3"
   MemoryComponents components;
 };

@@ -89,7 +89,7 @@ class MemoryMoments {
 
   MemoryComponents base_;  // memory that is constant during the step
   RankMemory peak_;
-  MemorySnapshot fullest_{.activations = -1.0};  // below every real moment
+  MemorySnapshot fullest_{.activations = -1.0};  // less than every recorded moment
   std::string_view what_, of_, how_;
 };
 

@@ -76,7 +76,8 @@ double feed_forward_bytes(const Workload& workload, const model::FeedForwardProf
     const double taken = static_cast<double>(f.experts_per_token) / workload.sequence_parts();
     bytes += taken * (wide * static_cast<double>(f.expert_width) + 4.0 * workload.model.hidden);
   }
-  return bytes * workload.product_bytes / 2.0;  // the implementation's values are for bf16
+  // The implementation's values are for bf16, hence the division by 2.
+  return bytes * workload.product_bytes / 2.0;
 }
 
 // Returns the bytes per token that one checkpointed layer keeps until backward.
@@ -240,7 +241,7 @@ namespace {
 
 constexpr double kContext = 1.3 * kGiB;        // CUDA context; BigScience measured 1.27 GiB
 constexpr double kCommunicators = 1.5 * kGiB;  // NCCL's buffers of several process groups
-constexpr double kError = 0.15;                // error that nine predictions in ten do not exceed
+constexpr double kError = 0.15;  // relative error that nine predictions in ten do not exceed
 
 }  // namespace
 

@@ -19,15 +19,17 @@ namespace am::predict {
 
 // Bytes of one rank at its peak.
 struct PeakMemory {
-  double parameters = 0;   // stored parameters
-  double gradients = 0;    // stored gradients
-  double optimizer = 0;    // including master copies of the parameters
-  double host = 0;         // host memory of the three above if they are offloaded, which are then 0
-  double unsharded = 0;    // gathered parameters and their gradients
-  double activations = 0;  // saved for backward, over all micro-batches in flight
+  double parameters = 0;  // stored parameters
+  double gradients = 0;   // stored gradients
+  double optimizer = 0;   // optimizer states, including master copies of the parameters
+  // Bytes of parameters, gradients and optimizer in host memory, if they are offloaded; the three
+  // members above are then 0.
+  double host = 0;
+  double unsharded = 0;    // gathered parameters, and gradients before their reduction
+  double activations = 0;  // activations saved for backward, of all micro-batches in flight
   double recomputed = 0;   // recomputed activations of the layer whose backward runs
-  double logits = 0;       // saved by the loss
-  double loss = 0;         // added by the loss's backward
+  double logits = 0;       // logits that the loss saves
+  double loss = 0;         // tensors that the loss's backward makes in addition
   double workspace = 0;    // cuBLAS's workspace, and the batch with its attention mask
 
   double states() const { return parameters + gradients + optimizer; }

@@ -139,7 +139,8 @@ class PipelineWalk : private MemoryMoments {
   // deferred, the gradient of the logits stays, because the deferred computation reads it.
   bool ends_logits(bool of_weights) const { return of_weights || !step_.head_trains; }
 
-  // Records the gather of a unit that is not gathered yet, before it is used.
+  // Gathers a unit before it is used, if it is not gathered yet, and records the moment of the
+  // gather.
   void make_whole(size_t i, std::string_view what) {
     const UnitBytes& unit = units_[i];
     if (states_[i].whole) return;

@@ -26,8 +26,8 @@ class SampledLayout {
                 const std::vector<model::LayerKind>& kinds, const layout::Layout& sample,
                 const mesh::MeshSizes& sizes);
 
-  // `plan` may differ from the constructor's in batch sizes, checkpointing and deferral of the
-  // gradient reduction.
+  // Returns the memory of the worst rank at each index along pp. `plan` may differ from the plan of
+  // the constructor only in batch sizes, checkpointing and deferral of the gradient reduction.
   std::vector<RankMemory> worst_of_stages(const config::Plan& plan) const;
 
  private:

@@ -367,8 +367,8 @@ class Measure {
   const model::ModelConfig& config_;
   const layout::Layout& layout_;
   int64_t rank_;
-  int64_t stage_;  // index along pp
-  int64_t ep_;     // index along ep
+  int64_t stage_;  // the rank's index along pp
+  int64_t ep_;     // the rank's index along ep
   const ActivationContext& context_;
   double storage_ = 4;
   double compute_ = 4;

@@ -43,7 +43,7 @@ struct UnitBytes {
   // gradients are reduced.
   double packed_gradients = 0;
   double reduced_gradients = 0;
-  double activations = 0;  // saved by the forward of one micro-batch
+  double activations = 0;  // tensors that the forward of one micro-batch saves
   double recomputed = 0;   // recomputed activations, live only during this unit's backward
   BackwardBytes backward;  // activation gradients, live only during this unit's backward
   // Tensors that are kept for deferred weight gradients (LayerActivations::Owed): all of them, and
@@ -65,7 +65,7 @@ struct UnitBytes {
 };
 
 struct StepUnits {
-  std::vector<UnitBytes> units;  // in forward order; a tied head is a separate unit
+  std::vector<UnitBytes> units;  // the rank's units in forward order; a tied head is a separate one
   // Bytes that belong to no unit. Buffers of gradients that are reduced in buckets or ignored by
   // FSDP; live from the first such gradient of backward on.
   double bucket_buffers = 0;
@@ -87,7 +87,7 @@ struct StepUnits {
 // The rank whose step is walked through.
 struct WalkedRank {
   int64_t rank = 0;
-  int64_t stage = 0;  // index along pp
+  int64_t stage = 0;  // the rank's index along pp
   // The rank's number in the layout that walk_step() gets. It differs from `rank` if that layout
   // has only one pipeline stage.
   int64_t in_layout = 0;

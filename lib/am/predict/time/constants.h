@@ -42,14 +42,14 @@ enum class Constant {
   // hidden state or of the MLP's width.
   kHiddenTraffic,
   kMlpTraffic,
-  kEagerTraffic,   // factor of this traffic if operators are not fused
-  kNarrowTraffic,  // factor of this traffic for casts to fp8 and fp4
+  kEagerTraffic,   // factor of kHiddenTraffic and kMlpTraffic if operators are not fused
+  kNarrowTraffic,  // factor of kHiddenTraffic and kMlpTraffic for casts to fp8 and fp4
   // Minimum seconds of one layer's forward, because its kernels must be launched: with current
   // kernels, with those of 2021, and the seconds that experts add.
   kLaunch,
   kLaunchOld,
   kLaunchExperts,
-  // Factors of these seconds for the faster hosts of newer GPUs.
+  // Factors of the launch seconds above for the hosts of newer GPUs, which are faster.
   kLaunchHopper,
   kLaunchBlackwell,
   // Fraction of the bandwidth of links that collectives reach.
@@ -64,7 +64,7 @@ enum class Constant {
   kFsdpExposed,
   kDdpExposed,
   kPpExposed,
-  kStepSeconds,  // seconds that each step takes in addition
+  kStepSeconds,  // constant seconds per step, added to computation and communication
   kJitter,       // fraction of the step's time added each time the number of nodes doubles
   kCount
 };
@@ -105,7 +105,7 @@ struct Calibration {
   // predictions for implementations without measured runs use them.
   double time_median = 0.1, time_90 = 0.3;
   double time_median_unseen = 0.15, time_90_unseen = 0.5;
-  double memory_90 = 0.15;  // the 90 % quantile for memory
+  double memory_90 = 0.15;  // 90 % quantile of the error of predicted memory
   double runs = 0;          // number of runs in the fit
 };
 // Members of Calibration by their keys in the section [held_out] of constants.toml.

@@ -85,10 +85,11 @@ class PassTimes {
   const CostConstants& c_;
   const ImplementationFactors own_;
   const double own_host_;
-  double rate_ = 0, bf16_rate_ = 0, attention_rate_ = 0;  // FLOP/s
-  double traffic_ = 0;  // seconds for which a memory-bound operator moves one element
+  // FLOP/s that matmuls reach in the workload's format and in bf16, and that attention reaches.
+  double rate_ = 0, bf16_rate_ = 0, attention_rate_ = 0;
+  double traffic_ = 0;  // seconds in which memory-bound operators read or write one element
   double host_ = 1;
-  double link_ = 0, network_ = 0;  // bytes per second
+  double link_ = 0, network_ = 0;  // bytes per second of a GPU's links, and of its network
   double domain_ = 1;
 };
 

@@ -45,8 +45,8 @@ class PipelineOrder {
  private:
   double microbatches_;
   std::vector<int64_t> owners_;               // index along pp that runs a stage, [stage]
-  pipeline::Schedule short_;                  // the shorter simulated run
-  std::optional<pipeline::Schedule> longer_;  // the longer one, if micro-batches are extrapolated
+  pipeline::Schedule short_;                  // the complete schedule, or the shorter simulated run
+  std::optional<pipeline::Schedule> longer_;  // the longer run, if the rest is extrapolated
 };
 
 }  // namespace am::predict

@@ -36,8 +36,9 @@ struct StepTime {
   double seconds = 0;
   // Parts of `seconds`, averaged over stages, so that they add up to it.
   double products = 0, attention = 0, memory_bound = 0, launching = 0;
-  double tp = 0, cp = 0, ep = 0, pp = 0, dp = 0;  // exposed communication
-  double bubble = 0;                              // waiting for other stages
+  double tp = 0, cp = 0, ep = 0, pp = 0,
+         dp = 0;       // communication that does not overlap with computation
+  double bubble = 0;   // time for which ranks wait for other pipeline stages
   double offload = 0;  // copies between device and host that do not overlap with computation
   double optimizer = 0;
   double fixed = 0;            // constant time per step, and the time added by the number of nodes

@@ -46,8 +46,8 @@ struct Workload {
 
   // Number of ranks along each axis.
   double pp = 1, dp_replicate = 1, dp_shard = 1, cp = 1, tp = 1;
-  double ep = 1;         // expert parallelism, over ranks of the other axes of a pipeline stage
-  double expert_tp = 1;  // tensor parallelism within each expert
+  double ep = 1;         // ranks of expert parallelism, which are ranks of the other axes, too
+  double expert_tp = 1;  // ranks over which tensor parallelism shards each expert
   bool sequence_parallel = false;
   Sharding sharding = Sharding::kReplicated;
   // Whether parameters are freed after forward and gathered again for backward; used if `sharding`
@@ -56,7 +56,7 @@ struct Workload {
   bool reshards = true;
   bool defers_reduction = false;  // gradients are reduced only after the last micro-batch
   bool offloads = false;    // sharded parameters, gradients and optimizer states are in host memory
-  bool pins_memory = true;  // that memory is pinned, so copies overlap with the GPU's computation
+  bool pins_memory = true;  // offloading uses pinned memory, so copies overlap with computation
 
   // The plan's context.method if automesh runs the step. Empty for other implementations: ring
   // attention whose gradients have the dtype of keys and values.
