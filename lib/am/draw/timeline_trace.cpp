@@ -24,7 +24,7 @@ std::string microseconds(double units) { return format_fixed(units * 1000.0, 3);
 
 }  // namespace
 
-// The text is concatenated directly and not by a JSON library, because a large schedule has a
+// Concatenates the text directly instead of using a JSON library, because a large schedule has a
 // million events. This is correct because names of passes, such as "2F0", have no characters to
 // escape.
 std::string to_chrome_trace(const pipeline::Timeline& timeline) {

@@ -65,8 +65,8 @@ struct Violation {
 
 using Violations = std::vector<Violation>;
 
-// What a condition depends on. Conditions that depend on the model (kModel) are skipped if the
-// model's config.json could not be read.
+// Inputs of a condition. A condition that depends on the model (kModel) is skipped if the model's
+// config.json could not be read.
 enum class Reads { kPlan, kModel };
 
 struct FrameworkRule {

@@ -77,7 +77,7 @@ class MappedSource : public stored::TensorSource {
   fs::path config_file() const override { return config_file_; }
   std::vector<fs::path> data_files() const override { return stored_->data_files(); }
   std::vector<stored::StoredProblem> damage() const override { return stored_->damage(); }
-  // The problems that this reports have the stored names of tensors, not those of tensors().
+  // Reports problems with the stored names of tensors, not with those of tensors().
   void verify(const stored::VerifyCalls& calls) const override { stored_->verify(calls); }
 
   void read(std::string_view name, const mesh::Box& box,

@@ -33,7 +33,7 @@ std::unique_ptr<stored::TensorSource> open_checkpoint(const fs::path& folder,
 }
 
 // Returns whether the path has a format that is recognised by names of files. Such formats are
-// checked before torch.save files, which have any name.
+// checked before torch.save files, whose names are arbitrary.
 bool is_named_source(const fs::path& path) {
   return run_folder::is_checkpoint(path) || is_framework_folder(path) || stored::is_hf_source(path);
 }

@@ -22,7 +22,7 @@ namespace am::frameworks {
 
 enum class Form {
   kSame,       // the values in the file and in the plan are equal
-  kOptional,   // also equal, but a value that is 0, false or empty is not written
+  kOptional,   // the values are equal, but a value that is 0, false or empty is not written
   kZeroIsOff,  // norm for clipping: 0 in a plan means off, which is written as a very large number
 };
 

@@ -22,8 +22,8 @@ namespace am::run_folder {
 inline constexpr int kCheckpointVersion = 3;
 inline constexpr const char* kInfoFile = "checkpoint.json";
 
-// A job in the history of a checkpoint. `from_step`: the number of steps that were finished when
-// the job began, at the checkpoint of the previous job from which it resumed; 0 for the first job.
+// A job in the history of a checkpoint. `from_step`: the step of the previous job's checkpoint from
+// which this job resumed.
 struct JobStep {
   std::string job;
   int64_t from_step = 0;

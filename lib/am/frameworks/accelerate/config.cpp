@@ -114,7 +114,8 @@ std::string_view strategy_of(Source& source, const std::string& type) {
   constexpr const char* kStage = "deepspeed_config.zero_stage";
   const int64_t stage = source.integer(kStage, 0).value_or(0);
   if (stage > 3) source.refuse(kStage, cat("zero_stage = ", stage), "0 to 3");
-  // A plan's ddp has a single dtype, so mixed precision needs megatron_fsdp's level 0.
+  // The plan's strategy ddp has only one dtype. Mixed precision without sharding is expressed as
+  // megatron_fsdp with zero_dp_strategy = 0.
   const config::Value* mixed = source.find("mixed_precision");
   const bool narrow = mixed != nullptr && (mixed->text == "bf16" || mixed->text == "fp16");
   return stage >= 3 ? "fsdp2" : stage == 0 && !narrow ? "ddp" : "megatron_fsdp";

@@ -36,7 +36,8 @@ struct ActivationContext {
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
   int64_t checkpointing_every = 1;
 
-  // N, or this rank's part of N if the tokens of routed experts are sharded over tp.
+  // Returns the number of tokens that this rank routes to experts: N, or a part of N if the tokens
+  // of routed experts are sharded over tp.
   double routed_tokens() const { return tokens / expert_parts; }
   // Whether autocast casts the operands of matmuls.
   bool casts() const { return product_bytes != compute_bytes; }

@@ -219,12 +219,12 @@ double LayerActivations::recomputed() const {
                       share_of_sum_ - kept());
 }
 
-// The moments are in the feed-forward's backward. At `first` the gradient of the layer's output,
-// which the residual also needs, is live, and the gradients of the activation, gate and up. At
-// `later` the gradients of gate and up have replaced the saved outputs of gate and up, and the
-// gradient of their input is live. A checkpointed layer runs the backward of the down projection
-// separately, so the gradient of its weight is already packed at `first`. Under sequence
-// parallelism the down projection gathers the gradient of its output.
+// Returns the bytes at the moments of BackwardBytes in the feed-forward's backward. At `first` the
+// gradient of the layer's output, which the residual also needs, is live, and the gradients of the
+// activation, gate and up. At `later` the gradients of gate and up have replaced the saved outputs
+// of gate and up, and the gradient of their input is live. A checkpointed layer runs the backward
+// of the down projection separately, so the gradient of its weight is already packed at `first`.
+// Under sequence parallelism the down projection gathers the gradient of its output.
 BackwardBytes LayerActivations::backward() const {
   BackwardBytes bytes =
       layer_.spec().router.has_value()

@@ -71,7 +71,8 @@ struct LayoutSummary {
 // `layer`. Null if there is none. `layout` may be a sample (build_sample_layout).
 const model::Unit* layer_like(const layout::Layout& layout, int layer);
 
-// `layout` may be a sample (build_sample_layout) if the plan has no globs over parameter names.
+// Returns the summary of a layout. `layout` may be a sample (build_sample_layout) if the plan has
+// no globs over parameter names.
 LayoutSummary summary_of(const config::Plan& plan, const model::ModelConfig& config,
                          const layout::Layout& layout);
 

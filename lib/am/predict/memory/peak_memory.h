@@ -6,8 +6,9 @@
 //   const PeakMemory peak = estimate_peak_memory(workload, /*position=*/0);
 //   reserved_bytes(*workload.implementation, peak.total());   // torch's max_memory_reserved
 //
-// Formulas: parameters and states by their sharding (implementation.h), activations after
-// Korthikanti et al., 2022, per implementation, units gathered by FSDP, logits.
+// The formulas add parameters, gradients and optimizer states as they are sharded
+// (cluster/implementation.h), activations (Korthikanti et al., 2022, with other factors for each
+// implementation), the parameters that FSDP gathers, and logits.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ struct PeakMemory {
   }
 };
 
-// `position`: index along pp.
+// Returns the peak of the ranks whose index along pp is `position`.
 PeakMemory estimate_peak_memory(const Workload& workload, int64_t position);
 // Returns the largest peak among three indices along pp: the first, the last, and the one with the
 // most parameters.

@@ -49,8 +49,8 @@ struct SearchRequest {
   double hours_between_failures = 0.0;
   double storage_gb_per_s = 0.0;
 
-  // Returns the number of sequences per step: global_batch_size, or default_batch_size() if it is
-  // 0.
+  // Returns the number of sequences per step: global_batch_size if it is set, otherwise
+  // default_batch_size().
   int64_t batch() const;
 };
 

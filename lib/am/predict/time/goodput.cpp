@@ -61,9 +61,9 @@ double expected_goodput(double work, const FailureLosses& losses) {
   return work * std::exp(-(losses.restart + late) / mean) / (mean * std::expm1(each / mean));
 }
 
-// Goodput rises with the number of steps to a single maximum and then falls. Bisection therefore
-// finds the maximum: the first number of steps whose goodput is not lower than that of the next
-// number.
+// Goodput rises with the number of steps between saves to a single maximum and then falls.
+// Bisection therefore finds the maximum: the first number of steps whose goodput is not lower than
+// that of the next number.
 SaveInterval best_interval(double step_seconds, const FailureLosses& losses) {
   const auto of = [&](int64_t steps) {
     return expected_goodput(as_double(steps) * step_seconds, losses);

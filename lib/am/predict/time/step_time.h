@@ -46,8 +46,8 @@ struct StepTime {
   AxisBytes bytes;
 };
 
-// `order`: a PipelineOrder of pipeline_shape(workload), which callers may keep for several
-// workloads of this shape. Null: the call creates it.
+// Returns the predicted time of a step. `order`: a PipelineOrder of pipeline_shape(workload), which
+// callers may keep for several workloads of this shape; null: the function creates it.
 StepTime estimate_step_time(const Workload& workload, const cluster::Gpu& gpu,
                             const CostConstants& constants, const PipelineOrder* order = nullptr);
 

@@ -94,11 +94,12 @@ struct Workload {
   double tokens() const { return sequence * micro_batch; }  // tokens of a micro-batch
   double local_tokens() const { return tokens() / cp; }     // those of them on one rank
   double step_tokens() const { return tokens() * micro_batches * dp(); }
-  // Number of tp ranks that share the tokens between layers under sequence parallelism.
+  // Returns the number of tp ranks that share the tokens between layers under sequence parallelism;
+  // 1 without it.
   double sequence_parts() const { return sequence_parallel ? tp : 1.0; }
 };
 
-// The plan must have passed the rules.
+// Returns the workload of a plan, which must have passed the rules.
 Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
                      const layout::Layout& layout);
 
