@@ -21,7 +21,8 @@ uint64_t sum_of_run(const Word* words, int64_t count, int64_t first) {
 
 template <typename Word>
 uint64_t sum_of_box(const void* data, const mesh::Box& box, const Shape& shape) {
-  // Product of the trailing dims that are contiguous in the tensor.
+  // Length of a run of the box's elements that are contiguous in the tensor: the product of the
+  // box's trailing dims, up to the first one that does not cover the tensor's dim.
   int64_t run = 1;
   for (size_t dim = shape.size(); dim-- > 0;) {
     run *= box.shape[dim];

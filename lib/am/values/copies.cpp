@@ -14,9 +14,9 @@
 namespace am::values {
 namespace {
 
-// Numbers of elements at a time: those compared, which are gathered from every rank, and those
-// hashed.
+// Number of elements that are compared at a time; they are gathered from every rank.
 constexpr int64_t kCompared = int64_t{1} << 16;
+// Number of elements that are hashed at a time.
 constexpr int64_t kHashed = int64_t{1} << 22;
 
 void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const Shape& shape) {
@@ -27,7 +27,8 @@ void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const
   session.saw_bytes(static_cast<int64_t>(part.values.nbytes()));
 }
 
-// At rest, each stored part is one copy; it is read a block at a time.
+// Returns the copies of a tensor in files, where each stored part is one copy. Reads a block at a
+// time.
 std::vector<Copy> saved_copies(Session& session, const Picked& picked) {
   std::vector<Copy> copies;
   for (const HeldShard& shard : picked.parameter->shards) {
@@ -57,8 +58,8 @@ std::vector<Copy> own_copies(Session& session, const Picked& picked) {
   return copies;
 }
 
-// Returns this rank's values at `box` of its part `part_box`; undefined if this rank does not hold
-// that part.
+// Returns this rank's values at `box`, which lies in the part `part_box`; undefined if this rank
+// does not have that part.
 at::Tensor held_at(Session& session, const Picked& picked, const mesh::Box& part_box,
                    const mesh::Box& box) {
   at::Tensor held;
@@ -73,7 +74,8 @@ at::Tensor held_at(Session& session, const Picked& picked, const mesh::Box& part
 using PartKey = std::pair<Shape, Shape>;
 using CopiesOfPart = std::vector<const Copy*>;
 
-// Determines a rank of the majority, and the ranks that differ from it.
+// Returns a rank that has the majority's checksum, and the ranks with other checksums. The index
+// stays empty.
 CopyDifference parted(const CopiesOfPart& part) {
   std::map<uint64_t, int64_t> votes;
   for (const Copy* copy : part) ++votes[copy->sum];
@@ -100,7 +102,8 @@ int64_t first_unequal(const at::Tensor& all, const CopyDifference& difference) {
   return first;
 }
 
-// Finds the block of rows that differs by the blocks' checksums, then the element in it.
+// Sets the index of the first difference: compares checksums to find the first differing block of
+// rows, then finds the element in that block.
 void find_index(Session& session, const Picked& picked, const mesh::Box& part_box,
                 CopyDifference& difference) {
   const Shape& shape = picked.parameter->shape;
@@ -133,7 +136,8 @@ std::vector<Copy> copies_of(Session& session, const Picked& picked) {
   if (session.view().at_rest()) return saved_copies(session, picked);
   const std::vector<Copy> own = own_copies(session, picked);
   const auto dims = static_cast<int64_t>(picked.parameter->shape.size());
-  const int64_t words = 2 * dims + 3;  // offset, shape, sum, first, and whether the entry is used
+  // A copy is packed as offset, shape, sum, first, and a 1 that marks a used entry.
+  const int64_t words = 2 * dims + 3;
   const auto count = static_cast<int64_t>(own.size());
   int64_t most = 0;
   for (const auto& rank : session.view().gather_numbers({count})) most = std::max(most, rank[0]);

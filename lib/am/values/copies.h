@@ -15,18 +15,19 @@ namespace am::values {
 struct Copy {
   int64_t rank = 0;
   mesh::Box box;
-  uint64_t sum = 0;    // checksum()
-  bool first = false;  // the copies with `first` set cover the tensor once
+  uint64_t sum = 0;    // checksum() of the copy's values
+  bool first = false;  // set for one copy of each part, so that these copies cover the tensor once
 };
 
-// Returns every copy of every part on every rank; for tensors at rest, the stored parts.
+// Returns all copies of the tensor's parts on all ranks. In files, each stored part is one copy.
 // Collective.
 std::vector<Copy> copies_of(Session& session, const Picked& picked);
 
 struct CopyDifference {
-  std::vector<int64_t> index;  // in the whole tensor, of the part's first differing element
-  std::vector<int64_t> ranks;  // ranks that differ from the majority
-  int64_t against = 0;         // a rank of the majority; on a tie, the lowest rank
+  // Index of the first differing element in the full tensor; empty if the difference has vanished.
+  std::vector<int64_t> index;
+  std::vector<int64_t> ranks;  // ranks whose copies differ from the majority's
+  int64_t against = 0;         // a rank whose copy is the majority's; on a tie, the lowest rank
 };
 
 // Returns the first difference among parts whose copies have different checksums. Collective.

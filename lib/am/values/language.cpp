@@ -24,8 +24,9 @@ at::Tensor as_batch(const parallel::ParallelModel& model, std::span<const int64_
   return tensor.to(model.mesh().device());
 }
 
-// Pads ids to the length that the layout requires: under sequence parallelism a multiple of tp.
-// Padding behind the text does not affect it, and its outputs are ignored.
+// Returns the ids padded to the length that the layout requires: under sequence parallelism a
+// multiple of tp. Padding follows the text, so it does not affect the text's outputs, and its own
+// outputs are ignored.
 at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& model,
                            std::span<const int64_t> ids) {
   const int64_t multiple = values_of(session).length_multiple();
@@ -35,8 +36,8 @@ at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& mode
   return as_batch(model, padded);
 }
 
-// Returns a key/value cache per stage, for texts of up to `capacity` tokens; none if the layout
-// shards sequences.
+// Returns a key/value cache for texts of up to `capacity` tokens per pipeline stage of this rank;
+// no cache if the layout shards sequences.
 std::vector<std::unique_ptr<nn::KeyValueCache>> caches_of(Session& session,
                                                           const parallel::ParallelModel& model,
                                                           int64_t capacity) {
@@ -48,8 +49,8 @@ std::vector<std::unique_ptr<nn::KeyValueCache>> caches_of(Session& session,
   return caches;
 }
 
-// Returns the logits of `ids`, without padding. The first `kept` ids are in caches and have no
-// logits.
+// Returns the logits of `ids` without those of padding. The first `kept` ids are in the key/value
+// caches already, and no logits are computed for them.
 at::Tensor logits_of(Session& session, parallel::ParallelModel& model, std::span<const int64_t> ids,
                      size_t kept = 0) {
   const at::Tensor logits =
@@ -64,8 +65,8 @@ void require_two(const std::vector<int64_t>& ids) {
                   "; at least two are needed, because the first token is not predicted"));
 }
 
-// Runs forward passes and then restores the memory state, also when the user interrupts, which all
-// ranks observe at the same point. Any other error ends the session.
+// Runs forward passes, then calls after_forward(). Also calls it after an interrupt by the user,
+// which all ranks observe at the same point; any other error ends the session.
 void run_forward(Session& session, const std::function<void(parallel::ParallelModel&)>& body) {
   const at::NoGradGuard no_grad;
   parallel::ParallelModel& model = values_of(session).runnable();
@@ -81,7 +82,8 @@ void run_forward(Session& session, const std::function<void(parallel::ParallelMo
 using VisitWindow = std::function<void(const parallel::ParallelModel& model,
                                        const at::Tensor& logits, const at::Tensor& labels)>;
 
-// Calls `visit` for windows that together predict every id but the first once.
+// Calls `visit` with the logits and labels of one window after the other. Together, the windows
+// predict every id except the first exactly once.
 void for_each_window(Session& session, const std::vector<int64_t>& ids, const VisitWindow& visit) {
   require_two(ids);
   const auto window = static_cast<size_t>(window_length(session));
@@ -96,15 +98,16 @@ void for_each_window(Session& session, const std::vector<int64_t>& ids, const Vi
   });
 }
 
-// Returns a number in [0, 1) that depends on seed and position only.
+// Returns a pseudorandom number in [0, 1) that depends only on seed and position.
 double uniform(int64_t seed, int64_t position) {
   const auto words = philox4x32(static_cast<uint64_t>(seed), static_cast<uint64_t>(position), 0);
   const uint64_t bits = (static_cast<uint64_t>(words[0]) << 32) | words[1];
   return static_cast<double>(bits >> 11) * 0x1.0p-53;
 }
 
-// One text as the micro-batches of a step on all ranks: only the first micro-batch of the first
-// data-parallel rank has labels, so gradients summed over all ranks are the text's.
+// Gives all ranks one text as the micro-batches of a step. Only the first micro-batch of the first
+// data-parallel rank has labels, so that the gradients summed over all ranks are those of the text
+// once.
 class OneText : public parallel::MicroBatches {
  public:
   OneText(const parallel::ParallelModel& model, at::Tensor ids_BT, at::Tensor labels_BT)
@@ -201,7 +204,7 @@ double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids) {
       batches, {.divisor = static_cast<double>(predictions), .seed = 0, .step = 0});
   view.after_forward();
   view.after_backward("of the text");
-  at::Tensor own = sum.cpu();  // equal on all ranks of a tp group: counted once
+  at::Tensor own = sum.cpu();  // equal on all ranks of a tp group, of which only the first counts
   if (model.mesh().group("tp").index() != 0) own.zero_();
   return view.gather(own).sum().item<double>() / static_cast<double>(predictions);
 }
@@ -226,7 +229,7 @@ int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, doubl
   if (options.temperature == 0.0) return logits.argmax().item<int64_t>();
   const int64_t size = logits.size(0);
   const int64_t kept = options.top_k > 0 ? std::min(options.top_k, size) : size;
-  const auto [values, ids] = logits.topk(kept);  // most probable first
+  const auto [values, ids] = logits.topk(kept);  // in descending order
   const at::Tensor cumulative = at::softmax(values / options.temperature, 0).cumsum(0).contiguous();
   const double* begin = cumulative.const_data_ptr<double>();
   const double* chosen = std::upper_bound(begin, begin + kept, uniform);
@@ -253,14 +256,16 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
       session.check_interrupt();
       const size_t seen = std::min(window, ids.size());
       const auto length = static_cast<int64_t>(seen);
-      // In a moving window every token's position changes from step to step.
+      // Empties the caches if cached keys are not valid any more: in a moving window every token's
+      // position changes with each new token, and some RoPE scalings depend on the length.
       if (ids.size() > window || !any.turns_alike(length, length - 1)) keep(0);
       const at::Tensor logits =
           logits_of(session, model, std::span<const int64_t>(ids).last(seen), kept);
       keep(seen);
       const at::Tensor last = model.full_logits(logits.narrow(1, logits.size(1) - 1, 1));
       const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
-      // Rank 0 decides, so that rounding differences cannot make ranks diverge.
+      // All ranks take the id that rank 0 drew, so that rounding differences cannot make them
+      // diverge.
       ids.push_back(session.view().gather_numbers({own}).front().front());
     }
   });

@@ -26,12 +26,13 @@ const data::Tokenizer& tokenizer_of(Session& session);
 // vocabulary.
 std::vector<int64_t> encode(Session& session, const std::string& text);
 
-// Tokens of one forward pass: the model's max_position_embeddings, at most 2048. Longer texts are
-// cut into windows of this many tokens, and a token sees only earlier tokens of its window.
+// Returns the number of tokens of one forward pass: the model's max_position_embeddings, at most
+// 2048. Longer texts are cut into windows of this many tokens, and a token sees only earlier tokens
+// of its window.
 int64_t window_length(Session& session);
 
-// Mean cross-entropy of ids[1..], each given the ids before it. Throws Error(kUsage) for fewer than
-// two ids.
+// Returns the mean cross-entropy of ids[1..], each given the ids before it. Throws Error(kUsage)
+// for fewer than two ids.
 double mean_loss(Session& session, const std::vector<int64_t>& ids);
 
 // Computes the gradients of mean_loss and returns the loss. The text must fit into one window
@@ -39,13 +40,13 @@ double mean_loss(Session& session, const std::vector<int64_t>& ids);
 // ParameterView::after_backward.
 double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids);
 
-// Natural logarithms of the probabilities of ids[1..]: one value fewer than ids.
+// Returns the natural logarithms of the probabilities of ids[1..], one value fewer than ids.
 std::vector<double> log_probabilities(Session& session, const std::vector<int64_t>& ids);
 
 struct GenerateOptions {
   int64_t tokens = 100;
-  double temperature = 0.8;  // 0: always the most probable token
-  int64_t top_k = 0;         // 0: all tokens
+  double temperature = 0.8;  // divisor of the logits; 0: always takes the most probable token
+  int64_t top_k = 0;         // number of most probable tokens to draw from; 0: all tokens
   int64_t seed = 0;
 };
 
@@ -53,8 +54,8 @@ struct GenerateOptions {
 std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prompt,
                               const GenerateOptions& options);
 
-// Draws from softmax(logits / temperature) over the `top_k` most probable ids; `uniform` is in [0,
-// 1).
+// Returns an id drawn from softmax(logits / temperature) over the `top_k` most probable ids. The
+// random number `uniform`, in [0, 1), decides which.
 int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, double uniform);
 
 }  // namespace am::values

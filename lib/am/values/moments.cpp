@@ -21,11 +21,12 @@ using nn::fused::largest_of;
 using nn::fused::smallest_of;
 using nn::fused::sum_of;
 
-// Elements that are converted to double at a time.
+// Number of elements that are converted to double at a time.
 constexpr int64_t kBlock = int64_t{256} << 10;
 
-// Sums, over a block, of the distances from `near`, an estimate of the block's mean. The squares
-// lose no relevant precision unless `near` is farther from the mean than the values are.
+// Sums over a block of values. `distance` and `squared` sum the distances from `near`, an estimate
+// of the block's mean, and their squares. The squares lose no relevant precision unless `near` is
+// farther from the mean than the values are.
 struct Sums {
   double distance = 0.0, squared = 0.0, absolutes = 0.0;
   double min = 0.0, max = 0.0;
@@ -74,8 +75,8 @@ struct SumsFrom {
   }
 };
 
-// Returns the moments of values that are all finite. If a value is not, the sum of magnitudes is
-// not finite either, which the caller checks.
+// Returns the moments of values that are all finite. If a value is not finite, `absolutes` is not
+// finite either, and the caller must discard the result.
 template <typename Scalar>
 Moments of_finite(const at::Tensor& values) {
   const auto* x = values.const_data_ptr<Scalar>();
@@ -106,8 +107,8 @@ Moments of_finite(const at::Tensor& values) {
   return result;
 }
 
-// Returns the moments of a float32, bfloat16 or float16 block on the host; nothing for other
-// blocks, or if a value is not finite.
+// Returns the moments of a float32, bfloat16 or float16 block on the host; nothing for a block of
+// another dtype or on a device, and for one with a value that is not finite.
 std::optional<Moments> of_narrow(const at::Tensor& block) {
   const at::ScalarType dtype = block.scalar_type();
   if (!block.is_cpu() || block.numel() == 0) return std::nullopt;
@@ -145,8 +146,8 @@ Moments of_block(const at::Tensor& block) {
   return result;
 }
 
-// Returns the moments of a device's values on the device: [kWords], ordered as by pack(). Does not
-// synchronize with the host.
+// Returns the moments of a block on a device as a tensor [kWords] on that device, in the order of
+// pack(). Does not synchronize with the host.
 at::Tensor words_on_device(const at::Tensor& block) {
   const double infinity = std::numeric_limits<double>::infinity();
   const at::Tensor values = to_numbers(block);
@@ -164,7 +165,8 @@ at::Tensor words_on_device(const at::Tensor& block) {
                     kept.abs().sum()});
 }
 
-// Sums on the device block by block, and copies only the results to the host.
+// Returns the moments of values on a device. Computes them on the device block by block, and copies
+// only each block's moments to the host.
 Moments on_device(const at::Tensor& flat) {
   Moments all;
   std::vector<at::Tensor> words;

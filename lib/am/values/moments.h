@@ -15,8 +15,8 @@ namespace am::values {
 // Converts values to double for statistics; complex values become their magnitudes.
 at::Tensor to_numbers(const at::Tensor& values);
 
-// Number of a device's values that are summed at a time: 128 MiB in double, and two temporaries of
-// that size.
+// Number of values that are summed at a time on a device. They take 128 MiB in double, and two
+// temporaries take as much each.
 inline constexpr int64_t kDeviceBlock = int64_t{1} << 24;
 
 struct Moments {
@@ -31,20 +31,22 @@ struct Moments {
   double absolutes = 0.0;           // sum of |x|
 
   int64_t finite() const { return numel - nan - inf; }
-  // torch.std: unbiased. NaN if fewer than two values are finite.
+  // Returns the unbiased standard deviation, as torch.std does; NaN if fewer than two values are
+  // finite.
   double std() const;
   double norm() const;
   double rms() const;      // NaN if no value is finite
   double max_abs() const;  // NaN if no value is finite
 
-  // Adds a tensor's values, converted by to_numbers. Values on a device are summed there, in
-  // another order.
+  // Adds a tensor's values, converted by to_numbers. Values on a device are summed on that device,
+  // in another order than values on the host.
   void add(const at::Tensor& values);
-  // Merges by the update of mean and squared deviations of Chan, Golub and LeVeque.
+  // Adds the values that `other` describes. Mean and squared deviations are updated by the formulas
+  // of Chan, Golub and LeVeque.
   void merge(const Moments& other);
 
   static constexpr int64_t kWords = 9;
-  // Packs for a collective: counts as doubles, exact below 2^53.
+  // Returns all fields as doubles, for a collective. Counts below 2^53 stay exact.
   std::array<double, kWords> pack() const;
   static Moments unpack(const double* words);
 };

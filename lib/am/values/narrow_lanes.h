@@ -36,8 +36,9 @@ AM_INLINE TwoWide<kBytes> widened(const Floats<kBytes>& x) {
   return widened<kBytes>(x, std::make_integer_sequence<int, nn::fused::kLanes<double, kBytes>>());
 }
 
-// Calls `step` with pairs of vectors of doubles for as many elements as fill whole steps; returns
-// their number.
+// Loads a vector from `x` and a vector from `y` at a time, and calls `step` with their lower halves
+// as doubles, then with their upper halves. Ends when fewer elements than a vector are left, and
+// returns the number of elements that were processed.
 template <int kBytes, typename Scalar, typename Step>
 AM_INLINE int64_t for_each_wide_pair(const Scalar* x, const Scalar* y, int64_t count,
                                      const Step& step) {

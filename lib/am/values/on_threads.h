@@ -14,16 +14,16 @@
 
 namespace am::values {
 
-// Upper bound of the thread numbers.
+// Returns a number that is larger than every thread number that on_threads() passes to `work`.
 size_t most_threads();
 
 // Calls work(thread, 0), .. work(thread, count - 1), each number once and approximately in order,
-// until a call returns false. An exception from `work` ends the rest and is rethrown here. The
-// assignment of numbers to threads is arbitrary, so `work` must not make collective calls.
+// until a call returns false or throws. An exception is rethrown by on_threads(). The assignment of
+// numbers to threads is arbitrary, so `work` must not make collective calls.
 void on_threads(size_t count, const std::function<bool(size_t thread, size_t number)>& work);
 
-// Results of numbered blocks, added by any thread and kept in the order of the numbers: their sums
-// have the same bits on any number of threads.
+// Collects the results of numbered blocks from several threads, and orders them by block number. A
+// sum over them in this order has the same bits for any number of threads.
 template <typename Found>
 class FoundInOrder {
  public:

@@ -36,7 +36,8 @@ std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOption
   return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
 }
 
-// Checks memory before anything is allocated. Skipped for GPUs, whose memory is not this machine's.
+// Throws, before anything is allocated, if the model does not fit into this machine's memory. Does
+// nothing for ranks on GPUs, because those have memory of their own.
 void require_memory(const job::Job& job, const OpenOptions& options) {
   if (options.session.force) return;
   if (runtime::parse_backend(parallel::backend_of(job.plan)).serves_gpus()) return;
@@ -60,7 +61,7 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
         *target.job, target.path, AttachOptions{options.session, options.wait, options.write});
   }
   std::vector<config::Override> overrides = options.overrides;
-  if (options.nproc > 0) {  // in front, so that --set can override it like a value of the plan
+  if (options.nproc > 0) {  // placed before the values of --set, which therefore override it
     overrides.insert(overrides.begin(), {cat("mesh.world_size=", options.nproc)});
   }
   const auto job = job::open_job({.file = target.path,

@@ -1,7 +1,8 @@
-// Opens am-repl's TARGET.
+// Opens am-repl's TARGET. The TargetKind determines the class that the commands read from:
 //
 //   kWeights     StoredView
-//   kPlan        ShardedView: in this process for one rank, otherwise in processes of its own
+//   kPlan        ShardedView: in this process if the plan has one rank, otherwise in one process
+//                per rank
 //   kJob         AttachedJob
 #pragma once
 
@@ -20,20 +21,20 @@ namespace am::values {
 
 struct OpenOptions {
   SessionOptions session;
-  std::vector<config::Override> overrides;              // for a plan
-  int64_t nproc = 0;                                    // ranks of a plan; 0: as in the plan
-  config::Plugins plugins = config::Plugins::kRefused;  // for a plan, never for a checkpoint
-  WaitOptions wait;    // for a plan with several ranks, and for a job
+  std::vector<config::Override> overrides;  // values that replace the plan's; plans only
+  int64_t nproc = 0;                        // number of ranks; 0: the plan's; plans only
+  config::Plugins plugins = config::Plugins::kRefused;  // plans only
+  WaitOptions wait;    // callbacks while ranks do not answer; for jobs and plans with several ranks
   bool write = false;  // allow commands that change a job
-  // Program and arguments that start one rank, which must call run_rank_worker(). The socket's file
-  // descriptor number is appended.
+  // Program and arguments that start one rank of a plan, which must call run_rank_worker(). The
+  // file descriptor number of the rank's socket is appended as the last argument.
   std::vector<std::string> worker_argv;
 };
 
 // Largest number of ranks that are started on one machine.
 inline constexpr int64_t kMostRanks = 64;
 
-// Returns null if a plan is invalid; `found` then has the errors. Throws Error for a target that
+// Returns null if a plan is invalid, and adds the errors to `found`. Throws Error for a target that
 // cannot be read or started, and for ranks that do not fit in this machine's memory.
 std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
                                          Diagnostics& found);

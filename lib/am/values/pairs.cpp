@@ -26,8 +26,8 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Differences of two blocks. If a value is not finite, the sum of magnitudes is not finite either,
-// which the caller checks.
+// Differences of two blocks of finite values. `magnitudes` sums all |a| and |b|; if it is not
+// finite, a value is not finite, and the caller must discard the result.
 struct Apart {
   double max_abs = 0.0, relative = 0.0, magnitudes = 0.0;
 };
@@ -98,7 +98,7 @@ Found found_by(const at::Tensor& a, const at::Tensor& b) {
   return found;
 }
 
-// Returns nothing for dtypes that float32 does not represent exactly.
+// Returns the kernel's result for two blocks; nothing if is_narrow() is false for one of them.
 template <template <typename> typename Kernel, typename Found>
 std::optional<Found> of_narrow(const at::Tensor& a, const at::Tensor& b) {
   if (!is_narrow(a) || !is_narrow(b)) return std::nullopt;

@@ -1,5 +1,5 @@
-// Distance between two tensors of one shape, a block at a time; in double, whatever their dtypes.
-// Complex numbers count as two.
+// Computes how far two tensors of the same shape are apart, a block at a time. Values of all dtypes
+// are compared in double; a complex number counts as two values.
 //
 //   Distance distance;
 //   distance.add(a, b);         // for each pair of blocks
@@ -13,15 +13,15 @@ namespace am::values {
 // Equal infinities, and NaN on both sides, count as equal. If only one side is NaN, or infinities
 // differ, the distance is infinite.
 struct Distance {
-  double max_abs = 0.0;   // |a - b|
-  double relative = 0.0;  // |a - b| over the larger of |a| and |b|
+  double max_abs = 0.0;   // the largest |a - b|
+  double relative = 0.0;  // the largest ratio of |a - b| to the larger of |a| and |b|
 
   void add(const at::Tensor& a, const at::Tensor& b);
   void add(const Distance& other);
 };
 
-// Sums over the elements a and b of two tensors, from before and after training. NaN or infinite if
-// a value is.
+// Sums over the elements a of a tensor before training and b of the same tensor after it. A sum is
+// NaN or infinite if one of its terms is.
 struct Change {
   double moved = 0.0;   // sum of (b - a)^2
   double before = 0.0;  // sum of a^2

@@ -11,7 +11,8 @@
 namespace am::values {
 namespace {
 
-// Reading a pipe or a device could block or never end.
+// Throws if `name` is neither a file nor a folder: reading a pipe or a device could block or never
+// end.
 void require_file_or_folder(const std::string& name) {
   std::error_code ignored;
   const auto status = std::filesystem::status(name, ignored);

@@ -25,12 +25,13 @@ namespace {
 // Timeout of a rank in one collective.
 constexpr auto kTimeout = std::chrono::minutes(10);
 
-std::atomic<bool> interrupt_requested{
-    false};  // set by a signal handler, which takes no context argument
+// A global variable, because the signal handler that sets it takes no context argument.
+std::atomic<bool> interrupt_requested{false};
 
 void on_interrupt(int) { interrupt_requested = true; }
 
-// The view copies the plan and does not refer to `job`.
+// Returns the session of this rank's part of the plan's model. The view copies the plan, so it may
+// outlive `job`.
 Session open_session(const WorkerSetup& setup) {
   Diagnostics found;
   const auto here = launch::detect_environment(launch::process_environment(), found);
@@ -72,7 +73,7 @@ int serve(int socket) {
     interrupt_requested = false;
     session.set_width(request->at("width").get<int>());
     Outcome outcome = execute(session, request->at("input").get<std::string>());
-    if (!first) outcome.result = {};  // rank 0 answers for all
+    if (!first) outcome.result = {};  // am-repl shows the result of rank 0
     if (!send_message(socket, pack(outcome))) break;
   }
   return 0;

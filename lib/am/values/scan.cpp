@@ -14,7 +14,8 @@ namespace am::values {
 
 namespace {
 
-// Visits the part in blocks of rows. If this rank is interrupted, skips the rest and returns false.
+// Visits a part in blocks of rows, unless it is a replica of a part that another rank visits. If
+// this rank is interrupted, skips the rest of the part and returns false.
 bool scan_part(const Session& session, const ParameterView::Part& part, int64_t at_once,
                const ScanVisit& visit) {
   if (!part.first_replica) return true;
@@ -26,7 +27,7 @@ bool scan_part(const Session& session, const ParameterView::Part& part, int64_t 
   return !session.is_interrupted();
 }
 
-// Moments of this rank's share.
+// Returns the moments of this rank's share of the tensor.
 Moments own_moments(Session& session, const Picked& picked) {
   FoundInOrder<Moments> of_parts;
   values_of(session).visit_parts_at_once(

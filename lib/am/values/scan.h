@@ -12,21 +12,23 @@
 
 namespace am::values {
 
-// Elements that are converted to double at a time: 8 MiB.
+// Number of elements that are converted to double at a time. They take 8 MiB.
 inline constexpr int64_t kScanBlock = int64_t{1} << 20;
 
-// values: [box.shape] in the stored dtype; box: their location in the tensor.
+// Called with a block's `values` [box.shape] in the stored dtype, and with `box`, the block's
+// location in the tensor.
 using ScanVisit = std::function<void(const at::Tensor& values, const mesh::Box& box)>;
 
-// Visits this rank's share of the picked tensor in blocks of whole rows; over all ranks each
-// element is visited once. Throws Error(kUsage) if any rank was interrupted; collective.
+// Visits this rank's share of the picked tensor in blocks of whole rows. Over all ranks, each
+// element is visited once. Throws Error(kUsage) if the user interrupted any rank. Collective.
 void scan(Session& session, const Picked& picked, const ScanVisit& visit);
 
 // Returns the moments of the picked tensor over all ranks; only moments are communicated.
 // Collective.
 Moments moments_of(Session& session, const Picked& picked);
 
-// Returns name, numel, min, max, mean, std, norm, nan, inf; null if no value is finite.
+// Returns an object with the keys name, numel, min, max, mean, std, norm, nan and inf. A statistic
+// is null if too few values are finite to compute it.
 Json moments_json(const std::string& name, const Moments& moments);
 
 }  // namespace am::values

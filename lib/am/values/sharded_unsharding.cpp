@@ -1,4 +1,5 @@
-// Part of ShardedView: gathering on request, and the boxes that each rank can then use.
+// Part of ShardedView: gathers parameters for `unshard`, and lists the boxes that each rank can
+// use.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ std::vector<HeldShard> ShardedView::usable_boxes(const HeldParameter& parameter)
   return {parameter.shards.begin(), parameter.shards.end()};
 }
 
-// Boxes that each rank holds while the parameter is gathered.
+// Returns the boxes of the parameter that each rank has while it is gathered over dp_shard_cp.
 std::vector<HeldShard> ShardedView::gathered_boxes(const HeldParameter& parameter) const {
   const layout::ParameterLayout& layout = *layouts_.at(parameter.name);
   std::vector<HeldShard> boxes;
@@ -49,7 +50,7 @@ std::vector<int64_t> ShardedView::ranks_with(const HeldParameter& parameter) con
   return ranks;
 }
 
-// Whether ranks hold only parts of the parameter even while it is gathered.
+// Whether tp or ep shards the parameter, so that a rank has only a part even while it is gathered.
 bool ShardedView::is_cut(const HeldParameter& parameter) const {
   const std::vector<HeldShard> boxes = gathered_boxes(parameter);
   return std::any_of(boxes.begin(), boxes.end(),
@@ -66,7 +67,7 @@ std::vector<size_t> ShardedView::sets_of(std::span<const HeldParameter* const> p
                   cat(parameter->name, " is not a parameter and cannot be gathered"),
                   "`print` gathers the values that it shows");
     }
-    // Parameters that FSDP ignores are already whole.
+    // Parameters that FSDP ignores are not sharded, so there is nothing to gather.
     if (!layouts_.at(parameter->name)->ignored) sets.insert(set_of_.at(parameter->name));
   }
   return {sets.begin(), sets.end()};
@@ -104,7 +105,7 @@ std::vector<std::string> ShardedView::unshard(std::span<const HeldParameter* con
       copied.push_back(parameter->name);
     }
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kUsage) {  // all ranks get here; other errors end the session
+    if (error.kind() == ErrorKind::kUsage) {  // an interrupt, which all ranks throw at this point
       for (const std::string& name : copied) whole_.erase(name);
       for (const size_t set : fresh) {
         unsharded_.erase(set);
@@ -160,8 +161,8 @@ std::string ShardedView::unshard_note() const {
              ", with all other parameters of their FSDP unit", tp);
 }
 
-// Gathers the sets that the user unsharded and frees all others: forward passes leave or free units
-// by the rules of training.
+// Gathers the sets that the user unsharded and frees all others, since a forward pass frees or
+// leaves gathered units by the rules of training.
 void ShardedView::after_forward() {
   for (const auto& [set, groups] : groups_) {
     for (parallel::ParamGroup* group : groups) {

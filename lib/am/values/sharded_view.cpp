@@ -52,7 +52,8 @@ ShardedView::ShardedView(LiveJob job)
   add_states();
 }
 
-// In a running job, computes the origin at each call, because every step replaces the gradients.
+// Describes where the gradients come from. In a running job this is determined at each call,
+// because every step replaces the gradients.
 std::string ShardedView::gradients_of() const {
   if (!live_) return gradients_of_;
   const int64_t steps = live_->steps();
@@ -85,8 +86,9 @@ void ShardedView::add_parameters() {
   add_groups();
 }
 
-// If all ranks hold all parameters, a set's number is its group's number; if stages or experts
-// differ between ranks, it is the unit's number.
+// Numbers the sets of parameters that are gathered together. If every rank has shards of all
+// parameters, a set is a ParamGroup; if ranks have different pipeline stages or experts, it is an
+// FSDP unit, whose number is the same on all ranks.
 void ShardedView::add_groups() {
   by_units_ = model_->pipeline() != nullptr || mesh().sizes().ep > 1;
   const auto& groups = model_->groups();
@@ -126,12 +128,12 @@ Json ShardedView::info() {
   return json;
 }
 
-// Collects the states of all ranks, which may hold other stages or experts: each rank sends its
-// list to all.
+// Lists the states of all ranks' parameters. Each rank sends its list to all ranks, since ranks may
+// have different pipeline stages or experts.
 void ShardedView::add_states() {
   states_.clear();
   state_of_.clear();
-  std::map<std::string, std::pair<State, std::string>> all;  // with torch's dtype name
+  std::map<std::string, std::pair<State, std::string>> all;  // states and torch's dtypes, by name
   const bool has_gradients = !gradients_of().empty();
   if (has_gradients || trainer() != nullptr) {
     Json own = Json::array();
@@ -175,8 +177,8 @@ void ShardedView::add_states() {
             [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
 }
 
-// Returns this rank's part of a gradient or an optimizer state, undefined if it does not exist; of
-// the parameter itself if `state` is null.
+// Returns this rank's part of a gradient or an optimizer state; undefined if that does not exist.
+// If `state` is null, returns this rank's part of the parameter.
 at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
   const parallel::ParamGroup& group = *model_->groups()[place.group];
   const parallel::LocalParameter& owned = group.owned()[place.index];
@@ -193,8 +195,8 @@ at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
   return {};
 }
 
-// Each element comes from the one rank that holds its first replica: an all-reduce with zeros
-// elsewhere.
+// Returns a box of a gradient or an optimizer state on every rank, by an all-reduce. Each element
+// is given by the one rank that has its first replica; the other ranks contribute zero.
 at::Tensor ShardedView::read_state(const HeldParameter& state, const mesh::Box& box) {
   at::Tensor all = at::zeros(box.shape, at::TensorOptions(at::kDouble));
   visit_parts(state, box, [&](const Part& part) {
@@ -316,8 +318,8 @@ int64_t ShardedView::gradient_bytes() const {
   return bytes;
 }
 
-// Creates the trainer. The rules of training are checked only here: a session that only inspects
-// need not satisfy them.
+// Creates the trainer. The rules of training are not checked before, because a plan that is only
+// inspected need not satisfy them.
 void ShardedView::begin_training() {
   if (trainer_) return;
   job::Job job{plan_, model_->config(), model_->layout()};
@@ -379,7 +381,7 @@ std::string ShardedView::note() const {
              "; they have not been trained");
 }
 
-// Sequence parallelism cuts a text into equal pieces.
+// Under sequence parallelism, the ranks of a tp group compute equally long pieces of a text.
 int64_t ShardedView::length_multiple() const {
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
   return fsdp2 != nullptr && fsdp2->sequence_parallel ? mesh().sizes().tp : 1;

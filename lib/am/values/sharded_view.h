@@ -1,8 +1,8 @@
 // A model in a plan's layout, seen from one of its ranks.
 //
-// `unshard` is FSDP's: it gathers a unit's parameters over dp_shard_cp with the collective of
-// training, in the dtype of the computation. Named parameters that tp or ep shards are also
-// assembled into separate whole copies.
+// `unshard` gathers all parameters of an FSDP unit over dp_shard_cp, with training's all-gather and
+// in the compute dtype. If tp or ep shards a parameter that the user named, it is also assembled
+// into a separate full copy.
 //
 // Trainable parameters have states: "optim.state.NAME.exp_avg" and, once gradients exist,
 // "grad.NAME". They are sharded like their parameters.
@@ -28,11 +28,11 @@ namespace am::values {
 
 // A job that is training.
 struct LiveJob {
-  std::string run;                    // the run folder
-  std::function<int64_t()> steps;     // number of completed steps
-  train::Trainer* trainer = nullptr;  // the job's
-  // Step count at which the gradients of a text replaced those of the step; shared by all sessions
-  // attached to the job.
+  std::string run;                    // path of the run folder
+  std::function<int64_t()> steps;     // returns the number of completed steps
+  train::Trainer* trainer = nullptr;  // trains this rank's part of the job
+  // The number of completed steps when `grad --of TEXT` last replaced the step's gradients by those
+  // of a text; empty before. Shared by all sessions that are attached to the job.
   std::shared_ptr<std::optional<int64_t>> text_gradients = {};
 };
 
@@ -40,7 +40,8 @@ class ShardedView : public ParameterView {
  public:
   // Builds the model and initialises its parameters as the plan says. Collective.
   ShardedView(const job::Job& job, const runtime::World& world);
-  // View of a job that is training; its trainer must outlive the view. Collective.
+  // Creates the view of a job that is training. The job's trainer must outlive the view.
+  // Collective.
   explicit ShardedView(LiveJob job);
 
   std::string title() const override;
@@ -78,12 +79,12 @@ class ShardedView : public ParameterView {
 
  private:
   struct Place {
-    size_t group = 0;  // among the model's
-    size_t index = 0;  // among the group's owned parameters
+    size_t group = 0;  // index among the model's ParamGroups
+    size_t index = 0;  // index among the group's owned parameters
   };
   struct State {
     std::string parameter;
-    std::string kind;  // "exp_avg"; empty: the gradient
+    std::string kind;  // name of an optimizer state, for example "exp_avg"; empty: the gradient
   };
 
   void add_parameters();
@@ -101,30 +102,30 @@ class ShardedView : public ParameterView {
 
   config::Plan plan_;
   runtime::DeviceMesh mesh_;
-  std::unique_ptr<parallel::ParallelModel> own_;  // null: the trainer's model is used
+  std::unique_ptr<parallel::ParallelModel> own_;  // null if a trainer owns the model
   std::unique_ptr<train::Trainer> trainer_;       // created by the first train()
   parallel::ParallelModel* model_;
   std::optional<LiveJob> live_;
-  std::string weights_;                        // origin of the values
-  bool fresh_ = false;                         // not trained yet
-  std::deque<std::vector<HeldShard>> shards_;  // one entry per parameter
+  std::string weights_;  // description of where the parameters' values come from
+  bool fresh_ = false;   // whether the values are initial ones that nothing has trained
+  std::deque<std::vector<HeldShard>> shards_;  // the shards that each parameter's span refers to
   std::vector<HeldParameter> parameters_;
-  std::map<std::string, Place> places_;  // of this rank's parameters
-  // Sets of parameters that are gathered together, numbered equally on all ranks; groups_ has this
-  // rank's groups of each set.
+  std::map<std::string, Place> places_;  // where the model has this rank's parameters, by name
+  // The number of each parameter's set. The parameters of a set are gathered together, and all
+  // ranks number the sets alike. groups_ has this rank's ParamGroups of each set.
   std::map<std::string, size_t> set_of_;
-  bool by_units_ = false;  // sets are units
+  bool by_units_ = false;  // whether a set is an FSDP unit; otherwise it is a ParamGroup
   std::map<size_t, std::vector<parallel::ParamGroup*>> groups_;
   std::map<std::string, const layout::ParameterLayout*> layouts_;
   std::set<size_t> unsharded_;  // sets that the user unsharded
-  // Whole copies of parameters sharded over tp or ep that the user unsharded; without contents on
-  // ranks that hold no part of them.
+  // Full copies of the unsharded parameters that tp or ep shards. The tensor is undefined on ranks
+  // that have no part of the parameter.
   std::map<std::string, at::Tensor> whole_;
   std::vector<HeldParameter> states_;
   std::map<std::string, State> state_of_;
   std::string gradients_of_;
-  int64_t steps_ = 0;                                        // steps of train()
-  std::shared_ptr<runtime::RecentCollectives> collectives_;  // of a plan's own ranks
+  int64_t steps_ = 0;                                        // number of steps that train() ran
+  std::shared_ptr<runtime::RecentCollectives> collectives_;  // null for a running job
 };
 
 }  // namespace am::values

@@ -48,11 +48,11 @@ class StoppableSource : public stored::TensorSource {
   const Between& between_;
 };
 
-// Elements that visit_parts reads at a time; as float32 they still are in a core's cache when
-// visited.
+// Number of elements that visit_parts reads at a time. They are few enough that float32 values are
+// still in a core's cache when `visit` reads them.
 constexpr int64_t kReadBlock = int64_t{256} << 10;
 
-// A plan that runs a model on one rank in one dtype.
+// Returns a plan that runs a model on one rank in the given dtype.
 config::Plan plan_of_one(formats::Dtype dtype) {
   config::Plan plan;
   plan.strategy = config::DDPConfig{};
@@ -63,7 +63,8 @@ config::Plan plan_of_one(formats::Dtype dtype) {
 
 }  // namespace
 
-// Returns the tensor if it is in memory as a whole (unsharded, or a gradient), otherwise null.
+// Returns the full tensor if it is in memory, because it is unsharded or a gradient; otherwise
+// null.
 const at::Tensor* StoredView::assembled(const HeldParameter& parameter) {
   for (const auto* tensors : {&assembled_, &gradients_}) {
     const auto found = tensors->find(parameter.name);

@@ -1,7 +1,7 @@
-// A checkpoint folder in a session: shards in files, memory-mapped and read on demand.
+// A checkpoint's files in a session of one process. The files are memory-mapped and read on demand.
 //
-// One process. `unshard` assembles full tensors in memory, `reshard` drops them. loss, logprob and
-// generate load the weights once into a model of one rank, in float32 unless `set dtype` says
+// The command `unshard` assembles full tensors in memory, and `reshard` frees them. loss, logprob
+// and generate load the weights once into a model of one rank, in float32 unless `set dtype` says
 // otherwise.
 #pragma once
 
@@ -52,18 +52,18 @@ class StoredView : public StoredCatalog, public ParameterView {
 
  private:
   const at::Tensor* assembled(const HeldParameter& parameter);
-  // Visits a block, in place or as a copy. Its pages are released, so that read data does not fill
-  // the memory.
+  // Calls `visit` with a block, in the mapped file if possible, otherwise with a copy. Lets pages
+  // that were read be released from time to time, so that they do not fill the memory.
   bool visit_block(const HeldParameter& parameter, const mesh::Box& block, const PartVisit& visit);
   void drop_model();
 
   std::map<std::string, at::Tensor> assembled_;
   std::unique_ptr<runtime::DeviceMesh> single_mesh_;
   std::unique_ptr<parallel::ParallelModel> model_;
-  // Origin of model_'s gradients; empty without gradients.
+  // Describes where model_'s gradients come from; empty without gradients.
   std::string gradients_of_;
-  std::map<std::string, at::Tensor> gradients_;  // by "grad.NAME", views
-  std::vector<HeldParameter> states_;            // gradients, then the stored states
+  std::map<std::string, at::Tensor> gradients_;  // full gradients, keyed "grad.NAME"
+  std::vector<HeldParameter> states_;  // gradients, then stored states; empty without gradients
 };
 
 }  // namespace am::values

@@ -17,7 +17,7 @@
 namespace am::values {
 namespace {
 
-// Elements of either side compared at a time, small enough for a core's cache.
+// Number of elements of each tensor that are compared at a time, few enough for a core's cache.
 constexpr int64_t kPairBlock = int64_t{256} << 10;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Compares a tensor of two sources, a few MiB at a time.
+// Reads two checkpoints side by side to compare their tensors, a few MiB at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,12 +12,14 @@
 
 namespace am::values {
 
-// Opens the weights that a command names; expands `~`. Throws Error(kUsage) for a plan.
+// Opens the weights at a path that the user gave, which may begin with `~`. Throws Error(kUsage) if
+// the path is a plan's.
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path);
 
-// Visits blocks of whole rows of both tensors, which must have one shape, in their stored dtypes.
-// Several threads call `visit` concurrently; `number` is the block's index, and false ends the
-// visit. Throws Error(kUsage) if any rank was interrupted; collective.
+// Reads tensor `a` from `left` and tensor `b` from `right`, which must have the same shape, in
+// blocks of whole rows. Calls `visit` with each pair of blocks in their stored dtypes, concurrently
+// on several threads, until a call returns false. `number` is the block's index. Throws
+// Error(kUsage) if the user interrupted any rank. Collective.
 using VisitPair = std::function<bool(size_t number, const at::Tensor& a, const at::Tensor& b)>;
 void for_each_pair(Session& session, const stored::TensorSource& left,
                    const stored::StoredTensor& a, const stored::TensorSource& right,

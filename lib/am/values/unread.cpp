@@ -12,7 +12,7 @@ constexpr size_t kMostShown = 6;
 
 }  // namespace
 
-// With several ranks errors are thrown, since all ranks must fail together.
+// In a session on ranks, read() throws all errors, because all ranks must fail together.
 Unread::Unread(const inspect::Session& session, size_t asked)
     : throws_(asked < 2 || !session.view().at_rest()) {}
 

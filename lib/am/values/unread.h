@@ -1,5 +1,5 @@
-// Records tensors at rest that cannot be read, because a file is missing, truncated or changed, so
-// that commands can report the readable ones.
+// Records the tensors that cannot be read because a checkpoint's file is missing, truncated or
+// changed, so that commands can still report the readable tensors.
 //
 //   Unread unread(session, all.size());
 //   for (const inspect::Picked& picked : all) {
@@ -27,8 +27,8 @@ class Unread {
   // Calls `look`. Returns false if it threw Error(kIo) or Error(kFormat), which is recorded under
   // `name`.
   bool read(const std::string& name, const std::function<void()>& look);
-  // Adds the field `unread`, name and problem of each, to a result whose text is complete; if there
-  // are any, marks the result as failed.
+  // If tensors could not be read, adds the field `unread` with their names and problems to the
+  // result, appends them to its text, and marks it as failed. Must be called last.
   void give(inspect::Result& result) const;
 
  private:

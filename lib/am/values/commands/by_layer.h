@@ -15,17 +15,18 @@ namespace am::values {
 bool by_layer(const Arguments& arguments);
 
 struct NamedMoments {
-  std::string name;  // of a tensor, with its slice, or of a layer
+  std::string name;  // name of a tensor, with the slice that was asked for, or of a layer
   Moments moments;
 };
 
 struct MomentRows {
-  std::vector<NamedMoments> rows;  // in order of first appearance
+  std::vector<NamedMoments> rows;  // one per name, in the order in which names first appeared
   Moments total;
   Unread unread;
 };
 
-// Returns the moments of each named tensor, or of each layer, and of all together. Collective.
+// Returns the moments of each tensor that the arguments name, or of each layer if --by is "layer",
+// and the moments of all these tensors together. Collective.
 MomentRows named_moments(Session& session, const Arguments& arguments);
 
 }  // namespace am::values

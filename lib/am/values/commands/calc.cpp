@@ -19,7 +19,7 @@
 namespace am::values {
 namespace {
 
-// A statistic over all tensors named together.
+// A statistic of the values of all named tensors together.
 struct Measure {
   std::string_view name;
   double (*of)(const Moments& moments);
@@ -45,7 +45,7 @@ std::string measure_names() {
   return join(names, ", ");
 }
 
-// Evaluates an expression. Collective: reads tensors as it encounters them.
+// Evaluates an expression, and reads its tensors from left to right. Collective.
 class Calculation {
  public:
   Calculation(Session& session, std::string_view text) : session_(session), at_(text) {}

@@ -16,11 +16,11 @@ namespace {
 struct Verdict {
   Json json;
   std::string text;
-  int64_t compared = 0;  // copies of parts that several ranks hold
+  int64_t compared = 0;  // number of copies of those parts that have several copies
   bool equal = true;
 };
 
-// "16 copies of 2 parts, equal"
+// Returns a remark for the user, for example "16 copies of 2 parts, equal".
 std::string copies_text(size_t copies, size_t parts) {
   if (copies == parts) return parts == 1 ? "one copy" : cat("one copy, of ", parts, " parts");
   return parts == 1 ? cat(copies, " copies, equal")
@@ -68,7 +68,7 @@ Result run_checksum(Session& session, const Arguments& arguments) {
              {"hash", "checksum", RowKind::kText},
              {"text", "copies", RowKind::kText}});
   Json list = Json::array();
-  std::vector<Json> different;  // listed first
+  std::vector<Json> different;  // rows of tensors whose copies differ; listed first
   std::vector<Json> equal;
   int64_t compared = 0;
   const std::vector<Picked> all = pick_all(session, arguments.words);

@@ -17,11 +17,15 @@ namespace {
 
 constexpr size_t kNamedIndices = 10;
 
-// Findings per row and column of a tensor viewed as a matrix: dims before the last are rows.
+// Findings per row and column of a tensor viewed as a matrix, whose rows are indexed by all dims
+// before the last.
 struct LinesSeen {
-  at::Tensor rows;     // 0: not seen; 1: only zeros so far; 2: has another value
-  at::Tensor lowest;   // per column; larger than highest: not seen
-  at::Tensor highest;  // a NaN makes lowest -infinity, highest infinity
+  // For each row 0 if no value was seen, 1 if all seen values are zero, 2 otherwise.
+  at::Tensor rows;
+  // The smallest and the largest value of each column: infinity and -infinity if no value was seen,
+  // -infinity and infinity if a value is NaN, so that the column is not reported as constant.
+  at::Tensor lowest;
+  at::Tensor highest;
 };
 
 LinesSeen lines_of(Session& session, const Picked& picked) {
@@ -92,7 +96,7 @@ Result run_dead(Session& session, const Arguments& arguments) {
     if (!unread.read(picked.label, [&] { seen = lines_of(session, picked); })) continue;
     ++looked_at;
     const auto zero_rows = indices_where(seen.rows.eq(1.0));
-    // A column needs two rows to be constant.
+    // With a single row, every column would count as constant.
     const bool several = seen.rows.gt(0.0).sum().item<int64_t>() > 1;
     const auto constant = several ? indices_where(seen.lowest.eq(seen.highest)) : Shape{};
     if (zero_rows.empty() && constant.empty()) continue;

@@ -22,11 +22,14 @@ namespace {
 using stored::StoredTensor;
 using stored::TensorSource;
 
-// Comparison of one parameter, which may exist on one side only, or of all parameters of a layer.
+// The result for one parameter, which may be missing in one of the two checkpoints, or for all
+// parameters of a layer.
 struct Difference {
   std::string name;
   std::string status;
-  std::string what;  // both shapes or dtypes; for a layer the number of unequal parameters
+  // Remark on the status: the two shapes or dtypes that differ, or for a layer how many of its
+  // parameters are not equal, for example "2 of 9".
+  std::string what;
   bool compared = false;
   Distance distance = {};
 };
@@ -40,7 +43,7 @@ size_t place_of(std::string_view status) {
                              std::begin(kWorstFirst));
 }
 
-// One entry per layer, in order of first appearance.
+// Returns one entry per layer, in the order in which layers first appear.
 std::vector<Difference> by_layers(const std::vector<Difference>& all) {
   struct Counts {
     size_t tensors = 0, unequal = 0;
@@ -96,7 +99,8 @@ Difference difference_of(Session& session, const TensorSource& here, const Tenso
   return difference;
 }
 
-// Incomparable parameters first, then the largest difference.
+// Whether `a` is listed before `b`: parameters that could not be compared come first, the others in
+// descending order of their largest difference.
 bool comes_before(const Difference& a, const Difference& b) {
   if (a.compared != b.compared) return !a.compared;
   return a.distance.max_abs > b.distance.max_abs;

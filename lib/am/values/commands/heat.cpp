@@ -26,7 +26,8 @@ HeatOf heat_of(const Arguments& arguments) {
   throw Error(ErrorKind::kUsage, cat("--of `", of, "`: mean, max or signed"));
 }
 
-// A tensor viewed as a matrix: dims before the last are rows; a vector is one row.
+// Size of a tensor viewed as a matrix, whose rows are indexed by all dims before the last. A vector
+// is one row.
 struct MatrixSize {
   int64_t rows = 1;
   int64_t columns = 1;
@@ -37,7 +38,8 @@ MatrixSize matrix_of(const Shape& shape) {
   return {shape.back() == 0 ? 0 : am::numel(shape) / shape.back(), shape.back()};
 }
 
-// Per block of the matrix: sum, count, largest magnitude, and number of non-finite values.
+// For each block of the matrix: the sum of its finite values, the number of all its values, the
+// largest finite one, and the number of non-finite ones.
 struct HeatSums {
   at::Tensor sum, count, largest, bad;  // [height * width]
 };
@@ -71,7 +73,7 @@ class HeatMap {
     }
   }
 
-  // Reduces over all ranks. Collective.
+  // Returns the picture of the blocks that all ranks have added. Collective.
   Grid finish(Session& session) const {
     const at::Tensor all = values_of(session).gather(at::cat({sums_.sum, sums_.count, sums_.bad}));
     const at::Tensor added = all.sum(0).reshape({3, -1});

@@ -34,11 +34,11 @@ Range range_of(Session& session, const Picked& picked) {
     own.low = std::min(own.low, block.min().item<double>());
     own.high = std::max(own.high, block.max().item<double>());
   });
-  // One reduction for both ends.
+  // The low end is negated, so that one maximum over the ranks reduces both ends.
   const at::Tensor row = at::tensor({-own.low, own.high}, at::TensorOptions(at::kDouble));
   const at::Tensor ends = std::get<0>(values_of(session).gather(row).max(0));
   Range range{-ends[0].item<double>(), ends[1].item<double>()};
-  if (range.low == range.high) {  // as in torch.histogram: a constant gets a bin around it
+  if (range.low == range.high) {  // a constant gets a range around it, as in torch.histogram
     range.low -= 0.5;
     range.high += 0.5;
   }
@@ -49,7 +49,7 @@ struct Histogram {
   Range range;
   std::vector<int64_t> counts;
   std::vector<double> edges;
-  int64_t others = 0;  // NaN or infinite
+  int64_t others = 0;  // number of values that are NaN or infinite
 };
 
 Histogram histogram_of(Session& session, const Picked& picked, int64_t bins) {
@@ -96,7 +96,7 @@ Result one_histogram(Session& session, const Picked& picked, int64_t bins) {
   return result;
 }
 
-// Several histograms: one table row each, with the bins as characters.
+// Returns a table with one row per histogram, in which a character stands for a bin.
 Result many_histograms(Session& session, const std::vector<Picked>& all, int64_t bins) {
   Rows rows({{"name", {}, RowKind::kText},
              {"low", "from", RowKind::kNumber},

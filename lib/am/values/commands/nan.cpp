@@ -13,11 +13,12 @@
 namespace am::values {
 namespace {
 
-// Non-finite values of one tensor; merged over ranks.
+// The non-finite values of one tensor, on one rank or on all ranks together.
 struct BadValues {
   int64_t nan = 0;
   int64_t inf = 0;
-  int64_t first = std::numeric_limits<int64_t>::max();  // row-major index in the whole tensor
+  // Row-major index of the first non-finite value in the full tensor.
+  int64_t first = std::numeric_limits<int64_t>::max();
 };
 
 BadValues bad_values(Session& session, const Picked& picked) {

@@ -35,7 +35,7 @@ Result run_optim(Session& session, const Arguments& arguments) {
   const std::vector<Picked> all = pick_all(session, arguments.words);
   Unread unread(session, all.size());
   int64_t bytes = bytes_of(all);
-  std::vector<std::vector<const HeldParameter*>> states;  // one entry per tensor
+  std::vector<std::vector<const HeldParameter*>> states;  // the optimizer states of each tensor
   for (const Picked& picked : all) {
     states.push_back(states_of(session, *picked.parameter));
     for (const HeldParameter* state : states.back()) bytes += state->bytes();

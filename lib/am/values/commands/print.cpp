@@ -11,12 +11,13 @@
 namespace am::values {
 namespace {
 
-constexpr int64_t kShownWhole =
-    1000;  // elements; beyond that the middle of each dim is elided, as in torch
-constexpr int64_t kEdgeItems = 3;  // shown at each end of an elided dim
+// Largest number of elements that are all printed. Of larger tensors, the middle of each dim is
+// left out, as torch does.
+constexpr int64_t kShownWhole = 1000;
+constexpr int64_t kEdgeItems = 3;  // indices that are printed at each end of such a dim
 constexpr int64_t kMostInJson = 1'000'000;
 
-// JSON has no NaN and infinity; they are written as text.
+// Returns a value as JSON. NaN and infinities, which JSON does not have, become strings.
 Json scalar(const at::Tensor& value) {
   if (value.scalar_type() == at::kBool) return value.item<bool>();
   if (!value.is_floating_point()) return value.item<int64_t>();
@@ -50,7 +51,7 @@ class Printer {
     return format_general(value.item<double>(), digits_);
   }
 
-  // Indices of a dim that are shown; -1 stands for the gap.
+  // Returns the indices of a dim that are printed; -1 stands for the middle that is left out.
   std::vector<int64_t> shown(int64_t size) const {
     std::vector<int64_t> indices;
     for (int64_t i = 0; i < size; ++i) {

@@ -30,7 +30,7 @@ void set_dtype(Session& session, const std::string& value) {
 
 void set_tokenizer(Session& session, const std::string& value) {
   const std::string name = value == "bytes" ? value : expand_home(value).string();
-  values_of(session).tokenizer(name);  // throws, keeping the previous setting, if invalid
+  values_of(session).tokenizer(name);  // throws if invalid, so that the setting stays as it was
   session.set_tokenizer(name);
 }
 

@@ -49,7 +49,8 @@ std::string draw_boxes(const std::vector<HeldShard>& before, const std::vector<H
   return table.text(style);
 }
 
-// Runs `change` and reports memory before and after; for a single parameter its boxes too.
+// Runs `change` and reports each rank's memory before and after it; for a single parameter, also
+// the boxes that each rank has of it.
 template <typename Change>
 Result measured(Session& session, const Parameters& parameters, const char* done, Change change) {
   ParameterView& view = values_of(session);
