@@ -27,17 +27,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Place of a shard's values, and the checksums of their pieces.
+// Where a shard's values are stored.
 struct Part {
-  uint32_t file = 0;
-  uint64_t position = 0;
-  std::vector<uint32_t> checksums;
+  uint32_t file = 0;                // number of the file in the index
+  uint64_t position = 0;            // offset of the first value in the file, in bytes
+  std::vector<uint32_t> checksums;  // one per piece of run_folder::kChecksumPiece bytes
 };
 
-// An am-run checkpoint. read() compares each checksum once; verify() compares all again.
+// A checkpoint that am-run wrote. read() compares the checksum of a piece of a file when it first
+// reads the piece; verify() compares all checksums each time.
 class AutomeshSource : public TensorSource {
  public:
-  // A large index has millions of boxes, so add_tensors() moves them out of it.
+  // Reads the index, which may have millions of boxes; add_tensors() moves them out of it instead
+  // of copying them.
   AutomeshSource(const fs::path& folder, OnDamage damage) : AutomeshSource(folder) {
     index_ = run_folder::read_index(folder_, info_);
     if (damage == OnDamage::kRefuse) run_folder::require_data_files(folder_, info_, index_);
@@ -46,7 +48,7 @@ class AutomeshSource : public TensorSource {
   }
   AutomeshSource(const fs::path& folder, const WantedBoxes& wanted) : AutomeshSource(folder) {
     looks_when_read_ = true;
-    std::optional<std::vector<mesh::Box>> boxes;  // of the tensor that is read
+    std::optional<std::vector<mesh::Box>> boxes;  // wanted boxes of the tensor that is being read
     const auto wants = [&](const std::string& name) {
       boxes = wanted(name);
       return !boxes || !boxes->empty();
@@ -127,9 +129,9 @@ class AutomeshSource : public TensorSource {
   explicit AutomeshSource(const fs::path& folder)
       : folder_(folder), info_(run_folder::read_checkpoint_info(folder)) {}
 
-  // Keeps the boxes that intersect a wanted one; together they have to cover each wanted box
-  // exactly once. Wanted boxes that do not fit the tensor's shape are ignored: the caller compares
-  // shapes.
+  // Removes the tensor's boxes that intersect no wanted box. Throws Error(kFormat) if the remaining
+  // ones do not cover each wanted box exactly once. Ignores wanted boxes that do not fit the
+  // tensor's shape, because the source's caller compares shapes.
   void keep_those(run_folder::IndexedTensor& tensor, std::vector<mesh::Box> wanted) const {
     const mesh::Box whole = mesh::Box::whole(tensor.shape);
     std::erase_if(wanted, [&](const mesh::Box& box) {
@@ -185,7 +187,8 @@ class AutomeshSource : public TensorSource {
   }
 
   void verify(const StoredTensor& tensor, const VerifyCalls& calls) const;
-  // Verifies only pieces that hold rows of `common`, each once, in the first thread that reads it.
+  // Compares the checksums of the pieces that have rows of `common`. Each piece is verified once,
+  // by the first thread that reads it, while other threads that need the piece wait.
   void verify(const StoredTensor& tensor, const Part& part, const mesh::Box& own,
               std::span<const std::byte> values, const mesh::Box& common) const {
     const auto rows = own_rows(values, own, common);
@@ -230,7 +233,8 @@ class AutomeshSource : public TensorSource {
                 "checkpoint before it");
   }
 
-  // Maps a file when it is first read: listing names needs only the index.
+  // Returns a file, which is mapped when it is first read, because listing names needs only the
+  // index.
   const MappedFile& file_of(size_t number) const {
     const std::lock_guard lock(mutex_);
     auto& file = mapped_[number];
@@ -257,12 +261,12 @@ class AutomeshSource : public TensorSource {
 
   fs::path folder_;
   run_folder::CheckpointInfo info_;
-  run_folder::ShardIndex index_;     // without its tensors, which add_tensors() has moved out
-  bool looks_when_read_ = false;     // checks a file's label and size when it is first read
-  std::map<size_t, Error> damaged_;  // by the file's number
+  run_folder::ShardIndex index_;  // without its tensors, which add_tensors() has moved out
+  bool looks_when_read_ = false;  // whether a file's label and size are checked at its first read
+  std::map<size_t, Error> damaged_;  // errors of damaged files, by file number
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
-  std::map<std::string, Place, std::less<>> places_;  // by name
+  std::map<std::string, Place, std::less<>> places_;  // stored parts of each tensor, by its name
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const MappedFile>> mapped_;
   mutable std::set<std::pair<const Part*, size_t>> verified_, looked_at_;
@@ -289,7 +293,7 @@ void AutomeshSource::verify(const StoredTensor& tensor, const VerifyCalls& calls
 
 void AutomeshSource::verify(const VerifyCalls& calls) const {
   bool files_are_whole = true;
-  try {  // sizes and labels of the files, which may have changed since the source was opened
+  try {  // checks sizes and labels of the files, which may have changed since they were opened
     const auto info = run_folder::read_checkpoint_info(folder_);
     const auto damaged =
         run_folder::damaged_files(folder_, info, run_folder::read_index(folder_, info));

@@ -24,10 +24,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Names under which trainers store the number of the last step.
+// Names of the values in which trainers store the number of the last step.
 constexpr std::array<std::string_view, 2> kSteps = {"train_state.step", "iteration"};
 
-// Returns the rank of a file: 3 for "__3_0.distcp".
+// Returns the rank that wrote a file, for example 3 for "__3_0.distcp"; 0 for other names.
 int64_t rank_of_file(std::string_view name) {
   int64_t rank = 0;
   for (size_t i = 2; i < name.size() && i < 12 && name[i] >= '0' && name[i] <= '9'; ++i) {
@@ -96,7 +96,8 @@ class DcpSource : public TensorSource {
       read_chunk(place, i, *common, out.part(inside(box, *common).offset, element));
     }
   }
-  // Assumes that the slice stores dense values, and nothing after them but the archive's directory.
+  // Guesses which pages to fetch without reading the slice's archive: assumes that its values are
+  // dense and end with the slice.
   void prefetch(std::string_view name, const mesh::Box& box) const override {
     const Place& place = place_in(places_, name, folder_);
     const int64_t element = formats::dtype_size(place.tensor->dtype);
@@ -140,17 +141,15 @@ class DcpSource : public TensorSource {
   }
 
  private:
-  // `stored` holds the slices of the tensor's shards, in their order. The shards' boxes were moved
-  // to `tensor`, since there may be half a million.
+  // Where a tensor is stored.
   struct Place {
-    const formats::DcpTensor* stored = nullptr;
-    const StoredTensor* tensor = nullptr;
+    const formats::DcpTensor* stored = nullptr;  // its chunks have the slices of the shards
+    const StoredTensor* tensor = nullptr;        // has the shards' boxes, moved out of `stored`
 
     const formats::DcpSlice& slice(size_t i) const { return stored->chunks[i].slice; }
   };
 
-  // Returns the keys under which the tensor was saved, or its flat name if the writer does not
-  // store them.
+  // Returns the keys under which the tensor was saved, or its flat name if `.metadata` has no keys.
   static KeyPath path_of(const formats::DcpTensor& tensor) {
     if (tensor.path.size() < 2) return {tensor.name};
     KeyPath path;
@@ -193,7 +192,8 @@ class DcpSource : public TensorSource {
     return formats::TorchArchive::read(bytes.subspan(slice.offset, slice.length), where);
   }
 
-  // Reads [common.shape] of the chunk, which is checked against the metadata.
+  // Reads the values at `common` from shard `i`. Throws Error(kFormat) if the shard's dtype or
+  // shape is not that in `.metadata`.
   void read_chunk(const Place& place, size_t i, const mesh::Box& common,
                   const Destination& out) const {
     const auto archive = archive_of(place, i);
@@ -206,8 +206,8 @@ class DcpSource : public TensorSource {
     return archive_of(place.slice(i), place.stored->name);
   }
 
-  // Returns a view of the tensor in `archive`, after comparing its dtype and shape with the
-  // metadata.
+  // Returns a view of the tensor in `archive`. Throws Error(kFormat) if its dtype or shape is not
+  // that in `.metadata`.
   formats::TorchTensor require_as_said(const Place& place, size_t i,
                                        const formats::TorchArchive& archive) const {
     const auto stored = archive.tensor(archive.root());
@@ -237,7 +237,8 @@ class DcpSource : public TensorSource {
     }
   }
 
-  // Maps the file at its first read: listing names requires only `.metadata`.
+  // Returns a file, which is mapped when it is first read, because listing names needs only
+  // `.metadata`.
   const MappedFile& file_of(size_t index) const {
     const std::lock_guard lock(mutex_);
     auto& file = files_[index];
@@ -250,7 +251,7 @@ class DcpSource : public TensorSource {
   std::vector<StoredProblem> known_;
   mutable std::mutex mutex_;
   mutable std::vector<std::optional<MappedFile>> files_;
-  std::map<std::string, Place, std::less<>> places_;  // by name
+  std::map<std::string, Place, std::less<>> places_;  // where each tensor is stored, by its name
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };
@@ -300,7 +301,7 @@ void verify_dcp_slices(const fs::path& folder, const VerifyCalls& calls) {
   try {
     DcpSource(folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile), {})
         .verify_slices(calls);
-  } catch (const Error& error) {  // in reading the metadata
+  } catch (const Error& error) {  // `.metadata` could not be read
     calls.found({formats::kDcpMetadataFile, error.what()});
   }
 }

@@ -1,5 +1,5 @@
-// PyTorch's distributed checkpoints (DCP) as a tensor source: chunks of all data files, joined into
-// global tensors. Pickled code is never executed (formats/pickle.h).
+// Opens PyTorch's distributed checkpoints (DCP). Their tensors are assembled from the chunks in all
+// data files. Pickled code is never executed (formats/pickle.h).
 // Names follow state_keys.h. Tensors beside a nested "model", and torchtitan's train_state,
 // lr_scheduler and dataloader, are not parameters and are listed with the optimizer's tensors.
 #pragma once
@@ -15,16 +15,16 @@ namespace am::stored {
 
 // Returns whether the path is a folder with a `.metadata` file.
 bool is_dcp_source(const std::filesystem::path& path);
-// `known`: damage found earlier, which precedes the source's own in damage(). Data files are opened
-// when they are read.
+// Opens a folder; its data files are opened when they are first read. `known` has the damage that
+// the caller found before; damage() lists it first.
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
                                               std::vector<StoredProblem> known = {});
 // Opens a folder whose `.metadata` has been read already.
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
                                               formats::DcpMetadata metadata);
 
-// The part of verify() of a folder that reads no values: checks that each slice is a complete
-// archive, with the dtype and shape in `.metadata`.
+// Verifies a folder without reading values: checks that each slice of a data file is a complete
+// torch.save archive, whose tensor has the dtype and shape in `.metadata`.
 void verify_dcp_slices(const std::filesystem::path& folder, const VerifyCalls& calls);
 
 }  // namespace am::stored

@@ -15,12 +15,12 @@ namespace {
 using formats::PickleKind;
 using formats::PickleValue;
 
-// Indices of the arguments of torch._tensor._rebuild_from_type_v2, and of
-// torch._utils._rebuild_wrapper_subclass.
+// Indices of the arguments of torch._tensor._rebuild_from_type_v2. kArguments is the list of the
+// arguments of torch._utils._rebuild_wrapper_subclass, in which kWrapperShape is an index.
 enum RebuildArgument : size_t { kFunction, kType, kArguments, kState, kRebuildSize };
 constexpr size_t kWrapperShape = 2;
 constexpr size_t kMostDims = 64;
-constexpr int kDeepest = 4;  // torch.Size, its arguments, a tuple, nested sizes
+constexpr int kDeepest = 4;  // nesting: a torch.Size, its arguments, a tuple, a nested size
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kFormat, cat(where, ": a DTensor ", what),
@@ -41,7 +41,8 @@ bool append_integers(const PickleValue& value, int depth, Shape& numbers) {
   });
 }
 
-// Returns the sizes of a layout; a flattened dim has the product of its dims.
+// Returns the mesh sizes in a layout's shape. A nested tuple is a flattened mesh dim, whose size is
+// the product of the tuple's numbers.
 std::optional<Shape> layout_sizes(const PickleValue* shape) {
   if (shape == nullptr || !shape->is(PickleKind::kTuple)) return integers_of(shape);
   Shape sizes;
@@ -58,7 +59,8 @@ std::optional<Shape> layout_sizes(const PickleValue* shape) {
   return sizes;
 }
 
-// torch 2.11 stores the sizes in the mesh's layout, older versions a tensor of its ranks.
+// Returns the sizes of a mesh. torch 2.11 stores them in the mesh's layout; older versions store a
+// tensor of the mesh's ranks, which has this shape.
 std::optional<Shape> mesh_sizes(const formats::TorchArchive& archive, const PickleValue& mesh) {
   if (const PickleValue* layout = mesh.state().find("_layout")) {
     return layout_sizes(layout->state().find("shape"));
@@ -93,7 +95,8 @@ std::vector<AxisPlacement> placements_of(const PickleValue& placements, const st
   return axes;
 }
 
-// Returns the mesh dims in the order in which they cut; empty if the spec does not store an order.
+// Returns the mesh dims in the order in which they cut the tensor; empty if the pickled spec has no
+// order.
 std::vector<size_t> shard_order(const PickleValue& spec, const std::string& where) {
   std::vector<size_t> order;
   const PickleValue* entries = spec.find("shard_order");
@@ -124,7 +127,8 @@ std::optional<Shape> integers_of(const PickleValue* value) {
 DTensorPart read_dtensor(const formats::TorchArchive& archive, const PickleValue& value,
                          const std::string& where) {
   const auto arguments = value.arguments().items();
-  // The state is a pair if the object has slots and attributes, otherwise its attributes alone.
+  // An object with slots and attributes is pickled with a pair as its state, of which the second
+  // has the attributes needed here; otherwise the state is the attributes.
   PickleValue state = arguments[kState];
   if (state.is(PickleKind::kTuple) && state.items().size() == 2) state = state.items()[1];
   const PickleValue* local = state.find("_local_tensor");

@@ -1,5 +1,5 @@
-// PyTorch's DTensors in torch.save files: a rank's part of a tensor, with the mesh and the
-// placements that give its place.
+// Reads PyTorch's DTensors in torch.save files. A DTensor has a rank's part of a tensor, and the
+// mesh and the placements that determine where the part lies in the tensor.
 #pragma once
 
 #include <optional>
@@ -12,23 +12,23 @@
 namespace am::stored {
 
 struct DTensorPart {
-  formats::TorchTensor local;  // of shape box.shape
-  Shape shape;                 // of the global tensor
-  mesh::Box box;               // place of the part in the global tensor
-  int64_t ranks = 1;           // of the mesh, or of the root mesh it was sliced from
+  formats::TorchTensor local;  // the part's values, [box.shape]
+  Shape shape;                 // shape of the global tensor
+  mesh::Box box;               // location of the part in the global tensor
+  int64_t ranks = 1;           // size of the mesh, or of the root mesh that it was sliced from
 };
 
 bool is_dtensor(const formats::PickleValue& value);
 
-// Returns the part in `value`, a DTensor of torch 2.4 to 2.11. Cuts are in the order of
-// dtensor_spec.h, or of shard_order if it differs. Throws Error(kFormat) prefixed with `where`:
-// partial sums, unknown fields, or a part whose shape differs from the one that mesh and placements
-// give.
+// Returns the part in `value`, a DTensor of torch 2.4 to 2.11. Mesh dims cut the tensor in the
+// order of dtensor_spec.h, unless the DTensor's shard_order gives another. Throws Error(kFormat),
+// whose message begins with `where`, for partial sums, for unknown fields, and for a part whose
+// shape differs from the one that mesh and placements give.
 DTensorPart read_dtensor(const formats::TorchArchive& archive, const formats::PickleValue& value,
                          const std::string& where);
 
-// Returns the numbers of a tuple, a list or torch.Size (nested ones flattened), or of a single
-// number; nothing for anything else, and for more than 64 numbers.
+// Returns the numbers in `value`, which may be a number, a tuple, a list or a torch.Size, also
+// nested in each other. Returns nothing for any other value, and for more than 64 numbers.
 std::optional<Shape> integers_of(const formats::PickleValue* value);
 
 }  // namespace am::stored

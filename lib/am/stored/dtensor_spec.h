@@ -1,4 +1,4 @@
-// Places of the parts of PyTorch's DTensors, computed from the numbers in pickles and metadata.
+// Computes which part of a PyTorch DTensor each rank has, from the numbers in pickles and metadata.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace am::stored {
 // Placement of a tensor along one mesh dim: sharded or replicated.
 struct AxisPlacement {
   bool shard = false;
-  int64_t dim = 0;  // dim of the tensor, if sharded
-  int64_t split_factor =
-      1;  // of _StridedShard: number of pieces from cuts of later mesh dims, made before
+  int64_t dim = 0;  // dim of the tensor that is sharded
+  // The split factor of a _StridedShard: the number of pieces into which later mesh dims have cut
+  // the tensor dim before this mesh dim cuts it. 1 for a Shard.
+  int64_t split_factor = 1;
 };
 
 struct DTensorSpec {
-  Shape shape;                      // of the global tensor
-  Shape sizes;                      // of the mesh's dims
+  Shape shape;                      // shape of the global tensor
+  Shape sizes;                      // sizes of the mesh's dims
   std::vector<AxisPlacement> axes;  // one per mesh dim
   std::vector<size_t> order;        // mesh dims that shard the tensor, in the order of their cuts
 };
 
-// Checks a spec and sets the order of its cuts as torch 2.11 does: a tensor dim is cut by mesh dims
-// in ascending order, except that a mesh dim with split factor f cuts after those later mesh dims
-// whose sizes multiply to f. Returns why the spec is invalid; nothing if it is valid. A given order
-// is only checked.
+// Checks a spec, and sets `order` if it is empty. The order is that of torch 2.11: mesh dims cut a
+// tensor dim in ascending order, except that a mesh dim with split factor f cuts after those later
+// mesh dims whose sizes multiply to f. Returns why the spec is invalid; nothing if it is valid.
 std::optional<std::string> put_in_order(DTensorSpec& spec);
 
 // Returns the mesh's number of ranks. This function and the next two require specs that
@@ -37,8 +37,8 @@ std::optional<std::string> put_in_order(DTensorSpec& spec);
 int64_t ranks_of(const DTensorSpec& spec);
 // Returns whether `coordinate` lies inside the mesh.
 bool is_on_mesh(const DTensorSpec& spec, const Shape& coordinate);
-// Returns the part of the rank at `coordinate`, which must be on the mesh; each cut is as by
-// torch.chunk.
+// Returns the part of the rank at `coordinate`, which must be on the mesh. Each mesh dim cuts as
+// torch.chunk does.
 mesh::Box part_at(const DTensorSpec& spec, const Shape& coordinate);
 
 }  // namespace am::stored

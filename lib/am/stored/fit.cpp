@@ -18,15 +18,16 @@ namespace am::stored {
 
 namespace {
 
-// Tables and masks that older versions of transformers saved with a model and newer ones compute;
-// newer versions ignore them when loading, too.
+// Ends of the names of tables and masks that older versions of transformers saved with a model.
+// Newer versions compute them, and ignore stored ones.
 constexpr std::array<std::string_view, 6> kComputed = {
     "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
     ".attn.bias",          ".attn.masked_bias",     ".position_ids"};
 
 constexpr std::array<std::string_view, 7> kQuantized = {
     "weight_scale", "weight_scale_inv", "input_scale", ".SCB", ".absmax", ".qzeros", ".scales"};
-// Four-bit floats in blocks with one scale each, as in gpt-oss's experts.
+// Ends of the names of tensors with four-bit floats in blocks of one scale each, for example of
+// gpt-oss's experts.
 constexpr std::array<std::string_view, 2> kMxfp4 = {"_proj_blocks", "_proj_scales"};
 
 bool ends_with_one(std::string_view name, const auto& ends) {
@@ -35,8 +36,8 @@ bool ends_with_one(std::string_view name, const auto& ends) {
 }
 
 struct Misfits {
-  std::vector<Misfit> wrong;       // parameters of the model
-  std::vector<std::string> extra;  // tensors that the model does not have
+  std::vector<Misfit> wrong;       // the model's parameters that are missing or differ
+  std::vector<std::string> extra;  // names of the tensors that the model does not have
   bool quantized = false;
   bool mxfp4 = false;
   bool adapter = false;
@@ -51,7 +52,7 @@ bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& 
 }
 
 void compare_parameters(const layout::Layout& layout, const TensorSource& source, Misfits& misfit) {
-  // Base weights contain no adapters: new ones are initialised.
+  // If the source has no adapters at all, it has base weights, to which new adapters are added.
   const bool adapters = has_stored_adapters(layout.inventory, source);
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const auto& parameter = layout.parameters[i];
@@ -72,8 +73,8 @@ void compare_parameters(const layout::Layout& layout, const TensorSource& source
   }
 }
 
-// Returns whether the tensor belongs to the multi-token prediction layers, which follow the last
-// layer and are not trained here.
+// Returns whether the tensor belongs to the layers of multi-token prediction, whose numbers follow
+// the last decoder layer's. automesh does not train them.
 bool is_behind_layers(std::string_view name, const layout::Layout& layout,
                       const model::ModelConfig& config) {
   const std::string prefix = cat(layout.inventory.names.layers, ".");
@@ -89,7 +90,7 @@ void find_extra(const layout::Layout& layout, const model::ModelConfig& config,
                 const TensorSource& source, Misfits& misfit) {
   std::set<std::string_view> wanted;
   for (const auto& parameter : layout.parameters) wanted.insert(parameter.name);
-  // A file may store the tied head separately.
+  // Files may have the head as a tensor of its own although it is tied to the embedding.
   const std::string head = cat(layout.inventory.names.head, ".weight");
   if (layout.inventory.tied_lm_head) wanted.insert(head);
   for (const StoredTensor& stored : source.tensors()) {

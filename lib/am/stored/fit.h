@@ -1,6 +1,6 @@
-// Checks whether stored weights match a model: missing tensors, other shapes or dtypes, and tensors
-// that the model does not have. Every mismatch is reported, except buffers that transformers
-// recomputes and the layers of multi-token prediction.
+// Checks whether stored weights match a model. Mismatches are missing tensors, other shapes or
+// dtypes, and tensors that the model does not have; but stored buffers that transformers
+// recomputes, and stored layers of multi-token prediction, are ignored.
 #pragma once
 
 #include <string>
@@ -12,15 +12,16 @@
 
 namespace am::stored {
 
-// Throws Error(kFormat) that lists all mismatches. `source` has parameters with the hub's names
-// (hub_names.h).
+// Throws Error(kFormat), which lists the mismatches, if there are any. `source` must have the hub's
+// names for parameters (hub_names.h).
 void check_fit(const layout::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source);
 
-// A parameter that differs from the model's, or a tensor that the model does not have.
+// A parameter that is missing or differs from the model's, or a tensor that the model does not
+// have.
 struct Misfit {
   std::string name;
-  std::string what;  // "is missing"
+  std::string what;  // description of the mismatch, for example "is missing"
 };
 // Returns the mismatches as a list, the model's parameters first. Compares names, shapes and dtypes
 // without reading values.

@@ -30,7 +30,8 @@ bool is_shard_name(std::string_view name) {
   return glob_match("shard-*-model-*-of-*.safetensors", name);
 }
 
-// Returns the rank of a file: 2 for "shard-00003-model-00001-of-00002.safetensors".
+// Returns the rank that wrote a file, for example 2 for
+// "shard-00003-model-00001-of-00002.safetensors".
 int64_t rank_of_file(const fs::path& path) {
   const auto parts = split(path.filename().string(), '-');
   const auto number = parts.size() > 1 ? parse_integer(parts[1]) : std::nullopt;
@@ -127,7 +128,8 @@ class HfShardsSource : public TensorSource {
                 "or fetch it again");
   }
 
-  // A tensor has parts with the same name in several files.
+  // Derives the tensors' names from the names in all files together, since several files have parts
+  // of a tensor under the same name.
   void name_tensors() {
     std::set<std::string> stored;
     for (const auto& file : files_) {
@@ -209,13 +211,13 @@ class HfShardsSource : public TensorSource {
   fs::path config_file_;
   std::string note_;
   std::vector<formats::SafetensorsFile> files_;
-  std::map<std::string, std::string> names_;  // by stored name
+  std::map<std::string, std::string> names_;  // tensors' names by the names in the files
   std::map<std::string, StoredTensor> by_name_;
   std::map<std::string, std::vector<Place>, std::less<>> places_;
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> none_;
   std::vector<StoredProblem> damage_;
-  std::set<std::string, std::less<>> torn_;  // tensors that their parts do not cover
+  std::set<std::string, std::less<>> torn_;  // names of tensors that their parts do not cover
 };
 
 }  // namespace

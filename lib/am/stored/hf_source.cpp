@@ -84,7 +84,7 @@ class HfSource : public TensorSource {
     const Place& place = place_in(places_, name, path_);
     const Shape& shape = place.entry->shape;
     if (!shape.empty() && !std::equal(shape.begin() + 1, shape.end(), box.shape.begin() + 1)) {
-      return false;  // not whole rows
+      return false;  // the box does not consist of full rows, so it is not contiguous
     }
     const auto bytes = bytes_of_rows(place.file->data(*place.entry), shape, box);
     const auto size = static_cast<size_t>(formats::safetensors_dtype_size(place.entry->dtype));
@@ -111,8 +111,8 @@ class HfSource : public TensorSource {
     const formats::SafetensorsEntry* entry;
   };
 
-  // Uses transformers' order: model.safetensors, then the index; without either, all safetensors
-  // files.
+  // Chooses the files of a folder as transformers does: model.safetensors if it exists, otherwise
+  // the files in the index; without both, all safetensors files.
   void open_files() {
     const fs::path index = path_ / kIndexName;
     std::vector<fs::path> paths = {path_};
@@ -145,8 +145,8 @@ class HfSource : public TensorSource {
         path == path_ ? path.filename().string() : path.lexically_relative(path_).string();
     try {
       files_.push_back(formats::SafetensorsFile::open(path, formats::Truncated::kOpened));
-    } catch (const Error& error) {  // no readable header
-      if (path == path_) throw;     // no other file can be read
+    } catch (const Error& error) {  // the file has no readable header
+      if (path == path_) throw;     // it is the only file
       problems_.push_back(file_problem(path_, name, error));
       missing_.insert(name);
       return;
@@ -155,8 +155,9 @@ class HfSource : public TensorSource {
     if (!cut.empty()) problems_.push_back({name, cut});
   }
 
-  // A tensor that the index names and no file contains is listed as damage if damage is listed;
-  // otherwise it is noted, since only the model determines whether it is needed.
+  // Compares the index with the files. With OnDamage::kReport, a tensor that the index names and no
+  // file contains is listed as damage; otherwise it is only mentioned in note(), because it matters
+  // only if the model needs it.
   void compare_index() {
     if (index_.empty()) return;
     std::unordered_map<std::string_view, const formats::SafetensorsFile*> files;
@@ -198,9 +199,9 @@ class HfSource : public TensorSource {
   fs::path path_;
   OnDamage damage_;
   std::vector<StoredProblem> problems_;
-  std::set<std::string> missing_;  // files with unknown tensors
+  std::set<std::string> missing_;  // files that are missing or have no readable header
   std::vector<formats::SafetensorsFile> files_;
-  WeightIndex index_;  // empty without an index
+  WeightIndex index_;  // contents of the index that determines the files; empty without one
   std::string note_;
   std::unordered_map<std::string, Place, TextHash, std::equal_to<>> places_;
   std::vector<StoredTensor> tensors_;

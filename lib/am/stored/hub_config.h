@@ -1,5 +1,4 @@
-// Finds the hub's config.json of a model whose checkpoint another framework has written, in the
-// folder or beside it.
+// Finds the Hugging Face config.json of a model whose checkpoint another framework has written.
 #pragma once
 
 #include <filesystem>
@@ -12,8 +11,8 @@
 namespace am::stored {
 
 struct HubConfig {
-  std::filesystem::path file;                // empty: none found
-  std::optional<model::ModelConfig> config;  // nothing: none found, or not usable
+  std::filesystem::path file;                // path of the config.json; empty if none was found
+  std::optional<model::ModelConfig> config;  // nothing if no file was found or it is not usable
   std::string problem;                       // why `config` is missing
 };
 

@@ -15,8 +15,8 @@ namespace {
 
 using model::Role;
 
-// Returns the place in one of the two tensors with all experts of a layer, [E, 2F, D] and [E, D,
-// F]; nothing if the parameter is not an expert's matrix.
+// Returns the location of an expert's matrix in one of the two tensors with all experts of a layer,
+// [E, 2F, D] and [E, D, F]; nothing if the parameter is not an expert's matrix.
 std::optional<Place> stacked(const model::ParameterSpec& parameter,
                              const model::Inventory& inventory) {
   const auto expert = parameter.expert();
@@ -30,7 +30,7 @@ std::optional<Place> stacked(const model::ParameterSpec& parameter,
   return Place{"gate_up_proj", {experts, 2 * rows, columns}, {*expert, first, 0}};
 }
 
-// Mixtral's MoE block has different names in files and in memory.
+// Returns the name that transformers uses in memory: Mixtral's MoE block has another name in files.
 std::string in_memory(std::string name) {
   constexpr std::string_view kInFiles = ".block_sparse_moe.";
   const size_t at = name.find(kInFiles);
@@ -41,8 +41,8 @@ std::string in_memory(std::string name) {
 constexpr std::array<std::string_view, 2> kAdapterParts = {".lora_A.", ".lora_B."};
 constexpr std::string_view kBaseLayer = ".base_layer.";
 
-// Returns the adapter's name in a tensor's name, which follows ".lora_A."; nothing for a name like
-// "q_proj.lora_A.weight", or of another tensor.
+// Returns the PEFT adapter's name that follows ".lora_A." or ".lora_B." in a tensor's name; nothing
+// if no adapter's name follows, for example in "q_proj.lora_A.weight".
 std::optional<std::string_view> own_name(std::string_view name) {
   for (const std::string_view part : kAdapterParts) {
     const size_t at = name.find(part);
@@ -54,7 +54,8 @@ std::optional<std::string_view> own_name(std::string_view name) {
   return std::nullopt;
 }
 
-// Returns the PEFT name of a file's adapter; empty if there is none or several.
+// Returns the name that PEFT has given to the adapter in a source; empty if there is no name, or
+// more than one.
 std::string adapter_name(const TensorSource& source) {
   std::set<std::string_view> names;
   for (const StoredTensor& stored : source.tensors()) {
@@ -63,8 +64,8 @@ std::string adapter_name(const TensorSource& source) {
   return names.size() == 1 ? std::string(*names.begin()) : std::string();
 }
 
-// Returns the tensor `name` with `prefix`: with exactly this name, with the adapter's name
-// inserted, or as the base layer beside an adapter. Null if there is none.
+// Returns the tensor that the source stores for the model's `name`: under `prefix` and `name`, with
+// the adapter's name inserted, or as the base layer of an adapter. Null if there is none.
 const StoredTensor* find_behind(const TensorSource& source, const std::string& prefix,
                                 const std::string& adapter, const std::string& name) {
   if (const StoredTensor* stored = source.find(prefix + name)) return stored;
@@ -82,13 +83,14 @@ const StoredTensor* find_behind(const TensorSource& source, const std::string& p
   return source.find(base.replace(dot, 1, kBaseLayer));
 }
 
-// Returns "model." for "model.layers": the prefix that the base model's own files omit.
+// Returns the first component of the layers' names, for example "model.". Files of a model without
+// its head omit it.
 std::string_view base_prefix(const model::Inventory& inventory) {
   const std::string_view layers = inventory.names.layers;
   return layers.substr(0, layers.find('.') + 1);
 }
 
-// A source for lookups of the model's names.
+// A source in which the model's parameters are looked up.
 struct Lookup {
   const TensorSource& source;
   const model::Inventory& inventory;
@@ -102,15 +104,16 @@ struct Lookup {
   }
 };
 
-// Returns the prefixes with which a stored tensor has one of the parameter's names.
+// Returns all prefixes under which the source has a tensor with one of the parameter's possible
+// names.
 std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const Lookup& lookup) {
   std::set<std::string> prefixes;
   for (const Place& place : places_of(parameter, lookup.inventory)) {
     for (const StoredTensor& stored : lookup.source.tensors()) {
       const size_t last = place.name.rfind('.');
       const std::string_view module = std::string_view(place.name).substr(0, last);
-      // The last component follows the module's, with an adapter's or a base layer's possibly
-      // between.
+      // Searches for the module's name only, because an adapter's name or "base_layer" may be
+      // inserted before the last component.
       const size_t at = stored.name.rfind(module);
       if (at == std::string::npos || at == 0 || stored.name[at - 1] != '.') continue;
       std::string prefix = stored.name.substr(0, at);
@@ -121,9 +124,9 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
   return prefixes;
 }
 
-// Returns the prefix with which most of the model's parameters are found in the source, the
-// shortest of several; only adapters are looked up if `adapters`, otherwise only other parameters.
-// Returns an empty prefix if a parameter is found without one; nothing if no parameter is found.
+// Returns the prefix under which the source has the most of the model's adapters if `adapters`,
+// otherwise the most of its other parameters; of equal prefixes, the shortest. Returns an empty
+// prefix if a parameter is found without one, and nothing if no parameter is found.
 std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
   std::vector<const model::ParameterSpec*> parameters;
   for (const model::ParameterSpec& parameter : lookup.inventory.parameters) {
@@ -160,7 +163,8 @@ std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
               "keep only the tensors of one model in the file");
 }
 
-// A file with only adapters has no other parameters.
+// Returns the prefix of the model's names in a source. It is found by the parameters that are not
+// adapters, or by adapters if the source has no others.
 std::string prefix_of(const Lookup& lookup) {
   const auto prefix = prefix_among(lookup, false);
   return prefix ? *prefix : prefix_among(lookup, true).value_or(std::string());

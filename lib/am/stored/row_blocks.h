@@ -8,8 +8,8 @@
 
 namespace am::stored {
 
-// Calls `visit(block)` in order for blocks of at most `most` elements, or of one row if a row has
-// more; never for an empty box.
+// Calls `visit(block)` for the blocks of a box in order. A block has at most `most` elements, or
+// one row if a row has more elements. Does nothing for a box without elements.
 template <typename Visit>
 void for_each_row_block(const mesh::Box& box, int64_t most, const Visit& visit) {
   if (box.numel() == 0) return;

@@ -1,4 +1,4 @@
-// Rows of dense values in a mapped file: the bytes that a box of a tensor covers.
+// Finds the bytes of a tensor's rows in the dense values of a mapped file.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,11 @@ namespace am::stored {
 // Returns the bytes of the rows (of the first dim) that `box` covers in a dense tensor.
 std::span<const std::byte> bytes_of_rows(std::span<const std::byte> values, const Shape& shape,
                                          const mesh::Box& box);
-// Returns the box `common` relative to the part `own` of the tensor.
+// Returns the box `common`, given in the tensor's coordinates, in the coordinates of the part `own`
+// of the tensor.
 mesh::Box inside(const mesh::Box& own, mesh::Box common);
-// Returns the bytes of the rows that the box `common` covers in `values`, the part `own` of a
-// tensor.
+// Returns the bytes of the rows that the box `common` of a tensor covers in `values`, the dense
+// values of the tensor's part `own`.
 std::span<const std::byte> own_rows(std::span<const std::byte> values, const mesh::Box& own,
                                     const mesh::Box& common);
 

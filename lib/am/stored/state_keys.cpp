@@ -22,18 +22,20 @@ constexpr std::array<std::string_view, 8> kOptimizers = {"optim",
                                                          "optim_state"};
 constexpr std::array<std::string_view, 4> kModels = {"model", "state_dict", "model_state_dict",
                                                      "module"};
-// Number of outer keys searched for an optimizer's or a model's dict: {"app": {"model": ..}}.
+// An optimizer's or a model's dict is searched under this many outer keys, for example under two in
+// {"app": {"model": ..}}.
 constexpr size_t kDeepestRoot = 2;
 
-// Components that wrappers insert anywhere in a module's name.
+// Name components that wrappers of modules insert anywhere in a parameter's name.
 constexpr std::array<std::string_view, 3> kWrappers = {"_orig_mod.", "_checkpoint_wrapped_module.",
                                                        "_fsdp_wrapped_module."};
-// Components that wrappers of a whole model prepend: DDP, DeepSpeed, Lightning's Fabric, and
+// Prefixes that wrappers of the model add to its names: DDP, DeepSpeed, Lightning's Fabric, and
 // trainers that save a flat dict.
 constexpr std::array<std::string_view, 4> kInFront = {"module.", "_forward_module.",
                                                       "model_state_dict.", "state_dict."};
 
-// State of torchtitan's trainer, stored beside parameters that have no prefix.
+// Prefixes of the names of torchtitan's trainer states, which it stores beside parameters without a
+// prefix.
 constexpr std::array<std::string_view, 3> kTrainerStates = {"lr_scheduler.", "train_state.",
                                                             "dataloader."};
 
@@ -64,7 +66,7 @@ enum class Holder : uint8_t { kModel, kOptimizer, kOther };
 
 struct Root {
   Holder holder = Holder::kOther;
-  size_t keys = 0;  // length of the path's prefix up to the dict with the state
+  size_t keys = 0;  // number of leading keys that lead to the dict of the model or optimizer
 };
 
 Root root_of(const KeyPath& path) {
@@ -85,8 +87,9 @@ std::string joined(const KeyPath& path, size_t first) {
   return name;
 }
 
-// Returns whether a tensor outside of the models in `roots` has a name that ends with one of their
-// tensors' names: the state then contains another model, as in {"net": .., "ema": {"model": ..}}.
+// Returns whether a tensor outside of the models' dicts has a name that ends with the name of a
+// tensor inside of one. The state then contains another model, for example "net" in {"net": ..,
+// "ema": {"model": ..}}.
 bool has_rival(const std::vector<KeyPath>& paths, const std::vector<Root>& roots) {
   std::set<std::string> names;
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -105,8 +108,9 @@ bool has_rival(const std::vector<KeyPath>& paths, const std::vector<Root>& roots
   return false;
 }
 
-// An inner dict is the model's if it is the only one: {"app": {"model": ..}}, but not {"teacher":
-// {"model": ..}, "student": {"model": ..}}.
+// Returns the dict to which each path belongs. A model's dict one level further in counts only if
+// it is the only model: in {"app": {"model": ..}}, for example, but not in {"teacher": {"model":
+// ..}, "student": {"model": ..}}.
 std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
   std::vector<Root> roots;
   roots.reserve(paths.size());
@@ -124,7 +128,8 @@ std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
   return roots;
 }
 
-// Returns "optim.state.w.exp_avg" for the flat "optimizer.state.w.exp_avg"; empty for another name.
+// Returns the name of an optimizer state that was saved under a flat key, for example
+// "optim.state.w.exp_avg" for "optimizer.state.w.exp_avg"; empty for other keys.
 std::string flat_optimizer_name(const std::string& name) {
   for (const std::string_view prefix : {"optim.", "optimizer."}) {
     if (starts_with(name, prefix)) return cat("optim.", name.substr(prefix.size()));
@@ -132,7 +137,7 @@ std::string flat_optimizer_name(const std::string& name) {
   return {};
 }
 
-// Returns the longest sequence of known components that all parameters' names begin with.
+// Returns the longest prefix of all parameters' names that wrappers may have added.
 std::string common_prefix(const std::vector<StateKey>& keys) {
   std::string prefix;
   const auto all_begin = [&](const std::string& with) {
@@ -152,7 +157,8 @@ std::string common_prefix(const std::vector<StateKey>& keys) {
       longer = true;
     }
   }
-  // A LightningModule stores the model, whose own names begin with "model.", in an attribute.
+  // If a LightningModule has the model in its attribute `model`, names begin with "model.model.",
+  // because the model's own names begin with "model.".
   const std::string twice = cat(prefix, "model.model.");
   const bool nested_model = std::any_of(keys.begin(), keys.end(), [&](const StateKey& key) {
     return key.parameter && starts_with(key.name, twice);

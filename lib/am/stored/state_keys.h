@@ -1,5 +1,5 @@
-// Names of the tensors of a saved state, derived identically for all file formats: safetensors,
-// torch.save, DCP.
+// Derives the names of a saved state's tensors from their keys, in the same way for all file
+// formats: safetensors, torch.save and DCP. Two examples of keys and the names derived from them:
 //
 //   {"app": {"model": {"_orig_mod.norm.weight": ..}}}    norm.weight
 //   {"optimizer": {"state": {"module.w": {"exp_avg"}}}}  optim.state.w.exp_avg
@@ -27,18 +27,20 @@ using KeyPath = std::vector<std::string>;
 
 struct StateKey {
   std::string name;
-  bool parameter = true;  // otherwise optimizer or trainer state
+  bool parameter = true;  // whether the tensor is a parameter; if not, optimizer or trainer state
 };
 
-// Returns the tensors' names in a TensorSource, in the order of `paths`; names may repeat.
+// Returns the names that a TensorSource gives to the tensors at `paths`, in the same order. Names
+// may repeat.
 std::vector<StateKey> name_state(const std::vector<KeyPath>& paths);
 
-// The inverse: the paths that PyTorch's tools expect for a parameter and for
-// "optim.state.FQN.exp_avg".
+// Return the keys under which PyTorch's tools expect a parameter, and an optimizer state with a
+// name like "optim.state.FQN.exp_avg".
 formats::DcpPath parameter_path(const std::string& name);
 formats::DcpPath state_path(std::string_view name);
 
-// Throws Error(kFormat): files with globals that PyTorch would execute are not read.
+// Throws Error(kFormat), which names the file and the pickle global in it that PyTorch would
+// execute.
 [[noreturn]] void refuse_alarm(const std::filesystem::path& path,
                                const formats::PickleGlobal& alarm);
 

@@ -19,15 +19,15 @@ constexpr size_t kMostKeys = 4'000'000;
 constexpr size_t kDeepestKeys = 16;
 constexpr size_t kTop = std::numeric_limits<size_t>::max();
 
-// A value of a nested state, and the index of the dict or list that contains it.
+// A value in a nested dict or list.
 struct Entry {
   std::string key;
-  size_t holder = kTop;  // index into the list of entries
+  size_t holder = kTop;  // index of the entry of the dict or list with this value; kTop: the root
   PickleValue value;
   size_t depth = 1;  // number of keys that lead to the value
 };
 
-// Returns the value without the type tag that C++'s torch::pickle_save adds.
+// Returns the value without the type tag that torch::pickle_save of C++ adds.
 PickleValue without_type(const PickleValue& value) {
   const bool typed = value.is_object("torch.jit._pickle", "restore_type_tag");
   return typed && !value.arguments().items().empty() ? value.arguments().items().front() : value;
@@ -42,8 +42,8 @@ bool is_tensor(const formats::TorchArchive& archive, const PickleValue& value) {
   return is_dtensor(value) || archive.tensor(value).has_value();
 }
 
-// Appends the key and value of each entry of a dict; index and value of each dict, list or tensor
-// in a list.
+// Appends the contents of `value` to `entries`: of a dict, all keys and values; of a list, the
+// indices and values of its dicts, lists and tensors.
 void list(const formats::TorchArchive& archive, const PickleValue& value, size_t holder,
           size_t depth, std::vector<Entry>& entries) {
   if (depth == kDeepestKeys || !holds_more(value)) return;
@@ -62,7 +62,7 @@ void list(const formats::TorchArchive& archive, const PickleValue& value, size_t
     if (const auto text = pairs[i].text()) {
       add(std::string(*text), pairs[i + 1]);
     } else if (const auto number = pairs[i].integer()) {
-      add(std::to_string(*number), pairs[i + 1]);  // an optimizer's state numbers its parameters
+      add(std::to_string(*number), pairs[i + 1]);  // optimizers number their parameters
     }
   }
 }

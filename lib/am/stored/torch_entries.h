@@ -1,4 +1,4 @@
-// Lists the tensors of a nested state written by torch.save: those in its dicts, lists and tuples.
+// Lists the tensors in the nested dicts, lists and tuples of a file that torch.save wrote.
 #pragma once
 
 #include <string>
@@ -10,12 +10,14 @@
 namespace am::stored {
 
 struct TorchEntry {
-  KeyPath path;                // keys of dicts and indices of lists; {"tensor"} for a single tensor
-  formats::PickleValue value;  // readable by TorchArchive::tensor, or a DTensor (dtensor.h)
+  // Keys of dicts and indices of lists that lead to the tensor; {"tensor"} if the file has only one
+  // tensor outside of a dict.
+  KeyPath path;
+  formats::PickleValue value;  // a tensor for TorchArchive::tensor, or a DTensor (dtensor.h)
 };
 
-// Returns the tensors, breadth-first. Throws Error(kFormat) prefixed with `where` for a state of
-// more than four million keys: dicts may contain themselves.
+// Returns the tensors of a file, breadth-first. Throws Error(kFormat), whose message begins with
+// `where`, after four million keys, since a dict may contain itself.
 std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
                                      const std::string& where);
 

@@ -1,5 +1,5 @@
-// Parts of tensors in one rank's torch.save file: from DTensors, and from metadata files for other
-// tensors.
+// Reads the parts of tensors in one rank's torch.save file. A DTensor says which part of a tensor
+// it is; for other tensors, metadata files say it.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,32 @@
 
 namespace am::stored {
 
-// The place of a rank's values in the global tensor, as given by metadata files.
+// The location of a rank's values in the global tensor, as metadata files give it.
 struct PartPlace {
   struct Box {
-    mesh::Box box;  // in the global tensor
+    mesh::Box box;  // location in the global tensor
     Shape local;    // index of the box's first element in the rank's values
   };
-  Shape shape;             // of the global tensor
-  std::string dtype = {};  // torch's name
-  bool fills = false;      // there is one box, with all of the rank's values
+  Shape shape;             // shape of the global tensor
+  std::string dtype = {};  // torch's name of the dtype
+  bool fills = false;      // whether the only box has all of the rank's values
   std::vector<Box> boxes = {};
 };
-// A tensor's values in one file, and their place in the global tensor.
+// Values of a tensor in one file, and their location in the global tensor.
 struct TorchPiece {
-  formats::TorchTensor values;  // of shape box.shape
-  Shape shape;                  // of the global tensor
+  formats::TorchTensor values;  // [box.shape]
+  Shape shape;                  // shape of the global tensor
   mesh::Box box;
 };
 struct TorchPieces {
   std::vector<TorchPiece> pieces;
-  int64_t ranks = 1;  // of a DTensor's mesh
+  int64_t ranks = 1;  // number of ranks of the DTensor's mesh; 1 for other tensors
 };
 
-// Returns the pieces of a rank in `value`, a tensor or DTensor of the archive; without a `place`, a
-// tensor is global. Throws Error(kFormat) prefixed with `where`: `place` describes another part, a
-// tensor is marked as a part but has no place, or read_dtensor refuses it.
+// Returns the pieces of a tensor that `value`, a tensor or DTensor of the archive, contains. A
+// tensor without a `place` is the full tensor. Throws Error(kFormat), whose message begins with
+// `where`, if `place` describes another part, if a tensor is marked as a part but has no `place`,
+// or if read_dtensor refuses it.
 TorchPieces read_pieces(const formats::TorchArchive& archive, const formats::PickleValue& value,
                         const std::optional<PartPlace>& place, const std::string& where);
 

@@ -45,7 +45,7 @@ std::string first_bytes(const fs::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Whether the file is a tar archive, as PyTorch wrote before 2017.
+// Whether a file that begins with `bytes` is a tar archive, as PyTorch wrote before 2017.
 bool is_tar(const std::string& bytes) {
   return bytes.size() == kTarPlace + kTar.size() && ends_with(bytes, kTar);
 }
@@ -135,10 +135,11 @@ class TorchSource : public TensorSource {
   struct Piece : TorchPiece {
     const File* file;
     int64_t rank;
-    size_t entry;  // equal for pieces of one tensor in one file
+    size_t entry;  // number of the tensor among those of all files; its pieces share the number
   };
 
-  // Opens a file. Returns null if damage is listed and this one of several files is damaged.
+  // Opens a file. With OnDamage::kReport, records a damaged file and returns null, unless it is the
+  // only file.
   const File* open(const TorchPart& part) {
     if (what_.damage == OnDamage::kRefuse || what_.parts.size() == 1) {
       return files_.emplace_back(std::make_unique<File>(part.path)).get();
@@ -171,7 +172,7 @@ class TorchSource : public TensorSource {
     }
   }
 
-  // Finds files of ranks that are on a mesh but not in the folder.
+  // Finds the ranks whose files are missing: the meshes of DTensors say how many ranks wrote files.
   void find_missing() {
     if (!what_.rank_file) return;
     std::set<fs::path> there;
@@ -193,7 +194,8 @@ class TorchSource : public TensorSource {
     }
   }
 
-  // Keeps equal parts from the first rank's file only, and drops empty parts of a nonempty tensor.
+  // Adds a piece of the tensor `key`. Ignores a part that another file has contributed already, and
+  // parts without elements unless the tensor has none.
   void add(const StateKey& key, Piece piece) {
     std::vector<StoredTensor>& list = key.parameter ? tensors_ : optimizer_;
     const formats::Dtype dtype = formats::dtype_of_torch(piece.values.dtype);
@@ -222,9 +224,9 @@ class TorchSource : public TensorSource {
     pieces.push_back(std::move(piece));
   }
 
-  // Throws if the first or last bytes of a tensor differ between two files. Files "model_0.pt" and
-  // "model_1.pt" without DTensors are either the copies of two ranks or two epochs of a training
-  // run.
+  // Throws if the first or last bytes of a tensor differ between two files. Without DTensors, files
+  // "model_0.pt" and "model_1.pt" may be equal copies of two ranks, but also two epochs of a run,
+  // which must not be taken for one model.
   void require_alike(const std::string& name, const Piece& first, const Piece& piece) const {
     constexpr size_t kEnd = 4096;
     const auto a = first.values.data, b = piece.values.data;
@@ -243,7 +245,8 @@ class TorchSource : public TensorSource {
   void check_covered(const StoredTensor& tensor) {
     const auto problem = why_not_covered(tensor);
     if (!problem) return;
-    // A file opened alone: the missing parts are in files beside it.
+    // Whether one rank's file was opened alone, so that the missing parts are in the files beside
+    // it.
     const bool lone = ranks_ > 1 && !fs::is_directory(what_.path);
     const std::string one = cat("one rank's file of ", ranks_);
     const std::string folder =
@@ -263,21 +266,23 @@ class TorchSource : public TensorSource {
   }
 
   TorchFiles what_;
-  int64_t ranks_ = 1;  // size of the largest mesh
+  int64_t ranks_ = 1;  // number of ranks of the largest DTensor mesh
   size_t entries_ = 0;
-  std::vector<std::unique_ptr<File>> files_;  // viewed by pieces
+  std::vector<std::unique_ptr<File>> files_;  // the files that pieces point to
   std::map<std::string, std::vector<Piece>, std::less<>> places_;
-  std::map<std::string, size_t> numbers_;    // index into the lists before sorting
-  std::set<std::string, std::less<>> torn_;  // tensors that are not covered
+  // The index of each tensor in tensors_ or optimizer_ while they are filled, before they are
+  // sorted.
+  std::map<std::string, size_t> numbers_;
+  std::set<std::string, std::less<>> torn_;  // names of tensors that their pieces do not cover
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };
 
-// Files in which accelerate saves a gathered FSDP model, and its optimizer's states by parameter
-// name.
+// Files in which accelerate saves an FSDP model with full tensors, and the states of its optimizer
+// under parameter names.
 constexpr const char* kGathered = "pytorch_model_fsdp.bin";
 constexpr const char* kGatheredOptimizer = "optimizer.bin";
-// Files that trainers write beside a model.
+// Name patterns of files that trainers write beside a model and that contain no model.
 constexpr std::array<std::string_view, 7> kNoModels = {
     "optimizer*",     "scheduler*", "rng_state*", "random_states*",
     "training_args*", "scaler*",    "sampler*"};
@@ -293,7 +298,8 @@ bool is_torch_file(const fs::path& path) {
   return formats::is_zip(begin) || formats::is_legacy_torch(begin) || is_tar(bytes);
 }
 
-// Returns the files of a folder that may contain a model, if none has a standard name.
+// Returns the files of a folder that may contain a model, for folders in which no file has a
+// standard name.
 std::vector<fs::path> unnamed_models(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

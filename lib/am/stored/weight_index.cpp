@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kMapKey = "weight_map";
 
-// Processes the JSON while parsing: building a tree of a hundred thousand names takes longer than
-// reading all files' headers.
+// Reads the index while the JSON is parsed, because building a tree of a hundred thousand names
+// first takes longer than reading the headers of all files.
 class IndexSax final : public SortedJson::json_sax_t {
  public:
   IndexSax(const std::filesystem::path& path, WeightIndex& index) : path_(path), index_(index) {}
@@ -67,7 +67,7 @@ class IndexSax final : public SortedJson::json_sax_t {
   }
 
  private:
-  // Returns whether the parser is at a value of the map itself.
+  // Returns whether the parser is at a value of the object "weight_map", outside of nested objects.
   bool in_map() const { return depth_ == 2 && is_map_ && has_map_; }
 
   bool other() const {
@@ -88,8 +88,8 @@ class IndexSax final : public SortedJson::json_sax_t {
   const std::filesystem::path& path_;
   WeightIndex& index_;
   int depth_ = 0;
-  bool is_object_ = false;  // the root is an object
-  bool is_map_ = false;     // the root's last key was the map's
+  bool is_object_ = false;  // whether the root is an object
+  bool is_map_ = false;     // whether the root's last key was "weight_map"
   bool has_map_ = false;
   std::string name_;
 };

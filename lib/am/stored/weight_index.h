@@ -1,5 +1,5 @@
-// Indexes of weights in several files (model.safetensors.index.json, pytorch_model.bin.index.json):
-// the file of each tensor.
+// Reads model.safetensors.index.json and pytorch_model.bin.index.json, which say in which file of a
+// folder each tensor is.
 #pragma once
 
 #include <filesystem>
@@ -15,31 +15,33 @@
 
 namespace am::stored {
 
-// Name and file, in the order of the index. Files are paths inside the index's folder.
+// Pairs of a tensor's name and its file, in the order of the index. A file is given by its path
+// relative to the index's folder.
 using WeightIndex = std::vector<std::pair<std::string, std::string>>;
 
 // Throws Error(kIo) if the file cannot be read, Error(kFormat) if it is not an object whose
 // "weight_map" maps each name to a file in or below the index's folder.
 WeightIndex read_weight_index(const std::filesystem::path& path);
 
-// Returns the file that `text` names in or below a folder, relative to that folder and normalised;
-// nothing for the folder itself and for a path that leads out of it.
+// Returns `text` as a normalised relative path of a file in or below a folder; nothing if the path
+// is the folder itself or leads out of it.
 std::optional<std::filesystem::path> path_inside(std::string_view text);
 
 struct IndexedFiles {
-  std::vector<std::filesystem::path> there;  // without duplicates
-  std::set<std::string> missing;             // as named in the index
+  std::vector<std::filesystem::path> there;  // paths of the files that exist, each once
+  std::set<std::string> missing;             // files that do not exist, as the index names them
   std::vector<StoredProblem> problems;       // one for each missing file
 };
-// Returns the files that an index at `path` names. Throws Error(kIo) for a missing one if damage is
-// refused.
+// Returns the files that the index at `path` names. With OnDamage::kRefuse, throws Error(kIo) if
+// one of them is missing.
 IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex& index,
                            OnDamage damage);
 
-// Compares an index with the contents of its files. `file_of` returns the file that contains a
-// tensor, empty if there is none. A tensor in another file than in the index is of another save:
-// Error(kFormat) if damage is refused. A tensor in no file matters only if the model needs it: it
-// is returned as a problem and never throws. Files in `missing` are skipped.
+// Compares an index with the contents of its files, and returns the differences as problems. Skips
+// files in `missing`. `file_of` returns the path of the file that contains a tensor, or an empty
+// path if no file does. With OnDamage::kRefuse, throws Error(kFormat) if a tensor is in another
+// file than the index says, because the files are then of another save. Never throws for a tensor
+// that no file contains, because it matters only if the model needs it.
 std::vector<StoredProblem> compare_with_index(
     const std::filesystem::path& path, const WeightIndex& index,
     const std::set<std::string>& missing, OnDamage damage,
