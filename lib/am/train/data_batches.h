@@ -1,4 +1,4 @@
-// Micro-batches of the plan's data for one rank.
+// Reads one rank's micro-batches from the plan's data.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace am::train {
 class DataBatches : public BatchSource {
  public:
   // `plan.train.global_batch_size` must be set (with_batch in resume.h), and `plan` must outlive
-  // this object. `first_step` begins with sample `first_sample` of the reader's order. Token ids
-  // must be below `vocabulary`.
+  // this object. Step `first_step` begins with the sequence of index `first_sample` in the reader's
+  // order. Token ids must be below `vocabulary`.
   DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchReader> reader,
               const runtime::DeviceMesh& mesh, int64_t first_step, int64_t first_sample,
               int64_t vocabulary);
@@ -28,7 +28,7 @@ class DataBatches : public BatchSource {
   // Error(kUsage) for an id outside the vocabulary.
   MicroBatch read(int64_t step, int64_t micro_batch) override;
 
-  // Index of the first sequence of `step` in the reader's order.
+  // Returns the index of the first sequence of `step` in the reader's order.
   int64_t samples_before(int64_t step) const;
 
  private:
@@ -39,8 +39,8 @@ class DataBatches : public BatchSource {
   };
 
   data::Batch read_host(Place place) const;
-  // Returns the batch that was read ahead if it is for `place`, otherwise reads it; starts to read
-  // the next one.
+  // Returns the batch of `place`, which may have been read ahead, and starts to read the next batch
+  // in the background.
   data::Batch read_and_go_ahead(Place place);
   at::Tensor on_host(const std::vector<int64_t>& values, const data::Batch& batch) const;
   at::Tensor ids_on_device(const std::vector<int64_t>& values, const data::Batch& batch,
@@ -53,7 +53,7 @@ class DataBatches : public BatchSource {
   int64_t first_step_;
   int64_t first_sample_;
   int64_t vocabulary_;
-  int64_t micro_batches_;  // per step
+  int64_t micro_batches_;  // number of micro-batches of this rank per step
   std::optional<Place> ahead_of_;
   std::future<data::Batch> ahead_;
 };

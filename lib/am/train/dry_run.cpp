@@ -33,7 +33,7 @@ void count(std::vector<CollectiveCount>& counts, const runtime::Collective& coll
   ++found->count;
 }
 
-// Batches of the plan's sizes on the meta device.
+// Returns micro-batches of the plan's sizes on the meta device.
 class MetaBatches : public BatchSource {
  public:
   explicit MetaBatches(const config::Plan& plan) : plan_(plan) {}
@@ -50,7 +50,7 @@ class MetaBatches : public BatchSource {
   const config::Plan& plan_;
 };
 
-// Records the bytes that are alive at the end of each phase.
+// Records the bytes of the tensors that exist at the end of each phase.
 class PhaseMemories : public StepObserver {
  public:
   PhaseMemories(const tensor::MemoryMeter& meter, std::vector<PhaseMemory>& phases)
@@ -80,8 +80,8 @@ int64_t continued(int64_t value, int64_t before, int64_t times) {
   return fits ? sum : std::numeric_limits<int64_t>::max();
 }
 
-// Adds the messages of `times` more rounds, each the difference between `all` and `fewer`, which
-// has one round less.
+// Adds the messages of `times` more rounds to `all`. The messages of a round are the difference
+// between `all` and `fewer`, which was counted with one round less.
 void continue_rounds(std::vector<CollectiveCount>& all, const std::vector<CollectiveCount>& fewer,
                      int64_t times) {
   for (CollectiveCount& each : all) {
@@ -129,7 +129,7 @@ DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked) {
   const config::BatchShape batch = config::batch_shape(plan, job.layout.mesh.sizes().dp());
   const int64_t rounds = std::max<int64_t>(1, batch.micro_batches / batch.in_round);
   const int64_t taken = std::min(rounds, std::max(walked, kWalkedRounds));
-  // Gradients are kept between steps, so a step after the first holds all of them from its start.
+  // Runs steps before the reported one, which thus begins with the memory that a step leaves.
   take_step(with_rounds(plan, batch, taken), 0);
   std::vector<CollectiveCount> fewer;
   if (taken < rounds) {

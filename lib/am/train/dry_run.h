@@ -1,5 +1,6 @@
-// Runs one rank's part of a step without the job: its real model and strategy on the meta device,
-// in a fake world. Nothing is computed or sent; tensors have sizes only, which are counted.
+// Runs one rank's part of a training step without a job, to count its messages and its memory. The
+// rank's real model and strategy run on the meta device, in a fake world. Nothing is computed or
+// sent; tensors have only sizes.
 //
 //   const DryRun run = dry_run(job, /*rank=*/0);
 //   run.peak.total();              // bytes
@@ -15,16 +16,16 @@
 
 namespace am::train {
 
-// All messages of one collective in one group.
+// All messages that one kind of collective sends in one process group during the step.
 struct CollectiveCount {
-  std::string op;
-  std::string group;
-  int64_t bytes = 0;  // of all messages, in whole tensors: see GroupContext::on_collective
-  int64_t count = 0;
+  std::string op;     // kind of the collective, for example "all_gather"
+  std::string group;  // name of the process group, for example "dp_shard_cp"
+  int64_t bytes = 0;  // total size of the full tensors, as GroupContext::on_collective counts it
+  int64_t count = 0;  // number of messages
 };
 
-// Bytes alive at the end of a phase of the step: "forward" and "backward" of the last micro-batch,
-// "optimizer".
+// Bytes of the tensors that exist at the end of a phase of the step. Phases are "forward" and
+// "backward" of the last micro-batch, and "optimizer".
 struct PhaseMemory {
   std::string phase;
   int64_t live_bytes = 0;
@@ -32,22 +33,21 @@ struct PhaseMemory {
 
 struct DryRun {
   int64_t rank = 0;
-  // Bytes of tensors at the moment of the largest total. Excludes the scratch space of kernels and
-  // what an allocator reserves in addition.
+  // Bytes of the tensors when their total was largest. Excludes the scratch space of kernels and
+  // the memory that an allocator reserves in addition.
   tensor::MemoryBytes peak;
   std::vector<PhaseMemory> phases;
-  std::vector<CollectiveCount> collectives;  // in the order of first use
-  double seconds = 0.0;                      // duration of the dry run
+  std::vector<CollectiveCount> collectives;  // in the order in which they were first used
+  double seconds = 0.0;                      // duration of the dry run, not of a real step
 };
 
-// Default number of rounds to run: the first round of a step starts the gradients, the last one
-// reduces them, and all rounds between are alike in messages and memory.
+// Default number of rounds to run. A round is a micro-batch, or with a pipeline the micro-batches
+// of one run of its schedule. The first round of a step starts the gradients, the last one reduces
+// them, and all rounds between these two are alike in messages and memory.
 inline constexpr int64_t kWalkedRounds = 3;
 
-// Runs a step as Trainer::train_step does. The reported step is a later one than the first, so
-// gradients are allocated from its start. A round is a micro-batch, or the micro-batches of one run
-// of the pipeline's schedule. Runs at most max(walked, 3) rounds and extrapolates the messages of
-// further ones. Requires a checked job.
+// Runs steps as Trainer::train_step does, and reports on the last one. Runs at most max(walked, 3)
+// rounds of a step, and extrapolates the messages of the other rounds. Requires a checked job.
 DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked = kWalkedRounds);
 
 }  // namespace am::train

@@ -11,8 +11,8 @@ namespace am::train {
 
 namespace {
 
-// Returns the names of the correction biases, with the index of their layer among the layers with
-// experts.
+// Returns the names of the routing biases, each with the index of its layer among the layers that
+// have experts.
 std::map<std::string, int64_t, std::less<>> correction_biases(const model::Inventory& inventory) {
   std::map<int, int64_t> number_of_layer;
   std::map<std::string, int64_t, std::less<>> biases;

@@ -1,5 +1,6 @@
-// Balances expert load without an auxiliary loss (DeepSeek-V3, 2024): each expert's bias on routing
-// decreases if more tokens than the mean were routed to it, and increases otherwise.
+// Balances the load of experts without an auxiliary loss (DeepSeek-V3, 2024): an expert's routing
+// bias decreases if more tokens than the mean were routed to the expert, and increases if fewer
+// were.
 #pragma once
 
 #include <span>
@@ -8,9 +9,9 @@
 
 namespace am::train {
 
-// Updates this rank's part of each layer's correction bias: b_i += rate * sign(mean - c_i).
-// `counts`: number of tokens of the global batch routed to each expert, one layer with experts
-// after another. A layer without routed tokens is unchanged.
+// Updates this rank's part of each layer's routing biases: b_i += rate * sign(mean - c_i). `counts`
+// has the number of tokens of the global batch that were routed to each expert, for all layers with
+// experts in order. A layer without routed tokens is unchanged.
 void move_correction_biases(parallel::ParallelModel& model, std::span<const double> counts,
                             double rate);
 

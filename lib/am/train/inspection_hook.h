@@ -1,10 +1,11 @@
-// Interface for code that inspects the model between two steps, on all ranks together: a session
-// attached to the job (live/host.h).
+// Interface for code that inspects the model between two steps, on all ranks together, for example
+// for a session that is attached to the job (live/host.h).
 //
-// Note [Visits]: a hook on any rank requests a visit in the message that every step sends anyway
-// (StepReport::visit), so all ranks know of it before the next step without another message. A
-// visit must not affect training: the next step begins with the same parameters, optimizer states,
-// batches and random numbers.
+// Note [Visits]: between two steps, the trainer may call the hook's visit() on all ranks. A hook on
+// any rank requests this in the message that every step sends anyway (StepReport::visit), so that
+// all ranks know of the request before the next step without another message. A visit must not
+// affect training: the next step begins with the same parameters, optimizer states, batches and
+// random numbers.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,10 @@
 namespace am::train {
 
 struct Boundary {
-  int64_t steps = 0;  // finished
+  int64_t steps = 0;  // number of finished steps
   const observe::StepMetrics& metrics;
-  // Writes a checkpoint of the current state and returns its path. Collective. The path is empty if
-  // no checkpoint is written because the state is not finite.
+  // Writes a checkpoint of the current state and returns its path; an empty path if none is written
+  // because the state is not finite. Collective.
   std::function<std::filesystem::path()> save;
 };
 
@@ -27,9 +28,10 @@ class InspectionHook {
  public:
   virtual ~InspectionHook() = default;
 
-  // Whether to visit after `steps` finished steps. Called in every step; must be cheap.
+  // Whether this rank requests a visit after `steps` finished steps. Called in every step, so it
+  // must be cheap.
   virtual bool wants_visit(int64_t steps) = 0;
-  // Collective. Returns false if the job must stop here.
+  // Inspects the model. Returns false if the job must stop after this visit. Collective.
   virtual bool visit(const Boundary& boundary) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Identity of the job, on which all ranks agree before the first step.
+// Lets all ranks agree on the identity of their job before the first step.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace am::train {
 
-// Collective. `own`: the id that this rank's launcher generated; empty if the rank was not started
-// by am-run.
+// Returns the job's identity, the same on all ranks: an id, and the ids of all launchers. `own` is
+// the id that this rank's launcher generated; empty if am-run did not start the rank. Collective.
 run_folder::JobIdentity agree_on_job(const runtime::World& world, const std::string& own);
 
 }  // namespace am::train

@@ -34,8 +34,8 @@ std::optional<optim::GradScaler> make_scaler(const config::Plan& plan) {
   return optim::GradScaler(options);
 }
 
-// Returns this rank's first parameter with a non-finite value in of_group(g), a tensor laid out
-// like group g's parameters; empty if all values are finite.
+// Returns the name of this rank's first parameter with a non-finite value; empty if all values are
+// finite. The values of ParamGroup g are in of_group(g), a flat tensor with the group's layout.
 template <typename OfGroup>
 std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup& of_group) {
   const auto& groups = model.groups();
@@ -51,7 +51,8 @@ std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup
   return {};
 }
 
-// Returns this rank's first parameter with non-finite optimizer state.
+// Returns the name of this rank's first parameter with an optimizer state that is not finite; empty
+// if there is none.
 std::string first_broken_state(const ParallelModel& model, const optim::Optimizer& optimizer) {
   const auto& groups = model.groups();
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -64,11 +65,10 @@ std::string first_broken_state(const ParallelModel& model, const optim::Optimize
   return {};
 }
 
-// The first parameter, in the model's order, that any rank reports, and all ranks that report a
-// parameter.
+// The reports of all ranks on parameters with values that are not finite.
 struct Broken {
-  std::string first;
-  std::vector<int64_t> ranks;
+  std::string first;           // the first reported parameter in the model's order
+  std::vector<int64_t> ranks;  // ranks that reported a parameter
 };
 
 Broken gather(const ParallelModel& model, const std::string& mine) {
@@ -144,7 +144,8 @@ bool StepGuard::allows_update(const at::Tensor& own_loss, observe::StepMetrics& 
   return update;
 }
 
-// Throws if the stored state is not finite: all further steps would be skipped.
+// Throws if a parameter or an optimizer state is not finite, because all further steps would be
+// skipped.
 void StepGuard::refuse_broken_state(const observe::StepMetrics& metrics) {
   const std::string broken = broken_state();
   if (broken.empty()) return;

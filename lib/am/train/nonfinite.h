@@ -1,8 +1,9 @@
-// Handles steps whose loss or gradients are not finite, and models whose state is not.
+// Handles steps whose loss or gradients are not finite, and models with parameters or optimizer
+// states that are not finite.
 //
-// Loss and norm are the same numbers on every rank, so all ranks decide alike without a message.
-// Only before a job ends do the ranks exchange messages: the error names the ranks and the
-// parameter with such values.
+// Loss and gradient norm are the same numbers on every rank, so all ranks decide alike without a
+// message. They exchange messages only before the job ends with an error, which names the ranks and
+// the parameter that have values that are not finite.
 //
 // Under float16 the loss scale handles overflows first (optim/grad_scaler.h). train.on_nonfinite
 // decides the other cases: a loss that is not finite, and gradients that overflow at a scale of 1.
@@ -27,25 +28,27 @@ namespace am::train {
 
 class StepGuard {
  public:
-  // `model` and `optimizer` must outlive this object. `log`: called with lines of text, on every
-  // rank.
+  // `model` and `optimizer` must outlive this object. `log` is called on every rank with a line for
+  // each skipped step and for other problems.
   StepGuard(const config::Plan& plan, parallel::ParallelModel& model,
             const optim::Optimizer& optimizer, std::function<void(const std::string& line)> log);
 
-  // Factor of the loss before backward. The gradients contain it until the update.
+  // Returns the factor by which the loss is multiplied before backward. The gradients contain it
+  // until the update.
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1.0; }
-  // Whether to make the step's update. Reads the step's loss and norm from `metrics`, and writes
-  // the loss scale and the number of skipped steps there. `own_loss`: this rank's loss, one value.
-  // Throws Error(kNumeric) if the job must end; it names the step, the first output that is not
-  // finite (found by `first_output`: first_nonfinite_output), the ranks and the first parameter.
-  // Collective if the loss or the norm is not finite.
+  // Whether the optimizer may make the step's update. Reads the step's loss and gradient norm from
+  // `metrics`, and writes the loss scale and the number of skipped steps to `metrics`. `own_loss`
+  // is this rank's loss, one value. Throws Error(kNumeric) if the job must end. The error names the
+  // step, the ranks, the first parameter, and the first output that is not finite, for which it
+  // calls `first_output` (first_nonfinite_output). Collective if loss or norm are not finite.
   bool allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics,
                      const std::function<std::string()>& first_output = {});
-  // Whether the parameters and the optimizer's state are finite, so that `what` may be written. If
-  // not, throws Error(kNumeric), or logs it under on_nonfinite = "continue". Collective.
+  // Returns true if the parameters and the optimizer's states are finite, so that `what`, for
+  // example "the export", may be written. Otherwise throws Error(kNumeric), or under on_nonfinite =
+  // "continue" logs a note and returns false. Collective.
   bool allows_writing(const std::string& what);
 
-  // Save and restore the number of steps without an update, and the loss scale.
+  // Save the number of skipped steps and the loss scale to a checkpoint's info, and restore them.
   void write_to(run_folder::CheckpointInfo& info) const;
   void resume_from(const run_folder::CheckpointInfo& info);
 
@@ -57,8 +60,9 @@ class StepGuard {
   void skip(const observe::StepMetrics& metrics, const std::string& why);
   std::string describe(const at::Tensor& own_loss, const observe::StepMetrics& metrics,
                        const std::function<std::string()>& first_output);
-  // Names the first parameter or optimizer state that is not finite: "model.norm.weight on rank 1";
-  // empty if all are finite. Collective.
+  // Returns the name of the first parameter or optimizer state that is not finite, and the ranks
+  // that have such values, for example "model.norm.weight on rank 1"; empty if all are finite.
+  // Collective.
   std::string broken_state();
 
   std::string on_nonfinite_;

@@ -10,11 +10,11 @@ void set_numerics(const config::TrainSection& train) {
   at::Context& context = at::globalContext();
   context.setFloat32MatmulPrecision(train.matmul_precision);
   if (!train.deterministic) return;
-  // Required by cuBLAS for deterministic products on several streams.
+  // cuBLAS requires this variable for deterministic products on several streams.
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   context.setDeterministicAlgorithms(true, /*warn_only=*/false);
-  // By default, deterministic algorithms fill each new tensor. That pass is not needed: no
-  // uninitialised memory is read.
+  // With deterministic algorithms, PyTorch fills each new tensor by default. This costs time and is
+  // not needed, because automesh reads no uninitialised memory.
   context.setDeterministicFillUninitializedMemory(false);
 }
 

@@ -1,14 +1,14 @@
-// Numerics of the GPU: train.deterministic and train.matmul_precision.
+// Applies train.deterministic and train.matmul_precision.
 #pragma once
 
 #include "am/config/plan.h"
 
 namespace am::train {
 
-// Sets both for the whole process, as PyTorch's use_deterministic_algorithms and
-// set_float32_matmul_precision do; if train.deterministic, also sets CUBLAS_WORKSPACE_CONFIG unless
-// the environment does. Call it before the first use of a GPU and before other threads read the
-// environment.
+// Sets determinism and matmul precision for the whole process, as PyTorch's
+// use_deterministic_algorithms and set_float32_matmul_precision do. If train.deterministic, also
+// sets the variable CUBLAS_WORKSPACE_CONFIG unless it is set. Must be called before the first use
+// of a GPU, and before other threads read the environment.
 void set_numerics(const config::TrainSection& train);
 
 }  // namespace am::train

@@ -1,4 +1,4 @@
-// Observes the outputs of a stage's units in forward.
+// Observes the outputs of a pipeline stage's FSDP units in forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,17 +14,17 @@
 
 namespace am::train {
 
-// Output of one use of a unit (nn::Decoder::unit_uses) in a stage.
+// The output of an FSDP unit in one of its uses (nn::Decoder::unit_uses) in a stage.
 struct UnitOutput {
   size_t use = 0;
-  int64_t call = 0;   // number of earlier calls since begin(): the micro-batch
-  int64_t place = 0;  // index in the whole model's forward
-  std::string name;   // of the unit; "... (head)" for a tied head, which uses the embedding's unit
+  int64_t call = 0;   // number of forward passes since begin(), which is the micro-batch
+  int64_t place = 0;  // index of the use in the forward of the full model, over all stages
+  std::string name;   // the unit's name; with " (head)" for a tied head in the embedding's unit
   at::Tensor output;  // this rank's part of the output
 };
 
-// Calls `visit` for each unit's output while the object exists. Hooks that a strategy has set
-// before are still called.
+// Calls `visit` for the output of each FSDP unit while the object exists. Hooks that the strategy
+// has set before are still called.
 class OutputWatch : public nn::UnitHooks {
  public:
   using Visit = std::function<void(const UnitOutput&)>;
@@ -44,7 +44,7 @@ class OutputWatch : public nn::UnitHooks {
   parallel::StageModel& stage_;
   nn::UnitHooks* inner_;
   Visit visit_;
-  std::vector<int64_t> calls_;  // by use
+  std::vector<int64_t> calls_;  // number of forward passes of each use since begin()
 };
 
 }  // namespace am::train

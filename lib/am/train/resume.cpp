@@ -33,7 +33,7 @@ fs::path newest_whole(const fs::path& checkpoints, std::vector<std::string>& not
 
 struct Choice {
   fs::path folder;
-  std::string info;  // checkpoint.json
+  std::string info;  // text of the folder's checkpoint.json
   std::vector<std::string> notes;
 };
 
@@ -55,7 +55,7 @@ Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
   return choice;
 }
 
-// CBOR instead of JSON text: paths need not be valid UTF-8.
+// Serialises a choice as CBOR, because JSON text cannot contain paths that are not valid UTF-8.
 std::string to_bytes(const Choice& choice) {
   const auto bytes = Json::to_cbor(
       {{"folder", choice.folder.string()}, {"info", choice.info}, {"notes", choice.notes}});
@@ -68,12 +68,12 @@ Choice choice_from(const std::string& bytes) {
           json["notes"].get<std::vector<std::string>>()};
 }
 
-// Returns the reason why this rank does not see the checkpoint that rank 0 has read; empty if it
-// does.
+// Returns the reason why this rank does not see the checkpoint that rank 0 has read; empty if the
+// rank sees it.
 std::string why_not_seen(const Choice& choice) {
   const fs::path file = choice.folder / run_folder::kInfoFile;
   std::string reason;
-  // A network file system may show a new file to other machines late.
+  // Tries several times, because a network file system may show a new file to other machines late.
   constexpr int kTries = 50;
   for (int i = 0; i < kTries; ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -87,7 +87,8 @@ std::string why_not_seen(const Choice& choice) {
   return reason;
 }
 
-// Throws for the first rank whose verdict is not empty. All ranks pass equal verdicts.
+// Throws Error(kPlan) if a rank's verdict is not empty, for the first such rank. All ranks must
+// pass equal verdicts.
 void throw_first(const std::vector<std::string>& verdicts, const std::string& what,
                  const std::string& help) {
   for (size_t rank = 0; rank < verdicts.size(); ++rank) {
@@ -192,7 +193,8 @@ int64_t first_sample(const ResumePoint& begin, const config::Plan& plan) {
   const int64_t samples = begin.info.samples.value_or(begin.info.step * train.global_batch_size);
   const int64_t length = stored_number(begin, "train.seq_len", train.seq_len);
   if (length == train.seq_len) return samples;
-  // With another sequence length: the first sequence that begins after all tokens read so far.
+  // The sequence length has changed: training continues with the first sequence that begins after
+  // all tokens read so far.
   return samples / train.seq_len * length +
          ceil_div(samples % train.seq_len * length, train.seq_len);
 }

@@ -1,5 +1,5 @@
-// Start of training: choice of the checkpoint, comparison with the run that wrote it, and position
-// in the data. See lib/docs/resuming.md.
+// Decides how training starts: chooses a checkpoint, compares the job with the run that wrote the
+// checkpoint, and finds the position in the data. See lib/docs/resuming.md.
 //
 //   ResumePoint begin = choose_resume_point(plan, checkpoints, world);  // the same on every rank
 //   plan = with_batch(plan, mesh, begin);
@@ -22,39 +22,41 @@
 namespace am::train {
 
 struct ResumePoint {
-  std::filesystem::path folder;     // the checkpoint; empty: none
-  run_folder::CheckpointInfo info;  // the folder's checkpoint.json; step 0 without a checkpoint
-  bool insisted = false;            // the user named the checkpoint
-  std::vector<std::string> notes;   // for the log
+  std::filesystem::path folder;     // the checkpoint to resume from; empty: train from step 0
+  run_folder::CheckpointInfo info;  // contents of its checkpoint.json; step 0 without a checkpoint
+  bool insisted = false;            // whether the user chose it: checkpoint.resume is not "auto"
+  std::vector<std::string> notes;   // lines for the log
 
   bool resumes() const { return !folder.empty(); }
 };
 
-// Collective. Rank 0 cleans up the remains of a killed job in `checkpoints`, chooses a checkpoint
-// by checkpoint.resume, and checks all its files; every rank verifies that it sees the same
-// checkpoint. Throws an equal error on every rank: Error(kFormat) if "auto" finds checkpoints but
-// none is complete, Error(kPlan) that names a rank which does not see rank 0's checkpoint.
+// Chooses the checkpoint to resume from. Rank 0 deletes what a killed job left in `checkpoints`,
+// chooses a checkpoint by checkpoint.resume, and checks all its files; every rank verifies that it
+// sees the same checkpoint. Throws an equal error on every rank: Error(kFormat) if "auto" finds
+// checkpoints but none is complete, and Error(kPlan), which names the rank, if a rank does not see
+// rank 0's checkpoint. Collective.
 ResumePoint choose_resume_point(const config::Plan& plan, const std::filesystem::path& checkpoints,
                                 const runtime::World& world);
 
-// Returns the plan with train.global_batch_size filled in: its own, otherwise the checkpoint's,
-// otherwise one micro-batch, or one round of the pipeline, per data-parallel rank. Throws
-// Error(kPlan) if the ranks cannot divide the checkpoint's batch.
+// Returns the plan with train.global_batch_size set. If the plan does not set it, the value is the
+// checkpoint's; without a checkpoint, it is one micro-batch per data-parallel rank, or with a
+// pipeline the micro-batches of one run of its schedule. Throws Error(kPlan) if the ranks cannot
+// divide the checkpoint's batch.
 config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const ResumePoint& begin);
 
-// Collective: throws Error(kPlan) that names a rank whose data or model differs from rank 0's, and
-// the differences.
+// Throws Error(kPlan) if a rank's data or model differs from rank 0's. The error names the rank and
+// the differences. Collective.
 void agree_on_facts(const Json& facts, const runtime::World& world);
 
-// Throws Error(kPlan) that lists the differences if training would not continue the run that wrote
-// the checkpoint. Permitted differences, or all of them if the user named the checkpoint, become
-// notes.
+// Throws Error(kPlan), which lists the differences, if training would not continue the run that
+// wrote the checkpoint. Differences that are permitted become notes; if the user named the
+// checkpoint, all differences are permitted.
 void check_same_run(ResumePoint& begin, const Json& facts);
 
-// Returns the number of sequences to skip in the data. `plan`: as returned by with_batch().
+// Returns the number of sequences to skip in the data. `plan` must be a result of with_batch().
 int64_t first_sample(const ResumePoint& begin, const config::Plan& plan);
 
-// Returns the checkpoint's lineage of jobs, followed by this job.
+// Returns the jobs that trained the checkpoint, with their first steps, followed by this job.
 std::vector<run_folder::JobStep> lineage_of(const ResumePoint& begin, const std::string& job);
 
 }  // namespace am::train

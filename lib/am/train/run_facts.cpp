@@ -16,11 +16,13 @@ namespace {
 enum class Part { kNone, kNoted, kBreaks };
 
 struct Rule {
-  std::string_view name;  // of a section, or of a key, which takes precedence over its section
+  std::string_view name;  // of a section or a key; a key's rule takes precedence over its section's
   Part part;
 };
 
-// Keys without a rule are kBreaks, so that a new key is not overlooked.
+// How a difference in the plan's keys counts when a job resumes: not compared (kNone), mentioned
+// (kNoted), or an error (kBreaks). A key without a rule is kBreaks, so that a new key is not
+// overlooked.
 constexpr std::array kRules = {
     Rule{"model.path", Part::kNone},  // the model's config.json is compared instead
     Rule{"model.weights", Part::kNoted},
@@ -43,7 +45,7 @@ constexpr std::array kRules = {
     Rule{"optimizer.no_decay", Part::kNoted},
     Rule{"optimizer.adjust_lr", Part::kNoted},
     Rule{"scheduler", Part::kNoted},
-    // The tokens themselves are compared.
+    // These need not be equal, because the tokens themselves are compared ("data.fingerprint").
     Rule{"data.path", Part::kNoted},
     Rule{"data.tokenizer", Part::kNoted},
     Rule{"data.token_dtype", Part::kNone},
@@ -64,7 +66,8 @@ Part part_of(std::string_view key) {
   return rule != kRules.end() ? rule->part : Part::kBreaks;
 }
 
-// Returns the last component of a path, or of each: data and weights may move to another folder.
+// Returns the last component of a path, or of each path in an array, because data and weights may
+// have moved to another folder.
 Json without_folders(const Json& value) {
   if (value.is_array()) {
     Json names = Json::array();
@@ -136,12 +139,13 @@ Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
     const bool path = field.is_path != nullptr && !value.is_null();
     facts[field.name()] = path ? without_folders(value) : value;
   }
-  // If the schedule's end follows from max_steps, another max_steps changes the curve.
+  // Adds max_steps if the end of the schedule follows from it, because another value then changes
+  // the learning rates.
   const auto& scheduler = plan.scheduler;
   if ((scheduler.name == "cosine" || scheduler.name == "linear") && scheduler.decay_steps == 0) {
     facts["scheduler.decay_steps"] = plan.train.max_steps;
   }
-  // Synthetic tokens are determined by the vocabulary and the seed.
+  // Synthetic tokens need no fingerprint, because vocabulary and seed determine them.
   if (plan.data.kind != "synthetic") {
     facts["data.tokens"] = source.size();
     facts["data.fingerprint"] = data::fingerprint(source);

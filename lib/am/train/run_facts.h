@@ -1,10 +1,10 @@
-// Facts that identify a run: model, data, batch, seeds, optimizer. A checkpoint stores them, so
-// that a resumed job continues the same run or reports the differences.
+// Collects the facts that identify a run: model, data, batch, seeds and optimizer. A checkpoint
+// stores them, so that a job that resumes continues the same run or reports the differences.
 //
 //   const Json here = run_facts(plan, config, reader.source());
 //   for (const auto& d : differences(info.facts, here)) std::cerr << d.text() << "\n";
 //
-// They exclude layout, precision of the computation, number of steps, checkpoints and metrics.
+// Layout, precision of the computation, number of steps, checkpoints and metrics are no such facts.
 #pragma once
 
 #include <string>
@@ -17,26 +17,26 @@
 
 namespace am::train {
 
-// Returns one object such as {"train.seq_len": 2048}. It has the plan's keys under their names, the
-// model's config.json with the prefix "config.", and the data as "data.tokens" and
+// Returns an object with the plan's keys under their names (for example "train.seq_len"), the keys
+// of the model's config.json with the prefix "config.", and the data as "data.tokens" and
 // "data.fingerprint". `plan.train.global_batch_size` must be set (with_batch in resume.h).
 Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
                const data::TokenSource& source);
 
 struct FactDifference {
   std::string key;
-  Json there;  // in the checkpoint
-  Json here;
-  // Whether training would not continue the same run. False for what users may change during a run:
-  // the learning rate and its schedule, decay, clipping.
+  Json there;  // value in the checkpoint
+  Json here;   // value in this job
+  // Whether training would not continue the same run. False for settings that users may change
+  // during a run, for example the learning rate and its schedule, decay, and clipping.
   bool breaks = false;
 
-  // "train.seed: 0 there, 7 here"
+  // Returns a description for the user, for example "train.seed: 0 there, 7 here".
   std::string text() const;
 };
 
-// Returns the differences in the order of `here`. Ignores facts that only one of them has: an older
-// am-run did not store them.
+// Returns the differences in the order of `here`. Ignores facts that only one of the two objects
+// has, because an older am-run may not have stored them.
 std::vector<FactDifference> differences(const Json& there, const Json& here);
 
 }  // namespace am::train

@@ -1,4 +1,4 @@
-// Optimizer states as tensors of a checkpoint.
+// Lists the optimizer's states as tensors of a checkpoint.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@
 
 namespace am::train {
 
-// Returns views into the optimizer's states, under PyTorch's flattened keys.
+// Returns views into the optimizer's states, with the names that PyTorch's flattened optimizer
+// state has.
 std::vector<checkpoint::StateTensor> saved_states(const optim::Optimizer& optimizer,
                                                   const parallel::ParallelModel& model);
 
-// Throws Error(kFormat) if a checkpoint lacks one of the states: parameters that were frozen have
-// none. Zero moments instead would make Adam's first updates three times too large, because the
-// bias correction uses the resumed step number.
+// Throws Error(kFormat) if a checkpoint lacks one of the states, for example because the parameter
+// was frozen. With zeros as its moments, Adam's first updates would be three times too large,
+// because the bias correction uses the resumed step number.
 void require_states(const stored::TensorSource& source,
                     const std::vector<checkpoint::StateTensor>& states);
 

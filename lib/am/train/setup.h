@@ -1,4 +1,4 @@
-// Values that a job derives from plan and model: batch sizes, and gradients for the optimizer.
+// Derives batch sizes from the plan, and collects the model's gradients for the optimizer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,16 +14,17 @@
 namespace am::train {
 
 struct BatchSizes {
-  int64_t global_batch = 1;   // sequences per optimizer step
-  int64_t micro_batches = 1;  // per rank and step
+  int64_t global_batch = 1;   // number of sequences per optimizer step, over all ranks
+  int64_t micro_batches = 1;  // number of micro-batches per rank and step
 };
 
-// Requires a plan that passed the rule batch.divide.
+// Returns the batch sizes of a plan that passed the rule batch.divide.
 BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
-// Returns the flat gradient tensor of each of the model's groups; defined after backward.
+// Returns the flat gradient tensor of each ParamGroup of the model. The tensors are defined after
+// backward.
 std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model);
-// Returns the same gradients by parameter, for their norm.
+// Returns the gradient of each parameter that this rank stores, to compute the gradient norm.
 std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model);
 
 }  // namespace am::train

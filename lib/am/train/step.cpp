@@ -15,7 +15,8 @@ namespace am::train {
 
 namespace {
 
-// Indices into the message of a step.
+// Indices into the message by which the ranks exchange the numbers of a step. From index kPeaks on,
+// it has the memory peaks of each rank.
 enum : int64_t { kLoss, kSquaredNorm, kStop, kSave, kVisit, kPeaks };
 
 bool balances_sequences(const config::Plan& plan) { return plan.experts.balancing == "sequence"; }
@@ -46,14 +47,16 @@ StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale
   return share(loss_sum);
 }
 
-// The auxiliary loss is averaged over the sequences of the global batch, like the loss over labels.
+// Returns the factor of each sequence's auxiliary loss. It averages over the sequences of the
+// global batch, as the loss is averaged over the labels.
 double Step::balance_factor() const {
   return plan_.experts.coefficient / static_cast<double>(sizes_.global_batch);
 }
 
-// One all-reduce with sum over all ranks, including the tokens per expert. It yields the maximum of
-// the ranks' memory peaks too: each rank has its own elements for them (8 bytes a rank, 16 on GPUs:
-// 256 KiB for 16,384 ranks), which with tree algorithms costs less than a second message.
+// Exchanges the step's numbers, including the tokens per expert, by one all-reduce that sums over
+// all ranks. The maximum of the ranks' memory peaks is found with the same message, in which each
+// rank has elements of its own for its peaks: 8 bytes per rank, 16 on GPUs (256 KiB for 16,384
+// ranks). With tree algorithms this costs less than a second message.
 StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   const runtime::DeviceMesh& mesh = model_.mesh();
   const StepReport mine = observer_.report();
@@ -72,7 +75,7 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   if (reserves) values[reserved + mesh.rank()] = static_cast<double>(mine.peak_reserved_bytes);
   std::copy(taken.begin(), taken.end(), values + counts);
   message = nn::fused::uploaded(message, mesh.device());
-  // The ranks of a tp group have the same loss: only one of them adds it.
+  // All ranks of a tp group have the same loss, so only the first of them adds it.
   if (mesh.group("tp").index() == 0) message.narrow(0, kLoss, 1).copy_(own_loss_sum);
   if (const at::Tensor own = model_.take_balance(); own.defined()) {
     message.narrow(0, balance, 1).copy_(own);

@@ -1,5 +1,6 @@
-// One training step: forward and backward of its micro-batches, the exchange of its numbers between
-// ranks, and the update. The trainer runs it on data, the dry run on the meta device.
+// Runs one training step: forward and backward of its micro-batches, the exchange of loss, gradient
+// norm and other numbers between ranks, and the update. The trainer runs it on data, the dry run on
+// the meta device.
 //
 //   Step step(plan, model, optimizer, observer);
 //   const StepNumbers numbers = step.backward(batches, index, loss_scale);
@@ -29,7 +30,7 @@ class BatchSource {
   virtual MicroBatch read(int64_t step, int64_t micro_batch) = 0;
 };
 
-// The micro-batches of several consecutive steps.
+// Presents the micro-batches of several consecutive steps as those of one pass.
 class BatchesOfSteps : public parallel::MicroBatches {
  public:
   BatchesOfSteps(BatchSource& source, int64_t first_step, int64_t steps, int64_t of_each_step)
@@ -47,36 +48,36 @@ class BatchesOfSteps : public parallel::MicroBatches {
   int64_t of_each_step_;
 };
 
-// Values that a rank sends to the others in every step.
+// Values that a rank sends to all ranks in every step.
 struct StepReport {
-  int64_t peak_memory_bytes = 0;
-  int64_t peak_reserved_bytes = 0;  // by a GPU's allocator
+  int64_t peak_memory_bytes = 0;    // tensor::peak_memory_bytes of the rank's device
+  int64_t peak_reserved_bytes = 0;  // tensor::peak_reserved_bytes of the rank's device
   bool stop = false;                // request to end the job after this step
   bool save = false;                // request for a checkpoint after this step
-  bool visit = false;               // request for a visit after this step: inspection_hook.h
+  bool visit = false;               // request to call InspectionHook::visit() after this step
 };
 
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  // Called after each phase of a step: "forward" and "backward" of its last micro-batch,
-  // "optimizer".
+  // Called after each phase of a step. Phases are "forward" and "backward" of the last micro-batch,
+  // and "optimizer".
   virtual void phase_over(const char* /*phase*/) {}
-  // Returns this rank's report. Called after backward.
+  // Returns the values that this rank sends to all ranks. Called after backward.
   virtual StepReport report() { return {}; }
 };
 
 // Results of a step's backward; the same on every rank, except own_loss_sum.
 struct StepNumbers {
   double loss_sum = 0.0;   // sum of cross-entropies over the global batch's labels
-  double grad_norm = 0.0;  // 2-norm of the stored gradients, which contain the loss scale
-  StepReport of_any_rank;  // largest peaks; requests of any rank
-  // Number of tokens of the global batch routed to each expert, one layer with experts after
-  // another; empty without experts.
+  double grad_norm = 0.0;  // 2-norm of the gradients, which contain the loss scale
+  StepReport of_any_rank;  // the largest peaks of all ranks, and the requests of any rank
+  // The number of tokens of the global batch that were routed to each expert, for all layers with
+  // experts in order; empty without experts.
   std::vector<double> expert_counts = {};
   std::optional<observe::ExpertLoad> expert_load = {};
-  std::optional<double> aux_loss = {};  // under experts.balancing = "sequence"
-  at::Tensor own_loss_sum;  // over this rank's labels: [1], float64, on the model's device
+  std::optional<double> aux_loss = {};  // auxiliary loss of experts.balancing = "sequence"
+  at::Tensor own_loss_sum;  // sum of cross-entropies over this rank's labels: [1], float64
 };
 
 class Step {
@@ -86,14 +87,15 @@ class Step {
   Step(const config::Plan& plan, parallel::ParallelModel& model, optim::Optimizer& optimizer,
        StepObserver& observer);
 
-  int64_t micro_batches() const { return sizes_.micro_batches; }  // per step, on this rank
-  // Number of labels of the global batch, the divisor of the loss.
+  // Returns the number of this rank's micro-batches per step.
+  int64_t micro_batches() const { return sizes_.micro_batches; }
+  // Returns the number of labels of the global batch, the divisor of the loss.
   int64_t labels() const { return sizes_.global_batch * plan_.train.seq_len; }
 
   // Computes the gradients of all micro-batches, reduced over the ranks and multiplied by
-  // `loss_scale`, and exchanges the step's numbers in one message. Collective. The host waits for
-  // the device once, for that message. On the meta device, where gradients have no values, the
-  // returned norm is above train.max_grad_norm, so that update() clips.
+  // `loss_scale`, and exchanges the step's numbers in one message. The host waits for the device
+  // once, for this message. On the meta device, where gradients have no values, the returned norm
+  // is above train.max_grad_norm, so that update() clips. Collective.
   StepNumbers backward(BatchSource& batches, int64_t step, double loss_scale = 1.0);
 
   // Clips the gradients to train.max_grad_norm, divides them by the loss scale, and steps the

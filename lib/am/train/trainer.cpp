@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Interval between two records of the job's progress, which are read after a failure.
+// Seconds between two records of the job's progress. The last record is read after a failure.
 constexpr double kSecondsOfRecord = 1.0;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -118,8 +118,8 @@ void Trainer::phase_over(const char* phase) {
   if (callbacks_.phase) callbacks_.phase(phase);
 }
 
-// The ranks' reports are combined: a request of any rank makes all stop or save after the same
-// step.
+// Returns this rank's report. The reports of all ranks are combined, so that a request of any rank
+// makes all ranks stop or save after the same step.
 StepReport Trainer::report() {
   StepReport report;
   report.peak_memory_bytes = tensor::peak_memory_bytes(mesh_.device());
@@ -245,7 +245,7 @@ fs::path Trainer::save(int64_t steps) {
   await_drop();
   const checkpoint::SavedState state = saved_state(steps);
   fs::path folder = checkpoints_ / run_folder::checkpoint_name(steps);
-  // Drops older checkpoints once the new one is written; on rank 0.
+  // Deletes older checkpoints. Called on rank 0 when the new checkpoint is written.
   const auto drop_old = [this, lineage = state.info.lineage] {
     require_folders();
     run_folder::drop_old(checkpoints_, plan_.checkpoint.keep, lineage);
@@ -271,7 +271,7 @@ fs::path Trainer::save(int64_t steps) {
 void Trainer::note_missing_metadata(const fs::path& folder) {
   if (mesh_.rank() != 0 || folder.empty() || metadata_noted_) return;
   if (fs::exists(folder / formats::kDcpMetadataFile)) return;
-  if (!run_folder::is_checkpoint(folder)) return;  // dropped meanwhile
+  if (!run_folder::is_checkpoint(folder)) return;  // the checkpoint was deleted meanwhile
   metadata_noted_ = true;
   log(cat("note        ", folder.filename().string(),
           " has more parts than checkpoint.metadata_parts = ", plan_.checkpoint.metadata_parts,
@@ -332,7 +332,7 @@ void Trainer::end(const TrainResult& result) {
   run_folder::write_record(run_, record);
 }
 
-// Only rank 0 has sinks.
+// Opens the files that metrics are written to. Only rank 0 writes metrics.
 std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   std::vector<std::unique_ptr<observe::MetricSink>> sinks;
   if (mesh_.rank() != 0 || nothing_to_do()) return sinks;
@@ -351,7 +351,7 @@ void Trainer::record_progress(const TrainResult& result) {
                                       record_after(result));
     recorded_ = std::chrono::steady_clock::now();
   } catch (const std::exception&) {
-    // The folder is gone, or its disk fails: the old record stays.
+    // The folder is gone or its disk fails, so the record is not updated.
   }
 }
 
@@ -404,7 +404,7 @@ TrainResult Trainer::run(const launch::StopSignal& stop, InspectionHook* hook) {
 void Trainer::train_to_the_end(TrainResult& result) {
   const bool first = mesh_.rank() == 0;
   const auto sinks = open_sinks();
-  bool saved = resume_point_.resumes();  // after the last step
+  bool saved = resume_point_.resumes();  // whether the current state is in a checkpoint
   const auto write = [&] {
     clock_.enter(run_folder::Phase::kSaving);
     const fs::path folder = save(result.steps);
@@ -445,7 +445,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
       result.stopped = !goes_on && step + 1 < plan_.train.max_steps;
     }
   }
-  clock_.enter(run_folder::Phase::kSaving);  // also the rest of asynchronous saves, and the export
+  clock_.enter(run_folder::Phase::kSaving);  // includes the end of background saves, and the export
   if (!saved && (plan_.checkpoint.last || result.stopped)) write();
   if (saver_) {
     saver_->finish();

@@ -3,9 +3,9 @@
 //   Trainer trainer(job, world, run, {.log = [](const std::string& line) { .. }});
 //   TrainResult result = trainer.run(stop);
 //
-// Losses are independent of the layout, within rounding: initial values depend on the parameter's
-// name and index, samples on the step; the loss is divided by the label count of the global batch,
-// and the gradient norm counts each parameter once.
+// Except for rounding, losses do not depend on the layout: initial values depend only on parameter
+// name and index, and samples on the step; the loss is divided by the number of labels of the
+// global batch, and the gradient norm counts each parameter once.
 #pragma once
 
 #include <chrono>
@@ -45,56 +45,57 @@
 namespace am::train {
 
 struct TrainerCallbacks {
-  // A line of the log, on rank 0.
+  // Called on rank 0 with each line of the log.
   std::function<void(const std::string& line)> log;
-  // Every finished step, on rank 0.
+  // Called on rank 0 after every finished step.
   std::function<void(const observe::StepMetrics& metrics)> step;
-  // Called on every rank when a part of a step is over: "forward" and "backward" of its last
-  // micro-batch, "optimizer".
+  // Called on every rank after each phase of a step. Phases are "forward" and "backward" of the
+  // last micro-batch, and "optimizer".
   std::function<void(const char* phase)> phase;
 };
 
 struct TrainResult {
-  int64_t steps = 0;          // finished, including those before resuming
-  int64_t trained_steps = 0;  // trained by this trainer
-  bool stopped = false;       // a signal ended it before max_steps
-  std::optional<observe::StepMetrics> last;
-  std::filesystem::path checkpoint;  // the last one; empty when none was written
-  std::filesystem::path exported;
+  int64_t steps = 0;          // number of finished steps, including those before resuming
+  int64_t trained_steps = 0;  // number of steps that this trainer ran
+  bool stopped = false;       // whether training was stopped by a request before max_steps
+  std::optional<observe::StepMetrics> last;  // metrics of the last step; empty if none was run
+  std::filesystem::path checkpoint;  // path of the last checkpoint; empty if none was written
+  std::filesystem::path exported;    // path of the exported weights; empty if there are none
 };
 
 class Trainer : private StepObserver {
  public:
-  // Collective: builds the model under the plan's layout, loads or resumes it, opens the data.
-  // Requires a checked job for a world of this size. `strategy`: name of a strategy of
-  // parallel/strategy.h that replaces the plan's. `identity`: see job_identity.h; by default a new
-  // one. Throws as train/resume.h does.
+  // Builds the model under the plan's layout, loads its weights or resumes from a checkpoint, and
+  // opens the data. `job` must be checked, for a world of this size. `strategy` may name a strategy
+  // of parallel/strategy.h that replaces the plan's. Without an `identity` (job_identity.h), the
+  // job gets a new one. Throws the errors of train/resume.h. Collective.
   Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
           TrainerCallbacks callbacks, const std::string& strategy = {},
           const run_folder::JobIdentity& identity = {});
-  // Trains a model that has its values, from the first step, without resuming. Moves from `model`
-  // unless the constructor throws.
+  // Creates a trainer for a model that has its values already. Training begins at the first step
+  // and does not resume. Takes ownership of `model`, unless the constructor throws.
   Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
           TrainerCallbacks callbacks, std::unique_ptr<parallel::ParallelModel>& model);
 
-  // Collective: trains to max_steps, or until a rank is asked to stop; saves at the end.
-  // `hook` may visit between steps; passed on all ranks, or on none.
+  // Trains to max_steps, or until a rank is asked to stop; saves at the end. `hook` may inspect the
+  // model between steps; it must be passed on all ranks, or on none. Collective.
   TrainResult run(const launch::StopSignal& stop, InspectionHook* hook = nullptr);
 
   // Runs one optimizer step (counted from 0) and returns its record in metrics.jsonl.
   observe::StepMetrics train_step(int64_t step);
   int64_t first_step() const { return first_step_; }
-  // The plan, with train.global_batch_size set.
+  // Returns the plan, with train.global_batch_size set.
   const config::Plan& plan() const { return plan_; }
-  // Sets optimizer.lr from the next step on, under the current schedule; requires the same value on
-  // all ranks. Checkpoints record it, but a job that resumes uses its own plan's.
+  // Sets optimizer.lr from the next step on, under the current schedule. All ranks must set the
+  // same value. Checkpoints record the value, but a job that resumes uses that of its own plan.
   void set_learning_rate(double lr);
-  // Number of sequences in all steps before `step`.
+  // Returns the number of sequences in all steps before `step`.
   int64_t samples_before(int64_t step) const { return batches_->samples_before(step); }
   parallel::ParallelModel& model() { return *model_; }
   const optim::Optimizer& optimizer() const { return *optimizer_; }
-  // Writes checkpoints/step-N for `steps` finished steps; drops old ones beyond checkpoint.keep.
-  // Returns the folder; empty if the state is not finite and train.on_nonfinite = "continue".
+  // Writes checkpoints/step-N for N = `steps` finished steps, and deletes old checkpoints beyond
+  // checkpoint.keep. Returns the folder; empty if nothing is written because the state is not
+  // finite under train.on_nonfinite = "continue". Collective.
   std::filesystem::path save(int64_t steps);
 
  private:
@@ -104,18 +105,18 @@ class Trainer : private StepObserver {
   // Initialises the members that do not need the model.
   Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
           TrainerCallbacks callbacks, const run_folder::JobIdentity& identity);
-  // Chooses the checkpoint, if any, and the plan and data to train with; called before the model
-  // exists.
+  // Chooses the checkpoint to resume from, if any, completes the plan, and opens the data. Called
+  // before the model exists.
   void choose_resume_point(const model::ModelConfig& config);
-  // Makes the objects that run the model's steps.
+  // Creates the objects that run the model's steps.
   void add_steps();
   void load_or_resume();
   void load_state(const std::filesystem::path& folder);
-  // Returns the contents of a checkpoint after `steps` steps.
+  // Returns the contents of a checkpoint that is written after `steps` steps.
   checkpoint::SavedState saved_state(int64_t steps) const;
   bool nothing_to_do() const { return first_step_ >= plan_.train.max_steps; }
-  // Prepares the run folder before the first step: sets aside checkpoints of later steps and
-  // earlier metrics.
+  // Prepares the run folder before the first step: sets aside checkpoints of later steps, and the
+  // metrics of an earlier run.
   void begin();
   void end(const TrainResult& result);
   void train_to_the_end(TrainResult& result);
@@ -124,14 +125,14 @@ class Trainer : private StepObserver {
   // Throws Error(kIo) if one of the folders that the job writes in was removed, moved or replaced
   // since it began, or if its checkpoints are behind another user's link.
   void require_folders() const;
-  // Collective: exports the weights as checkpoint.export says, after the last step.
+  // Exports the weights as checkpoint.export says, after the last step. Collective.
   void export_model(TrainResult& result) const;
-  // The job's record with the steps and the loss of `result`.
+  // Returns the job's record with the steps and the loss of `result`.
   run_folder::JobRecord record_after(const TrainResult& result);
   // Records the job's progress and times, on rank 0. Never throws.
   void record_progress(const TrainResult& result);
-  // Logs, once per job, that a published checkpoint has no .metadata for PyTorch. `folder` empty:
-  // does nothing.
+  // Logs, once per job, that a finished checkpoint has no .metadata for PyTorch. Does nothing if
+  // `folder` is empty.
   void note_missing_metadata(const std::filesystem::path& folder);
   // Waits until the old checkpoints are deleted; throws if deleting failed.
   void await_drop();
@@ -140,33 +141,33 @@ class Trainer : private StepObserver {
   config::Plan plan_;
   run_folder::RunFolder run_;
   std::filesystem::path checkpoints_;
-  std::vector<run_folder::HeldFolder> held_;  // the job's folders during run(), the run's first
+  std::vector<run_folder::HeldFolder> held_;  // open during run(): the run folder, then others
   TrainerCallbacks callbacks_;
   layout::Layout layout_;
   runtime::World world_;
   runtime::DeviceMesh mesh_;
   run_folder::JobIdentity job_;
   ResumePoint resume_point_;
-  Json facts_;  // run_facts.h
+  Json facts_;  // facts that identify the run (run_facts.h)
   std::unique_ptr<parallel::ParallelModel> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<StepGuard> guard_;
   std::unique_ptr<DataBatches> batches_;
   std::unique_ptr<Step> step_;
-  std::unique_ptr<Validation> validation_;              // null: none
-  std::unique_ptr<checkpoint::BackgroundSaver> saver_;  // null: checkpoint.async is false
+  std::unique_ptr<Validation> validation_;              // null if validation.every is 0
+  std::unique_ptr<checkpoint::BackgroundSaver> saver_;  // null if checkpoint.async is false
   std::filesystem::path newest_;                        // the last folder passed to saver_
   bool metadata_noted_ = false;
-  std::future<void> dropping_;                // old checkpoints, on rank 0, while training goes on
-  const launch::StopSignal* stop_ = nullptr;  // of run()
-  InspectionHook* hook_ = nullptr;            // of run()
+  std::future<void> dropping_;  // on rank 0: deletes old checkpoints while training continues
+  const launch::StopSignal* stop_ = nullptr;  // argument of run() while it runs
+  InspectionHook* hook_ = nullptr;            // argument of run() while it runs
   int64_t step_under_way_ = 0;
-  StepReport asked_;                // requests of all ranks, as of the last step
-  std::optional<Error> unwritten_;  // on rank 0: the error of writing metrics, on a full disk
+  StepReport asked_;                // requests and peaks of all ranks in the last step
+  std::optional<Error> unwritten_;  // on rank 0: why metrics cannot be written, e.g. a full disk
   int64_t first_step_ = 0;
-  run_folder::JobRecord record_;  // on rank 0
+  run_folder::JobRecord record_;  // the job's record, on rank 0
   run_folder::JobClock clock_;
-  std::chrono::steady_clock::time_point recorded_;  // the last progress
+  std::chrono::steady_clock::time_point recorded_;  // when progress was last recorded
 };
 
 }  // namespace am::train

@@ -12,8 +12,8 @@ namespace am::train {
 
 namespace {
 
-// Returns the plan with validation's data instead of training's. Synthetic tokens are a function of
-// the seed, so another seed gives other tokens.
+// Returns the plan with the validation data in place of the training data. Synthetic tokens depend
+// on the seed, so another seed gives tokens that training does not see.
 config::Plan with_validation_data(config::Plan plan) {
   plan.data.path = plan.validation.path;
   plan.data.shuffle = false;
@@ -49,11 +49,11 @@ bool Validation::due(int64_t steps) const {
 double Validation::loss() {
   const runtime::DeviceMesh& mesh = model_.mesh();
   BatchesOfSteps all(*batches_, /*first_step=*/0, plan_.validation.steps, sizes_.micro_batches);
-  model_.zero_grad();  // the update has used them
+  model_.zero_grad();  // frees the gradients, which the update has used
   const at::Tensor sum = model_.forward_only(all);
-  // Forward without backward leaves the last units gathered.
+  // Without a backward, the forward leaves the last FSDP units gathered.
   model_.reshard();
-  // The ranks of a tp group have the same loss: only one of them adds it.
+  // All ranks of a tp group have the same loss, so only the first of them adds it.
   if (mesh.group("tp").index() != 0) sum.zero_();
   mesh.group("world").all_reduce(sum);
   const int64_t labels = plan_.validation.steps * sizes_.global_batch * plan_.train.seq_len;

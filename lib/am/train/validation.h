@@ -1,11 +1,11 @@
-// Loss on validation data during training: the plan's [validation].
+// Computes the loss on validation data during training, as the plan's [validation] says.
 //
 //   Validation validation(plan, model, world);
 //   if (validation.due(step + 1)) metrics.validation_loss = validation.loss();
 //
-// The samples are the first ones of the data, in order, the same every time and under every layout.
-// Only forward passes run, without a graph; training's data, parameters and gradients are
-// unchanged.
+// The samples are the first ones of the validation data in order. They are the same every time and
+// under every layout. Only forward passes run, without a graph, so the parameters and the position
+// in the training data do not change.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +22,22 @@ namespace am::train {
 
 class Validation {
  public:
-  // Collective. Requires train.global_batch_size (with_batch in resume.h) and validation.every > 0
-  // in `plan`; `model` must outlive this object. Throws the errors of data::open_token_source, and
-  // Error(kPlan) if a rank reads other data than rank 0.
+  // Opens the validation data. Requires train.global_batch_size (with_batch in resume.h) and
+  // validation.every > 0 in `plan`; `model` must outlive this object. Throws the errors of
+  // data::open_token_source, and Error(kPlan) if a rank reads other data than rank 0. Collective.
   Validation(const config::Plan& plan, parallel::ParallelModel& model, const runtime::World& world);
 
-  // Whether to validate after `steps` steps: every validation.every, and after the last.
+  // Whether to validate after `steps` steps: after every validation.every steps, and after the last
+  // step.
   bool due(int64_t steps) const;
-  // Returns the sum of the label cross-entropies divided by the number of labels. Collective; the
-  // same on every rank.
+  // Returns the mean cross-entropy of the labels, the same number on every rank. Collective.
   double loss();
 
-  // For the log: "text: 3 files, 12 345 tokens".
+  // Returns a description of the data for the log, for example "text: 3 files, 12 345 tokens".
   const std::string& description() const { return description_; }
 
  private:
-  config::Plan plan_;  // with validation's data
+  config::Plan plan_;  // the plan with the validation data in place of the training data
   parallel::ParallelModel& model_;
   BatchSizes sizes_;
   std::string description_;

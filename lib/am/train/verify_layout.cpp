@@ -64,8 +64,8 @@ config::Plan in_float64(const config::Plan& given, int64_t steps) {
   return plan;
 }
 
-// Returns a plan of the same steps on one rank, in one micro-batch. `plan` must be in float64 and
-// have its batch filled in.
+// Returns a plan that runs the steps of `plan` on one rank, in one micro-batch. `plan` must be in
+// float64 and must set train.global_batch_size.
 config::Plan on_one_rank(config::Plan plan) {
   plan.mesh = {.world_size = 1};
   plan.strategy = config::FSDP2Config{};
@@ -78,17 +78,17 @@ config::Plan on_one_rank(config::Plan plan) {
 
 // ---- reference values from one rank -------------------------------------------------------------
 
-// Reference values of one step.
+// The values of one step on the single rank.
 struct Reference {
-  Named outputs;  // of units, by UnitOutput::name; the whole global batch and sequence
-  Named gradients;
-  Named parameters;  // after the update
-  double loss = 0.0, norm = 0.0;
-  double size = 0.0;  // 2-norm of all parameters
+  Named outputs;     // outputs of FSDP units, by UnitOutput::name, with the full batch and sequence
+  Named gradients;   // gradients by parameter name
+  Named parameters;  // parameters after the update, by name
+  double loss = 0.0, norm = 0.0;  // loss and gradient norm
+  double size = 0.0;              // 2-norm of all parameters
 };
 
-// Smallest norm for relative differences, as a fraction of the norm of all gradients or of all
-// parameters: smaller values consist of rounding errors.
+// Smallest divisor of a difference, as a fraction of the norm of all gradients or of all
+// parameters. Tensors with a smaller norm consist of rounding errors.
 constexpr double kSmall = 1e-6;
 
 void for_each_gradient(
@@ -141,14 +141,14 @@ std::vector<Reference> train_on_one_rank(const config::Plan& plan,
 
 // ---- comparison of a rank of the layout ---------------------------------------------------------
 
-// Returns difference / norm; infinity if it is not finite.
+// Returns difference / norm, which is 0 without a difference; infinity if the ratio is not finite.
 double relative(double difference, double norm) {
   if (difference == 0.0) return 0.0;
   const double ratio = difference / norm;
   return std::isfinite(ratio) ? ratio : std::numeric_limits<double>::infinity();
 }
 
-// Kinds of compared values, in the order of comparison.
+// Kinds of values that are compared. Of several kinds that differ in a step, the first is reported.
 enum class What { kOutput, kLoss, kGradient, kNorm, kParameter };
 constexpr std::array<const char*, 5> kWhat = {"output", "loss", "gradient", "gradient norm",
                                               "parameter"};
@@ -156,7 +156,7 @@ constexpr std::array<const char*, 5> kWhat = {"output", "loss", "gradient", "gra
 struct Difference {
   int64_t step = 0;
   What what = What::kOutput;
-  int64_t place = 0;  // sort key among equal `what`: the smallest is reported; see Divergence::what
+  int64_t place = 0;  // of differences with equal `what`, the one with the smallest is reported
   std::string name;
   int64_t stage = 0;
   int64_t rank = 0;
@@ -173,7 +173,7 @@ at::Tensor part_of(const at::Tensor& whole, const mesh::Box& box) {
   return part;
 }
 
-// Compares one rank with the reference while it trains.
+// Trains one rank of the layout, and compares its values with the single rank's.
 class Comparison {
  public:
   Comparison(const job::Job& job, const runtime::World& world,
@@ -197,8 +197,8 @@ class Comparison {
     }
   }
 
-  // Returns the rank's differences above the bound; `largest` becomes the largest difference within
-  // the bound.
+  // Trains, and returns the rank's differences above the bound. Sets `largest` to the largest
+  // difference within the bound.
   std::vector<Difference> run(double& largest) {
     for (step_ = 0; step_ < static_cast<int64_t>(reference_.size()); ++step_) {
       for (auto& watch : watches_) watch->begin();
@@ -227,8 +227,8 @@ class Comparison {
     }
   }
 
-  // Records the norm of the difference, divided by the reference's norm or `least`, whichever is
-  // larger. Returns the norm of the difference divided by the reference's norm.
+  // Records the norm of the difference between `mine` and this rank's part of `whole`, divided by
+  // the larger of `least` and the norm of `whole`. Returns it divided by the norm of `whole`.
   double compare(What what, const parallel::LocalParameter& owned, const at::Tensor& mine,
                  const at::Tensor& whole, double least) {
     const at::Tensor wanted = part_of(whole, owned.box);
@@ -239,9 +239,9 @@ class Comparison {
     return relative(difference, norm);
   }
 
-  // A gradient that is zero except for rounding has no meaningful direction, but an optimizer may
-  // take a full step along it. From then on the gradients of that parameter are compared, but not
-  // its values.
+  // Compares the gradients. A gradient that is zero except for rounding has no meaningful
+  // direction, but an optimizer may take a full step along it. From that step on, the parameter's
+  // gradients are still compared, but not its values.
   void compare_gradients() {
     for_each_gradient(trainer_->model(), [&](const auto& owned, const at::Tensor& gradient) {
       const double own = compare(What::kGradient, owned, gradient, now().gradients.at(owned.name),
@@ -257,7 +257,7 @@ class Comparison {
                                        mesh.group("dp").index()};
     at::Tensor wanted = now().outputs.at(unit.name).narrow(
         0, data::micro_batch_position(unit.call, batches), output.size(0));
-    // Indices of this rank's positions in the sequence; -1: padding.
+    // The positions of the sequence that this rank computes; -1 stands for padding.
     const auto integers = at::TensorOptions(at::kLong);
     const nn::SequencePart& part = stage.decoder().sequence_part();
     at::Tensor positions = part.of(at::arange(wanted.size(1), integers), -1);
