@@ -17,7 +17,8 @@ namespace am::compat {
 
 namespace {
 
-// Ignores SIGINT while an instance exists; the last one restores the previous handler.
+// Makes the process ignore SIGINT while an instance exists. The destructor of the last instance
+// restores the previous handler.
 class SigintIgnored {
  public:
   SigintIgnored() {
@@ -40,9 +41,9 @@ class SigintIgnored {
   inline static struct sigaction previous_ = {};
 };
 
-// All existing Distributed objects. At exit, those whose destructors do not run (on the stack of a
-// thread that calls exit, or leaked) leave their jobs. Never destroyed, because exit handlers use
-// it.
+// All existing Distributed objects. An exit handler makes objects leave their jobs whose
+// destructors do not run, because they are leaked or on the stack of a thread that calls exit. The
+// list is never destroyed, because exit handlers use it.
 struct Living {
   std::mutex mutex;
   std::vector<Distributed*> all;

@@ -1,5 +1,5 @@
-// The global state of torch.distributed and os.environ as an object: whether this rank has joined a
-// job, and the environment variables that identify the rank.
+// An object in place of the global state of torch.distributed and os.environ. It knows whether this
+// rank has joined a job, and has the environment variables that identify the rank.
 //
 // The functions with names from OLMo-core and NeMo AutoModel take a Distributed as their first
 // argument: distributed_utils.h, init_utils.h, utils.h, first_rank_per_node.h. Several objects can
@@ -30,40 +30,43 @@ using Log = std::function<void(LogLevel level, const std::string& message)>;
 
 class Distributed {
  public:
-  // `log` receives the messages that the Python libraries log or print; empty: they are dropped.
+  // `log` receives the messages that OLMo-core and AutoModel would log or print; if it is empty,
+  // they are dropped.
   explicit Distributed(Variables variables = Variables::process(), Log log = {});
   Distributed(const Distributed&) = delete;
   Distributed& operator=(const Distributed&) = delete;
-  ~Distributed();  // destroy_global_state
+  ~Distributed();  // calls leave()
 
   Variables& variables() { return variables_; }
   const Variables& variables() const { return variables_; }
   void log(LogLevel level, const std::string& message) const;
 
-  // Makes ranks of one process meet in this store instead of connecting to MASTER_ADDR:MASTER_PORT.
+  // Sets the store in which join() finds the other ranks, for ranks in one process. Without it,
+  // join() connects to a store at MASTER_ADDR:MASTER_PORT.
   void meet_in(c10::intrusive_ptr<c10d::Store> store) { store_ = std::move(store); }
 
   bool is_initialized() const { return world_.has_value(); }
-  // Requires is_initialized().
+  // Returns the joined job's world. Requires is_initialized().
   const runtime::World& world() const;
 
-  // Returns this process's rank according to the variables; nothing if they indicate no launcher.
+  // Returns this rank's environment according to the variables; nothing if no launcher has set any.
   // Throws Error(kUsage) for wrong or missing variables.
   std::optional<launch::RankEnvironment> detect() const;
 
-  // Collective: joins the job that the variables describe; for Slurm's or MPI's variables, also
-  // sets torchrun's. Throws Error(kUsage) for wrong or missing variables, otherwise what
-  // World::connect throws.
+  // Joins the job that the variables describe. If these are Slurm's or MPI's variables, also sets
+  // torchrun's variables. Throws Error(kUsage) for wrong or missing variables, and what
+  // World::connect throws. Collective.
   void join(const runtime::WorldOptions& options);
-  // Joins as the given rank, whatever the variables say.
+  // Joins as the rank that `here` describes, and ignores the variables. Collective.
   void join(const launch::RankEnvironment& here, const runtime::WorldOptions& options);
   // Joins an existing world.
   void join(runtime::World world);
-  // Runs the hooks and leaves the job; does nothing if no job is joined and no hooks are
-  // registered.
+  // Calls the hooks of before_leaving() and leaves the job. Does nothing if no job is joined and no
+  // hooks are registered.
   void leave();
-  // Registers a hook that is called once before the connections are closed, newest first, even if
-  // other hooks throw. Used, for example, to free an expert-parallel buffer.
+  // Registers a hook that leave() calls once, before it closes the connections: for example, to
+  // free an expert-parallel buffer. The newest hook is called first, and all are called even if
+  // some throw. `what` names the hook in the warning about its failure.
   void before_leaving(std::string what, std::function<void()> hook);
 
  private:
@@ -71,17 +74,17 @@ class Distributed {
 
   Variables variables_;
   Log log_;
-  c10::intrusive_ptr<c10d::Store> store_;  // must outlive the job, since rank 0 may be its server
-  int64_t joins_ = 0;
+  c10::intrusive_ptr<c10d::Store> store_;  // kept until the job ends, as rank 0 may be its server
+  int64_t joins_ = 0;                      // number of jobs that were joined by way of store_
   std::optional<runtime::World> world_;
-  std::vector<std::pair<std::string, std::function<void()>>> hooks_;
+  std::vector<std::pair<std::string, std::function<void()>>> hooks_;  // names and hooks
 };
 
-// Returns a variable's integer value; `otherwise` if it is missing or empty. Throws Error(kUsage)
-// naming the variable if it is not an integer.
+// Returns a variable's integer value, or `otherwise` if the variable is missing or empty. Throws
+// Error(kUsage), which names the variable, if the value is not an integer.
 int64_t integer_variable(const Variables& variables, const std::string& name, int64_t otherwise);
 
-// Returns the group, or all ranks of a joined job if it is null.
+// Returns `group`, or if it is null the group of all ranks of the joined job.
 const runtime::Group& group_or_world(const Distributed& distributed, const runtime::Group* group);
 
 }  // namespace am::compat

@@ -64,8 +64,8 @@ void apply_host_profile(Distributed& dist, std::chrono::milliseconds timeout) {
   }
 }
 
-// Whether a launcher other than torchrun (Slurm, MPI) describes the job, so that no variables are
-// made up.
+// Whether a launcher other than torchrun (Slurm or MPI) has set variables that describe the job, so
+// that those of a single process must not be set.
 bool other_launcher(const Variables& variables) {
   Diagnostics ignored;
   const auto here = launch::detect_environment(variables.lookup(), ignored);
@@ -87,8 +87,8 @@ at::Tensor own_copy(const at::Tensor& value, c10::Device device) {
       .contiguous();
 }
 
-// Serialises an object for all ranks; if it cannot be serialised (invalid UTF-8), sends the reason,
-// so that the peers do not wait.
+// Returns the object as a message to other ranks. If it cannot be serialised, for example because
+// of invalid UTF-8, the message has the reason, so that the other ranks do not wait in vain.
 std::string pack(const Json& object) {
   try {
     return cat("=", object.dump());
@@ -108,7 +108,7 @@ Json unpack(const std::string& text) {
 
 void init_distributed(Distributed& dist, const InitDistributedOptions& options) {
   runtime::parse_backend(options.backend);
-  // Collectives should not hold their tensors' memory longer than they run.
+  // This variable makes collectives free their tensors' memory as soon as they have run.
   set_variable(dist, "TORCH_NCCL_AVOID_RECORD_STREAMS", "1");
   set_variable(dist, "TORCH_DIST_INIT_BARRIER", "1");
   if (is_single_process(dist.variables()) && !other_launcher(dist.variables())) {
@@ -244,7 +244,7 @@ std::string broadcast_bytes(const Distributed& dist, const std::string& bytes, i
 Json broadcast_object(const Distributed& dist, const Json& object, int64_t src,
                       const runtime::Group* group) {
   if (!is_distributed(dist)) return object;
-  const bool sends = get_rank(dist) == src;  // other ranks' objects are ignored
+  const bool sends = get_rank(dist) == src;  // the objects of all other ranks are ignored
   return unpack(broadcast_bytes(dist, sends ? pack(object) : std::string(), src, group));
 }
 
@@ -258,8 +258,8 @@ std::vector<Json> all_gather_object(const Distributed& dist, const Json& object,
   return objects;
 }
 
-// Gathers the shapes first, then all tensors flattened and padded to the longest, with one
-// all-gather, which every engine supports.
+// Gathers the shapes first. Then one all-gather, which every engine supports, gathers the tensors
+// flattened and padded to the longest.
 std::vector<at::Tensor> all_gather(const Distributed& dist, const at::Tensor& tensor,
                                    const runtime::Group* group) {
   if (!is_distributed(dist)) return {tensor};

@@ -1,11 +1,10 @@
-// OLMo-core's distributed.utils, under the same names. The first argument replaces
-// torch.distributed's globals; a null `group` means all ranks. Outside a job (before
-// init_distributed) each function returns the result of a single rank: OLMo-core's
-// "non-distributed" results.
+// The functions of OLMo-core's distributed.utils, under the same names. The first argument replaces
+// torch.distributed's global state; a null `group` means all ranks. Outside a job (before
+// init_distributed) each function returns the result of a single rank, as OLMo-core does.
 //
 // Differences from OLMo-core, all bug fixes unless noted:
-//   - init_distributed: half-set variables (RANK without WORLD_SIZE) are an error that names the
-//     missing ones; if an existing value is kept, the warning shows that value.
+//   - init_distributed: an incomplete set of variables (for example RANK without WORLD_SIZE) is an
+//     error that names the missing ones; if an existing value stays, the warning shows that value.
 //   - get_local_world_size: a missing LOCAL_WORLD_SIZE is an error with a hint, not a key error.
 //   - get_num_nodes: a world that LOCAL_WORLD_SIZE does not divide counts its last, smaller node.
 //   - synchronize_value, all_reduce_value: doubles stay doubles (they were converted to float32);
@@ -35,15 +34,15 @@
 namespace am::compat {
 
 struct InitDistributedOptions {
-  std::string backend = "nccl";  // also "gloo", "cpu:gloo,cuda:nccl"
+  std::string backend = "nccl";  // or another, for example "gloo" or "cpu:gloo,cuda:nccl"
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
-  bool shared_filesystem = true;  // sets OLMO_SHARED_FS=1
+  bool shared_filesystem = true;  // whether to set OLMO_SHARED_FS=1; see get_fs_local_rank
 };
 
-// Collective. Sets NCCL's and the host's variables (without overriding existing ones), creates a
-// job of one rank if no launcher's variables exist, and joins. If the job is already joined, only
-// checks that the backend is the same. Throws Error(kUsage) for invalid variables or backends, and
-// what Distributed::join throws.
+// Joins the job that the launcher's variables describe, or without such variables a job of this one
+// process. Before that, sets variables for NCCL and for the host (host_profile.h), but overrides no
+// existing ones. If the job is joined already, only checks that it has the same backend. Throws
+// Error(kUsage) for invalid variables or backends, and what Distributed::join throws. Collective.
 void init_distributed(Distributed& dist, const InitDistributedOptions& options = {});
 
 // Throws Error(kUsage) if LOCAL_RANK, or the variables that get_fs_local_rank and get_num_nodes
@@ -70,7 +69,9 @@ int64_t get_local_world_size(const Distributed& dist);
 // Returns NUM_NODES, otherwise the ranks divided by LOCAL_WORLD_SIZE.
 int64_t get_num_nodes(const Distributed& dist);
 
-// Returns the value of rank `src` (in the job, not in the group). `device` empty: the group's own.
+// Return the value of rank `src`, or the reduction of all ranks' values. `src` is a rank of the
+// job, not an index in the group. The result is on `device`, or if that is empty on the group's
+// device.
 at::Tensor synchronize_value(const Distributed& dist, const at::Tensor& value, int64_t src = 0,
                              const runtime::Group* group = nullptr,
                              std::optional<c10::Device> device = std::nullopt);
@@ -78,7 +79,7 @@ at::Tensor all_reduce_value(const Distributed& dist, const at::Tensor& value,
                             runtime::ReduceOp op = runtime::ReduceOp::kSum,
                             const runtime::Group* group = nullptr,
                             std::optional<c10::Device> device = std::nullopt);
-// Overloads for bool, integers (as int64) and floating-point numbers (as double).
+// Overloads for numbers: bool and integers are sent as int64, floating-point numbers as double.
 template <typename T>
 requires std::is_arithmetic_v<T> T synchronize_value(
     const Distributed& dist, T value, int64_t src = 0, const runtime::Group* group = nullptr,
@@ -91,13 +92,12 @@ requires std::is_arithmetic_v<T> T all_reduce_value(
 bool synchronize_flag(const Distributed& dist, bool flag, const runtime::Group* group = nullptr,
                       std::optional<c10::Device> device = std::nullopt);
 
-// Return the object of rank `src` (in the job). Throw Error(kUsage) if that rank is not in the
-// group.
+// Return the object of rank `src` of the job. Throw Error(kUsage) if that rank is not in the group.
 Json broadcast_object(const Distributed& dist, const Json& object, int64_t src = 0,
                       const runtime::Group* group = nullptr);
 std::string broadcast_bytes(const Distributed& dist, const std::string& bytes, int64_t src = 0,
                             const runtime::Group* group = nullptr);
-// Returns the objects in the group's order.
+// Returns the objects of all ranks of the group, in the group's order.
 std::vector<Json> all_gather_object(const Distributed& dist, const Json& object,
                                     const runtime::Group* group = nullptr);
 // Returns every rank's tensor, in the group's order. Shapes and numbers of dims may differ;
@@ -105,39 +105,39 @@ std::vector<Json> all_gather_object(const Distributed& dist, const Json& object,
 std::vector<at::Tensor> all_gather(const Distributed& dist, const at::Tensor& tensor,
                                    const runtime::Group* group = nullptr);
 
-// Returns the indices along mesh::kAxes of `rank` (empty: this one); nothing if the mesh has no
-// such rank.
+// Returns the coordinates of `rank` (if empty, of this rank) along the axes mesh::kAxes; nothing if
+// the mesh has no such rank.
 std::optional<std::vector<int64_t>> get_mesh_coordinates(
     const runtime::DeviceMesh& mesh, std::optional<int64_t> rank = std::nullopt);
 
-// Whether tensors on such devices can be communicated. `backend` empty: the job's; outside a job,
-// whether a GPU exists, and true for the host.
+// Whether `backend` can communicate tensors on GPUs, or tensors on the host. If it is empty, the
+// backend is the job's. Without a job, the first returns whether a GPU exists, and the second true.
 bool backend_supports_cuda(const Distributed& dist,
                            const std::optional<std::string>& backend = std::nullopt);
 bool backend_supports_cpu(const Distributed& dist,
                           const std::optional<std::string>& backend = std::nullopt);
 
-// Divisor of 16-bit gradients that FSDP applies before and after the reduction: a power of two near
-// the square root of the number of ranks.
+// Returns the divisor of 16-bit gradients that FSDP applies before and after the reduction: a power
+// of two near the square root of the number of ranks.
 double get_reduce_divide_factor(int64_t world_size);
 
 struct NAtATimeOptions {
-  std::optional<int64_t> n;  // empty: the number of nodes
+  std::optional<int64_t> n;  // number of ranks that run at a time; empty: the number of nodes
   const runtime::Group* process_group = nullptr;
-  // Override the group's size and this rank's index in it. Outside a job they identify the rank.
+  // Replace the size of the group and this rank's index in the group, for example outside a job.
   std::optional<int64_t> world_size, local_rank;
 };
 
-// Returns the number of rounds of do_n_at_a_time, ceil(world_size / n); rank r runs in round r
-// modulo this number. Throws Error(kUsage) for n < 1.
+// Returns the number of rounds in which do_n_at_a_time runs all ranks, ceil(world_size / n). Rank r
+// runs in round r modulo this number. Throws Error(kUsage) for n < 1.
 int64_t rounds_of_n_at_a_time(int64_t world_size, int64_t n);
 
-// Collective: calls f on at most n ranks at a time, with a barrier after each round, and returns
-// f's value. With ranks numbered node by node and the default n, one rank of each node runs at a
-// time.
+// Calls f once on every rank, in rounds of at most n ranks with a barrier after each round, and
+// returns f's value. With ranks numbered node by node and the default n, one rank of each node runs
+// at a time. Collective.
 //
-// Differences from OLMo-core: if f throws on a rank, all ranks still complete all rounds; then the
-// failed rank rethrows its error, and all other ranks throw Error(kPeer) quoting it. n = 0 is an
+// Differences from OLMo-core: if f throws on a rank, all ranks still complete all rounds; then that
+// rank rethrows its error, and all other ranks throw Error(kPeer), which quotes it. n = 0 is an
 // error.
 template <typename F>
 auto do_n_at_a_time(const Distributed& dist, F&& f, const NAtATimeOptions& options = {});

@@ -17,7 +17,7 @@ struct Place {
   int64_t node = 0, local_rank = 0, rank = 0;
 };
 
-// Places of all ranks in the group, ordered by node, then by local rank.
+// Returns the nodes and local ranks of all ranks in the group, ordered by node, then by local rank.
 std::vector<Place> all_places(const Distributed& dist, const runtime::Group* group) {
   const auto& here = dist.world().environment();
   std::vector<Place> places;
@@ -46,7 +46,8 @@ FirstRankPerNode::FirstRankPerNode(Distributed& dist, std::chrono::milliseconds 
     connect(timeout, group);
     if (!first_) follow();
   } catch (...) {
-    // The destructor does not run after an exception in the constructor.
+    // Leaves the job here, because the destructor does not run after an exception in the
+    // constructor.
     if (joined_here_) destroy_global_state(dist_);
     throw;
   }
@@ -78,7 +79,9 @@ void FirstRankPerNode::connect(std::chrono::milliseconds timeout, const runtime:
   if (first_) firsts_ = world.new_group(cat(name, "/first ranks"), firsts, options, "gloo");
 }
 
-// Returns the failures on all nodes: first ranks exchange them, then broadcast them in their nodes.
+// Called on a first rank with its failure or "". Returns the failures of the first ranks of all
+// nodes: these exchange them, and each broadcasts them to its node, which releases the node's
+// ranks.
 std::string FirstRankPerNode::settle(const std::string& failure) {
   left_ = true;
   if (!first_) return {};

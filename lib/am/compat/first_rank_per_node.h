@@ -10,18 +10,19 @@
 //   {
 //     FirstRankPerNode scope(dist);     // ranks that are not first wait here
 //     read_tokens(path);
-//     scope.leave();                    // releases them; throws if a first rank failed elsewhere
+//     scope.leave();    // releases them; throws if the first rank of another node failed
 //   }
 //
-// NeMo AutoModel's class of this name. Differences from it, all bug fixes:
-//   - The first rank of every node runs first, as the name says (AutoModel: only rank 0 of the
-//     whole job): the lowest LOCAL_RANK of each GROUP_RANK. The nodes' first ranks wait for each
-//     other when they have finished, then release the ranks of their own node.
-//   - An exception in a first rank's body ends the job: that rank rethrows it, and no other rank
-//     runs the body: the other ranks throw Error(kPeer) quoting it (AutoModel: they run the body).
+// NeMo AutoModel has a class of this name. Differences from it, all bug fixes:
+//   - The first rank of every node runs first, as the name says: the lowest LOCAL_RANK of each
+//     GROUP_RANK. (In AutoModel, only rank 0 of the job runs first.) When they have finished, the
+//     first ranks of all nodes wait for each other, then release the ranks of their own node.
+//   - An exception in the body of a first rank ends the job: that rank rethrows the exception, and
+//     the ranks that wait do not run the body but throw Error(kPeer), which quotes it. (In
+//     AutoModel, they run the body.)
 //   - A timeout is an error; no rank continues unsynchronised.
-//   - Before initialize_distributed it joins the job that the environment variables describe with
-//     Gloo, and leaves it again; without variables there is one rank, which is first.
+//   - If no job is joined yet, the class joins the job that the environment variables describe,
+//     with Gloo, and leaves it at the end; without such variables there is one rank, which is first.
 // As in AutoModel, an exception in the body of a rank that is not first affects only that rank.
 #pragma once
 
@@ -37,25 +38,26 @@ namespace am::compat {
 
 class FirstRankPerNode {
  public:
-  // Collective over `group` (null: all ranks): only its members take part, and the first of each
-  // node is the lowest LOCAL_RANK among them. Returns immediately on a first rank, and on other
-  // ranks after their node's first rank has left. Throws Error(kPeer) if a first rank failed, or
-  // did not leave within `timeout`.
+  // Returns immediately on the first rank of each node, and on other ranks after their node's first
+  // rank has called leave(). The first rank of a node has the lowest LOCAL_RANK among the node's
+  // ranks in `group`. Throws Error(kPeer) if a first rank failed or did not leave within `timeout`.
+  // Collective over `group`, or if it is null over all ranks.
   explicit FirstRankPerNode(Distributed& dist,
                             std::chrono::milliseconds timeout = std::chrono::hours(10),
                             const runtime::Group* group = nullptr);
   FirstRankPerNode(const FirstRankPerNode&) = delete;
   FirstRankPerNode& operator=(const FirstRankPerNode&) = delete;
-  // Leaves if leave() was not called, as a failure during stack unwinding. Does not throw: logs
-  // failures of other nodes.
+  // Calls leave() if it was not called; calls fail() instead if an exception is leaving the scope.
+  // Does not throw: failures of other nodes are logged.
   ~FirstRankPerNode();
 
   bool is_first() const { return first_; }
 
-  // Collective over the first ranks; does nothing on other ranks. Throws Error(kPeer) quoting the
-  // failed first ranks of other nodes. May be called once.
+  // Ends the scope. On first ranks, waits for the first ranks of all nodes and releases the other
+  // ranks of this node. Throws Error(kPeer), which quotes the errors, if the first rank of another
+  // node failed. May be called once.
   void leave();
-  // Like leave(), but reports to all ranks that this first rank failed; does not throw.
+  // Does what leave() does, but reports to all ranks that this first rank failed. Does not throw.
   void fail(const std::string& message) noexcept;
 
   // Returns a function that runs `body(bool is_first)` inside a scope and returns its value.
@@ -73,7 +75,7 @@ class FirstRankPerNode {
   bool first_ = true;
   bool left_ = false;
   bool joined_here_ = false;
-  int exceptions_;  // uncaught exceptions when the scope began
+  int exceptions_;  // number of uncaught exceptions when the scope began
   runtime::Group node_{"node"};
   runtime::Group firsts_{"first ranks"};
 };

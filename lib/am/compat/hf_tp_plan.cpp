@@ -33,15 +33,15 @@ constexpr std::array<Absent, 5> kAbsent = {{
     {"deepseek_v3", kLatent},
 }};
 
-// Modules for which transformers' plan differs from automesh's plan of the family. transformers
-// gathers the outputs of fused projections (Phi-3), where automesh shards each fused part, and of
-// OLMo 2's projections, because OLMo 2 normalises all heads together. It lists no styles for
-// Qwen2's shared expert, nor for Phi's norms of heads, whose gradients are summed nevertheless
-// (model/tp_plan.h).
+// Modules whose style in transformers' plan differs from automesh's plan of the family.
+// transformers gathers the outputs of fused projections (Phi-3), whereas automesh shards each fused
+// part, and of OLMo 2's projections, because OLMo 2 normalises all heads together. It lists no
+// styles for the shared expert of Qwen2 MoE and for Phi's norms of queries and keys; the gradients
+// of these norms are summed over tp nevertheless (model/tp_plan.h).
 struct OwnStyle {
   std::string_view family;
   std::string_view module;
-  std::optional<TpStyle> style;  // empty: not in the plan
+  std::optional<TpStyle> style;  // style in transformers' plan; empty: the plan lacks the module
 };
 
 constexpr std::array<OwnStyle, 13> kOwnStyles = {{

@@ -1,7 +1,6 @@
-// Network settings of known hosts, as data: the variables that NCCL needs there.
+// Tables of the environment variables that NCCL needs on the hosts of known clusters.
 //
-// Applied by init_distributed (am/compat/distributed_utils.h), which never overrides existing
-// values.
+// init_distributed (am/compat/distributed_utils.h) sets them, and never overrides existing values.
 #pragma once
 
 #include <chrono>
@@ -17,25 +16,26 @@ namespace am::compat {
 
 struct ProfileVariable {
   std::string_view name;
-  std::string_view value;  // "{timeout_ms}" is replaced by the collectives' timeout
-  bool several_nodes_only = false;
+  std::string_view value;           // "{timeout_ms}" stands for the timeout of collectives
+  bool several_nodes_only = false;  // whether the variable is set only in jobs of several nodes
 };
 
 struct HostProfile {
   std::string_view name;
   std::string_view variable;  // environment variable that identifies the host
-  std::string_view contains;  // substring of the variable's value that selects the profile
+  std::string_view contains;  // substring of that variable's value on hosts with this profile
   std::span<const ProfileVariable> variables;
 };
 
-// Known profiles: OLMo-core's three clusters.
+// Returns the known profiles, which are those of OLMo-core's three clusters.
 std::span<const HostProfile> host_profiles();
 
 // Returns the first profile that matches the variables, or null.
 const HostProfile* find_host_profile(const Variables& variables,
                                      std::span<const HostProfile> profiles = host_profiles());
 
-// Returns the variables that the profile sets on a job of `num_nodes`.
+// Returns the names and values of the variables that the profile sets for a job of `num_nodes`
+// nodes.
 std::vector<std::pair<std::string, std::string>> profile_variables(
     const HostProfile& profile, int64_t num_nodes, std::chrono::milliseconds timeout);
 

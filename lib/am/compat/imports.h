@@ -1,14 +1,14 @@
-// Resolves Python dotted paths: AutoModel's import_class_from_path.
+// Resolves names that may be Python's dotted paths, as AutoModel's import_class_from_path does.
 //
 //   import_class_from_path("transformers.models.llama.modeling_llama.LlamaDecoderLayer");
-//   import_class_from_path("LlamaDecoderLayer");     // the same: a decoder layer, a unit of FSDP
+//   import_class_from_path("LlamaDecoderLayer");     // also Llama's decoder layer, an FSDP unit
 //   import_class_from_path("fsdp2");                 // a strategy, built in or registered
 //   import_class_from_path("libmine.so:my_plan");    // a plugin's function or object
 //
 // AutoModel imports a module and returns one of its attributes. Without Python, a path is a name
 // that automesh knows, or a symbol of a shared library. For a list of paths AutoModel prints a
-// warning for each failure and continues with a shorter list, so that the units silently differ
-// from those requested; here one error reports all failures, each with its path and cause.
+// warning for each failure and continues with a shorter list, so that the FSDP units silently
+// differ from those requested; here one error reports all failures, each with its path and cause.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@
 
 namespace am::compat {
 
-// The decoder layer of a family.
+// The decoder layer of a model family.
 struct ImportedLayer {
   const model::Family* family = nullptr;
 };
@@ -31,8 +31,8 @@ struct ImportedStrategy {
   parallel::ParallelStrategy strategy;
 };
 
-// A plugin's function or object. Functions that a plugin may have: layout/tp_plan_abi.h,
-// parallel/strategy.h.
+// A plugin's function or object. layout/tp_plan_abi.h and parallel/strategy.h describe the
+// functions that a plugin may have.
 struct ImportedSymbol {
   std::string library;
   std::string symbol;
@@ -41,13 +41,12 @@ struct ImportedSymbol {
 
 using ImportedClass = std::variant<ImportedLayer, ImportedStrategy, ImportedSymbol>;
 
-// A relative library path is resolved against the working folder; the library stays loaded. Throws
-// Error(kUsage) for an unknown name, with the nearest known one, and Error(kIo) for a plugin that
-// cannot be loaded.
+// Returns what the path names. A plugin's relative path is resolved against the working folder, and
+// its library stays loaded. Throws Error(kUsage) for an unknown name, with the nearest known name
+// as a hint, and Error(kIo) for a plugin that cannot be loaded.
 ImportedClass import_class_from_path(const std::string& path);
 
-// Resolves all paths, in order. If any fails, throws one Error(kUsage) with a line for each
-// failure.
+// Resolves all paths in order. If some fail, throws one Error(kUsage) with a line for each failure.
 std::vector<ImportedClass> import_classes_from_paths(std::span<const std::string> paths);
 
 }  // namespace am::compat

@@ -7,8 +7,9 @@ namespace am::compat {
 
 namespace {
 
-// Returns a value before the job is joined: from torchrun's variable `variable`; without torchrun's
-// variables, from Slurm's or MPI's.
+// Returns this rank's number or the number of ranks before the job is joined: the value of
+// torchrun's `variable`, or without torchrun's variables the member `detected` of the environment
+// that Slurm's or MPI's variables describe.
 int64_t before_joining(const Distributed& dist, const std::string& variable,
                        int64_t launch::RankEnvironment::*detected, int64_t otherwise) {
   if (!dist.variables().get("RANK") && !dist.variables().get("WORLD_SIZE")) {
@@ -29,7 +30,8 @@ DistInfo initialize_distributed(Distributed& dist, const std::string& backend,
     const int64_t ranks = get_world_size_safe(dist);
     if (first) dist.log(LogLevel::kInfo, cat("> initializing a job of ", ranks, " ranks"));
     runtime::parse_backend(backend);
-    // A single process has no peers: it needs an engine only for its device.
+    // A single process has no other ranks to communicate with, so the backend only determines its
+    // device.
     const bool needed = ranks > 1 || backend_supports_cuda(dist);
     const runtime::WorldOptions options = {.timeout = timeout,
                                            .backend = needed ? backend : "gloo"};

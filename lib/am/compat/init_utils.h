@@ -1,9 +1,9 @@
-// NeMo AutoModel's init_utils, under the same names. The first argument replaces
-// torch.distributed's globals.
+// The functions of NeMo AutoModel's init_utils, under the same names. The first argument replaces
+// torch.distributed's global state.
 //
 // Differences from AutoModel, all bug fixes:
-//   - DistInfo::device has one type, whether the job was joined now or before.
-//   - A Gloo job of several ranks works: its barrier does not receive a GPU.
+//   - DistInfo::device has one type, whether the job is joined by this call or was joined before.
+//   - A Gloo job of several ranks works, because no GPU is passed to its barrier.
 //   - destroy_global_state restores the SIGINT handler, also if destroying fails.
 #pragma once
 
@@ -18,30 +18,31 @@
 namespace am::compat {
 
 struct DistInfo {
-  std::string backend;  // as requested, even if a single process needs none
+  std::string backend;  // the requested backend, even if a single process uses another or none
   int64_t rank = 0;
   int64_t world_size = 1;
   c10::Device device = c10::Device(c10::kCPU);
-  bool is_main = true;  // rank 0
+  bool is_main = true;  // whether this is rank 0
 };
 
-// Collective: joins the job of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, with a barrier at the
-// end. A single process needs none of them and makes no connection. If the job is already joined,
-// logs that and returns its state. `timeout` applies to every group created in this job. Throws
-// what Distributed::join throws.
+// Joins the job that the variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe, with a
+// barrier at the end. A single process needs none of these variables and makes no connection. If
+// the job is joined already, logs this and returns its state. `timeout` applies to every process
+// group of the job. Throws what Distributed::join throws. Collective.
 DistInfo initialize_distributed(Distributed& dist, const std::string& backend,
                                 std::chrono::milliseconds timeout = std::chrono::minutes(1));
 
-// Runs the hooks of Distributed::before_leaving, then closes the connections; SIGINT is ignored
-// meanwhile. A second call does nothing.
+// Calls the hooks of Distributed::before_leaving, then closes the connections. SIGINT is ignored
+// until it returns. A second call does nothing.
 void destroy_global_state(Distributed& dist);
 
 // Return LOCAL_RANK (default 0) and LOCAL_WORLD_SIZE (default 1), never the joined job's values.
 // Throw Error(kUsage) for a value that is not an integer.
 int64_t get_local_rank_preinit(const Distributed& dist);
 int64_t get_local_world_size_preinit(const Distributed& dist);
-// Return the joined job's values; before joining, RANK (default 0) and WORLD_SIZE (default 1), or
-// if neither is set, Slurm's or MPI's. Throw as above.
+// Return this rank's number and the number of ranks in the joined job. Before joining, return the
+// variables RANK (default 0) and WORLD_SIZE (default 1), or if neither is set, Slurm's or MPI's
+// values. Throw Error(kUsage) for a value that is not an integer.
 int64_t get_rank_safe(const Distributed& dist);
 int64_t get_world_size_safe(const Distributed& dist);
 

@@ -1,11 +1,12 @@
-// The PyTorch equivalent of a tensor-parallel style: class, and layouts of input and output.
+// Finds the PyTorch equivalent of a tensor-parallel style: a class, and layouts of input and
+// output.
 //
 //   translate_to_torch_parallel_style("colwise_rep");   // ColwiseParallel, Replicate -> Replicate
 //
-// NeMo AutoModel's function of this name returns PyTorch's object, knows the first six styles and
-// throws for Hugging Face's newer names, so that one newer name invalidates a whole plan. This
-// function accepts every name that a plan may use (model/tp_plan.h lists them). A style without a
-// class (a whole weight whose gradient is summed over tp) is a regular result.
+// NeMo AutoModel's function of this name returns PyTorch's object. It knows only six styles and
+// throws for Hugging Face's newer names, so that a plan with one newer name cannot be used. This
+// function accepts every name that a plan may use (model/tp_plan.h lists them), including the style
+// of a replicated weight whose gradient is summed over tp, for which PyTorch has no class.
 #pragma once
 
 #include <string_view>
@@ -19,13 +20,13 @@ struct TorchParallelStyle {
   model::TpStyle style = model::TpStyle::kColwise;
   // "ColwiseParallel", "RowwiseParallel" or "SequenceParallel"; "" if PyTorch has none.
   std::string_view class_name;
-  // Layouts of the activations over tp; Shard(-1) shards the features, Shard(1) the sequence.
-  // Without a class: unchanged.
+  // Layouts of the activations over tp: Shard(-1) shards the features, Shard(1) the sequence. Both
+  // are Replicate if PyTorch has no class.
   mesh::Placement input_layout;
   mesh::Placement output_layout;
 };
 
-// Throws Error(kUsage) listing the legal names.
+// Throws Error(kUsage), which lists the legal names, for an unknown name.
 TorchParallelStyle translate_to_torch_parallel_style(std::string_view name);
 
 }  // namespace am::compat

@@ -12,8 +12,8 @@
 namespace am::compat {
 namespace {
 
-// Builds a plan from the mesh and the strategy. ddp replicates over all of dp; hybrid sharding
-// requires fsdp2.
+// Returns a plan for the mesh and the strategy. For ddp, the plan leaves dp_replicate at 1, because
+// ddp replicates over all of dp anyway.
 config::Plan plan_of(const mesh::MeshSizes& sizes, const config::DistributedConfig& strategy,
                      const std::string& dtype) {
   config::Plan plan;
@@ -31,8 +31,8 @@ config::Plan plan_of(const mesh::MeshSizes& sizes, const config::DistributedConf
   return plan;
 }
 
-// Whether a rule is about sequences or batches. Their sizes are known only at forward(), so the
-// plan's defaults are not checked.
+// Whether a rule is about sequences or batches. Such rules are ignored here, because the sizes are
+// known only at forward(), and the plan has defaults that are not used.
 bool is_of_batches(std::string_view rule) {
   return starts_with(rule, "seq.") || starts_with(rule, "batch.");
 }
@@ -58,7 +58,7 @@ std::unique_ptr<parallel::ParallelModel> parallelize(const model::ModelConfig& m
                                                      const config::DistributedConfig& strategy,
                                                      const std::string& dtype) {
   const mesh::MeshSizes& sizes = mesh.layout().sizes();
-  // The returned model is called with whole sequences on a single stage.
+  // The caller passes full sequences to the returned model, which must have all layers.
   if (sizes.pp > 1 || sizes.cp > 1) {
     throw Error(ErrorKind::kPlan,
                 cat("runtime.unsupported: these functions make no stages and cut no sequences; the "

@@ -50,12 +50,12 @@ bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
                           const runtime::Group* group) {
   if (!dist.is_initialized() || group_or_world(dist, group).size() == 1) return true;
   const auto gloo = create_gloo_group(dist, timeout, group);
-  if (!gloo) return false;  // create_gloo_group has logged why, and who is missing
+  if (!gloo) return false;  // create_gloo_group has logged the reason and the missing ranks
   try {
     gloo->monitored_barrier(timeout);
     return true;
   } catch (const Error& error) {
-    // A failed barrier leaves this rank recorded as waiting, but it continues.
+    // Ends the record that this rank waits in a barrier, because the rank continues.
     dist.world().progress().wait_ends();
     dist.log(LogLevel::kWarning, cat("Monitored barrier failed: ", error.what()));
     return false;

@@ -1,5 +1,5 @@
-// Environment variables that can be read and set: the process's own, or separate ones for a rank
-// that shares the process with others.
+// Environment variables that can be read and set. They are those of the process, or separate
+// variables for a rank that shares the process with other ranks.
 //
 //   Variables variables = Variables::process();
 //   set_variable(variables, "OLMO_SHARED_FS", "1");
@@ -16,12 +16,13 @@
 
 namespace am::compat {
 
-// A handle: copies refer to the same variables.
+// Refers to a set of variables. Copies of the object refer to the same set.
 class Variables {
  public:
-  // This process's environment. Setting a variable is unsafe while another thread calls getenv.
+  // Returns this process's environment. Setting a variable is unsafe while another thread calls
+  // getenv.
   static Variables process();
-  // Separate variables with these values.
+  // Returns separate variables with these values.
   static Variables of(std::map<std::string, std::string> values);
 
   std::optional<std::string> get(const std::string& name) const;
@@ -33,29 +34,30 @@ class Variables {
     std::mutex mutex;
     std::map<std::string, std::string> values;
   };
-  std::shared_ptr<Own> own_;  // null: the process's environment
+  std::shared_ptr<Own> own_;  // separate variables; null: those of the process's environment
 };
 
 enum class SetOutcome {
-  kSet,         // was absent
-  kAlreadySet,  // had this value
-  kKept,        // had another value, which was kept
-  kOverridden,  // had another value
+  kSet,         // the variable was missing and was set
+  kAlreadySet,  // the variable had this value already
+  kKept,        // the variable had another value, which was not changed
+  kOverridden,  // the variable had another value, which was replaced
 };
 
 struct SetOptions {
   bool override_value = false;
-  bool secret = false;  // hide both values in the message
+  bool secret = false;  // whether the message hides the old and the new value
 };
 
 struct SetResult {
   SetOutcome outcome = SetOutcome::kSet;
-  std::string message;  // for the log: information, or a warning if the values differ
-  bool warning = false;
+  std::string message;   // line for the log
+  bool warning = false;  // whether the message is a warning, because the old value differed
 };
 
-// OLMo-core's set_env_var. Fixed: the warning about a different value shows the value that is set,
-// not the requested one.
+// Sets a variable, as OLMo-core's set_env_var does. Unless `override_value` is set, a variable that
+// has another value keeps it, and the message is a warning that shows this value. (OLMo-core shows
+// the requested value instead.)
 SetResult set_variable(Variables& variables, const std::string& name, const std::string& value,
                        const SetOptions& options = {});
 
