@@ -1,5 +1,5 @@
-// Reusable memory for blocks of rows that are read, converted and written one after the other, and
-// access to their bytes.
+// Reusable memory for blocks of a tensor's rows that are read, converted and written one after the
+// other.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,18 +14,18 @@
 
 namespace am::checkpoint {
 
-// Size of a block: the bytes of a tensor that an export has in memory at a time.
+// Size of a block in bytes. An export has one block of a tensor in memory at a time.
 inline constexpr int64_t kBlockBytes = int64_t{16} << 20;
 
-// Memory for one block at a time, which grows as needed. Aligned so that a DirectFile writes the
-// block without a copy.
+// Memory for one block at a time, which grows as needed. It is aligned so that a DirectFile can
+// write the block without a copy.
 class BlockBuffer {
  public:
-  // Returns a dense, uninitialised tensor, valid until the next call.
+  // Returns a contiguous tensor without initial values, valid until the next call.
   at::Tensor block(const Shape& shape, at::ScalarType dtype) {
     const auto bytes = static_cast<size_t>(numel(shape)) * c10::elementSize(dtype);
     if (bytes > size_) {
-      memory_.reset();  // before allocating more
+      memory_.reset();  // frees the old memory before more is allocated
       memory_ = allocate_aligned(bytes);
       size_ = bytes;
     }
@@ -37,7 +37,7 @@ class BlockBuffer {
   size_t size_ = 0;
 };
 
-// Calls `visit` with parts of at most `most` bytes, in order.
+// Calls `visit` with consecutive parts of `bytes`, each of at most `most` bytes.
 template <typename Visit>
 void for_each_piece(std::span<const std::byte> bytes, size_t most, const Visit& visit) {
   while (!bytes.empty()) {

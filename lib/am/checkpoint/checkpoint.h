@@ -2,16 +2,16 @@
 // torch.distributed.checkpoint loads.
 //
 //   checkpoints/step-100/
-//     checkpoint.json        step, world and mesh, and how it came to be: checkpoint_info.h
-//     index.json             every box of every tensor, and its checksums: shard_index.h
-//     plan.toml config.json  plan and model config: enough to open it again anywhere
-//     __0_0.distcp           one file per rank: its boxes of parameters and optimizer moments
-//     .metadata              the same index for PyTorch, where it is not too large
+//     checkpoint.json        step, world, mesh, and the jobs that trained it: checkpoint_info.h
+//     index.json             location and checksums of every box of every tensor: shard_index.h
+//     plan.toml config.json  plan and model config, which suffice to open the folder elsewhere
+//     __0_0.distcp           one file per rank, with its boxes of parameters and optimizer states
+//     .metadata              the index in PyTorch's format, unless it would be too large
 //
-// Every box carries its offset and the global shape, so a job of any layout can read the
-// checkpoint. A box that several ranks hold is written by one of these ranks, chosen so that all
-// ranks write about equally much. Ranks write into `step-100.tmp`, which rank 0 renames when all
-// have finished (save_folder.h, step_folders.h). All files of a save carry the save's id.
+// The index has the offset of every box and the global shapes, so a job of any layout can read the
+// checkpoint. A box that is replicated on several ranks is written by one of them, chosen so that
+// all ranks write about equally much. Ranks write into `step-100.tmp`, which rank 0 renames when
+// all have finished (save_folder.h, step_folders.h). All files of a save contain the save's id.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,27 +28,27 @@
 
 namespace am::checkpoint {
 
-// A tensor laid out like a parameter and saved with it: an optimizer moment.
+// A tensor that is sharded like a parameter and saved with it, for example an optimizer moment.
 struct StateTensor {
-  std::string key;  // "optim.state.model.norm.weight.exp_avg"
+  std::string key;  // name in the checkpoint, e.g. "optim.state.model.norm.weight.exp_avg"
   const parallel::LocalParameter* parameter = nullptr;
   at::Tensor value;  // [parameter->box.shape]
 };
 
-// Contents of a checkpoint; equal on every rank except for the tensors.
+// Contents of a checkpoint. They are equal on every rank, except for the tensors.
 struct SavedState {
   run_folder::CheckpointInfo info;  // the save's id is set when the save begins
   std::string plan_toml;
   std::vector<StateTensor> states = {};
-  std::optional<SavedOptimizer> optimizer = {};  // read by PyTorch only
-  int64_t metadata_parts = 0;                    // checkpoint.metadata_parts
+  std::optional<SavedOptimizer> optimizer = {};  // written for PyTorch; am-run does not read it
+  int64_t metadata_parts = 0;                    // value of checkpoint.metadata_parts in the plan
   // Throws if the checkpoint folder no longer belongs to this job. Called on rank 0 before a save
   // writes or removes anything, and on a rank that could not write, to explain the error.
   std::function<void()> require_place = [] {};
 };
 
-// Collective over the mesh's world. `folder` is checkpoints/step-N. Throws Error(kIo) on every rank
-// if one could not write; then only the old checkpoints remain.
+// Writes a checkpoint to `folder`, which is checkpoints/step-N. If a rank could not write, throws
+// Error(kIo) on every rank, and only the old checkpoints remain. Collective over the mesh's world.
 void save_checkpoint(const std::filesystem::path& folder, const SavedState& state,
                      parallel::ParallelModel& model);
 

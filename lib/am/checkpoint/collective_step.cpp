@@ -12,7 +12,8 @@ namespace am::checkpoint {
 
 namespace {
 
-// CBOR instead of JSON text: messages name paths, which need not be valid UTF-8.
+// Serialises an error as CBOR, because its message may name paths that are not valid UTF-8, which
+// JSON text cannot contain.
 std::string to_bytes(const Error& error) {
   const auto bytes =
       Json::to_cbor({static_cast<int>(error.kind()), std::string(error.what()), error.hint()});

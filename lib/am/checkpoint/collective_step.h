@@ -1,5 +1,6 @@
-// A step that succeeds on all ranks or fails on all ranks: if one rank's disk is full, the other
-// ranks must not wait for it in the next collective.
+// Runs a part of a collective function so that it succeeds on all ranks or fails on all ranks. If
+// one rank's disk is full, for example, the other ranks must not wait for it in the next
+// collective.
 #pragma once
 
 #include <functional>

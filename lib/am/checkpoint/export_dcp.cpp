@@ -32,14 +32,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A tensor to write, with its key in the checkpoint and its slice of the data file.
+// A tensor to write, with its key in the checkpoint and its location in the data file.
 struct Planned {
   FilledTensor tensor;
   std::string key;
   formats::DcpPath path;
   at::ScalarType dtype = at::kFloat;
-  uint64_t offset = 0;  // of its slice in the file
-  uint64_t length = 0;
+  uint64_t offset = 0;  // offset of its slice in the file, in bytes
+  uint64_t length = 0;  // size of its slice, in bytes
 
   int64_t row_bytes() const {
     return tensor.row_numel() * static_cast<int64_t>(c10::elementSize(dtype));
@@ -52,7 +52,8 @@ struct Planned {
 Planned plan_parameter(FilledTensor tensor, const DcpExport& options) {
   Planned planned;
   planned.dtype = options.dtype.value_or(tensor::scalar_type(tensor.dtype));
-  // OLMo-core nests parameters as PyTorch does; torchtitan and Megatron save them flat.
+  // OLMo-core saves parameters in a nested dict "model", as PyTorch does; torchtitan and Megatron
+  // save a flat dict.
   const bool nested = options.table == nullptr || options.table == &frameworks::olmo_table();
   planned.key = nested ? cat("model.", tensor.name) : tensor.name;
   planned.path = nested ? stored::parameter_path(tensor.name) : formats::DcpPath{tensor.name};
@@ -204,8 +205,8 @@ void export_dcp(const fs::path& folder, const stored::TensorSource& source,
   const std::vector<Planned> all = plan_all(source, options);
   const fs::path partial = begin_export(folder);
   try {
-    // OLMo-core loads tensors from this subfolder. config.json goes there too, because OLMo-core's
-    // own config.json, in the folder above, has another format.
+    // OLMo-core loads tensors from this subfolder. config.json is written to the subfolder too,
+    // because OLMo-core's own config.json, in the folder above, has another format.
     const fs::path data =
         options.table == &frameworks::olmo_table() ? partial / "model_and_optim" : partial;
     fs::create_directories(data);

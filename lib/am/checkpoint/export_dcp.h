@@ -1,10 +1,10 @@
-// Exports stored tensors as a folder of torch.distributed.checkpoint, which PyTorch loads without
-// this library, or as the weights of a framework's checkpoint.
+// Exports a checkpoint's tensors as a folder of torch.distributed.checkpoint, which PyTorch loads
+// without this library, or as the weights of another framework's checkpoint.
 //
 //   export_dcp("out", *source, {.table = &frameworks::torchtitan_table(), .dtype = at::kBFloat16});
 //
-// One process writes one file sequentially; only a few MiB of rows are in memory at a time, and
-// fused matrices are never assembled.
+// One process writes one file sequentially. Only a few MiB of rows are in memory at a time; a fused
+// matrix is written from the tensors that it consists of, without assembling it.
 #pragma once
 
 #include <filesystem>
@@ -17,17 +17,19 @@
 namespace am::checkpoint {
 
 struct DcpExport {
-  // Framework for whose names and row order to write; null: rows as stored, under "model.NAME".
+  // The framework whose names and row order are written; null: names "model.NAME" and rows as
+  // stored.
   const frameworks::NameTable* table = nullptr;
-  std::optional<at::ScalarType> dtype;   // of parameters; absent: as stored
-  std::filesystem::path tokenizer = {};  // file or folder; empty: beside the config
-  // Also writes optimizer states as stored, "optim.state.NAME.exp_avg"; only if `table` is null.
+  std::optional<at::ScalarType> dtype;   // dtype of the parameters; empty: as stored
+  std::filesystem::path tokenizer = {};  // file or folder; empty: the one beside the config
+  // Whether to write optimizer states too, in the stored dtype under names like
+  // "optim.state.NAME.exp_avg". Must be false if `table` is set.
   bool optimizer = false;
 };
 
-// Creates the folder completely or not at all. Calls `between` between blocks of rows; an exception
-// from it ends the export. Throws Error(kFormat) listing the tensors for which a framework has no
-// name.
+// Writes the tensors of `source` to `folder`, which is created completely or not at all. Calls
+// `between` between blocks of rows; an exception from it ends the export. Throws Error(kFormat),
+// which lists the tensors, if the framework has no names for some.
 void export_dcp(const std::filesystem::path& folder, const stored::TensorSource& source,
                 const DcpExport& options, const std::function<void()>& between = {});
 

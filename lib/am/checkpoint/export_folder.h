@@ -10,7 +10,7 @@
 
 namespace am::checkpoint {
 
-// Returns the folder that holds the files until all of them are written.
+// Returns the path of the folder to which files are written before the export gets its final name.
 std::filesystem::path partial_export(const std::filesystem::path& folder);
 // Creates an empty partial_export(folder) and returns it. Throws Error(kIo) if `folder` exists and
 // is not empty.
@@ -19,22 +19,24 @@ std::filesystem::path begin_export(const std::filesystem::path& folder);
 void finish_export(const std::filesystem::path& folder);
 
 // Copies generation_config.json from the folder of the model's config.json, and a tokenizer:
-// tokenizer.json, the files that transformers keeps with it and chat templates. `tokenizer`: a
-// folder, or a file, which becomes tokenizer.json; empty: the tokenizer beside the config. Never
-// mixes files of two tokenizers. Throws Error(kIo).
+// tokenizer.json, chat templates, and the other files that transformers saves for a tokenizer.
+// `tokenizer` is the folder to copy from, or a file, which becomes tokenizer.json; if it is empty,
+// the tokenizer beside the config is copied. Never mixes files of two tokenizers. Throws
+// Error(kIo).
 void copy_tokenizer(const std::filesystem::path& into, const std::filesystem::path& config_folder,
                     const std::filesystem::path& tokenizer);
 
-// Returns the config with the dtype of the exported values, as "torch_dtype" if it uses this key,
-// otherwise as "dtype", and without quantisation settings: the exported values are not quantised,
-// even if the weights that the config came with were.
+// Returns the text of a config.json with the dtype of the exported values, under "torch_dtype" if
+// the config has this key, otherwise under "dtype". Removes quantisation settings, because the
+// exported values are not quantised, even if the weights beside the config were. `file` is the
+// config's name in messages.
 std::string config_with_dtype(const std::string& text, const std::string& file,
                               at::ScalarType dtype);
 
-// Throws Error if the stored tensors cannot be exported: there are none, some are adapters, whose
-// scale is only in a plan, or `dtype` is set and some are codes of quantised weights.
+// Throws Error if the source's tensors cannot be exported: if there are none, if some are adapters,
+// whose scale is only in a plan, or if `dtype` is set and some are codes of quantised weights.
 void require_exportable(const stored::TensorSource& source, std::optional<at::ScalarType> dtype);
-// Returns the first tensor that holds codes of quantised weights; null if there is none.
+// Returns the first tensor whose elements are codes of quantised weights; null if there is none.
 const stored::StoredTensor* find_codes(const stored::TensorSource& source);
 
 }  // namespace am::checkpoint

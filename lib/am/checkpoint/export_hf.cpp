@@ -50,8 +50,8 @@ struct ExportItem {
 
 using Between = std::function<void()>;
 using Sink = std::function<void(std::span<const std::byte>)>;
-// Passes an item's bytes to the sink, in parts small enough for a disk to write in a fraction of a
-// second.
+// Passes an item's bytes to the sink, in parts that a disk can write in a fraction of a second, so
+// that the user can interrupt between two parts.
 using Deliver = std::function<void(const ExportItem&, const Sink&)>;
 using Fetch = std::function<at::Tensor(const std::string& name)>;
 
@@ -62,7 +62,8 @@ Deliver whole(const Fetch& fetch) {
   };
 }
 
-// Distributes consecutive items over files. Only a file with a single tensor may exceed the limit.
+// Distributes the items over files in order. A file exceeds the limit only if it has a single
+// tensor.
 std::vector<std::vector<ExportItem>> split_files(const std::vector<ExportItem>& items,
                                                  int64_t max_file_bytes) {
   std::vector<std::vector<ExportItem>> files(1);
@@ -78,7 +79,7 @@ std::vector<std::vector<ExportItem>> split_files(const std::vector<ExportItem>& 
   return files;
 }
 
-// Names of a folder's files.
+// Names of the files in an exported folder.
 struct FileNames {
   const char* config = "config.json";
   const char* single = "model.safetensors";
@@ -107,9 +108,9 @@ class FolderWriter {
     write_file_atomically(partial_ / names_.config, config_text);
   }
 
-  // Writes all files. Calls `deliver` for every item in order, also on ranks that do not write and
-  // also after a failed write, because `deliver` is collective and other ranks would wait in it.
-  // `between` is collective too; an exception from it ends the export.
+  // Writes all files if `writes`. Calls `deliver` for every item in order, even on ranks that do
+  // not write and after a failed write, because `deliver` may be collective, and other ranks would
+  // wait in it. `between` may be collective too; an exception from it ends the export.
   void write(bool writes, const Deliver& deliver, const Between& between) const {
     std::optional<Error> failed;
     for (size_t i = 0; i < files_.size(); ++i) {
@@ -171,8 +172,8 @@ class FolderWriter {
   FileNames names_;
 };
 
-// Delivers the tensors of a checkpoint at rest in blocks of rows; prefetches the next block during
-// a write.
+// Delivers the tensors in a checkpoint's files in blocks of rows, and prefetches the next block
+// while a block is written.
 class RowsAtRest {
  public:
   RowsAtRest(const stored::TensorSource& source, const std::vector<ExportItem>& items)
@@ -213,12 +214,12 @@ class RowsAtRest {
   ReadAhead ahead_;  // last member, because its thread reads the members above
 };
 
-// Tensors, file names and config of a live model's export.
+// The contents of an export of a model in memory.
 struct LiveExport {
-  std::vector<ExportItem> items;
+  std::vector<ExportItem> items;  // tensors to write
   FileNames names;
-  Fetch fetch;
-  std::string config;
+  Fetch fetch;         // returns the values of the item with this name; collective
+  std::string config;  // text of the config file
 };
 
 LiveExport adapters_of(const parallel::ParallelModel& model, at::ScalarType dtype) {
@@ -281,8 +282,8 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
 
 namespace {
 
-// Returns a view of the source without the prefix that all its names have before the model's names;
-// null if there is no prefix, or if no config.json identifies the model.
+// Returns a view of the source in which names lack the prefix that the source adds to the model's
+// names; null if there is no prefix, or if no config.json identifies the model.
 std::unique_ptr<stored::HubNames> without_prefix(const stored::TensorSource& source) {
   const auto config = stored::find_hub_config({folder_of(source.config_file())}).config;
   if (!config) return nullptr;

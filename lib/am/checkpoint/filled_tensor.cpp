@@ -22,7 +22,7 @@ std::string listed(std::vector<std::string> names) {
   return cat(join(names, ", "), more > 0 ? cat(" and ", more, " more") : "");
 }
 
-// A tensor with a Hugging Face name, and its place in a tensor of the framework.
+// A tensor with a Hugging Face name, and its location in a tensor of the framework.
 struct Filling {
   const stored::StoredTensor* hub;
   frameworks::StoredPart place;
@@ -79,11 +79,11 @@ void require_all_parts(const frameworks::NameMap& names, const FilledTensor& ten
   }
 }
 
-// Returns a view [rows, bytes of a row]: not every dtype can be copied by index.
+// Returns a view of `rows` as bytes, because index_copy_ does not support every dtype.
 at::Tensor as_row_bytes(const at::Tensor& rows) { return rows.view(at::kByte); }
 
-// Reads the rows `rows` of one stacked matrix, as far as `part` fills them, into `out`, whose first
-// row is row `rows.offset` of that matrix.
+// Reads those of the rows `rows` of one stacked matrix that `part` fills into `out`, whose first
+// row is row `rows.offset` of the matrix.
 void read_copy(const stored::TensorSource& source, const FilledPart& part, const mesh::Extent& rows,
                const at::Tensor& out) {
   const stored::StoredTensor& hub = *source.find(part.hub);
@@ -113,8 +113,8 @@ void read_copy(const stored::TensorSource& source, const FilledPart& part, const
   }
 }
 
-// Calls visit(part, before, taken) for each part whose matrix contains some of the rows. `before`:
-// index in `rows` of the first of them; `taken`: their extent in the matrix.
+// Calls visit(part, before, taken) for each part whose stacked matrix has some of the rows. `taken`
+// is the extent of these rows in the matrix, and `before` the number of rows in `rows` before them.
 template <typename Visit>
 void for_parts(const FilledTensor& tensor, const mesh::Extent& rows, const Visit& visit) {
   const int64_t of_copy = tensor.shape[tensor.in_front];
@@ -147,7 +147,7 @@ FilledTensor filled_by(const stored::StoredTensor& tensor) {
 std::vector<FilledTensor> fill_all(const frameworks::NameMap& names,
                                    const stored::TensorSource& source) {
   std::vector<std::string> unknown;
-  std::vector<std::string> order;  // the framework's names, in the order of the source
+  std::vector<std::string> order;  // names of the framework's tensors, in the source's order
   std::map<std::string, std::vector<Filling>> by_name;
   for (const stored::StoredTensor& tensor : source.tensors()) {
     auto place =

@@ -1,5 +1,5 @@
-// For each tensor of a framework's checkpoint, the Hugging Face tensors that fill its rows: the
-// inverse of a NameMap, for exports.
+// Finds, for an export, which Hugging Face tensors fill the rows of each tensor of a framework's
+// checkpoint: the inverse of a NameMap.
 //
 //   for (const FilledTensor& tensor : fill_all(names, source)) {
 //     read_filled_rows(source, tensor, {0, 128}, out);   // rows 0-127 of the framework's matrix
@@ -20,9 +20,9 @@
 namespace am::checkpoint {
 
 struct FilledPart {
-  std::string hub;
-  int64_t copy = 0;         // index of the stacked matrix, row-major over the leading dims
-  frameworks::RowMap rows;  // rows of that matrix
+  std::string hub;          // name of the Hugging Face tensor
+  int64_t copy = 0;         // index of the stacked matrix that it fills, row-major
+  frameworks::RowMap rows;  // the rows of that matrix that it fills
 };
 
 struct FilledTensor {
@@ -32,24 +32,24 @@ struct FilledTensor {
   size_t in_front = 0;  // number of leading dims, which index stacked matrices
   std::vector<FilledPart> parts;
 
-  // Number of rows of all stacked matrices together, and number of elements per row.
+  // Return the number of rows of all stacked matrices together, and the number of elements per row.
   int64_t rows() const;
   int64_t row_numel() const;
 };
 
-// Returns a tensor that `tensor` alone fills, with its name, shape and rows unchanged.
+// Returns a FilledTensor with the name, the shape and the rows of `tensor`, which alone fills it.
 FilledTensor filled_by(const stored::StoredTensor& tensor);
 
-// Returns the framework's tensors that the source's parameters fill. Throws Error(kFormat) listing
-// the parameters that the map does not know, or the missing parts of a framework's tensor.
+// Returns the framework's tensors that the source's parameters fill. Throws Error(kFormat), which
+// lists the parameters that the map does not know, or the missing parts of a framework's tensor.
 std::vector<FilledTensor> fill_all(const frameworks::NameMap& names,
                                    const stored::TensorSource& source);
 
-// Reads rows [rows.offset, rows.offset + rows.size), counted over all stacked matrices, into `out`
-// [rows, row_numel] of any dtype.
+// Reads rows [rows.offset, rows.offset + rows.size) of a tensor, counted over all its stacked
+// matrices, into `out` [rows, row_numel], which may have any dtype.
 void read_filled_rows(const stored::TensorSource& source, const FilledTensor& tensor,
                       const mesh::Extent& rows, const at::Tensor& out);
-// Prefetches these rows from the source (TensorSource::prefetch).
+// Prefetches the rows that read_filled_rows() will read (TensorSource::prefetch).
 void will_read_filled_rows(const stored::TensorSource& source, const FilledTensor& tensor,
                            const mesh::Extent& rows);
 

@@ -1,5 +1,5 @@
-// The values of torch.optim's param_groups for a plan's optimizer. PyTorch requires them in a
-// checkpoint besides the tensors, each under two names: nested and flattened.
+// Computes the values of torch.optim's param_groups for a plan's optimizer. PyTorch requires them
+// in a checkpoint besides the tensors. Each has two names, for its nested and its flattened form:
 //
 //   optim.param_groups.0.betas                              get_optimizer_state_dict
 //   optim.param_groups.model.norm.weight.betas              the flattened name
@@ -16,18 +16,21 @@
 
 namespace am::checkpoint {
 
-// Settings and progress of an optimizer to save.
+// Settings and progress of the optimizer that is saved.
 struct SavedOptimizer {
   config::OptimizerSection section;
   double lr = 0.0;    // learning rate of the last step
-  int64_t steps = 0;  // number of updates
+  int64_t steps = 0;  // number of updates so far
 };
 
-// Archives of the distinct values, and the entries of `.metadata` that refer to them.
+// torch.save archives with the values, each distinct value once, and the entries of `.metadata`
+// that refer to the archives.
 struct OptimizerValues {
   std::vector<std::string> slices;
-  std::vector<formats::DcpValue> values;    // slice.file: index of the archive in `slices`
-  std::vector<formats::DcpTensor> tensors;  // one chunk each; slice.file as in `values`
+  // Entries of `.metadata`. Their slice.file is not the number of a file yet, but the index of the
+  // archive in `slices`. Each tensor has one chunk.
+  std::vector<formats::DcpValue> values;
+  std::vector<formats::DcpTensor> tensors;
 };
 
 OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const layout::Layout& layout);

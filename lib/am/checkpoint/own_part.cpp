@@ -21,7 +21,8 @@ std::unique_ptr<stored::TensorSource> open_own_part(const std::filesystem::path&
   });
   for (const StateTensor& state : states) own[state.key].push_back(state.parameter->box);
   const model::Inventory& inventory = model.layout().inventory;
-  // A tied head that is stored too is compared with the whole embedding, on every rank.
+  // The full embedding is read if the head is tied to it, because every rank compares it with the
+  // head if the checkpoint stores the head as well.
   const size_t tied = inventory.weight_of(model::Role::kEmbedding);
   const auto wanted = [&](const std::string& name) -> std::optional<std::vector<mesh::Box>> {
     const model::ParameterSpec* parameter = inventory.find(name);
@@ -29,8 +30,8 @@ std::unique_ptr<stored::TensorSource> open_own_part(const std::filesystem::path&
     const bool others = parameter != nullptr || starts_with(name, run_folder::kOptimizerPrefix);
     const auto found = own.find(name);
     if (found != own.end()) return found->second;
-    // A tensor whose name is not the model's is read whole, because stored::HubNames may map the
-    // name to a parameter.
+    // A tensor with a name that the model does not have is read completely, because
+    // stored::HubNames may find one of the model's parameters in it.
     return others ? std::optional(std::vector<mesh::Box>()) : std::nullopt;
   };
   return stored::open_automesh_part(folder, wanted);

@@ -1,4 +1,4 @@
-// The part of a checkpoint that one rank of a model reads.
+// Opens the part of a checkpoint that one rank of a model reads.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,9 @@
 
 namespace am::checkpoint {
 
-// Opens this rank's part of am-run's checkpoint: its parameters and `states`. Requires that one
-// rank has checked the checkpoint (run_folder::require_complete). Throws as
-// stored::open_automesh_part does.
+// Opens this rank's part of a checkpoint that am-run wrote: the rank's boxes of parameters and
+// `states`. One rank must have checked the checkpoint with run_folder::require_complete. Throws
+// what stored::open_automesh_part throws.
 std::unique_ptr<stored::TensorSource> open_own_part(const std::filesystem::path& folder,
                                                     parallel::ParallelModel& model,
                                                     const std::vector<StateTensor>& states = {});

@@ -66,7 +66,7 @@ void check_tensors(const model::Inventory& inventory, const stored::TensorSource
     }
   }
   for (const stored::StoredTensor& stored : named.tensors()) {
-    // PEFT also stores a copy of an embedding or head that has an adapter.
+    // If an embedding or a head has an adapter, PEFT stores a copy of its weight, which is ignored.
     const bool copy = stored.name.find(".base_layer.") != std::string::npos;
     if (wanted.count(stored.name) == 0 && !copy) {
       wrong.push_back(cat("the model has no parameter ", stored.name));
@@ -84,12 +84,12 @@ void check_tensors(const model::Inventory& inventory, const stored::TensorSource
 }
 
 struct Targets {
-  std::vector<std::string> names;     // of modules with an adapter
+  std::vector<std::string> names;     // names of modules with an adapter
   std::set<std::string> also_others;  // last components of the names of modules without an adapter
 };
 
 Targets targets_of(const model::Inventory& inventory) {
-  std::map<std::string, bool> adapted;  // by module
+  std::map<std::string, bool> adapted;  // whether each module has an adapter, by module name
   for (const model::ParameterSpec& parameter : inventory.parameters) {
     adapted[parameter.module()] |= parameter.adapter != AdapterPart::kNone;
   }
@@ -101,8 +101,9 @@ Targets targets_of(const model::Inventory& inventory) {
   return targets;
 }
 
-// Returns the last components of the adapted modules' names, or their full names if another module
-// ends with one of these components: PEFT adapts all modules that match.
+// Returns the value of PEFT's target_modules: the last components of the adapted modules' names.
+// PEFT adapts all modules whose names end with them, so if a module without adapter does, returns
+// the full names instead.
 Json target_modules(const model::Inventory& inventory) {
   const Targets targets = targets_of(inventory);
   std::set<std::string> ends;

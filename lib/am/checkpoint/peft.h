@@ -1,5 +1,6 @@
-// Low-rank adapters in PEFT's files: adapter_model.safetensors, where the model's
-// "NAME.lora_A.weight" is "base_model.model.NAME.lora_A.weight", and adapter_config.json beside it.
+// Reads and writes low-rank adapters in PEFT's files: adapter_model.safetensors, in which the
+// model's "NAME.lora_A.weight" has the name "base_model.model.NAME.lora_A.weight", and
+// adapter_config.json.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,12 +15,12 @@ namespace am::checkpoint {
 
 bool has_adapters(const model::Inventory& inventory);
 
-// Reads this rank's boxes of A and B. `path`: the folder, or its adapter_model.safetensors or .bin.
-// Throws Error(kFormat) if its adapters differ from the model's: other targets, another rank or
-// scale, or a kind of adapter with more than A and B.
+// Reads this rank's boxes of the matrices A and B into the model. `path` is the folder, or the
+// adapter_model.safetensors or .bin in it. Throws Error(kFormat) if the adapters differ from the
+// model's: if they have other targets, another rank or scale, or more than A and B.
 void load_adapter(parallel::ParallelModel& model, const std::filesystem::path& path);
 
-// Returns the text of an adapter_config.json.
+// Returns the text of the adapter_config.json that describes the model's adapters.
 std::string adapter_config(const parallel::ParallelModel& model);
 
 // Returns a full parameter of the base model, with its adapter's product added. Collective.

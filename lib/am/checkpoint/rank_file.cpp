@@ -17,7 +17,7 @@ namespace am::checkpoint {
 
 namespace {
 
-// Returns the values contiguous and on the host; without a copy if they already are.
+// Returns the values contiguous and in host memory; does not copy values that already are.
 at::Tensor dense(const at::Tensor& value) { return value.detach().contiguous().cpu(); }
 
 }  // namespace
@@ -30,7 +30,7 @@ RankFile::RankFile(const std::string& save_id, int64_t rank, std::vector<SavedBo
   index_.save_id = save_id;
   bytes_ = label_.size();
   std::map<std::string_view, size_t> tensors;
-  // For each part: index of its tensor, and of its box in that tensor.
+  // The index of each part's tensor in index_.tensors, and of its box in that tensor's boxes.
   std::vector<std::pair<size_t, size_t>> places;
   parts_.reserve(boxes.size());
   for (SavedBox& saved : boxes) {

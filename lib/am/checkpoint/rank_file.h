@@ -1,5 +1,5 @@
-// The data file of a checkpoint that one rank writes: slices that torch.distributed.checkpoint
-// loads, with each tensor's values at a multiple of 4 KiB.
+// Writes one rank's data file of a checkpoint. It consists of slices that
+// torch.distributed.checkpoint loads, and each tensor's values begin at a multiple of 4 KiB.
 //
 //   RankFile file(save_id, rank, boxes);
 //   file.write(folder);                  // directly from the tensors
@@ -26,42 +26,44 @@ namespace am::checkpoint {
 
 struct SavedBox {
   std::string name;
-  Shape shape;  // of the whole tensor
+  Shape shape;  // shape of the full tensor
   mesh::Box box;
   at::Tensor value;  // [box.shape], on any device
 };
 
 class RankFile {
  public:
-  // `values`: complete archives of torch.save, which follow the tensors in the file.
+  // `values` are complete torch.save archives, which follow the tensors in the file.
   RankFile(const std::string& save_id, int64_t rank, std::vector<SavedBox> boxes,
            std::vector<std::string> values = {});
 
   const std::string& name() const { return name_; }
   uint64_t bytes() const { return bytes_; }
-  // Location of each archive of `values` in the file.
+  // Returns the location of each archive of `values` in the file.
   const std::vector<formats::DcpSlice>& value_slices() const { return value_slices_; }
 
-  // Throws Error(kIo).
+  // Writes the file to `folder`. Throws Error(kIo).
   void write(const std::filesystem::path& folder);
-  // `memory`: at least bytes() bytes, aligned as by allocate_aligned(). `non_blocking`: `memory` is
-  // pinned, and values on a GPU are copied in the order of the current stream; write_staged() must
-  // wait for it.
+  // Copies the contents of the file to `memory`, which must have at least bytes() bytes and the
+  // alignment of allocate_aligned(). With `non_blocking`, `memory` must be pinned, and values on a
+  // GPU are copied in the current stream; the caller must wait for the stream before
+  // write_staged().
   void stage(std::span<std::byte> memory, bool non_blocking = false) const;
   void write_staged(const std::filesystem::path& folder, std::span<const std::byte> memory);
 
-  // Index of the file. Its checksums are set by write() and write_staged().
+  // Returns the index of the file. write() and write_staged() set its checksums.
   const run_folder::ShardIndex& index() const { return index_; }
 
  private:
   struct Part {
     SavedBox saved;
     std::string dtype;
-    run_folder::IndexedBox* place = nullptr;  // in index_
+    run_folder::IndexedBox* place = nullptr;  // the box's entry in index_
   };
 
   void add(SavedBox saved);
-  // Calls `text(bytes)` and `values(part)` in the order of the file.
+  // Calls `text` with the bytes between the tensors' values, and `values` with each part, in the
+  // order of the file.
   template <typename Text, typename Values>
   void walk(const Text& text, const Values& values) const;
 

@@ -10,9 +10,9 @@ namespace am::checkpoint {
 
 namespace {
 
-// Number of elements converted at a time; as float32 they fit into a core's cache.
+// Number of elements that are converted at a time. As float32 they fit into a core's cache.
 constexpr int64_t kConvertedBlock = int64_t{256} << 10;
-// Number of elements copied to a device at a time: 32 MiB of float32.
+// Number of elements that are copied to a device at a time: 32 MiB of float32.
 constexpr int64_t kMovedBlock = int64_t{8} << 20;
 
 const stored::StoredTensor& named(const stored::TensorSource& source, std::string_view name) {

@@ -1,4 +1,4 @@
-// The steps of a save on one rank, from planning its data file to publishing the folder.
+// Steps of saving a checkpoint on one rank, from planning its data file to publishing the folder.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,29 @@
 
 namespace am::checkpoint {
 
-// Returns the boxes that this rank writes: parameters first, then optimizer state. Leaves out empty
-// boxes, and replicated boxes that are assigned to another rank.
+// Returns the boxes that this rank writes, of parameters first, then of optimizer states. Leaves
+// out boxes without elements, and replicated boxes that another rank writes.
 std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
                                     const std::vector<StateTensor>& states);
 
 class SaveSteps {
  public:
-  // Collective: draws the save's id, plans this rank's file, begins the partial folder. Throws as
-  // collective_step does.
+  // Draws the save's id, plans this rank's data file, and creates the partial folder. Throws what
+  // collective_step throws. Collective.
   SaveSteps(std::filesystem::path folder, const SavedState& state, parallel::ParallelModel& model);
 
   bool is_first() const { return world_.index() == 0; }
   RankFile& file() { return *file_; }
   const std::filesystem::path& folder() const { return folder_; }
   int64_t world_size() const { return world_.size(); }
-  // Writes this rank's report; its data file must be written before.
+  // Writes this rank's report. The data file must be on disk.
   void report() const;
-  // On rank 0: whether all ranks have reported. Throws Error(kIo) if the partial folder is gone,
-  // because then no rank can report.
+  // Whether all ranks have written their reports; for rank 0. Throws Error(kIo) if the partial
+  // folder is gone, because then no rank can write a report.
   bool all_have_reported();
-  // On rank 0, after all ranks have reported: publishes the folder.
+  // Publishes the folder; for rank 0, when all ranks have written their reports.
   void publish() const;
+  // Removes the partial folder, on rank 0.
   void clean() const;
   // Runs `body` on every rank as a collective_step; a failure removes the partial folder.
   void collective(const std::function<void()>& body) const;
@@ -46,7 +47,7 @@ class SaveSteps {
   std::function<void()> require_place_;
   Publication publication_;
   std::optional<RankFile> file_;
-  int64_t unreported_ = 0;  // ranks below it have reported
+  int64_t unreported_ = 0;  // all ranks below this one have written their reports
 };
 
 }  // namespace am::checkpoint

@@ -32,9 +32,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Returns a float32 tensor of the box's shape, filled according to the elements' global indices, on
-// all threads. `fill(out, first, count)` fills a run along the last dim, whose elements are
-// contiguous both in `out` and in global indices from `first` on.
+// Returns a float32 tensor of the box's shape, whose values depend on the elements' indices in the
+// full tensor. Calls `fill(out, first, count)` on all threads for each run along the last dim:
+// `count` elements, which are contiguous in `out` and have the indices `first`, `first` + 1, ..
 template <typename Fill>
 at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
   at::Tensor out = at::empty(box.shape, at::kFloat);
@@ -52,8 +52,8 @@ at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
   return out;
 }
 
-// Draws this rank's box of a parameter: on its GPU if a kernel can, otherwise on the host, with
-// equal bits.
+// Fills this rank's box of a parameter with random numbers: on the GPU if there is a kernel,
+// otherwise on the host. The bits are the same in both cases.
 template <typename Stream, typename Fill>
 void draw(const parallel::LocalParameter& owned, const Stream& stream, float scale,
           const Fill& fill) {
@@ -73,8 +73,8 @@ const model::ParameterSpec& spec_of(const parallel::ParallelModel& model, const 
   return *spec;
 }
 
-// A checkpoint may store a tied head separately. transformers would then use both tensors; this
-// model has only one, so they must be equal.
+// Throws if a checkpoint stores a tied head separately and it differs from the embedding.
+// transformers would use both tensors, but this model has only one of them.
 void check_tied_head(const parallel::ParallelModel& model, const stored::TensorSource& source) {
   const model::Inventory& inventory = model.layout().inventory;
   const std::string head_name = cat(inventory.names.head, ".weight");
@@ -129,7 +129,8 @@ void initialize_those(parallel::ParallelModel& model, int64_t seed,
   });
 }
 
-// Fault injection: flips a sign in the middle of the first box that this rank holds as a replica.
+// Injects a fault for tests: flips the sign of an element of the first box of which this rank has a
+// replica other than the first.
 void flip_sign_in_copy(parallel::ParallelModel& model) {
   const at::NoGradGuard no_grad;
   bool done = false;
@@ -153,7 +154,7 @@ void load(parallel::ParallelModel& model, const stored::TensorSource& source) {
   stored::check_fit(model.layout(), model.config(), named);
   check_tied_head(model, named);
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
-    // Only adapters may be missing.
+    // After check_fit(), only adapters can be missing; they keep their values.
     if (named.find(owned.name) != nullptr) read(named, owned.name, owned.box, owned.value);
   });
 }
@@ -174,8 +175,8 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
 
 namespace {
 
-// Opens the weights. A checkpoint of am-run has one file per saving rank, so each rank opens only
-// its own part (own_part.h).
+// Opens the weights. A checkpoint of am-run has one file per rank that wrote it, so each rank opens
+// only the part that it reads (own_part.h).
 std::unique_ptr<stored::TensorSource> open_weights(parallel::ParallelModel& model,
                                                    const fs::path& path) {
   if (!run_folder::is_checkpoint(path)) return frameworks::open_tensor_source(path);
