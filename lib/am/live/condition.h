@@ -1,5 +1,5 @@
-// Conditions such as `break when loss > 4.5` and `tripwire max > 100`: a comparison of named
-// numbers.
+// Parses and evaluates conditions, which compare named numbers: for example `loss > 4.5` in the
+// command `break when loss > 4.5`, or `max > 100` in `tripwire max > 100`.
 #pragma once
 
 #include <functional>
@@ -12,30 +12,34 @@
 
 namespace am::live {
 
-// The names that a condition may compare.
+// The names of the numbers that a condition may compare.
 struct Numbers {
-  std::string_view of;  // "step"
+  std::string_view of;  // what the numbers describe, for example "step"
   std::span<const std::string_view> names;
-  std::string_view example;
+  std::string_view example;  // command with a condition, shown after an error
 
   bool has(std::string_view name) const;
 };
-// loss, grad_norm, lr, step, step_seconds, tokens_per_second
+// Returns the names of a step's numbers: loss, grad_norm, lr, step, step_seconds and
+// tokens_per_second.
 const Numbers& step_numbers();
 double step_number(const observe::StepMetrics& metrics, std::string_view name);
 
 class Condition {
  public:
-  // Parses words such as "loss", ">", "4.5". Throws Error(kUsage) that lists the valid names.
+  // Parses the three words of a condition, for example "loss", ">" and "4.5". Throws Error(kUsage),
+  // which lists the valid names.
   static Condition parse(const std::vector<std::string>& words, const Numbers& numbers);
 
-  static bool compares(std::string_view word);  // whether `word` is "<", ">=", ..
+  // Whether `word` is a comparison: "<", "<=", ">", ">=", "==" or "!=".
+  static bool compares(std::string_view word);
+  // Whether the condition is true. `number` returns the value of a name.
   bool holds(const std::function<double(std::string_view name)>& number) const;
   const std::string& text() const { return text_; }
 
  private:
   struct Side {
-    std::string name;  // empty: the side is `value`
+    std::string name;  // name of a number; empty if this side is the constant `value`
     double value = 0.0;
   };
   static Side side(const std::string& word, const Numbers& numbers);

@@ -1,4 +1,5 @@
-// Formats answers to `collectives` and `stack`: ranks with equal answers share a table or a stack.
+// Formats the ranks' answers for the commands `collectives` and `stack`. Ranks with equal answers
+// share a table or a stack.
 #include <algorithm>
 #include <compare>
 #include <map>
@@ -18,21 +19,21 @@ namespace am::live {
 Json question_of(const std::string& what, bool one, int64_t world_size) {
   Json question = {{"what", what}};
   if (what == "collectives" && !one && world_size > static_cast<int64_t>(kListedRanks)) {
-    question["newest"] = 4;  // the number that draw_collectives shows
+    question["newest"] = 4;  // draw_collectives shows no more for several ranks
   }
   return question;
 }
 
 namespace {
 
-// Ranks that issued the same collectives, and these collectives, each with its largest age over the
-// ranks.
+// Ranks that issued the same collectives.
 struct Issued {
   std::vector<int64_t> ranks;
-  Json collectives;
+  Json collectives;  // their collectives, each with its largest age on any of these ranks
 };
 
-// Returns a text that is equal for two ranks if they issued the same collectives; excludes ages.
+// Returns a key that is equal for two ranks if they issued the same collectives, whatever their
+// ages.
 std::string kind_of(const Json& collectives) {
   std::string kind;
   for (const Json& each : collectives) {
@@ -50,7 +51,7 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
   inspect::Result result;
   Json ranks = Json::array();
   std::vector<Issued> rows;
-  std::map<std::string, size_t> places;  // index into `rows`
+  std::map<std::string, size_t> places;  // indices in `rows`, by kind_of() or rank
   for (const auto& [rank, said] : answers.said) {
     const Json& collectives = said.at("collectives");
     ranks.push_back({{"rank", rank}, {"collectives", collectives}});
@@ -68,7 +69,7 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
       age = std::max(age.get<double>(), collectives[i].at("seconds_ago").get<double>());
     }
   }
-  // With several ranks, shows the newest collectives; with one rank, all that it recorded.
+  // Shows only the newest collectives of several ranks, but all that a single rank has recorded.
   for (const Issued& row : rows) {
     result.text +=
         inspect::draw_collectives(ranks_text(row.ranks), row.collectives, size > 1, style);
@@ -80,7 +81,7 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
 
 namespace {
 
-// Splits the frames in an answer of RankStatus::answer, innermost first.
+// Returns the frames of a stack in an answer (RankStatus::answer), innermost first.
 std::vector<std::string> frames_in(const std::string& text) {
   return text.empty() ? std::vector<std::string>() : split(text, '\n');
 }
@@ -92,16 +93,16 @@ std::string stack_text(const std::vector<std::string>& frames) {
   return text;
 }
 
-// Stack of the thread that runs backward on a GPU, with a title; empty if the rank has no such
-// thread.
+// Returns a title and the stack of the thread that runs backward on a GPU; empty if the rank has no
+// such thread.
 std::string backward_text(const std::vector<std::string>& frames) {
   return frames.empty() ? std::string() : cat("thread of the GPU's backward\n", stack_text(frames));
 }
 
-// Stacks of one rank, with one frame per line (RankStatus::answer).
+// The stacks of one rank as text, with one frame per line (RankStatus::answer).
 struct Stacks {
-  std::string frames;
-  std::string backward_frames;
+  std::string frames;           // of the training thread
+  std::string backward_frames;  // of the thread that runs backward on a GPU; may be empty
 
   auto operator<=>(const Stacks&) const = default;
 };
@@ -140,7 +141,7 @@ inspect::Result describe_stack(int64_t rank, const Answers& answers) {
 
 inspect::Result describe_stacks(const Answers& answers) {
   std::vector<std::pair<Stacks, std::vector<int64_t>>> stacks;  // ordered by their first ranks
-  std::map<Stacks, size_t> places;                              // index into `stacks`
+  std::map<Stacks, size_t> places;                              // indices in `stacks`
   for (const auto& [rank, said] : answers.said) {
     const Stacks own = stacks_in(said);
     const auto [place, fresh] = places.try_emplace(own, stacks.size());

@@ -23,7 +23,7 @@ namespace am::live {
 
 namespace {
 
-// Seconds; a rank that has waited for less counts as working.
+// Seconds. A rank that has waited for less time in a collective counts as working.
 constexpr double kLongWait = 1.0;
 
 std::optional<launch::RankState> state_in(const Json& json) {
@@ -59,8 +59,8 @@ runtime::Stall stall_of(const launch::RankState& waiter,
   return runtime::find_stall(collective, waiter.rank, views, kLongWait / 2);
 }
 
-// Returns the rank that has waited longest for others, and its stall. Collectives in which all
-// ranks have arrived are skipped: a rank stuck in one has waited longest, but not for another rank.
+// Returns the rank that has waited longest for other ranks, and its stall. Skips collectives in
+// which all ranks have arrived, because a rank that hangs in one does not wait for another rank.
 std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
     const std::map<int64_t, runtime::PeerView>& views) {
   std::vector<const launch::RankState*> waiting;
@@ -71,7 +71,7 @@ std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
   std::stable_sort(waiting.begin(), waiting.end(), [](const auto* a, const auto* b) {
     return a->waiting_seconds > b->waiting_seconds;
   });
-  std::set<std::pair<std::string, uint64_t>> seen;  // collectives at which all have arrived
+  std::set<std::pair<std::string, uint64_t>> seen;  // collectives that were examined
   for (const launch::RankState* waiter : waiting) {
     if (!seen.emplace(waiter->waiting_communicator, waiter->waiting_sequence).second) continue;
     runtime::Stall stall = stall_of(*waiter, views);
@@ -80,7 +80,8 @@ std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
   return std::nullopt;
 }
 
-// Lines below the table: silent ranks, and which rank the others wait for.
+// Returns the lines below the table: which ranks do not answer, and for which ranks the others
+// wait.
 std::string verdict(const Answers& answers,
                     const std::optional<std::pair<int64_t, runtime::Stall>>& stall,
                     const std::vector<int64_t>& missing) {
@@ -99,7 +100,7 @@ class Span {
     low_ = std::min(low_, other.low_);
     high_ = std::max(high_, other.high_);
   }
-  // "3 s"; "3 s to 4 s"
+  // Returns the value or the range of values, for example "3 s" or "3 s to 4 s".
   template <typename Format>
   std::string text(const Format& format) const {
     const std::string low = format(low_);
@@ -118,16 +119,17 @@ std::string bytes_text(const Span& span) {
   return span.text([](double bytes) { return format_bytes(static_cast<int64_t>(bytes)); });
 }
 
-// Ranks in the same state.
+// Ranks that are in the same state.
 struct Doing {
   std::vector<int64_t> ranks;
   std::string step;
   std::string phase;
-  std::string collective;              // "all_reduce world #6"; empty: in none
-  std::optional<Span> waiting;         // seconds in the collective
-  std::optional<Span> memory;          // bytes, of ranks that answered
-  std::optional<Silent> silent;        // without its last state
-  std::optional<Span> silent_seconds;  // absent: never published a state
+  std::string collective;        // collective they are in, e.g. "all_reduce world #6"; may be empty
+  std::optional<Span> waiting;   // how long they have been in the collective, in seconds
+  std::optional<Span> memory;    // resident memory in bytes; empty for ranks that do not answer
+  std::optional<Silent> silent;  // set if they do not answer; has no last_state
+  // Seconds since ranks that do not answer published their state; empty if they never did.
+  std::optional<Span> silent_seconds;
 
   auto kind() const {
     return std::tuple(step, phase, collective, silent ? silent->process : "answers",
@@ -216,7 +218,7 @@ inspect::Result describe_ranks(const Answers& answers, const term::Style& style)
   const bool folded = views.size() > kListedRanks;
   Json list = Json::array();
   std::vector<Doing> rows;
-  std::map<decltype(Doing().kind()), size_t> places;  // index into `rows`
+  std::map<decltype(Doing().kind()), size_t> places;  // indices in `rows`
   for (const auto& [rank, view] : views) {
     Doing doing = doing_of(rank, view, answers);
     Json row = row_of(doing, view);

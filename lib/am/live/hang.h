@@ -1,4 +1,5 @@
-// Summaries of all ranks' answers: where each rank is, and which ranks the others wait for.
+// Summarises the answers of all ranks for the user: what each rank is doing, and for which ranks
+// the others wait.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +13,18 @@
 
 namespace am::live {
 
-// Returns the question (for RankStatus::answer) that the command `what` sends to the ranks. `one`:
-// about a single rank.
+// Returns the question that the command `what` sends to the ranks, for RankStatus::answer. `one` is
+// true if the command is about a single rank.
 Json question_of(const std::string& what, bool one, int64_t world_size);
 
-// Results of `ranks`, `collectives` and `stack`. With more than 16 ranks, ranks in the same state
-// share a row.
+// Return the results of the commands `ranks` and `collectives`. If there are more than 16 ranks,
+// those in the same state share a row.
 inspect::Result describe_ranks(const Answers& answers, const term::Style& style);
 inspect::Result describe_collectives(const Answers& answers, const term::Style& style);
-// Throws Error(kUsage) if the rank is silent or its thread wrote no stack.
+// Returns the result of the command `stack` for one rank. Throws Error(kUsage) if the rank did not
+// answer or its training thread wrote no stack.
 inspect::Result describe_stack(int64_t rank, const Answers& answers);
-// Stacks of all ranks; equal stacks are shown once.
+// Returns the result of the command `stack` for all ranks. Equal stacks are shown once.
 inspect::Result describe_stacks(const Answers& answers);
 
 }  // namespace am::live

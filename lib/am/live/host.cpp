@@ -1,4 +1,4 @@
-// Rank 0's host: clients that attach, and requests that are answered while a step runs.
+// Part of Host: attaching clients on rank 0, and requests that are answered while a step runs.
 #include "am/live/host.h"
 
 #include <utility>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a job that ends waits until attached clients have received its last message.
+// Longest time for which a job that ends waits until clients have received its last message.
 constexpr auto kClientsFarewell = 1s;
 
 int64_t ticks_now() { return Pause::Clock::now().time_since_epoch().count(); }
@@ -165,7 +165,7 @@ bool Host::cancel(const control::ClientInfo& who, const Json& id) {
   } else if (running_client_ == who.number && running_id_ == number) {
     interrupted_ = true;
   } else {
-    constexpr size_t kMostCancelled = 1000;  // recorded during one step
+    constexpr size_t kMostCancelled = 1000;  // most cancelled requests recorded during one step
     const std::lock_guard lock(mutex_);
     if (cancelled_.size() < kMostCancelled) cancelled_.emplace(who.number, number);
     any_cancelled_ = true;
@@ -208,7 +208,8 @@ inspect::Result Host::tell_status(const term::Style& style) const {
   return result;
 }
 
-// Sends the answer from the thread that asks the ranks, once they have answered.
+// Asks the ranks for the commands `ranks`, `collectives` and `stack`. The thread that asks them
+// sends the answer to the client when they have answered.
 void Host::ask_ranks(const control::Request& request, const std::string& input,
                      const term::Style& style) {
   const auto refused = inspect::answer(

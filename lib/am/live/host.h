@@ -1,4 +1,5 @@
-// A job that clients can attach to. Their commands run between two steps, on all ranks together.
+// Lets clients attach to a running job. Their commands run between two steps, on all ranks
+// together.
 //
 //   Host host(world, run, options);         // every rank; rank 0 listens
 //   train::Trainer trainer(job, world, run, {});
@@ -6,11 +7,11 @@
 //   trainer.run(stop, &host);               // see Note [Visits], train/inspection_hook.h
 //   host.close("finished at step 20");
 //
-// Rank 0 owns the socket (control/server.h) and decides what all ranks do next; the other ranks
-// follow. During a visit it broadcasts one turn after another: wait, run this command, save,
-// continue. While no client is attached, a step costs a few atomic reads on rank 0, and a record of
-// the collectives on each rank. Other threads answer questions about ranks that hang
-// (rank_agents.h).
+// Rank 0 owns the socket (control/server.h) and decides what all ranks do next. During a visit
+// between two steps it broadcasts one action after another, called a turn: wait, run this command,
+// save, set the learning rate, or continue training. While no client is attached, a step costs a
+// few atomic reads on rank 0, and a record of the collectives on each rank. Questions about ranks
+// that hang are answered by other threads (rank_agents.h).
 #pragma once
 
 #include <atomic>
@@ -42,13 +43,14 @@
 namespace am::live {
 
 struct HostOptions {
-  std::function<void(const std::string& line)> log;  // on rank 0, for people
-  const launch::StopSignal* stop = nullptr;          // also ends a pause; may be null
+  std::function<void(const std::string& line)> log;  // called on rank 0 with lines for the user
+  const launch::StopSignal* stop = nullptr;          // a request to stop ends a pause; may be null
   PauseLimits pause;
-  std::optional<control::TcpAddress> tcp;  // address for clients that have the job's token
+  std::optional<control::TcpAddress> tcp;  // address at which clients with the job's token attach
 };
 
-// "am-repl 0.1.0, process 4711 of user 1000"; "am-repl 0.1.0, from 10.1.2.3:50412"
+// Returns a description of a client for the user, for example "am-repl 0.1.0, process 4711 of user
+// 1000" or "am-repl 0.1.0, from 10.1.2.3:50412".
 std::string describe(const control::ClientInfo& who);
 // Returns the style in which answers to this client are drawn.
 term::Style style_of(const control::ClientInfo& who);
@@ -61,12 +63,12 @@ class Host : public train::InspectionHook {
   Host& operator=(const Host&) = delete;
   ~Host() override;
 
-  // The trainer must outlive all visits.
+  // Begins to serve clients with the model of `trainer`, which must outlive all visits.
   void open(train::Trainer& trainer);
-  // On every rank, called from the trainer's callbacks.
+  // Must be called from the trainer's callbacks, on every rank.
   void phase_over(const char* phase) { self_->status.phase_over(phase); }
   void stepped(const observe::StepMetrics& metrics) { self_->status.stepped(metrics); }
-  // Ends the job's service and informs all clients.
+  // Sends `last_words` to all clients and disconnects them.
   void close(const std::string& last_words);
 
   bool wants_visit(int64_t steps) override;
@@ -74,15 +76,15 @@ class Host : public train::InspectionHook {
 
  private:
   enum class Kind : int64_t { kGo, kWait, kCommand, kSave, kLearningRate };
-  // The next action of all ranks.
+  // The next action of all ranks during a visit.
   struct Turn {
     Kind kind = Kind::kGo;
-    control::Request request;
-    double learning_rate = 0.0;   // for kLearningRate
-    std::optional<size_t> probe;  // for kCommand: the probe that asks
+    control::Request request;     // the client's request that led to the action
+    double learning_rate = 0.0;   // value to set, for kLearningRate
+    std::optional<size_t> probe;  // index of the probe that needs the command, for kCommand
   };
 
-  // Called on the listener's thread.
+  // The next functions run on the thread that listens to clients.
   Json welcome(const control::ClientInfo& who) const;
   bool at_once(const control::ClientInfo& who, const control::Request& request);
   bool cancel(const control::ClientInfo& who, const Json& id);
@@ -90,14 +92,14 @@ class Host : public train::InspectionHook {
   void ask_ranks(const control::Request& request, const std::string& input,
                  const term::Style& style);
 
-  // Called on rank 0's training thread.
+  // The next functions run on rank 0's training thread, during a visit.
   Turn next_turn(const train::Boundary& boundary, int64_t& budget);
   std::optional<Turn> turn_of(const control::Request& request, const train::Boundary& boundary);
   void arrive(const train::Boundary& boundary);
   void answer_step(const train::Boundary& boundary);
   std::set<std::pair<uint64_t, int64_t>> take_cancelled();
   void begin_pause(uint64_t client, int64_t steps);
-  // `asked`: the owner requested the end and need not be informed.
+  // Ends the pause. `asked` is true if its owner requested this; otherwise the owner is informed.
   void end_pause(const std::string& why, int64_t steps, bool asked);
   void tell_others(std::optional<uint64_t> but, const Json& event);
   void require_mine(uint64_t client) const;
@@ -106,7 +108,7 @@ class Host : public train::InspectionHook {
   inspect::Result step_on(const inspect::Arguments& arguments, const control::Request& request,
                           int64_t steps);
   inspect::Result set_break(const inspect::Arguments& arguments, uint64_t client);
-  // probing.cpp
+  // The next functions are in probing.cpp.
   bool probe_is_due(int64_t steps) const;
   bool waits(const Turn& turn) const;
   std::optional<Turn> next_probe(const train::Boundary& boundary);
@@ -115,17 +117,17 @@ class Host : public train::InspectionHook {
   void start_watch(const inspect::Arguments& arguments, const control::Request& request);
   void probe_failed(const Probe& probe, inspect::Outcome outcome);
   void probed(size_t index, const inspect::Outcome& outcome, const train::Boundary& boundary);
-  // Replies to the watch's request with its samples.
+  // Answers the request that began the watch with the watch's samples.
   void end_watch(const Probe& probe);
   void end_watches_if(const std::function<bool(const Probe&)>& over);
 
   void reply(const control::Request& request, const inspect::Outcome& outcome);
   void log(const std::string& line) const;
 
-  // Called on every rank.
+  // The next functions run on every rank.
   struct Agreed {
-    Kind kind;
-    bool stop;
+    Kind kind;  // the action that rank 0 chose
+    bool stop;  // whether any rank was asked to stop
   };
   Agreed agree(Kind kind) const;
   void run_command(const Turn& turn, const train::Boundary& boundary);
@@ -138,27 +140,28 @@ class Host : public train::InspectionHook {
   std::shared_ptr<RankStatus> self_;
   StackProbe probe_;
   std::unique_ptr<RankAgents> helpers_;
-  std::unique_ptr<Sessions> sessions_;            // null until open()
-  std::unique_ptr<control::ControlPlace> place_;  // on rank 0; null if no socket could be created
+  std::unique_ptr<Sessions> sessions_;            // null before open()
+  std::unique_ptr<control::ControlPlace> place_;  // only on rank 0; null if it has no socket
   std::unique_ptr<control::Server> server_;
 
-  mutable std::mutex mutex_;  // guards facts_ and cancelled_
-  Json facts_ = Json::object();
+  mutable std::mutex mutex_;     // guards facts_ and cancelled_
+  Json facts_ = Json::object();  // Sessions::facts() for the first message to a client
 
-  // The running command, for cancel().
+  // The client and the id of the running command, so that cancel() can interrupt it.
   std::atomic<uint64_t> running_client_{0};
   std::atomic<int64_t> running_id_{0};
   std::atomic<bool> interrupted_{false};
-  // Requests (client and id) that were cancelled when they were no longer in the queue: a `step` or
-  // a `watch` may be in progress.
-  std::set<std::pair<uint64_t, int64_t>> cancelled_;  // under mutex_
+  // Clients and ids of cancelled requests that were no longer in the queue, because a `step` or a
+  // `watch` may be in progress. Guarded by mutex_.
+  std::set<std::pair<uint64_t, int64_t>> cancelled_;
   std::atomic<bool> any_cancelled_{false};
-  std::atomic<int64_t> alive_{0};  // last sign of life of the pause's owner, in clock ticks
-  std::atomic<uint64_t> owner_{0};
+  // When the pause's owner last showed a sign of life, in ticks of Pause::Clock.
+  std::atomic<int64_t> alive_{0};
+  std::atomic<uint64_t> owner_{0};  // client that owns the pause; 0 without a pause
 
   Pause pause_;
-  std::optional<control::Request> stepping_;  // `step N` that has not been answered
-  int64_t pause_at_ = 0;                      // finished steps; 0: none
+  std::optional<control::Request> stepping_;  // a `step N` that has not been answered yet
+  int64_t pause_at_ = 0;  // number of finished steps at which `step N` is over; 0 without one
   struct Break {
     uint64_t client;
     Condition when;

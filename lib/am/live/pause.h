@@ -1,7 +1,7 @@
-// A client's hold of a job between two steps, and the time at which it ends.
+// A pause of a job between two steps, requested by a client, which is its owner.
 //
-// A pause is a lease: it ends if its owner ends it or disconnects, shows no sign of life for 30
-// seconds, or gives no command for five minutes, so that no job waits for an absent person.
+// A pause ends when its owner ends it, disconnects, shows no sign of life for 30 seconds, or gives
+// no command for five minutes, so that no job waits for an absent user.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,9 @@
 namespace am::live {
 
 struct PauseLimits {
-  std::chrono::milliseconds silent =
-      std::chrono::seconds(30);  // for a client that renews every 10 s
+  // Longest time without a sign of life from the owner's program, which sends one every 10 s.
+  std::chrono::milliseconds silent = std::chrono::seconds(30);
+  // Longest time without a command from the owner.
   std::chrono::milliseconds idle = std::chrono::minutes(5);
 };
 
@@ -30,7 +31,7 @@ class Pause {
 
   void begin(uint64_t owner, const std::string& who, Clock::time_point now);
   void end() { owner_ = 0; }
-  // The owner gave a command at `now`.
+  // Records that the owner gave a command at `now`.
   void used(Clock::time_point now) { used_ = now; }
   // Returns why the pause ends without a command; nothing if it continues. `alive` is the time of
   // the owner's last sign of life.
@@ -39,7 +40,7 @@ class Pause {
 
  private:
   PauseLimits limits_;
-  uint64_t owner_ = 0;  // 0: no owner
+  uint64_t owner_ = 0;  // client that owns the pause; 0 without a pause
   std::string who_;
   Clock::time_point since_{};
   Clock::time_point used_{};

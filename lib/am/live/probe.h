@@ -1,7 +1,8 @@
-// Probes repeat a question every few steps: `watch rms lm_head.weight every 10`, `tripwire nan`.
+// Runs the commands `watch` and `tripwire`, which look at a number every few steps: for example
+// `watch rms lm_head.weight every 10`, or `tripwire nan`.
 //
-// A probe reads either a step's metrics or tensors. The values of tensors come from the command
-// `norms`, run on all ranks in the session of the client that asked.
+// A probe, which is one such command of a client, reads either a step's metrics or tensors. The
+// values of tensors come from the command `norms`, run on all ranks in the client's session.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace am::live {
 
-// l1, l2, max, rms, nan, inf
+// Returns the names of a tensor's numbers: l1, l2, max, rms, nan and inf.
 const Numbers& tensor_numbers();
 
 class Probe {
@@ -31,22 +32,22 @@ class Probe {
 
   bool is_watch() const { return !condition_; }
   const control::Request& request() const { return request_; }
-  // Returns whether the probe runs after this many finished steps.
+  // Returns whether the probe must run after this number of finished steps.
   bool is_due(int64_t steps) const { return !begun() || (steps % every_ == 0 && steps != last_); }
-  // The first run is immediate.
+  // Returns whether the probe has run. A new probe runs at once, also if `every` excludes the step.
   bool begun() const { return last_ >= 0; }
   // Returns the command whose answer add() needs; empty if a step's metrics suffice.
   std::string input() const;
 
-  // Returns the message about this step; nothing if there is none. `norms` is the answer to
-  // input().
+  // Processes a step, and returns a message about it for the client: a watch's sample, or that a
+  // tripwire was triggered; otherwise nothing. `norms` is the answer to the command input().
   std::optional<std::string> add(int64_t step, const observe::StepMetrics& metrics,
                                  const Json& norms);
   // Returns whether a watch has all its samples or a tripwire was triggered.
   bool is_over() const { return over_; }
   // Returns the samples of a watch.
   inspect::Result result() const;
-  // Returns a description of the probe for people.
+  // Returns a description of the probe for the user.
   std::string text() const;
 
  private:
@@ -58,15 +59,15 @@ class Probe {
   std::optional<std::string> tripped(int64_t step, const Json& norms);
 
   control::Request request_;
-  std::string measure_;             // of a watch
-  std::vector<std::string> names_;  // names of tensors
-  bool of_step_ = false;
-  int64_t every_ = 1;
-  int64_t times_ = 0;
+  std::string measure_;             // name of the number that a watch samples
+  std::vector<std::string> names_;  // names of the tensors that the probe reads
+  bool of_step_ = false;            // whether a watch samples a step's metrics instead of tensors
+  int64_t every_ = 1;               // number of steps from one run to the next
+  int64_t times_ = 0;               // number of samples after which a watch ends
   term::Style style_;
-  std::optional<Condition> condition_;
+  std::optional<Condition> condition_;  // condition of a tripwire; empty for a watch
   std::vector<Sample> samples_;
-  int64_t last_ = -1;  // -1: not run yet
+  int64_t last_ = -1;  // number of finished steps at the last run; -1 before the first run
   bool over_ = false;
 };
 

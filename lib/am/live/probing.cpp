@@ -1,5 +1,5 @@
-// `watch` and `tripwire` of a job: their owners, when their questions run, and who receives the
-// answers. Runs on rank 0's training thread, between two steps.
+// Part of Host: the commands `watch` and `tripwire`. Decides when their probes run and which client
+// receives the results. Runs on rank 0's training thread, between two steps.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@ namespace {
 using inspect::Arguments;
 using inspect::Result;
 
-constexpr std::ptrdiff_t kMostTripwires = 8;  // per client
+constexpr std::ptrdiff_t kMostTripwires = 8;  // most tripwires of one client
 
 void list(const Probe& tripwire, Result& result) {
   result.json["tripwires"].push_back(tripwire.text());
@@ -29,7 +29,8 @@ bool Host::probe_is_due(int64_t steps) const {
                      [&](const Probe& probe) { return probe.is_due(steps); });
 }
 
-// During a pause, only runs probes that have not run yet.
+// Returns the command of the next probe that must run and needs one; nothing if there is none. Runs
+// probes before it that need only a step's metrics. During a pause, only new probes run.
 std::optional<Host::Turn> Host::next_probe(const train::Boundary& boundary) {
   for (size_t i = 0; i < probes_.size();) {
     const Probe& probe = probes_[i];
@@ -38,14 +39,15 @@ std::optional<Host::Turn> Host::next_probe(const train::Boundary& boundary) {
     } else if (!probe.input().empty()) {
       return Turn{.kind = Kind::kCommand, .request = probe.request(), .probe = i};
     } else {
-      probed(i, {}, boundary);  // the probe is then no longer due, or removed
+      probed(i, {}, boundary);  // after this the probe is not due any more, or is removed
     }
   }
   return std::nullopt;
 }
 
-// Returns whether this turn's outcome answers the client's request. For probes that is only a
-// tripwire's first run: a watch is answered when it ends.
+// Returns whether the client waits for the outcome of this turn. If the turn runs a probe, the
+// client waits only for the first run of a tripwire; the request for a watch is answered when it
+// ends.
 bool Host::waits(const Turn& turn) const {
   if (!turn.probe) return true;
   const Probe& probe = probes_[*turn.probe];
@@ -106,8 +108,8 @@ void Host::end_watches_if(const std::function<bool(const Probe&)>& over) {
   });
 }
 
-// Reports why a probe, already removed from probes_, failed: its names match nothing, or it was
-// interrupted.
+// Tells the client why a probe failed, for example because its names match no tensor or it was
+// interrupted. The probe is removed from probes_ already.
 void Host::probe_failed(const Probe& probe, inspect::Outcome outcome) {
   if (!probe.begun()) {
     outcome.input = control::text_in(probe.request().body, "input");

@@ -19,8 +19,9 @@ namespace {
 
 using QuestionClock = std::chrono::steady_clock;
 
-// Limit of one wait in the store, after which it is repeated: c10d prints a warning to stderr when
-// a wait times out, and its milliseconds are an int.
+// Timeout of one wait in the store, after which the wait is repeated. It is long, because c10d
+// prints a warning to stderr at each timeout, and limited, because c10d counts milliseconds in an
+// int.
 constexpr auto kStoreWait = std::chrono::hours(24 * 20);
 constexpr auto kStoreLook = std::chrono::milliseconds(20);
 constexpr size_t kRanksOfRequest = 1024;
@@ -32,7 +33,7 @@ std::string answer_key(int64_t number, int64_t rank) {
   return cat("live/answer/", number, "/", rank);
 }
 
-// Waits for the question with this number.
+// Waits for the question with this number and returns it; nothing if it cannot be parsed.
 std::optional<Json> await_question(c10d::Store& store, int64_t number) {
   const std::string key = question_key(number);
   for (;;) {
@@ -48,7 +49,8 @@ std::optional<Json> await_question(c10d::Store& store, int64_t number) {
   return control::parse_message(runtime::store_get(store, key).value_or(""));
 }
 
-// Returns the values of the keys; two requests if all exist.
+// Returns the messages stored under the keys; nothing for a missing key. If all keys exist, this
+// takes only two requests.
 std::vector<std::optional<Json>> read_messages(c10d::Store& store,
                                                const std::vector<std::string>& keys) {
   std::vector<std::optional<Json>> messages;
@@ -143,7 +145,7 @@ void Questions::end() {
 void answer_questions(c10d::Store& store, int64_t rank, const Json& who,
                       const std::function<Json(const Json& question)>& answer) {
   runtime::store_set(store, who_key(rank), dump_json(who, -1));
-  std::string answered;  // key of the previous answer
+  std::string answered;  // key of this rank's previous answer
   for (int64_t number = 1;; ++number) {
     const auto question = await_question(store, number);
     if (!question) continue;
@@ -152,7 +154,8 @@ void answer_questions(c10d::Store& store, int64_t rank, const Json& who,
     if (only != question->end() && *only != rank) continue;
     const std::string key = answer_key(number, rank);
     runtime::store_set(store, key, dump_json(answer(*question), -1));
-    // Rank 0 has read the previous answer or will not, since it has asked another question.
+    // Deletes the previous answer: rank 0 has asked another question, so it does not read it any
+    // more.
     if (!answered.empty()) store.deleteKey(answered);
     answered = key;
   }

@@ -1,11 +1,11 @@
-// Questions that rank 0 sends to all ranks through the job's store, and their answers.
+// Sends questions from rank 0 to all ranks through the job's store, and collects their answers.
 //
-// Note [Questions through the store]: all ranks on all machines reach the store of the rendezvous
-// (runtime/store.h); it needs no port, password or connection besides the job's own. Rank 0 stores
-// a question under the next number. A thread of every other rank waits for that number at the
-// store's server, which costs nothing while there is no question, and stores its answer beside it.
-// Rank 0 reads answers by blocks of ranks, one request per block. A rank without an answer at the
-// timeout is stopped, dead or unreachable; its watchdog has published its last state.
+// Note [Questions through the store]: all ranks on all machines can reach the store of the
+// rendezvous (runtime/store.h), so questions need no other port, password or connection. Rank 0
+// stores a question under the next number. A thread of every other rank waits at the store's server
+// for this number, which costs nothing while there is no question, and stores the rank's answer.
+// Rank 0 reads the answers with one request per block of ranks. A rank whose answer is missing at
+// the timeout is stopped, dead or unreachable; its last state was published by its watchdog.
 #pragma once
 
 #include <chrono>
@@ -23,19 +23,20 @@ namespace am::live {
 
 // A rank that did not answer.
 struct Silent {
-  std::string process;  // "stopped", "ended", ..., if it is on rank 0's machine; else empty
-  std::optional<Json> last_state;  // published by its watchdog
+  // State of its process, for example "stopped" or "ended"; empty if it is on another machine.
+  std::string process;
+  std::optional<Json> last_state;  // the last state that its watchdog published
 };
 
 struct Answers {
-  std::map<int64_t, Json> said;
-  std::map<int64_t, Silent> silent;
+  std::map<int64_t, Json> said;      // answers, by rank
+  std::map<int64_t, Silent> silent;  // ranks that did not answer
 };
 
-// Rank 0's side. Not thread-safe.
+// Rank 0's side, which asks the questions. Not thread-safe.
 class Questions {
  public:
-  // `store` must outlive it; `size` ranks are in the job.
+  // `store` must outlive this object. `size` is the number of ranks in the job.
   Questions(c10d::Store& store, int64_t size) : store_(store), size_(size) {}
 
   // Returns the time that ranks have to answer: one second, and one more for every 16,000 ranks,
@@ -44,7 +45,7 @@ class Questions {
 
   // Returns the answers of ranks 1 .. size - 1, or of rank `only`, which must be one of them.
   Answers ask(const Json& question, std::optional<int64_t> only);
-  // Ends answer_questions on all ranks. Rethrows exceptions of the store.
+  // Makes answer_questions() return on all ranks. Rethrows exceptions of the store.
   void end();
 
  private:
@@ -56,8 +57,9 @@ class Questions {
   int64_t last_ = 0;
 };
 
-// The side of every other rank: publishes `who` (its host and process), then answers questions
-// until end(). Rethrows exceptions of the store if its connection breaks.
+// Runs the side of all ranks except rank 0: publishes `who`, the rank's host and process, then
+// answers questions with the results of `answer` until rank 0 calls end(). Rethrows exceptions of
+// the store if its connection breaks.
 void answer_questions(c10d::Store& store, int64_t rank, const Json& who,
                       const std::function<Json(const Json& question)>& answer);
 

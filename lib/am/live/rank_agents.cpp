@@ -29,8 +29,8 @@ std::thread quiet_thread(std::function<void()> body) {
 
 }  // namespace
 
-// State of the threads. A thread that is blocked in an unresponsive store may outlive the
-// RankAgents.
+// State that the thread shares with the RankAgents object, because a thread that is blocked in an
+// unresponsive store may outlive the object.
 struct RankAgents::Shared {
   Shared(const runtime::World& world, std::shared_ptr<RankStatus> of)
       : rank(world.rank()), size(world.size()), self(std::move(of)) {
@@ -46,28 +46,28 @@ struct RankAgents::Shared {
   const int64_t rank;
   const int64_t size;
   const std::shared_ptr<RankStatus> self;
-  c10::intrusive_ptr<c10d::Store> store;  // used by this rank's thread only
+  c10::intrusive_ptr<c10d::Store> store;  // only this rank's thread uses it; null for one rank
 
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Question> questions;
   bool ending = false;
   bool finished = false;
-  std::mutex using_mutex;  // held while an answer is used
+  std::mutex using_mutex;  // locked while a `use` function runs
   bool closed = false;
 
-  // The thread of ranks other than 0.
+  // Runs in the thread of ranks other than 0.
   void listen() {
     try {
       answer_questions(*store, rank, RankStatus::who(),
                        [this](const Json& question) { return self->answer(question); });
     } catch (const std::exception&) {
-      // The store is gone, and so is the job.
+      // The store's server has ended, so the job ends too.
     }
     finish();
   }
 
-  // The thread of rank 0.
+  // Runs in the thread of rank 0.
   void serve() {
     std::optional<Questions> others;
     if (store) others.emplace(*store, size);
@@ -93,7 +93,7 @@ struct RankAgents::Shared {
     try {
       if (others) others->end();
     } catch (const std::exception&) {
-      // The store is lost, which also ends the waits of the other ranks' threads.
+      // The connection to the store is lost. The other ranks' threads end for the same reason.
     }
     finish();
   }

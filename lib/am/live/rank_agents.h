@@ -1,5 +1,5 @@
-// Threads that answer questions about ranks while their training threads cannot: one in each rank,
-// and one more on rank 0 that asks.
+// Threads that answer questions about ranks even while their training threads hang. Each rank has
+// one thread; that of rank 0 also asks the others.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,15 @@ class RankAgents {
   RankAgents(const runtime::World& world, std::shared_ptr<RankStatus> self);
   RankAgents(const RankAgents&) = delete;
   RankAgents& operator=(const RankAgents&) = delete;
-  // The threads end soon after; they do not access the caller's objects after destruction.
+  // Tells this rank's thread to end. It may end later, but does not access the caller's objects
+  // after the destructor.
   ~RankAgents();
 
-  // On rank 0, from any thread: calls `use` on the asking thread with the answers of all ranks, or
-  // of rank `only`, to RankStatus::answer(what). Returns false if too many questions are queued.
+  // Asks all ranks, or rank `only`, for RankStatus::answer(what), and later calls `use` with the
+  // answers, on rank 0's thread of this class. Returns false if too many questions are queued. For
+  // rank 0; any thread may call it.
   bool ask(const Json& what, std::optional<int64_t> only, std::function<void(const Answers&)> use);
-  // Guarantees that `use` is not called after it returns.
+  // Prevents further calls of `use` functions: after close() returns, none is called.
   void close();
 
  private:

@@ -1,4 +1,4 @@
-// Information that a rank can give about itself at any time, without its training thread.
+// Information that a rank can give about itself at any time, even while its training thread hangs.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,15 @@ class RankStatus {
   Status status;
   runtime::RecentCollectives collectives;
 
-  // The question is {"what": "ranks", "collectives" or "stack", "newest"?: number of collectives}.
-  // Returns {"rank", "state", "phase", "memory_bytes", and "collectives" or "frames"}; each frame
-  // is a line.
+  // Returns the rank's answer, an object with "rank", "state", "phase" and "memory_bytes". The
+  // question's key "what" is "ranks", "collectives" or "stack". For "collectives", the answer also
+  // has "collectives", at most as many as the question's key "newest" says; for "stack", it has
+  // "frames" (and "backward_frames" if a GPU's backward has a thread), with one frame per line.
   Json answer(const Json& question);
-  // Sets the probe of the training thread. That thread must set null before it destroys the probe.
+  // Sets the probe that takes stacks of the training thread. That thread must set null before it
+  // destroys the probe.
   void set_probe(StackProbe* probe);
-  // {"host", "boot_id", "pid"}
+  // Returns an object with "host", "boot_id" and "pid", which identify this process.
   static Json who();
 
  private:

@@ -15,7 +15,8 @@ namespace am::live {
 
 namespace {
 
-// Restores the random generators, so that commands that draw random numbers do not affect training.
+// Saves the states of the random generators, and restores them when it is destroyed, so that
+// commands that draw random numbers do not affect training.
 class KeptGenerators {
  public:
   explicit KeptGenerators(c10::Device device) {
@@ -30,7 +31,7 @@ class KeptGenerators {
         const std::lock_guard lock(generator.mutex());
         generator.set_state(state);
       } catch (const std::exception&) {
-        // Cannot fail: the state was read from this generator.
+        // Setting a state that was read from the same generator does not fail.
       }
     }
   }
@@ -74,8 +75,8 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
 void Sessions::release() {
   for (auto& [client, session] : sessions_)
     values::values_of(*session).reshard(session->matching("all"));
-  // Reshards units that ended sessions left gathered: the next step would compute with their
-  // outdated values.
+  // Also reshards FSDP units that sessions left gathered before they ended, because the next step
+  // would compute with their outdated values.
   for (parallel::ParamGroup* group : trainer_.model().groups()) group->reshard();
 }
 

@@ -1,5 +1,5 @@
-// The sessions of attached clients, on one rank: each client has a session and settings, all over
-// the one model that trains.
+// The sessions of attached clients, on one rank. Each client has a session with its own settings;
+// all sessions read the model that trains.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,19 @@ class Sessions {
  public:
   Sessions(train::Trainer& trainer, std::string run);
 
-  // Collective: runs a client's command. Commands that draw random numbers leave the generators
-  // unchanged. `interrupted` is as in SessionOptions. Throws Error(kPeer) if a collective failed;
-  // the job cannot continue then.
+  // Runs a client's command `input` after `steps` finished steps. Commands that draw random numbers
+  // leave the generators unchanged. `options` are used for a client's first command. Throws
+  // Error(kPeer) if a collective failed, because the job cannot continue then. Collective.
   inspect::Outcome execute(uint64_t client, inspect::SessionOptions options,
                            const std::string& input, int64_t steps);
-  // Frees unsharded parameters, because the next step changes them.
+  // Frees all unsharded parameters, because the next step changes the values.
   void release();
   // Destroys the sessions of clients that are not among `clients`.
   void keep_only(const std::vector<uint64_t>& clients);
 
   train::Trainer& trainer() { return trainer_; }
-  // Returns the first message to a client: title, parameters, modules.
+  // Returns the first message to a client: an object with the title, and with the names of
+  // parameters and modules.
   Json facts(int64_t steps);
   std::string title(int64_t steps);
 
@@ -45,7 +46,7 @@ class Sessions {
   std::shared_ptr<std::optional<int64_t>> text_gradients_ =
       std::make_shared<std::optional<int64_t>>();  // shared with values::LiveJob
   std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;
-  std::unique_ptr<values::ParameterView> own_;  // for facts()
+  std::unique_ptr<values::ParameterView> own_;  // view for facts() and title()
 };
 
 }  // namespace am::live

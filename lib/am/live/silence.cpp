@@ -19,7 +19,8 @@ std::string silence_text(const Silent& silent, bool one) {
 }
 
 std::string silence_lines(const std::map<int64_t, Silent>& silent) {
-  std::vector<std::pair<std::string, std::vector<int64_t>>> kinds;  // ordered by their first ranks
+  // The ranks of each process state, in the order of their first ranks.
+  std::vector<std::pair<std::string, std::vector<int64_t>>> kinds;
   for (const auto& [rank, about] : silent) {
     const std::string& process = about.process;
     const auto same = [&](const auto& kind) { return kind.first == process; };

@@ -1,4 +1,4 @@
-// Descriptions of ranks that do not answer.
+// Describes ranks that do not answer.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 
 namespace am::live {
 
-// With more ranks than this, ranks in the same state share a row.
+// In a job of more ranks than this, ranks in the same state share a row of a table.
 inline constexpr size_t kListedRanks = 16;
 
-// Returns "does not answer", "its process is stopped"; for several ranks "do not answer", ..
+// Returns a description of a rank that does not answer, for example "does not answer" or "its
+// process is stopped"; of several ranks if `one` is false, for example "do not answer".
 std::string silence_text(const Silent& silent, bool one = true);
-// Returns "rank 3: does not answer\n", one line for all ranks that are silent in the same way.
+// Returns a line for all ranks with the same description, for example "rank 3: does not answer\n".
 std::string silence_lines(const std::map<int64_t, Silent>& silent);
 
 }  // namespace am::live

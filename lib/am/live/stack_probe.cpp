@@ -26,10 +26,12 @@ namespace am::live {
 namespace {
 
 constexpr int kMostFrames = 64;
-// Frames of the handler itself, and of the kernel's return from it.
+// Number of innermost frames to leave out: that of the handler, and that of the kernel's return
+// from the handler.
 constexpr int kOwnFrames = 2;
 
-// Smaller than PIPE_BUF, so that it is written atomically.
+// The stack that the handler writes to the pipe. It is not larger than PIPE_BUF, so that it is
+// written atomically.
 struct Record {
   int64_t question = 0;
   int32_t count = 0;
@@ -37,7 +39,7 @@ struct Record {
 };
 static_assert(sizeof(Record) <= 4096);
 
-std::atomic<int> g_pipe{-1};  // global, because a signal handler takes no arguments
+std::atomic<int> g_pipe{-1};  // a global, because a signal handler gets no context argument
 std::atomic<int64_t> g_question{0};
 
 int probe_signal() { return SIGRTMIN + 11; }
@@ -50,7 +52,7 @@ void write_stack(int) {
     record.question = g_question;
     record.count = ::backtrace(record.frames, kMostFrames);
     if (::write(fd, &record, sizeof record) < 0) {
-      // The pipe is full: earlier answers were not read.
+      // The pipe is full of earlier stacks that were not read. This stack is dropped.
     }
   }
   errno = before;
@@ -58,7 +60,7 @@ void write_stack(int) {
 
 std::string name_of_frame(void* address) {
   Dl_info info = {};
-  // A return address may be the first byte of the next function.
+  // Looks up the byte before, because a return address may be the first byte of the next function.
   void* const inside = static_cast<char*>(address) - 1;
   if (::dladdr(inside, &info) == 0 || info.dli_fname == nullptr) {
     return cat("0x", std::hex, reinterpret_cast<uintptr_t>(address));
@@ -79,7 +81,7 @@ std::string name_of_frame(void* address) {
   return cat(name, "  (", file, ")");
 }
 
-// Unblocks the probe's signal. Returns the calling thread's signal mask from before.
+// Unblocks the probe's signal in the calling thread. Returns the thread's previous signal mask.
 sigset_t let_probe_in() {
   sigset_t one, before;
   sigemptyset(&one);
@@ -89,7 +91,7 @@ sigset_t let_probe_in() {
 }
 
 // Returns autograd's thread for a device, which exists until the process ends. Runs a backward of
-// one scalar there, which prepares the thread for the signal.
+// one scalar, whose hook prepares that thread for the signal.
 std::optional<pthread_t> prepare_device_thread(c10::Device device) {
   if (!tensor::is_asynchronous(device)) return std::nullopt;
   std::optional<pthread_t> found;
@@ -157,7 +159,7 @@ std::vector<std::string> StackProbe::take_of(pthread_t thread, std::chrono::mill
     if (::poll(&wait, 1, static_cast<int>(left.count())) <= 0) continue;
     Record record;
     if (::read(read_fd_, &record, sizeof record) != sizeof record) continue;
-    if (record.question != question) continue;  // a late answer to an earlier question
+    if (record.question != question) continue;  // a late stack for an earlier call
     for (int i = kOwnFrames; i < record.count; ++i)
       names.push_back(name_of_frame(record.frames[i]));
     return names;

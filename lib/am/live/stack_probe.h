@@ -1,15 +1,15 @@
-// Stack traces of a thread, taken in the thread itself at the request of another one. Needs neither
-// a debugger nor privileges, and works while the thread is blocked.
+// Takes stack traces of a thread at the request of another thread. Needs neither a debugger nor
+// privileges, and works while the probed thread is blocked.
 //
 //   StackProbe probe(world.device());         // on the thread to be probed
-//   probe.take(1s);                           // on another: "am::train::Step::backward(..) +0x1c"
-//   probe.take_of_device(1s);                 // stack of a GPU's backward
+//   probe.take(1s);                           // on another thread: returns the first one's stack
+//   probe.take_of_device(1s);                 // the stack of a GPU's backward
 //
-// Backward of GPU tensors runs in a thread of autograd, while the thread that began it waits;
-// backward of CPU tensors runs in the calling thread.
-// A signal is directed at the thread; its handler calls backtrace() and writes the addresses to a
-// pipe. The requesting thread looks up the names afterwards. The handler runs on an alternate
-// stack: see Note [No handler on a computing thread] (launch/supervise/signal_thread.cpp).
+// The backward of GPU tensors runs in a thread of autograd while the thread that began it waits.
+// The backward of CPU tensors runs in the calling thread. The probed thread receives a signal,
+// whose handler calls backtrace() and writes the addresses to a pipe. The requesting thread then
+// looks up the functions' names. The handler runs on an alternate stack: see Note [No handler on a
+// computing thread] (launch/supervise/signal_thread.cpp).
 #pragma once
 
 #include <c10/core/Device.h>
@@ -28,16 +28,17 @@ namespace am::live {
 
 class StackProbe {
  public:
-  // Probes the calling thread, and autograd's thread for the device if there is one. Only one probe
-  // of a process is active at a time; others return empty stacks. Throws Error(kRuntime) if no
-  // descriptor is free.
+  // Creates a probe of the calling thread, and of autograd's thread for the device if there is one.
+  // In a process, only one probe is active at a time; others return empty stacks. Throws
+  // Error(kRuntime) if no file descriptor is free.
   explicit StackProbe(c10::Device device = c10::Device(c10::kCPU));
   StackProbe(const StackProbe&) = delete;
   StackProbe& operator=(const StackProbe&) = delete;
   // Must run on the constructing thread.
   ~StackProbe();
 
-  // Returns the thread's frames, innermost first; empty if it did not answer in time.
+  // Returns the frames of the probed thread, innermost first; empty if the thread did not answer
+  // within `patience`.
   std::vector<std::string> take(std::chrono::milliseconds patience);
   // Returns the frames of autograd's thread for the device; empty if there is none.
   std::vector<std::string> take_of_device(std::chrono::milliseconds patience);

@@ -1,8 +1,8 @@
-// Current state of a job, written by the training thread and read by others. Its lock is held only
-// for copies.
+// The current state of a job on one rank. The training thread writes it, and other threads read it.
+// Locks are held only while values are copied.
 //
-// A GPU runs behind the host: a phase is over when the GPU has finished the work enqueued until
-// then, which an event in the compute stream shows.
+// A GPU computes later than the host enqueues its work. A phase is therefore over when the GPU has
+// finished the work that was enqueued in it, which an event in the compute stream shows.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -20,33 +20,36 @@ namespace am::live {
 
 class Status {
  public:
-  // `device`: the compute device.
+  // `device` is the compute device.
   explicit Status(c10::Device device);
 
-  // Called on the training thread, as by TrainerCallbacks.
+  // Must be called on the training thread, from the functions of the same purpose in
+  // TrainerCallbacks.
   void phase_over(const char* phase);
   void stepped(const observe::StepMetrics& metrics);
-  // Sets the phase at once and forgets the queued ends of phases; the device must be idle. Keeps
-  // the pointer: pass a string literal, such as "between steps".
+  // Sets the phase at once and drops the ends of phases that the device has not reached; the device
+  // must be idle. Keeps the pointer, so `phase` must be a string literal, for example
+  // "between steps".
   void set_phase(const char* phase);
   void set_total(int64_t first_step, int64_t max_steps);
-  // Empty: the job is not paused.
+  // Sets who has paused the job; empty if it is not paused.
   void set_paused(const std::string& by);
 
   const char* phase() const;
-  // step, max_steps, phase, loss, step_seconds, tokens_per_second, goodput, paused.
+  // Returns an object with step, max_steps, phase, loss, step_seconds, tokens_per_second, goodput
+  // and paused. Values that are not known are null.
   Json to_json() const;
 
  private:
   struct Border {
     c10::Event event;
-    const char* next;  // the phase after this border
+    const char* next;  // the phase that begins when the event is over
   };
 
   c10::Device device_;
   mutable std::mutex phase_mutex_;
   mutable const char* phase_ = "starting";
-  mutable std::deque<Border> borders_;  // ends of phases that the device may not have reached
+  mutable std::deque<Border> borders_;  // ends of phases that the device may not have reached yet
   mutable std::mutex mutex_;
   std::optional<observe::StepMetrics> last_;
   int64_t first_step_ = 0;

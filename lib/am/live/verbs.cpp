@@ -1,5 +1,5 @@
-// Commands that control a job: pause, step, continue, break, save. They run on rank 0's training
-// thread, between two steps.
+// Part of Host: commands that control a job (pause, step, continue, break, save). They run on rank
+// 0's training thread, between two steps.
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
@@ -43,7 +43,8 @@ bool holds(const Condition& when, const observe::StepMetrics& metrics) {
 
 constexpr std::string_view kLearningRateKey = "optimizer.lr";
 
-// Returns whether `set` names a key of the plan rather than of the session.
+// Returns whether a `set` command sets the job's learning rate rather than a setting of the
+// session.
 bool names_the_job(const std::string& input) {
   const std::vector<std::string> words = inspect::split_words(input);
   return words.size() > 1 && words[1] == kLearningRateKey;
@@ -106,7 +107,8 @@ std::set<std::pair<uint64_t, int64_t>> Host::take_cancelled() {
   return std::exchange(cancelled_, {});
 }
 
-// Handles events that are due at the end of a step.
+// Called when a visit begins. Drops probes of clients that have left, pauses the job if a `break`
+// condition is true, and answers a `step N` that is over or was cancelled.
 void Host::arrive(const train::Boundary& boundary) {
   const auto cancelled = take_cancelled();
   const auto is_cancelled = [&](const control::Request& request) {
@@ -129,7 +131,7 @@ void Host::arrive(const train::Boundary& boundary) {
   if (hit || reached || (stepping_ && is_cancelled(*stepping_))) answer_step(boundary);
 }
 
-// Replies to the pending `step N`, if any.
+// Pauses the job and answers the `step N` that waits for an answer, if there is one.
 void Host::answer_step(const train::Boundary& boundary) {
   pause_at_ = 0;
   if (!stepping_) return;
@@ -200,7 +202,8 @@ Result Host::perform(const Command& command, const Arguments& arguments,
   return result;
 }
 
-// Returns nothing if the request was answered or will be answered later.
+// Returns the action of all ranks that a request needs; nothing if it needs none, because it was
+// answered already or will be answered later.
 std::optional<Host::Turn> Host::turn_of(const control::Request& request,
                                         const train::Boundary& boundary) {
   if (pause_.active() && pause_.owner() == request.client) pause_.used(Pause::Clock::now());

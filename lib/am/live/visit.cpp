@@ -1,4 +1,4 @@
-// A visit between two steps: the turns that every rank runs, as decided by rank 0.
+// Part of Host: a visit between two steps, in which every rank runs the turns that rank 0 chooses.
 #include <ATen/ATen.h>
 
 #include <utility>
@@ -14,7 +14,8 @@ namespace am::live {
 
 namespace {
 
-// Limit of commands in one visit to a job that is not paused, so that a busy client cannot hold it.
+// Most commands that run in one visit while the job is not paused, so that a busy client cannot
+// stop the training.
 constexpr int64_t kMostCommands = 32;
 
 }  // namespace
@@ -80,7 +81,7 @@ void Host::run_command(const Turn& turn, const train::Boundary& boundary) {
       clients.push_back(each.number);
       if (each.number == turn.request.client) session = each.hello.value("session", session);
     }
-    const auto width = turn.request.body.find("width");  // of the client's terminal
+    const auto width = turn.request.body.find("width");  // width of the client's terminal
     if (width != turn.request.body.end()) session["width"] = *width;
     const Json command = {{"client", turn.request.client},
                           {"clients", clients},
@@ -100,7 +101,7 @@ void Host::run_command(const Turn& turn, const train::Boundary& boundary) {
       sessions_->execute(command.at("client").get<uint64_t>(), std::move(options),
                          command.at("input").get<std::string>(), boundary.steps);
   running_client_ = 0;
-  // If a single rank failed, the other ranks' answer is not valid.
+  // Collects the errors of all ranks, because rank 0's answer is not valid if any rank failed.
   const auto errors =
       world_.group().all_gather_text(outcome.error ? cat(" ", outcome.error->message) : "");
   if (!first) return;
