@@ -127,8 +127,8 @@ class BackgroundSaver::Save {
   std::atomic<bool> written_ = false;
   std::atomic<bool> stop_waiting_ = false;
   std::atomic<bool> failed_ = false;
-  std::exception_ptr write_problem_;    // set before written_
-  std::exception_ptr publish_problem_;  // set before the thread ends
+  std::exception_ptr write_problem_;    // why writing failed; set before written_ becomes true
+  std::exception_ptr publish_problem_;  // why publishing failed; set before the thread ends
 };
 
 BackgroundSaver::BackgroundSaver(parallel::ParallelModel& model, const SavedState& state,

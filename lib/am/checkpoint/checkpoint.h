@@ -32,7 +32,7 @@ namespace am::checkpoint {
 struct StateTensor {
   std::string key;  // name in the checkpoint, e.g. "optim.state.model.norm.weight.exp_avg"
   const parallel::LocalParameter* parameter = nullptr;
-  at::Tensor value;  // [parameter->box.shape]
+  at::Tensor value;  // this rank's part, [parameter->box.shape]
 };
 
 // Contents of a checkpoint. They are equal on every rank, except for the tensors.

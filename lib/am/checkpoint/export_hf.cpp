@@ -181,7 +181,7 @@ class RowsAtRest {
           source_.prefetch(blocks_[i].item->name, blocks_[i].box);
         }) {}
 
-  // Must be called in the order of the items.
+  // Passes the bytes of an item to the sink. Must be called in the order of the items.
   void deliver(const ExportItem& item, const Sink& sink) {
     for (; next_ < blocks_.size() && blocks_[next_].item->name == item.name; ++next_) {
       ahead_.reached(next_);

@@ -28,7 +28,7 @@ struct Filling {
   frameworks::StoredPart place;
 };
 
-// Returns the shape of the framework's tensor, provided that no part is missing.
+// Returns the shape of the framework's tensor that these parts fill, provided that none is missing.
 Shape shape_of_all(const std::vector<Filling>& fillings) {
   const Filling& first = fillings.front();
   Shape shape(first.place.index.size(), 0);

@@ -127,7 +127,7 @@ void Distributed::join(const launch::RankEnvironment& here, const runtime::World
 void Distributed::export_variables(const launch::RankEnvironment& here) {
   if (here.launcher == "torchrun" || here.launcher == "local") return;
   launch::TorchrunOptions options;
-  options.omp_num_threads_given = true;  // keeps the scheduler's number of cores
+  options.omp_num_threads_given = true;  // leaves OMP_NUM_THREADS as the scheduler has set it
   for (const auto& [name, value] : launch::torchrun_variables(here, options)) {
     set_variable(variables_, name, value);
   }

@@ -56,17 +56,19 @@ bool is_distributed(const Distributed& dist);
 void barrier(const Distributed& dist, const runtime::Group* group = nullptr);
 
 int64_t get_rank(const Distributed& dist, const runtime::Group* group = nullptr);
-// Throws Error(kUsage) if the group has no such rank.
+// Returns the rank in the job of the rank with index `group_rank` in the group. Throws
+// Error(kUsage) if the group has no such index.
 int64_t get_global_rank(const Distributed& dist, int64_t group_rank,
                         const runtime::Group* group = nullptr);
 int64_t get_world_size(const Distributed& dist, const runtime::Group* group = nullptr);
-// Returns LOCAL_RANK.
+// Returns the variable LOCAL_RANK: this rank's number on its machine.
 int64_t get_local_rank(const Distributed& dist);
 // Returns this rank's index among the ranks that share a file system: FS_LOCAL_RANK if set,
 // otherwise get_rank if OLMO_SHARED_FS=1, otherwise LOCAL_RANK.
 int64_t get_fs_local_rank(const Distributed& dist, const runtime::Group* group = nullptr);
 int64_t get_local_world_size(const Distributed& dist);
-// Returns NUM_NODES, otherwise the ranks divided by LOCAL_WORLD_SIZE.
+// Returns the variable NUM_NODES; without it, the number of ranks divided by LOCAL_WORLD_SIZE and
+// rounded up.
 int64_t get_num_nodes(const Distributed& dist);
 
 // Return the value of rank `src`, or the reduction of all ranks' values. `src` is a rank of the
@@ -88,7 +90,7 @@ template <typename T>
 requires std::is_arithmetic_v<T> T all_reduce_value(
     const Distributed& dist, T value, runtime::ReduceOp op = runtime::ReduceOp::kSum,
     const runtime::Group* group = nullptr, std::optional<c10::Device> device = std::nullopt);
-// Returns rank 0's flag.
+// Returns the flag of the job's rank 0 on every rank.
 bool synchronize_flag(const Distributed& dist, bool flag, const runtime::Group* group = nullptr,
                       std::optional<c10::Device> device = std::nullopt);
 

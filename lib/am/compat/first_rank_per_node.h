@@ -22,7 +22,7 @@
 //     AutoModel, they run the body.)
 //   - A timeout is an error; no rank continues unsynchronised.
 //   - If no job is joined yet, the class joins the job that the environment variables describe,
-//     with Gloo, and leaves it at the end; without such variables there is one rank, which is first.
+//     with Gloo, and leaves it at the end; without such variables the only rank is the first one.
 // As in AutoModel, an exception in the body of a rank that is not first affects only that rank.
 #pragma once
 
@@ -60,7 +60,8 @@ class FirstRankPerNode {
   // Does what leave() does, but reports to all ranks that this first rank failed. Does not throw.
   void fail(const std::string& message) noexcept;
 
-  // Returns a function that runs `body(bool is_first)` inside a scope and returns its value.
+  // Returns a function that calls `body(bool is_first)` as first_rank_per_node() does, and returns
+  // its value.
   template <typename Body>
   static auto decorate(Distributed& dist, Body body,
                        std::chrono::milliseconds timeout = std::chrono::hours(10),

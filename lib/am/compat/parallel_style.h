@@ -18,7 +18,8 @@ namespace am::compat {
 
 struct TorchParallelStyle {
   model::TpStyle style = model::TpStyle::kColwise;
-  // "ColwiseParallel", "RowwiseParallel" or "SequenceParallel"; "" if PyTorch has none.
+  // Name of PyTorch's class: "ColwiseParallel", "RowwiseParallel" or "SequenceParallel"; "" if
+  // PyTorch has none.
   std::string_view class_name;
   // Layouts of the activations over tp: Shard(-1) shards the features, Shard(1) the sequence. Both
   // are Replicate if PyTorch has no class.

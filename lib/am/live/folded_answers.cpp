@@ -140,8 +140,9 @@ inspect::Result describe_stack(int64_t rank, const Answers& answers) {
 }
 
 inspect::Result describe_stacks(const Answers& answers) {
-  std::vector<std::pair<Stacks, std::vector<int64_t>>> stacks;  // ordered by their first ranks
-  std::map<Stacks, size_t> places;                              // indices in `stacks`
+  // Distinct stacks, each with its ranks, in the order of their first ranks.
+  std::vector<std::pair<Stacks, std::vector<int64_t>>> stacks;
+  std::map<Stacks, size_t> places;  // indices in `stacks`
   for (const auto& [rank, said] : answers.said) {
     const Stacks own = stacks_in(said);
     const auto [place, fresh] = places.try_emplace(own, stacks.size());

@@ -43,8 +43,9 @@ class Sessions {
   train::Trainer& trainer_;
   std::string run_;
   int64_t steps_ = 0;
+  // The value of LiveJob::text_gradients, which all views share.
   std::shared_ptr<std::optional<int64_t>> text_gradients_ =
-      std::make_shared<std::optional<int64_t>>();  // shared with values::LiveJob
+      std::make_shared<std::optional<int64_t>>();
   std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;
   std::unique_ptr<values::ParameterView> own_;  // view for facts() and title()
 };

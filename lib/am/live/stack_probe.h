@@ -34,7 +34,7 @@ class StackProbe {
   explicit StackProbe(c10::Device device = c10::Device(c10::kCPU));
   StackProbe(const StackProbe&) = delete;
   StackProbe& operator=(const StackProbe&) = delete;
-  // Must run on the constructing thread.
+  // Must run on the thread that constructed the probe.
   ~StackProbe();
 
   // Returns the frames of the probed thread, innermost first; empty if the thread did not answer

@@ -120,7 +120,7 @@ class AutomeshSource : public TensorSource {
   }
 
  private:
-  // Stored parts of a tensor, in the order of its shards.
+  // Where a tensor is stored: its parts are in the order of its shards.
   struct Place {
     const StoredTensor* tensor = nullptr;
     std::vector<Part> parts;

@@ -23,7 +23,7 @@ struct AxisPlacement {
 struct DTensorSpec {
   Shape shape;                      // shape of the global tensor
   Shape sizes;                      // sizes of the mesh's dims
-  std::vector<AxisPlacement> axes;  // one per mesh dim
+  std::vector<AxisPlacement> axes;  // the placement along each mesh dim
   std::vector<size_t> order;        // mesh dims that shard the tensor, in the order of their cuts
 };
 

@@ -128,7 +128,9 @@ std::string help_for(const Misfits& misfit) {
 }
 
 void check_quantization(const model::ModelConfig& config, const TensorSource& source) {
-  if (source.format() != "huggingface") return;  // am-run's own checkpoints contain trained weights
+  // am-run's own checkpoints have trained weights, which are not quantised even if the config.json
+  // beside them says so.
+  if (source.format() != "huggingface") return;
   const bool has_config = !source.config_file().empty();
   const std::string method =
       model::quantization_of(has_config ? read_file(source.config_file()) : config.text);

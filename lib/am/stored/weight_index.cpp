@@ -115,7 +115,7 @@ std::optional<std::filesystem::path> path_inside(std::string_view text) {
 
 IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex& index,
                            OnDamage damage) {
-  std::map<std::string, int64_t> names;  // number of tensors by file
+  std::map<std::string, int64_t> names;  // files, with the number of tensors in each
   for (const auto& [name, file] : index) ++names[file];
   IndexedFiles files;
   for (const auto& [name, tensors] : names) {

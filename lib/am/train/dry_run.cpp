@@ -63,7 +63,7 @@ class PhaseMemories : public StepObserver {
   std::vector<PhaseMemory>& phases_;
 };
 
-// Returns the plan with `rounds` rounds per step.
+// Returns the plan with a batch of `rounds` rounds (see kWalkedRounds) per step.
 config::Plan with_rounds(const config::Plan& plan, const config::BatchShape& batch,
                          int64_t rounds) {
   config::Plan shorter = plan;

@@ -116,7 +116,8 @@ StepGuard::StepGuard(const config::Plan& plan, ParallelModel& model,
 
 optim::GradScaler::Verdict StepGuard::judge(const observe::StepMetrics& metrics) {
   const bool finite_norm = std::isfinite(metrics.grad_norm);
-  if (!std::isfinite(metrics.loss)) return Verdict::kExhausted;  // a smaller scale does not help
+  // If the loss is not finite, a smaller loss scale does not help.
+  if (!std::isfinite(metrics.loss)) return Verdict::kExhausted;
   if (scaler_) return scaler_->update(!finite_norm);
   return finite_norm ? Verdict::kStep : Verdict::kExhausted;
 }

@@ -102,7 +102,7 @@ class Step {
   // optimizer.
   void update(const StepNumbers& numbers, double loss_scale, double learning_rate);
 
-  // Ends a step without an update.
+  // Must be called instead of update() if a step makes no update.
   void leave_out_update() { observer_.phase_over("optimizer"); }
 
  private:

@@ -122,8 +122,8 @@ class Trainer : private StepObserver {
   void train_to_the_end(TrainResult& result);
   std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
   bool save_now(int64_t finished) const;
-  // Throws Error(kIo) if one of the folders that the job writes in was removed, moved or replaced
-  // since it began, or if its checkpoints are behind another user's link.
+  // Throws Error(kIo) if one of the folders that the job writes to was removed, moved or replaced
+  // since the job began, or if a symbolic link of another user leads to the checkpoints.
   void require_folders() const;
   // Exports the weights as checkpoint.export says, after the last step. Collective.
   void export_model(TrainResult& result) const;

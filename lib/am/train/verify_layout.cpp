@@ -281,7 +281,7 @@ class Comparison {
   const int64_t rank_;
   int64_t step_ = 0;
   std::map<std::string, int64_t> places_, stages_;
-  std::set<std::string> drifting_;  // parameters whose gradients consisted of rounding errors
+  std::set<std::string> drifting_;  // names of parameters whose gradients were rounding errors
   std::unique_ptr<Trainer> trainer_;
   std::vector<std::unique_ptr<OutputWatch>> watches_;
   std::vector<Difference> found_;

@@ -117,7 +117,7 @@ void find_index(Session& session, const Picked& picked, const mesh::Box& part_bo
   const at::Tensor all =
       values_of(session).gather(at::tensor(sums, at::TensorOptions(at::kLong))).contiguous();
   const int64_t which = first_unequal(all, difference);
-  if (which == all.size(1)) return;  // the tensor has changed since its checksums differed
+  if (which == all.size(1)) return;  // the copies have become equal since they were hashed
   const mesh::Box& block = blocks[static_cast<size_t>(which)];
   const at::Tensor own = held_at(session, picked, part_box, block);
   const int64_t words =

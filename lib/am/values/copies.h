@@ -1,5 +1,5 @@
-// The copies of a tensor's parts on all ranks: their checksums, and the first difference between
-// them.
+// Computes checksums of all copies of a tensor's parts on all ranks, and finds the first difference
+// between copies.
 #pragma once
 
 #include <cstdint>

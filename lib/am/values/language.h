@@ -15,15 +15,15 @@
 
 namespace am::values {
 
-// Loads the model for forward passes; with `backward`, reserves room for its gradients. Throws
-// Error(kPlan) if it exceeds the machine's memory, unless `forced`.
+// Loads the model for forward passes. Unless `forced`, throws Error(kPlan) if the model, with
+// `backward` together with its gradients, does not fit into this machine's memory.
 void prepare_model(Session& session, bool forced, bool backward = false);
 
 // Returns the session's tokenizer. Throws Error(kPlan) if none is known.
 const data::Tokenizer& tokenizer_of(Session& session);
 
-// Tokenizes a text. Throws Error(kPlan) naming the first id that is not below the model's
-// vocabulary.
+// Tokenizes a text. Throws Error(kPlan), which names the token, if an id is not below the size of
+// the model's vocabulary.
 std::vector<int64_t> encode(Session& session, const std::string& text);
 
 // Returns the number of tokens of one forward pass: the model's max_position_embeddings, at most
@@ -35,9 +35,9 @@ int64_t window_length(Session& session);
 // for fewer than two ids.
 double mean_loss(Session& session, const std::vector<int64_t>& ids);
 
-// Computes the gradients of mean_loss and returns the loss. The text must fit into one window
-// (Error(kUsage) otherwise). The gradients become states of the session, see
-// ParameterView::after_backward.
+// Computes the gradients of mean_loss and returns the loss. Throws Error(kUsage) if the ids do not
+// fit into one window. The gradients are then listed among the view's states
+// (ParameterView::after_backward).
 double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids);
 
 // Returns the natural logarithms of the probabilities of ids[1..], one value fewer than ids.
@@ -50,7 +50,8 @@ struct GenerateOptions {
   int64_t seed = 0;
 };
 
-// Returns the ids that follow `prompt`, which must not be empty. Deterministic in the options.
+// Returns the ids that the model generates after `prompt`, which must not be empty. Model, prompt
+// and options determine the result.
 std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prompt,
                               const GenerateOptions& options);
 

@@ -37,8 +37,8 @@ struct SumsFrom {
   template <int kBytes>
   AM_INLINE static void run(const Scalar* values, int64_t count, double near, Sums* result) {
     constexpr int64_t kStep = nn::fused::kLanes<float, kBytes>;
-    // The lower and the upper half of each step are summed separately, so that the additions are
-    // independent.
+    // The lower and the upper halves of the vectors are summed separately, so that an addition does
+    // not have to wait for the one before.
     struct Half {
       Doubles<kBytes> distance = {}, squared = {}, absolutes = {};
 

@@ -1,4 +1,5 @@
-// Statistics of a tensor, computed in one pass and mergeable: each rank reads only its own shard.
+// Statistics of a tensor. They are computed in one pass and can be merged, so that each rank reads
+// only its own shard.
 //
 // Minimum, maximum, mean, standard deviation and norm are computed over the finite values; NaN and
 // infinities are counted. All sums are double.
@@ -35,8 +36,8 @@ struct Moments {
   // finite.
   double std() const;
   double norm() const;
-  double rms() const;      // NaN if no value is finite
-  double max_abs() const;  // NaN if no value is finite
+  double rms() const;      // root mean square; NaN if no value is finite
+  double max_abs() const;  // largest magnitude; NaN if no value is finite
 
   // Adds a tensor's values, converted by to_numbers. Values on a device are summed on that device,
   // in another order than values on the host.

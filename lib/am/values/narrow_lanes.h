@@ -54,7 +54,7 @@ AM_INLINE int64_t for_each_wide_pair(const Scalar* x, const Scalar* y, int64_t c
   return i;
 }
 
-// Absolute value, by clearing the sign bit.
+// Returns the absolute values, by clearing the sign bits.
 template <int kBytes>
 AM_INLINE Doubles<kBytes> magnitude(const Doubles<kBytes>& x) {
   using Bits = typename nn::fused::VectorOf<int64_t, nn::fused::kLanes<double, kBytes>>::Type;

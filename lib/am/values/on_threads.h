@@ -31,7 +31,7 @@ class FoundInOrder {
     const std::lock_guard lock(mutex_);
     found_.emplace(number, std::move(found));
   }
-  // Call only after all threads have finished.
+  // Returns the results in the order of the block numbers. All threads must have finished.
   const std::map<size_t, Found>& all() const { return found_; }
 
  private:

@@ -25,7 +25,7 @@ struct OpenOptions {
   int64_t nproc = 0;                        // number of ranks; 0: the plan's; plans only
   config::Plugins plugins = config::Plugins::kRefused;  // plans only
   WaitOptions wait;    // callbacks while ranks do not answer; for jobs and plans with several ranks
-  bool write = false;  // allow commands that change a job
+  bool write = false;  // whether commands may change a job
   // Program and arguments that start one rank of a plan, which must call run_rank_worker(). The
   // file descriptor number of the rank's socket is appended as the last argument.
   std::vector<std::string> worker_argv;

@@ -24,7 +24,7 @@
 
 namespace am::values {
 
-// This folder is the part of inspect/ that needs libtorch, and shares its names.
+// This folder is the part of inspect/ that needs libtorch, so it uses the names of inspect/.
 using namespace inspect;  // NOLINT(google-build-using-namespace)
 
 class ParameterView : public virtual TensorCatalog {

@@ -32,7 +32,7 @@ Moments own_moments(Session& session, const Picked& picked) {
   FoundInOrder<Moments> of_parts;
   values_of(session).visit_parts_at_once(
       *picked.parameter, picked.selection.box, [&](size_t number, const ParameterView::Part& part) {
-        const at::NoGradGuard no_grad;  // the guard is per thread
+        const at::NoGradGuard no_grad;  // set here, because it applies only to this thread
         Moments found;
         const bool on_device = tensor::is_asynchronous(part.values.device());
         const bool goes_on =

@@ -244,8 +244,8 @@ at::Tensor ShardedView::gather(const at::Tensor& row) {
   return all.cpu();
 }
 
-// Returns an optimizer setting of the last step, under PyTorch's names for an optimizer with one
-// group.
+// Returns a setting of the optimizer in the last step; null if there is none of this name. Names
+// are those of a PyTorch optimizer with one parameter group, for example "optim.param_groups.0.lr".
 Json ShardedView::value(std::string_view name) const {
   constexpr std::string_view kGroup = "optim.param_groups.0.";
   const int64_t steps = live_ ? live_->steps() : steps_;

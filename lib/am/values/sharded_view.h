@@ -117,7 +117,7 @@ class ShardedView : public ParameterView {
   bool by_units_ = false;  // whether a set is an FSDP unit; otherwise it is a ParamGroup
   std::map<size_t, std::vector<parallel::ParamGroup*>> groups_;
   std::map<std::string, const layout::ParameterLayout*> layouts_;
-  std::set<size_t> unsharded_;  // sets that the user unsharded
+  std::set<size_t> unsharded_;  // numbers of the sets that the user unsharded
   // Full copies of the unsharded parameters that tp or ep shards. The tensor is undefined on ranks
   // that have no part of the parameter.
   std::map<std::string, at::Tensor> whole_;

@@ -22,7 +22,7 @@ namespace am::values {
 
 class StoredView : public StoredCatalog, public ParameterView {
  public:
-  // Throws what StoredCatalog throws.
+  // Throws what the constructor of StoredCatalog throws.
   explicit StoredView(std::unique_ptr<stored::TensorSource> source)
       : StoredCatalog(std::move(source)) {}
 

@@ -41,7 +41,7 @@ void for_each_pair(Session& session, const stored::TensorSource& left,
   stored::for_each_row_block(mesh::Box::whole(a.shape), kPairBlock,
                              [&](const mesh::Box& block) { blocks.push_back(block); });
   on_threads(blocks.size(), [&](size_t thread, size_t number) {
-    const at::NoGradGuard no_grad;  // the guard is per thread
+    const at::NoGradGuard no_grad;  // set here, because it applies only to this thread
     const mesh::Box& box = blocks[number];
     const at::Tensor of_left = buffers[thread].left.block(box.shape, tensor::scalar_type(a.dtype));
     const at::Tensor of_right =

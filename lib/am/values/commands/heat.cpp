@@ -129,7 +129,7 @@ std::string draw_heat(const Grid& grid, int64_t rows, const term::Style& style) 
   const std::string edge = style.unicode ? "│" : "|";
   std::string out;
   for (int64_t row = 0; row < grid.height; ++row) {
-    // First matrix row of the block.
+    // The row of the matrix with which this row of blocks begins.
     const int64_t first = (row * rows + grid.height - 1) / grid.height;
     out += cat(term::pad_left(std::to_string(first), label), " ", edge);
     for (int64_t column = 0; column < grid.width; ++column) {

@@ -1,5 +1,5 @@
-// The commands `unshard` and `reshard`: gather full tensors on every rank, and free them. They show
-// what each rank holds before and after.
+// The commands `unshard` and `reshard`, which gather full tensors on every rank and free them. They
+// show the memory of each rank before and after.
 #include <set>
 
 #include "am/base/text.h"
