@@ -82,8 +82,8 @@ void require_all_parts(const frameworks::NameMap& names, const FilledTensor& ten
 // Returns a view of `rows` as bytes, because index_copy_ does not support every dtype.
 at::Tensor as_row_bytes(const at::Tensor& rows) { return rows.view(at::kByte); }
 
-// Reads those of the rows `rows` of one stacked matrix that `part` fills into `out`, whose first
-// row is row `rows.offset` of the matrix.
+// Reads rows of one stacked matrix into `out`, whose first row is row `rows.offset` of the matrix.
+// Of the rows `rows`, reads only those that `part` fills.
 void read_copy(const stored::TensorSource& source, const FilledPart& part, const mesh::Extent& rows,
                const at::Tensor& out) {
   const stored::StoredTensor& hub = *source.find(part.hub);

@@ -7,9 +7,9 @@
 //     error that names the missing ones; if an existing value stays, the warning shows that value.
 //   - get_local_world_size: a missing LOCAL_WORLD_SIZE is an error with a hint, not a key error.
 //   - get_num_nodes: a world that LOCAL_WORLD_SIZE does not divide counts its last, smaller node.
-//   - synchronize_value, all_reduce_value: doubles stay doubles (they were converted to float32);
-//     the caller's tensor is never modified.
-//   - all_gather: tensors of different shapes on every engine (it failed on Gloo).
+//   - synchronize_value, all_reduce_value: doubles stay doubles (OLMo-core converts them to
+//     float32); the caller's tensor is never modified.
+//   - all_gather: tensors may have different shapes on every engine (OLMo-core fails on Gloo).
 //   - do_n_at_a_time: see its declaration.
 //   - Objects are sent as JSON or bytes, never as pickles: received data cannot run code.
 #pragma once

@@ -32,8 +32,8 @@ struct DistInfo {
 DistInfo initialize_distributed(Distributed& dist, const std::string& backend,
                                 std::chrono::milliseconds timeout = std::chrono::minutes(1));
 
-// Calls the hooks of Distributed::before_leaving, then closes the connections. SIGINT is ignored
-// until it returns. A second call does nothing.
+// Calls the hooks of Distributed::before_leaving, then closes the connections. Ignores SIGINT in
+// the meantime. A second call does nothing.
 void destroy_global_state(Distributed& dist);
 
 // Return LOCAL_RANK (default 0) and LOCAL_WORLD_SIZE (default 1), never the joined job's values.

@@ -34,7 +34,7 @@ class Variables {
     std::mutex mutex;
     std::map<std::string, std::string> values;
   };
-  std::shared_ptr<Own> own_;  // separate variables; null: those of the process's environment
+  std::shared_ptr<Own> own_;  // separate variables; null if the process's environment is used
 };
 
 enum class SetOutcome {

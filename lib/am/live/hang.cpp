@@ -23,7 +23,7 @@ namespace am::live {
 
 namespace {
 
-// Seconds. A rank that has waited for less time in a collective counts as working.
+// A rank that has waited in a collective for fewer seconds than this counts as working.
 constexpr double kLongWait = 1.0;
 
 std::optional<launch::RankState> state_in(const Json& json) {
@@ -59,8 +59,9 @@ runtime::Stall stall_of(const launch::RankState& waiter,
   return runtime::find_stall(collective, waiter.rank, views, kLongWait / 2);
 }
 
-// Returns the rank that has waited longest for other ranks, and its stall. Skips collectives in
-// which all ranks have arrived, because a rank that hangs in one does not wait for another rank.
+// Returns the rank that has waited longest for other ranks, and which ranks it waits for. Skips
+// collectives in which all ranks have arrived, because a rank that hangs in one does not wait for
+// another rank.
 std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
     const std::map<int64_t, runtime::PeerView>& views) {
   std::vector<const launch::RankState*> waiting;

@@ -34,7 +34,8 @@ class Probe {
   const control::Request& request() const { return request_; }
   // Returns whether the probe must run after this number of finished steps.
   bool is_due(int64_t steps) const { return !begun() || (steps % every_ == 0 && steps != last_); }
-  // Returns whether the probe has run. A new probe runs at once, also if `every` excludes the step.
+  // Returns whether the probe has run. A new probe runs at once, even if `every N` excludes the
+  // step.
   bool begun() const { return last_ >= 0; }
   // Returns the command whose answer add() needs; empty if a step's metrics suffice.
   std::string input() const;

@@ -23,9 +23,9 @@ class RankAgents {
   // after the destructor.
   ~RankAgents();
 
-  // Asks all ranks, or rank `only`, for RankStatus::answer(what), and later calls `use` with the
-  // answers, on rank 0's thread of this class. Returns false if too many questions are queued. For
-  // rank 0; any thread may call it.
+  // Asks all ranks, or rank `only`, for RankStatus::answer(what). When they have answered, calls
+  // `use` with the answers, in the thread that this class has on rank 0. Returns false if too many
+  // questions are queued. May be called on rank 0, by any thread.
   bool ask(const Json& what, std::optional<int64_t> only, std::function<void(const Answers&)> use);
   // Prevents further calls of `use` functions: after close() returns, none is called.
   void close();

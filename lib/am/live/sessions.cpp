@@ -15,8 +15,8 @@ namespace am::live {
 
 namespace {
 
-// Saves the states of the random generators, and restores them when it is destroyed, so that
-// commands that draw random numbers do not affect training.
+// Saves the states of the random generators in the constructor and restores them in the destructor,
+// so that commands that draw random numbers do not affect training.
 class KeptGenerators {
  public:
   explicit KeptGenerators(c10::Device device) {

@@ -43,7 +43,7 @@ class Status {
  private:
   struct Border {
     c10::Event event;
-    const char* next;  // the phase that begins when the event is over
+    const char* next;  // the phase that begins when the device has reached the event
   };
 
   c10::Device device_;

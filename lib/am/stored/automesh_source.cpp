@@ -31,7 +31,7 @@ namespace {
 struct Part {
   uint32_t file = 0;                // number of the file in the index
   uint64_t position = 0;            // offset of the first value in the file, in bytes
-  std::vector<uint32_t> checksums;  // one per piece of run_folder::kChecksumPiece bytes
+  std::vector<uint32_t> checksums;  // checksums of its pieces of run_folder::kChecksumPiece bytes
 };
 
 // A checkpoint that am-run wrote. read() compares the checksum of a piece of a file when it first

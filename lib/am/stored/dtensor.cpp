@@ -41,8 +41,8 @@ bool append_integers(const PickleValue& value, int depth, Shape& numbers) {
   });
 }
 
-// Returns the mesh sizes in a layout's shape. A nested tuple is a flattened mesh dim, whose size is
-// the product of the tuple's numbers.
+// Returns the sizes of a mesh from the shape in its pickled layout. A nested tuple is a flattened
+// mesh dim, whose size is the product of the tuple's numbers.
 std::optional<Shape> layout_sizes(const PickleValue* shape) {
   if (shape == nullptr || !shape->is(PickleKind::kTuple)) return integers_of(shape);
   Shape sizes;

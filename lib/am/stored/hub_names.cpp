@@ -112,7 +112,7 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
     for (const StoredTensor& stored : lookup.source.tensors()) {
       const size_t last = place.name.rfind('.');
       const std::string_view module = std::string_view(place.name).substr(0, last);
-      // Searches for the module's name only, because an adapter's name or "base_layer" may be
+      // Searches only for the module's name, because an adapter's name or "base_layer" may be
       // inserted before the last component.
       const size_t at = stored.name.rfind(module);
       if (at == std::string::npos || at == 0 || stored.name[at - 1] != '.') continue;
@@ -124,9 +124,10 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
   return prefixes;
 }
 
-// Returns the prefix under which the source has the most of the model's adapters if `adapters`,
-// otherwise the most of its other parameters; of equal prefixes, the shortest. Returns an empty
-// prefix if a parameter is found without one, and nothing if no parameter is found.
+// Returns the prefix under which the source has most of the model's adapters (if `adapters`) or of
+// its other parameters. If several prefixes have equally many, returns the one with which all the
+// others begin, or throws Error(kFormat) if none is such. Returns an empty prefix if a parameter is
+// found without one, and nothing if no parameter is found.
 std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
   std::vector<const model::ParameterSpec*> parameters;
   for (const model::ParameterSpec& parameter : lookup.inventory.parameters) {

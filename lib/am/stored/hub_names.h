@@ -52,7 +52,8 @@ class HubNames : public TensorSource {
     return source_.optimizer_tensors();
   }
   void read(std::string_view name, const mesh::Box& box, const Destination& out) const override;
-  // Returns the prefix that the source adds to all names of the model; tensors() lacks it.
+  // Returns the prefix that the source adds to all names of the model. The names in tensors() lack
+  // it.
   const std::string& prefix() const { return prefix_; }
   std::filesystem::path config_file() const override { return source_.config_file(); }
 

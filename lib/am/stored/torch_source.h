@@ -31,7 +31,7 @@ std::unique_ptr<TensorSource> open_torch_source(const std::filesystem::path& pat
 // nothing if metadata files do not describe the tensor.
 using FindPlace = std::function<std::optional<PartPlace>(const KeyPath& path, int64_t rank)>;
 
-// One file of a checkpoint that consists of several files.
+// One of the files of a checkpoint.
 struct TorchPart {
   std::filesystem::path path;
   KeyPath holder = {};  // keys to put before those of the file, for example {"optimizer"}

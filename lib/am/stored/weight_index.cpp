@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kMapKey = "weight_map";
 
-// Reads the index while the JSON is parsed, because building a tree of a hundred thousand names
-// first takes longer than reading the headers of all files.
+// Reads the index while the JSON is parsed. Building a JSON tree of a hundred thousand names would
+// take longer than reading the headers of all files.
 class IndexSax final : public SortedJson::json_sax_t {
  public:
   IndexSax(const std::filesystem::path& path, WeightIndex& index) : path_(path), index_(index) {}

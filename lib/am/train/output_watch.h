@@ -16,8 +16,8 @@ namespace am::train {
 
 // The output of an FSDP unit in one of its uses (nn::Decoder::unit_uses) in a stage.
 struct UnitOutput {
-  size_t use = 0;
-  int64_t call = 0;   // number of forward passes since begin(), which is the micro-batch
+  size_t use = 0;     // index in nn::Decoder::unit_uses
+  int64_t call = 0;   // index of the micro-batch: number of earlier forward passes since begin()
   int64_t place = 0;  // index of the use in the forward of the full model, over all stages
   std::string name;   // the unit's name; with " (head)" for a tied head in the embedding's unit
   at::Tensor output;  // this rank's part of the output

@@ -24,7 +24,7 @@ namespace am::train {
 struct ResumePoint {
   std::filesystem::path folder;     // the checkpoint to resume from; empty: train from step 0
   run_folder::CheckpointInfo info;  // contents of its checkpoint.json; step 0 without a checkpoint
-  bool insisted = false;            // whether the user chose it: checkpoint.resume is not "auto"
+  bool insisted = false;            // whether checkpoint.resume names the checkpoint, not "auto"
   std::vector<std::string> notes;   // lines for the log
 
   bool resumes() const { return !folder.empty(); }

@@ -445,7 +445,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
       result.stopped = !goes_on && step + 1 < plan_.train.max_steps;
     }
   }
-  clock_.enter(run_folder::Phase::kSaving);  // includes the end of background saves, and the export
+  clock_.enter(run_folder::Phase::kSaving);  // also counts waiting for saves, and the export
   if (!saved && (plan_.checkpoint.last || result.stopped)) write();
   if (saver_) {
     saver_->finish();

@@ -65,8 +65,8 @@ void require_two(const std::vector<int64_t>& ids) {
                   "; at least two are needed, because the first token is not predicted"));
 }
 
-// Runs forward passes, then calls after_forward(). Also calls it after an interrupt by the user,
-// which all ranks observe at the same point; any other error ends the session.
+// Runs forward passes, then calls after_forward(), even if the user interrupts the forward passes:
+// all ranks observe an interrupt at the same point. Any other error ends the session.
 void run_forward(Session& session, const std::function<void(parallel::ParallelModel&)>& body) {
   const at::NoGradGuard no_grad;
   parallel::ParallelModel& model = values_of(session).runnable();

@@ -21,9 +21,9 @@ namespace am::values {
 
 struct OpenOptions {
   SessionOptions session;
-  std::vector<config::Override> overrides;  // values that replace the plan's; plans only
-  int64_t nproc = 0;                        // number of ranks; 0: the plan's; plans only
-  config::Plugins plugins = config::Plugins::kRefused;  // plans only
+  std::vector<config::Override> overrides;  // settings that replace those in the plan
+  int64_t nproc = 0;                        // number of ranks of a plan; 0: as the plan says
+  config::Plugins plugins = config::Plugins::kRefused;  // whether a plan may load plugins
   WaitOptions wait;    // callbacks while ranks do not answer; for jobs and plans with several ranks
   bool write = false;  // whether commands may change a job
   // Program and arguments that start one rank of a plan, which must call run_rank_worker(). The

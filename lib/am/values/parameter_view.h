@@ -38,8 +38,8 @@ class ParameterView : public virtual TensorCatalog {
     bool first_replica = true;  // over all ranks, the parts with this flag have each element once
   };
   using PartVisit = std::function<bool(const Part&)>;
-  // Visits the parts of a box of a parameter that this rank holds, replicas included, until `visit`
-  // returns false. Not collective.
+  // Visits those parts of a parameter's box that this rank has, including replicas of other ranks'
+  // parts, until `visit` returns false. Not collective.
   virtual void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
                            const PartVisit& visit) = 0;
   // Visits the same parts as visit_parts, but may call `visit` on several threads at once. `number`

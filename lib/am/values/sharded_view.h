@@ -38,7 +38,7 @@ struct LiveJob {
 
 class ShardedView : public ParameterView {
  public:
-  // Builds the model and initialises its parameters as the plan says. Collective.
+  // Builds the model, and loads or initialises its parameters as the plan says. Collective.
   ShardedView(const job::Job& job, const runtime::World& world);
   // Creates the view of a job that is training. The job's trainer must outlive the view.
   // Collective.

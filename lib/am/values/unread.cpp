@@ -12,7 +12,8 @@ constexpr size_t kMostShown = 6;
 
 }  // namespace
 
-// In a session on ranks, read() throws all errors, because all ranks must fail together.
+// If the tensors are on ranks instead of in files, read() throws all errors, because all ranks must
+// fail together.
 Unread::Unread(const inspect::Session& session, size_t asked)
     : throws_(asked < 2 || !session.view().at_rest()) {}
 

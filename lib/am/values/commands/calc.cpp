@@ -1,4 +1,4 @@
-// The command `calc`: arithmetic on statistics of tensors.
+// The command `calc`: arithmetic on statistics of tensors, in expressions with this grammar:
 //
 //   expression  term {(+ | -) term}
 //   term        factor {(* | /) factor}

@@ -41,7 +41,7 @@ MatrixSize matrix_of(const Shape& shape) {
 // For each block of the matrix: the sum of its finite values, the number of all its values, the
 // largest finite one, and the number of non-finite ones.
 struct HeatSums {
-  at::Tensor sum, count, largest, bad;  // [height * width]
+  at::Tensor sum, count, largest, bad;  // each [height * width], with one element per block
 };
 
 class HeatMap {

@@ -13,7 +13,7 @@
 namespace am::values {
 namespace {
 
-// The non-finite values of one tensor, on one rank or on all ranks together.
+// Counts of the non-finite values of one tensor, on one rank or on all ranks together.
 struct BadValues {
   int64_t nan = 0;
   int64_t inf = 0;
