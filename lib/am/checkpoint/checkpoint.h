@@ -30,7 +30,7 @@ namespace am::checkpoint {
 
 // A tensor that is sharded like a parameter and saved with it, for example an optimizer moment.
 struct StateTensor {
-  std::string key;  // name in the checkpoint, e.g. "optim.state.model.norm.weight.exp_avg"
+  std::string key;  // its name, for example "optim.state.model.norm.weight.exp_avg"
   const parallel::LocalParameter* parameter = nullptr;
   at::Tensor value;  // this rank's part, [parameter->box.shape]
 };

@@ -83,7 +83,7 @@ void require_all_parts(const frameworks::NameMap& names, const FilledTensor& ten
 at::Tensor as_row_bytes(const at::Tensor& rows) { return rows.view(at::kByte); }
 
 // Reads rows of one stacked matrix into `out`, whose first row is row `rows.offset` of the matrix.
-// Of the rows `rows`, reads only those that `part` fills.
+// Reads only those of the rows `rows` that `part` fills.
 void read_copy(const stored::TensorSource& source, const FilledPart& part, const mesh::Extent& rows,
                const at::Tensor& out) {
   const stored::StoredTensor& hub = *source.find(part.hub);

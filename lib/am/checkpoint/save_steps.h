@@ -31,10 +31,10 @@ class SaveSteps {
   int64_t world_size() const { return world_.size(); }
   // Writes this rank's report. The data file must be on disk.
   void report() const;
-  // Whether all ranks have written their reports; for rank 0. Throws Error(kIo) if the partial
-  // folder is gone, because then no rank can write a report.
+  // Whether all ranks have written their reports. Called on rank 0. Throws Error(kIo) if the
+  // partial folder is gone, because then no rank can write a report.
   bool all_have_reported();
-  // Publishes the folder; for rank 0, when all ranks have written their reports.
+  // Publishes the folder. Called on rank 0 when all ranks have written their reports.
   void publish() const;
   // Removes the partial folder, on rank 0.
   void clean() const;

@@ -4,7 +4,7 @@
 // Differences from AutoModel, all bug fixes:
 //   - DistInfo::device has one type, whether the job is joined by this call or was joined before.
 //   - A Gloo job of several ranks works, because no GPU is passed to its barrier.
-//   - destroy_global_state restores the SIGINT handler, also if destroying fails.
+//   - destroy_global_state restores the SIGINT handler, even if destroying fails.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -101,8 +101,8 @@ std::string backward_text(const std::vector<std::string>& frames) {
 
 // The stacks of one rank as text, with one frame per line (RankStatus::answer).
 struct Stacks {
-  std::string frames;           // of the training thread
-  std::string backward_frames;  // of the thread that runs backward on a GPU; may be empty
+  std::string frames;           // stack of the training thread
+  std::string backward_frames;  // stack of the thread that runs a GPU's backward; may be empty
 
   auto operator<=>(const Stacks&) const = default;
 };

@@ -125,7 +125,8 @@ struct Doing {
   std::vector<int64_t> ranks;
   std::string step;
   std::string phase;
-  std::string collective;        // collective they are in, e.g. "all_reduce world #6"; may be empty
+  // The collective that the ranks are in, for example "all_reduce world #6"; empty if in none.
+  std::string collective;
   std::optional<Span> waiting;   // how long they have been in the collective, in seconds
   std::optional<Span> memory;    // resident memory in bytes; empty for ranks that do not answer
   std::optional<Silent> silent;  // set if they do not answer; has no last_state

@@ -6,10 +6,12 @@
 //   probe.take_of_device(1s);                 // the stack of a GPU's backward
 //
 // The backward of GPU tensors runs in a thread of autograd while the thread that began it waits.
-// The backward of CPU tensors runs in the calling thread. The probed thread receives a signal,
-// whose handler calls backtrace() and writes the addresses to a pipe. The requesting thread then
-// looks up the functions' names. The handler runs on an alternate stack: see Note [No handler on a
-// computing thread] (launch/supervise/signal_thread.cpp).
+// The backward of CPU tensors runs in the calling thread.
+//
+// The probed thread receives a signal, whose handler calls backtrace() and writes the addresses to
+// a pipe. The requesting thread then looks up the functions' names. The handler runs on an
+// alternate stack: see Note [No handler on a computing thread]
+// (launch/supervise/signal_thread.cpp).
 #pragma once
 
 #include <c10/core/Device.h>

@@ -16,7 +16,7 @@ namespace {
 enum class Part { kNone, kNoted, kBreaks };
 
 struct Rule {
-  std::string_view name;  // of a section or a key; a key's rule takes precedence over its section's
+  std::string_view name;  // name of a section, or of a key, whose rule precedes its section's
   Part part;
 };
 

@@ -163,7 +163,7 @@ class Trainer : private StepObserver {
   InspectionHook* hook_ = nullptr;            // argument of run() while it runs
   int64_t step_under_way_ = 0;
   StepReport asked_;                // requests and peaks of all ranks in the last step
-  std::optional<Error> unwritten_;  // on rank 0: why metrics cannot be written, e.g. a full disk
+  std::optional<Error> unwritten_;  // on rank 0: the error if metrics cannot be written
   int64_t first_step_ = 0;
   run_folder::JobRecord record_;  // the job's record, on rank 0
   run_folder::JobClock clock_;

@@ -156,7 +156,9 @@ constexpr std::array<const char*, 5> kWhat = {"output", "loss", "gradient", "gra
 struct Difference {
   int64_t step = 0;
   What what = What::kOutput;
-  int64_t place = 0;  // of differences with equal `what`, the one with the smallest is reported
+  // Sort key: of several differences of the same kind in a step, the one with the smallest `place`
+  // is reported.
+  int64_t place = 0;
   std::string name;
   int64_t stage = 0;
   int64_t rank = 0;

@@ -36,8 +36,8 @@ at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& mode
   return as_batch(model, padded);
 }
 
-// Returns a key/value cache for texts of up to `capacity` tokens per pipeline stage of this rank;
-// no cache if the layout shards sequences.
+// Returns one key/value cache per pipeline stage of this rank, for texts of up to `capacity`
+// tokens; no caches if the layout shards sequences.
 std::vector<std::unique_ptr<nn::KeyValueCache>> caches_of(Session& session,
                                                           const parallel::ParallelModel& model,
                                                           int64_t capacity) {

@@ -1,4 +1,4 @@
-// Scans tensors of any size in blocks of rows, on the ranks that hold them.
+// Scans tensors of any size in blocks of rows. Each rank scans its own part of a tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
