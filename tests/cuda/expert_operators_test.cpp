@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "am/nn/experts/dispatch.h"
 #include "am/nn/experts/expert_feed_forward.h"
 #include "am/nn/experts/stacked.h"
 #include "am/nn/experts/weighed_down.h"
@@ -121,6 +122,32 @@ TEST_CASE("experts") {
       },
       {random_input({50, 64}), random_input({50}), random_input({3, 64, 96}, 0.1),
        random_input({3, 96}), random_input({3, 48, 64}, 0.1), random_input({3, 64})});
+}
+
+TEST_CASE("padded experts") {
+  constexpr int64_t kTokens = 40;
+  const at::Tensor first_N = at::arange(kTokens).remainder(kExperts);
+  const at::Tensor ids_Nk =
+      at::stack({first_N, (first_N + 1 + at::arange(kTokens).remainder(4)).remainder(kExperts)}, 1);
+  // Expert e maps x to (e + 2) x + 1, so that it maps padding to something else than zeros.
+  check_operator(
+      "padded experts",
+      [=](const Tensors& in) {
+        const nn::Placement placed =
+            nn::place_by_expert(ids_Nk.to(in[0].device()), kExperts, /*multiple=*/64);
+        Tensors rows = nn::dispatch(in[0], placed);
+        const Tensors weights = nn::deal(in[1], placed);
+        for (size_t e = 0; e < rows.size(); ++e) {
+          rows[e] = (rows[e] * static_cast<double>(e + 2) + 1.0) * weights[e].unsqueeze(1);
+        }
+        return nn::combine(rows, placed);
+      },
+      [=](const Tensors& in) {
+        const at::Tensor factors_Nk = (ids_Nk.to(in[0].device()) + 2).to(in[0].scalar_type());
+        const at::Tensor each_NkD = in[0].unsqueeze(1) * factors_Nk.unsqueeze(2) + 1.0;
+        return (each_NkD * in[1].unsqueeze(2)).sum(1);
+      },
+      {random_input({kTokens, 64}), random_input({kTokens, kTaken})});
 }
 
 }  // namespace am

@@ -25,6 +25,36 @@ TEST_CASE("rows are sorted by expert, and for one expert by token") {
   CHECK(at::equal(placed.slot_Nk, at::tensor({2, 0, 1, 3, 4, 5}, at::kLong).view({3, 2})));
 }
 
+TEST_CASE("padding of experts changes no result and no gradient") {
+  at::manual_seed(3);
+  const at::Tensor ids = some_ids();
+  const at::Tensor pull = at::randn({kTokens, kWidth}, at::kDouble);
+  const at::Tensor values = at::randn({kTokens, kWidth}, at::kDouble);
+  const at::Tensor routing = at::rand({kTokens, kTaken}, at::kDouble);
+  const auto run = [&](const Placement& placed) {
+    const at::Tensor x = values.clone().set_requires_grad(true);
+    const at::Tensor routing_weights = routing.clone().set_requires_grad(true);
+    std::vector<at::Tensor> rows = dispatch(x, placed);
+    const std::vector<at::Tensor> weights = deal(routing_weights, placed);
+    for (size_t e = 0; e < rows.size(); ++e) {  // an expert that maps zeros to something else
+      rows[e] = (rows[e] * static_cast<double>(e + 2) + 1.0) * weights[e].unsqueeze(1);
+    }
+    const at::Tensor out = combine(rows, placed);
+    (out * pull).sum().backward();
+    return std::vector<at::Tensor>{out.detach(), x.grad(), routing_weights.grad()};
+  };
+  const Placement plain = place_by_expert(ids, kExperts);
+  const Placement padded = place_by_expert(ids, kExperts, /*multiple=*/4);
+  CHECK(padded.routed == plain.counts);
+  for (size_t e = 0; e < kExperts; ++e) {
+    CHECK(padded.counts[e] % 4 == 0);
+    CHECK(padded.counts[e] - plain.counts[e] < 4);
+    CHECK(padded.counts[e] >= plain.counts[e]);
+  }
+  const auto wanted = run(plain), got = run(padded);
+  for (size_t i = 0; i < wanted.size(); ++i) CHECK(at::equal(got[i], wanted[i]));
+}
+
 TEST_CASE("rows beyond twice the even number are parts of their own") {
   using Parts = std::vector<std::vector<int64_t>>;
   CHECK(row_chunks({3, 0, 4}, 2) == Parts{{3, 0, 1}, {0, 0, 2}, {0, 0, 1}});

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "am/nn/fused/device.h"
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
 
@@ -87,9 +88,11 @@ at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
   return sum_ND;
 }
 
-at::Tensor by_slot(const at::Tensor& weights_Nk, const at::Tensor& slot_Nk) {
-  const at::Tensor slot_R = slot_Nk.view(-1);
-  return at::empty({slot_R.size(0)}, weights_Nk.options()).scatter_(0, slot_R, weights_Nk.view(-1));
+at::Tensor by_slot(const at::Tensor& weights_Nk, const at::Tensor& slot_Nk, int64_t rows) {
+  const auto& options = weights_Nk.options();
+  at::Tensor weight_R =
+      rows == slot_Nk.numel() ? at::empty({rows}, options) : at::zeros({rows}, options);
+  return weight_R.scatter_(0, slot_Nk.view(-1), weights_Nk.view(-1));
 }
 
 namespace {
@@ -137,7 +140,7 @@ struct Deal : torch::autograd::Function<Deal> {
     context->save_for_backward({placed->slot_Nk});
     context->saved_data["counts"] = placed->counts;
     context->saved_data["dtype"] = weights_Nk.scalar_type();
-    return parts_of(by_slot(weights_Nk, placed->slot_Nk), placed->counts);
+    return parts_of(by_slot(weights_Nk, placed->slot_Nk, placed->token_R.size(0)), placed->counts);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -180,6 +183,27 @@ std::vector<int64_t> counted(const at::Tensor& ids_R, int64_t experts) {
   return {first, first + experts};
 }
 
+// Moves the rows of each expert behind the padding of the experts before it.
+void pad_experts(Placement& placed, const at::Tensor& ids_Nk, int64_t multiple) {
+  std::vector<int64_t> shift_of_expert;
+  int64_t shift = 0;
+  for (int64_t& count : placed.counts) {
+    shift_of_expert.push_back(shift);
+    const int64_t padded = (count + multiple - 1) / multiple * multiple;
+    shift += padded - count;
+    count = padded;
+  }
+  const at::Tensor shift_E =
+      fused::uploaded(at::tensor(shift_of_expert, at::kLong), ids_Nk.device());
+  placed.slot_Nk = placed.slot_Nk + shift_E.index_select(0, ids_Nk.reshape({-1})).view_as(ids_Nk);
+  const at::Tensor token_R = placed.token_R;
+  const int64_t k = ids_Nk.size(1);
+  placed.token_R = at::zeros({token_R.size(0) + shift}, token_R.options());
+  placed.token_R.scatter_(
+      0, placed.slot_Nk.view(-1),
+      at::arange(ids_Nk.size(0), token_R.options()).unsqueeze(1).expand({-1, k}).reshape({-1}));
+}
+
 }  // namespace
 
 std::vector<int64_t> split_evenly(int64_t rows, int64_t experts) {
@@ -188,7 +212,7 @@ std::vector<int64_t> split_evenly(int64_t rows, int64_t experts) {
   return counts;
 }
 
-Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts) {
+Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts, int64_t multiple) {
   const at::NoGradGuard no_grad;
   const at::Tensor ids_R = ids_Nk.reshape({-1});
   const at::Tensor order_R = std::get<1>(at::sort(ids_R, std::optional<bool>(true), /*dim=*/0));
@@ -197,8 +221,16 @@ Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts) {
   placed.slot_Nk = at::empty_like(ids_R)
                        .scatter_(0, order_R, at::arange(ids_R.size(0), ids_R.options()))
                        .view_as(ids_Nk);
-  placed.counts = counted(ids_R, experts);
+  placed.counts = placed.routed = counted(ids_R, experts);
+  if (multiple > 1) pad_experts(placed, ids_Nk, multiple);
   return placed;
+}
+
+int64_t padded_multiple(const at::Tensor& ids_Nk, int64_t experts) {
+  constexpr int64_t kMultiple = 64;
+  constexpr int64_t kFewest = 8 * kMultiple;  // rows of an expert on average
+  const bool worth_it = fused::on_gpu(ids_Nk) && ids_Nk.numel() >= kFewest * experts;
+  return worth_it ? kMultiple : 1;
 }
 
 std::vector<at::Tensor> dispatch(const at::Tensor& x_ND, const Placement& placed) {

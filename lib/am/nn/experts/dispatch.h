@@ -7,9 +7,9 @@
 //   ...                                                // each expert's rows through it
 //   const at::Tensor out_ND = combine(rows, placed);   // each token's k rows, added up
 //
-// No token is dropped: R = N k rows. A token's rows are added in the order of its choices, so that
-// the sum does not depend on where the experts computed. Legend: N tokens, D hidden, k experts per
-// token, R rows sorted by expert.
+// No token is dropped: R = N k rows, and padding (Placement::counts). A token's rows are added in
+// the order of its choices, so that the sum does not depend on where the experts computed. Legend:
+// N tokens, D hidden, k experts per token, R rows sorted by expert.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,8 +21,9 @@ namespace am::nn {
 
 struct Placement {
   at::Tensor slot_Nk;           // int64: row that holds the copy of a token for its j-th expert
-  at::Tensor token_R;           // int64: token whose copy each row is
-  std::vector<int64_t> counts;  // number of rows of each expert
+  at::Tensor token_R;           // int64: token whose copy each row is; 0 for padding
+  std::vector<int64_t> counts;  // number of rows of each expert, padding at its end included
+  std::vector<int64_t> routed = {};  // number of tokens routed to each expert
   // If experts are sharded over P ranks (token_dispatcher.h): number of rows that each rank sends
   // to each of this rank's e experts, int64 on the host. Undefined if all experts are local.
   at::Tensor received_Pe = {};
@@ -30,7 +31,14 @@ struct Placement {
 
 // Returns the placement of N k rows. They are sorted by expert, and the rows of one expert by
 // token. On the meta device, where ids have no values, the rows are split evenly over the experts.
-Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts);
+// Padding rounds the rows of each expert up to a multiple of `multiple`. Its routing weights are 0,
+// so that it contributes to no result and no gradient.
+Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts, int64_t multiple = 1);
+// Returns the multiple for experts that are multiplied on this rank. On a GPU it keeps the number
+// of matmul shapes small: cuBLAS spends some 0.2 ms of host time on each shape that it has not
+// seen, and without padding almost every expert has a new one in every step. 1 on hosts, and where
+// the padding would be more than a few percent of the rows.
+int64_t padded_multiple(const at::Tensor& ids_Nk, int64_t experts);
 // Returns the number of rows of each expert if `rows` are split evenly. The remainder goes to the
 // first experts, one row each.
 std::vector<int64_t> split_evenly(int64_t rows, int64_t experts);
@@ -46,7 +54,7 @@ at::Tensor combine(const std::vector<at::Tensor>& rows, const Placement& placed,
 // each token's rows, plus `added_ND` if defined. `rows` are tensors [.., D] with R rows in total.
 at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
                         const at::Tensor& added_ND = {});
-// Returns the weights [R] in the order of the rows.
-at::Tensor by_slot(const at::Tensor& weights_Nk, const at::Tensor& slot_Nk);
+// Returns the weights [R] in the order of the `rows` rows, 0 for padding.
+at::Tensor by_slot(const at::Tensor& weights_Nk, const at::Tensor& slot_Nk, int64_t rows);
 
 }  // namespace am::nn

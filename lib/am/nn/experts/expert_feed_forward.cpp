@@ -62,15 +62,15 @@ ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int6
     }
     chosen.weights_Nk = routing.weights_Nk;
     Placement placed = dispatcher->place(routing.ids_Nk, count());
-    counts.resize(placed.counts.size());
+    counts.resize(placed.routed.size());
     const std::vector<int64_t> nothing = counts_of_padding(routing.ids_Nk, sequences);
-    for (size_t e = 0; e < counts.size(); ++e) counts[e] += placed.counts[e] - nothing[e];
+    for (size_t e = 0; e < counts.size(); ++e) counts[e] += placed.routed[e] - nothing[e];
     return {routing.ids_Nk,         placed.slot_Nk,     placed.token_R,
             on_host(placed.counts), placed.received_Pe, routing.sequence_weights_BE};
   };
   const Tensors kept = products.chosen(6, make);
   chosen.ids_Nk = kept[0];
-  chosen.placed = {kept[1], kept[2], {}, kept[4]};
+  chosen.placed = {.slot_Nk = kept[1], .token_R = kept[2], .received_Pe = kept[4]};
   const auto* first = kept[3].const_data_ptr<int64_t>();
   chosen.placed.counts.assign(first, first + count());
   if (!chosen.weights_Nk.defined()) {

@@ -47,7 +47,7 @@ class LocalDispatcher final : public TokenDispatcher {
  public:
   mesh::Extent own(int64_t experts) const override { return {0, experts}; }
   Placement place(const at::Tensor& ids_Nk, int64_t experts) const override {
-    return place_by_expert(ids_Nk, experts);
+    return place_by_expert(ids_Nk, experts, padded_multiple(ids_Nk, experts));
   }
   Dispatched dispatch(const at::Tensor& x_ND, const at::Tensor& weights_Nk,
                       const Placement& placed) const override {

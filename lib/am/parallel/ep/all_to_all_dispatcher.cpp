@@ -28,7 +28,10 @@ void save(const nn::Placement& placed, const runtime::Group& group, AutogradCont
 nn::Placement saved_placement(AutogradContext& context) {
   const variable_list saved = context.get_saved_variables();
   auto& data = context.saved_data;
-  return {saved[0], saved[1], data["counts"].toIntVector(), data["received"].toTensor()};
+  return {.slot_Nk = saved[0],
+          .token_R = saved[1],
+          .counts = data["counts"].toIntVector(),
+          .received_Pe = data["received"].toTensor()};
 }
 
 const runtime::Group& saved_group(AutogradContext& context) {
@@ -46,7 +49,8 @@ struct DispatchOver : torch::autograd::Function<DispatchOver> {
     context->saved_data["weights_dtype"] = weights_Nk.scalar_type();
     const RowExchange exchange(*placed, *group);
     auto rows = exchange.begin_to_experts(x_ND.index_select(0, placed->token_R));
-    auto weights = exchange.begin_to_experts(nn::by_slot(weights_Nk, placed->slot_Nk));
+    auto weights = exchange.begin_to_experts(
+        nn::by_slot(weights_Nk, placed->slot_Nk, placed->token_R.size(0)));
     variable_list all = exchange.end_to_experts(std::move(rows));
     for (at::Tensor& each : exchange.end_to_experts(std::move(weights))) {
       all.push_back(std::move(each));
