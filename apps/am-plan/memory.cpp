@@ -86,7 +86,8 @@ std::vector<Component> parts_of(const PlanInput& input, const MemoryComponents& 
   const bool on_host = am::config::computes_on_host(am::layout::asked_backend(input.plan));
   return {
       {"parameters", memory.parameters, am::cat(precision.storage, ", ", sharding)},
-      {"gradients", memory.gradients, am::cat(precision.storage, ", ", sharding)},
+      {"gradients", memory.gradients,
+       am::cat(precision.storage, ", ", sharding, ", once they are reduced")},
       {"optimizer", memory.optimizer, states_text(input.plan.optimizer)},
       {"activations", memory.activations,
        am::cat(precision.compute, ", ", train.micro_batch_size, " x ", train.seq_len, " tokens")},
@@ -145,7 +146,9 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
   const auto show = [&](double value) { return bytes.text(static_cast<int64_t>(value)); };
   std::string text = am::cat("\nOn a GPU the allocator reserves about ", show(device.reserved),
                              ", and nvidia-smi shows ", show(device.process), ". ");
-  if (!device.gpu) return text + "[cluster] gpu is not set, so no GPU is compared.\n";
+  if (!device.gpu) {
+    return text + "[cluster] gpu is not set, so the peak is not compared with a GPU's memory.\n";
+  }
   const std::string has = am::cat(device.gpu->name, " has ", show(device.gpu->memory_bytes), ": ");
   switch (device.fit) {
     case Fit::kFits:

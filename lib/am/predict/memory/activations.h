@@ -76,6 +76,9 @@ struct BackwardBytes {
   // buffer is live, as at `attention`.
   double rows_arrive = 0.0;
   double rows_return = 0.0;
+  // In the backward of the last expert, when all other experts' tensors are freed. 0: the unit has
+  // no separate experts.
+  double last_expert = 0.0;
 };
 // Returns the bytes of activation gradients in the head's backward. `vocabulary`: size of this
 // rank's slice of the vocabulary.

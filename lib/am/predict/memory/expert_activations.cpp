@@ -157,7 +157,8 @@ BackwardBytes expert_backward(const ActivationContext& context, const layout::Lo
                                     in_up(of_one, width, layer[Role::kExpertUp].trains));
   // Change of live bytes due to finished experts: the gradients of their input rows are added, and
   // their saved outputs of gate and up are freed.
-  const double of_others = std::max(0.0, (rows - of_one) * (hidden - (2.0 - left) * width) * p);
+  const double of_finished = (rows - of_one) * (hidden - (2.0 - left) * width) * p;
+  const double of_others = std::max(0.0, of_finished);
   const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains;
   const double after_shared =
       shared == 0.0 ? 0.0
@@ -169,14 +170,16 @@ BackwardBytes expert_backward(const ActivationContext& context, const layout::Lo
     return {.first = all + in_expert,
             .later = all + in_expert + of_others,
             .rows_arrive = exchange.first,
-            .rows_return = exchange.last};
+            .rows_return = exchange.last,
+            .last_expert = all + in_expert + of_finished};
   }
   const double in_shared = in_down(context.tokens, shared, layer[Role::kSharedDown].trains);
   return {.first = all + in_shared,
           .later = all + std::max(in_up(context.tokens, shared, layer[Role::kSharedUp].trains),
                                   after_shared + in_expert + of_others),
           .rows_arrive = exchange.first,
-          .rows_return = exchange.last};
+          .rows_return = exchange.last,
+          .last_expert = all + after_shared + in_expert + of_finished};
 }
 
 }  // namespace am::predict

@@ -49,7 +49,7 @@ class Walk : private MemoryMoments {
     if (accumulates()) now_.communication += step_.bucket_buffers;
     for (const UnitBytes& unit : units_) {
       if (accumulates() && !unit.waits_for_end) now_.communication += unit.reduce_buffer;
-      if (has_earlier_batches()) now_.gradients += unit.packed_gradients;
+      if (has_earlier_batches()) now_.gradients += unit.packed_gradients + unit.inner_gradients;
       if (adds_reductions()) now_.gradients += unit.reduced_gradients;
     }
     for (size_t i = 0; i < units_.size(); ++i) {
@@ -106,12 +106,11 @@ class Walk : private MemoryMoments {
     const double buffer = reduces_now ? unit.reduce_buffer : 0.0;
     MemorySnapshot computing = now_;
     begin_backward(unit, gradients, computing);
-    if (!has_earlier_batches()) {
-      now_.gradients += unit.packed_gradients;
-      computing.gradients += unit.packed_gradients;
-    }
     computing.communication += reducing_ + (i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true));
-    record_first(unit, gradients, computing, unit.gradient, buffer);
+    const double stored = has_earlier_batches() ? 0.0 : unit.packed_gradients;
+    record_first(unit, gradients, computing, unit.gradient, stored, buffer);
+    now_.gradients += stored;
+    computing.gradients += stored;
     if (unit.fills_buckets && reduces_now && !has_buckets_) {
       has_buckets_ = true;
       now_.communication += step_.bucket_buffers;
@@ -122,6 +121,13 @@ class Walk : private MemoryMoments {
     computing.communication += buffer;
     computing.activations += gradients.later - gradients.first;
     record_moment("backward of ", unit.name, "", computing);
+    if (!has_earlier_batches() && unit.inner_gradients > 0.0) {
+      now_.gradients += unit.inner_gradients;
+      computing.gradients += unit.inner_gradients;
+      MemorySnapshot in_last = computing;
+      in_last.activations += gradients.last_expert - gradients.later;
+      record_moment("backward of ", unit.name, ", the last expert", in_last);
+    }
     computing.unsharded -= unit.gradient;
     end_backward(unit, gradients, computing);
   }

@@ -33,8 +33,8 @@ struct MemoryComponents {
   int64_t unsharded = 0;  // gathered parameters of FSDP units, and the gradient of one parameter
   // Buffers of all-gather and reduce-scatter, with the unsharded gradients in them.
   int64_t communication = 0;
-  // RoPE's table. On GPUs also the workspace of matmuls; on the CPU also the copy of the rank's part
-  // of a checkpoint (checkpoint.async).
+  // RoPE's table. On GPUs also the workspace of matmuls; on the CPU also the copy of the rank's
+  // part of a checkpoint (checkpoint.async).
   int64_t other = 0;
   // Host memory of a rank with a GPU: the copy of its part of a checkpoint and, under
   // offload_policy, parameters, gradients and optimizer state.

@@ -146,8 +146,10 @@ void MemoryMoments::begin_backward(const UnitBytes& unit, const BackwardBytes& g
 }
 
 void MemoryMoments::record_first(const UnitBytes& unit, const BackwardBytes& gradients,
-                                 MemorySnapshot computing, double gradient, double buffer) {
+                                 MemorySnapshot computing, double gradient, double stored,
+                                 double buffer) {
   if (gradients.packed_first) {
+    computing.gradients += stored;
     computing.communication += buffer;
   } else {
     computing.unsharded += gradient;

@@ -49,10 +49,11 @@ class MemoryMoments {
   // `computing`. With expert parallelism it records a moment between these two.
   void begin_backward(const UnitBytes& unit, const BackwardBytes& gradients,
                       MemorySnapshot& computing);
-  // Records the moment BackwardBytes::first: `computing` plus `buffer`, the buffer into which
-  // gradients are packed, if `gradients` say that it is live; else plus a parameter's `gradient`.
+  // Records the moment BackwardBytes::first: `computing` plus the tensors into which gradients are
+  // packed, if `gradients` say that they are live; else plus a parameter's `gradient`. These
+  // tensors are the stored gradients (`stored` bytes), or the reduction's `buffer`.
   void record_first(const UnitBytes& unit, const BackwardBytes& gradients, MemorySnapshot computing,
-                    double gradient, double buffer);
+                    double gradient, double stored, double buffer);
   // Records the two last moments, at which no parameter's gradient is live:
   // BackwardBytes::rows_return and BackwardBytes::attention.
   void end_backward(const UnitBytes& unit, const BackwardBytes& gradients,

@@ -236,11 +236,11 @@ class PipelineWalk : private MemoryMoments {
     begin_backward(unit, gradients, computing);
     if (!of_weights) computing.activations += unit.owed_first;
     const double buffer = states_[i].packed ? 0.0 : unit.reduce_buffer;
-    if (!std::exchange(states_[i].has_packed_gradients, true)) {
-      now_.gradients += unit.packed_gradients;
-      computing.gradients += unit.packed_gradients;
-    }
-    record_first(unit, gradients, computing, gradient, buffer);
+    const bool has_stored = std::exchange(states_[i].has_packed_gradients, true);
+    const double stored = has_stored ? 0.0 : unit.packed_gradients + unit.inner_gradients;
+    record_first(unit, gradients, computing, gradient, stored, buffer);
+    now_.gradients += stored;
+    computing.gradients += stored;
     states_[i].packed = true;
     now_.communication += buffer;
     computing.communication += buffer;

@@ -1,6 +1,7 @@
 #include "am/predict/memory/step_units.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "am/base/text.h"
@@ -48,13 +49,16 @@ class Measure {
       if (parameter.trainable) out_.trained_numel += copies * stored;
       out_.state_numel += copies * stored * states_of(parameter);
     }
+    unit_of_.resize(held_.size());
     out_.stages = std::max<int64_t>(
         1, std::count(layout_.stage_owners.begin(), layout_.stage_owners.end(), stage_));
     out_.head_trains = head_trains();
     list_units();
     add_ignored();
     if (layout::reuses_buffers(plan_.strategy)) pool_layers();
-    if (!layout::gradient_buckets(plan_, layout_).empty()) join_units();
+    const std::vector<std::vector<int>> buckets = layout::gradient_buckets(plan_, layout_);
+    if (!buckets.empty()) join_units();
+    for (const std::vector<int>& bucket : buckets) join_gradients(bucket);
     return std::move(out_);
   }
 
@@ -212,6 +216,56 @@ class Measure {
     const UnitBytes ignored = measure(layout_.ignored(), /*reshards=*/false);
     out_.ignored = ignored.full;
     out_.bucket_buffers += ignored.reduce_buffer;
+    join_gradients(layout_.ignored());
+  }
+
+  // Moves the stored gradients of parameters that are one group, a bucket or the parameters that
+  // FSDP ignores, to the units in whose backward the whole group's are allocated: the last unit in
+  // forward order, whose gradients are packed first, or the first one, after which the group is
+  // reduced. Leaves them at their units if the layout is a sample, in which one layer's unit stands
+  // for several layers.
+  void join_gradients(const std::vector<int>& group) {
+    std::vector<size_t> units;
+    for (const int index : group) {
+      const auto i = static_cast<size_t>(index);
+      if (!held_[i].mine || !layout_.parameters[i].trainable) continue;
+      if (!unit_of_[i]) return;
+      units.push_back(*unit_of_[i]);
+    }
+    if (units.empty()) return;
+    const auto [first, last] = std::minmax_element(units.begin(), units.end());
+    const auto feeds_forward = [&](size_t i) {
+      return unit_of_[i] == *last && layout_.inventory.parameters[i].role >= model::Role::kGate;
+    };
+    int64_t feeding_forward = 0;
+    size_t last_index = 0;
+    for (const int index : group) {
+      const auto i = static_cast<size_t>(index);
+      feeding_forward += feeds_forward(i) ? 1 : 0;
+      last_index = std::max(last_index, i);
+    }
+    bool is_inner = false;  // whether the group begins between two experts
+    for (size_t i = last_index + 1; i < unit_of_.size(); ++i) {
+      is_inner = is_inner || (feeds_forward(i) &&
+                              layout_.inventory.parameters[i].role == model::Role::kExpertDown);
+    }
+    // The first moments of a layer's backward are in its feed-forward. A group that begins with the
+    // last gradient of the feed-forward, or in attention, is allocated after them.
+    UnitBytes& begun = out_.units[*last];
+    const bool is_later = begun.layer >= 0 && feeding_forward < 2;
+    double& packed = is_later   ? begun.reduced_gradients
+                     : is_inner ? begun.inner_gradients
+                                : begun.packed_gradients;
+    for (const int index : group) {
+      const auto i = static_cast<size_t>(index);
+      if (!held_[i].mine || !layout_.parameters[i].trainable) continue;
+      const UnitBytes alone = measure({index}, /*reshards=*/false);
+      UnitBytes& unit = out_.units[*unit_of_[i]];
+      unit.packed_gradients -= alone.packed_gradients;
+      unit.reduced_gradients -= alone.reduced_gradients;
+      packed += alone.packed_gradients;
+      out_.units[*first].reduced_gradients += alone.reduced_gradients;
+    }
   }
 
   void list_units() {
@@ -236,6 +290,9 @@ class Measure {
       unit.stage =
           layout_.parameters[static_cast<size_t>(layout_.units[i].parameters.front())].stage;
       add_activations(layout_.units[i], first_trained, unit);
+      for (const int index : layout_.units[i].parameters) {
+        unit_of_[static_cast<size_t>(index)] = out_.units.size();
+      }
       out_.units.push_back(std::move(unit));
     }
     if (!config_.tie_word_embeddings) return;
@@ -266,6 +323,7 @@ class Measure {
     UnitBytes unit = measure(head, reshards);
     unit.stage = *layout_.parameters[table].tied_stage;
     add_activations(head, /*first_trained=*/false, unit);
+    if (!unit_of_[table]) unit_of_[table] = out_.units.size();
     out_.units.push_back(std::move(unit));
   }
 
@@ -377,7 +435,8 @@ class Measure {
   bool offloaded_ = false;    // parameters, gradients and optimizer states are in host memory
   // The gradients of each micro-batch are reduced and added to those of earlier micro-batches.
   bool adds_reductions_ = false;
-  std::vector<Held> held_;  // numbers of elements, [parameter]
+  std::vector<std::optional<size_t>> unit_of_;  // per parameter: its unit in out_.units
+  std::vector<Held> held_;                      // numbers of elements, [parameter]
   StepUnits out_;
 };
 

@@ -43,9 +43,10 @@ struct UnitBytes {
   // gradients are reduced.
   double packed_gradients = 0;
   double reduced_gradients = 0;
-  double activations = 0;  // tensors that the forward of one micro-batch saves
-  double recomputed = 0;   // recomputed activations, live only during this unit's backward
-  BackwardBytes backward;  // activation gradients, live only during this unit's backward
+  double inner_gradients = 0;  // of buckets that begin between two experts of the unit
+  double activations = 0;      // tensors that the forward of one micro-batch saves
+  double recomputed = 0;       // recomputed activations, live only during this unit's backward
+  BackwardBytes backward;      // activation gradients, live only during this unit's backward
   // Tensors that are kept for deferred weight gradients (LayerActivations::Owed): all of them, and
   // those that exist at the moments `first`, `later` and `attention` of BackwardBytes.
   double owed = 0;
@@ -61,7 +62,7 @@ struct UnitBytes {
 
   // Returns the bytes of this unit's reduction, which are live while the next unit computes.
   double pending() const { return reduce_buffer + reduced; }
-  double gradients() const { return packed_gradients + reduced_gradients; }
+  double gradients() const { return packed_gradients + reduced_gradients + inner_gradients; }
 };
 
 struct StepUnits {
