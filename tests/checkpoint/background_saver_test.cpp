@@ -20,6 +20,7 @@
 #include "am/train/dry_run.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
+#include "support/stand_in_device.h"
 #include "support/temporary_folder.h"
 
 namespace am::checkpoint {
@@ -80,6 +81,21 @@ TEST_CASE("what is saved is what was there when it was asked for") {
     CHECK(all_are(*frameworks::open_tensor_source(temp.path() / cat("step-", step)), step));
   }
   CHECK(std::distance(fs::directory_iterator(temp.path()), fs::directory_iterator()) == 4);
+}
+
+TEST_CASE("a device's values are copied before an update changes them") {
+  const TemporaryFolder temp;
+  const config::Plan plan = plan_on(2);
+  test::run_stand_ins(2, [&](const runtime::World& world) {
+    test::RankModel rank(plan, world);
+    BackgroundSaver saver(*rank.model, state_of(rank, plan, 0), /*on_host=*/false);
+    fill(*rank.model, 5);
+    saver.save(temp.path() / "step-1", state_of(rank, plan, 1));
+    saver.before_update();
+    fill(*rank.model, 6);
+    saver.finish();
+  });
+  CHECK(all_are(*frameworks::open_tensor_source(temp.path() / "step-1"), 5));
 }
 
 TEST_CASE("a save that nobody waits for is finished with the saver, or is not there") {

@@ -62,7 +62,7 @@ class BackgroundSaver::Save {
     copies.wait_for_current();
     {
       const tensor::SideStream::Use stream(&copies);
-      steps_.file().stage(memory_, staging.is_pinned());
+      steps_.file().stage(memory_, tensor::is_asynchronous(model.mesh().device()));
     }
     thread_ = std::thread([this] { run(); });
   }
