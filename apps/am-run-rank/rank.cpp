@@ -27,7 +27,7 @@
 #include "am/launch/supervise/background_output.h"
 #include "am/launch/supervise/stop_signal.h"
 #include "am/layout/parameter_choice.h"
-#include "am/live/host.h"
+#include "am/live/attach_server.h"
 #include "am/observe/step_line.h"
 #include "am/parallel/parallel_model.h"
 #include "am/predict/memory/memory.h"
@@ -138,7 +138,7 @@ class Rank {
   bool silent_ = false;  // this rank does not print its error: rank 0 prints the same
   std::optional<runtime::World> world_;  // set once this rank has joined the job
   std::unique_ptr<runtime::Watchdog> watchdog_;
-  std::unique_ptr<live::Host> host_;  // serves am-repl's attached sessions; null with --no-attach
+  std::unique_ptr<live::AttachServer> server_;  // for am-repl's sessions; null with --no-attach
 };
 
 // Returns how long this rank waits for other ranks before it reports a failure.
@@ -209,11 +209,11 @@ int Rank::train() {
     }
   }
   if (options_.attach) {
-    live::HostOptions host;
-    host.log = [this](const std::string& text) { out_.write(term::echo(text) + "\n"); };
-    host.stop = &stop;
-    host.tcp = options_.attach_at;
-    host_ = std::make_unique<live::Host>(*world_, run, std::move(host));
+    live::AttachServerOptions attach;
+    attach.log = [this](const std::string& text) { out_.write(term::echo(text) + "\n"); };
+    attach.stop = &stop;
+    attach.tcp = options_.attach_at;
+    server_ = std::make_unique<live::AttachServer>(*world_, run, std::move(attach));
   }
   observe::StepLine line(job->plan.train.max_steps);
   const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
@@ -223,18 +223,18 @@ int Rank::train() {
     const std::string text = line.format(metrics);
     const bool last = metrics.step == job->plan.train.max_steps;
     if (metrics.step % every == 0 || metrics.step == 1 || last) out_.write(text + "\n");
-    if (host_) host_->stepped(metrics);
+    if (server_) server_->stepped(metrics);
   };
-  if (host_) callbacks.phase = [this](const char* phase) { host_->phase_over(phase); };
+  if (server_) callbacks.phase = [this](const char* phase) { server_->phase_over(phase); };
   // Reuses freed host memory: the steps need blocks of the same sizes, and nothing else in this
   // process needs memory.
   tensor::BlockCache::install();
   train::Trainer trainer(*job, *world_, run, std::move(callbacks), {}, identity);
   if (first) write_own_file(run.plan_file(), config::to_toml(trainer.plan()));
-  if (host_) host_->open(trainer);
-  const train::TrainResult result = trainer.run(stop, host_.get());
-  if (host_) {
-    host_->close(
+  if (server_) server_->open(trainer);
+  const train::TrainResult result = trainer.run(stop, server_.get());
+  if (server_) {
+    server_->close(
         cat("the job has ended ", result.stopped ? "as asked, " : "", "after step ", result.steps));
   }
   if (first && result.stopped) out_.write(cat("stopped at step ", result.steps, " as asked\n"));
@@ -304,7 +304,7 @@ int Rank::report(const std::exception& error) {
     out_.write(cat("am-run: rank ", here_.rank, ": ", term::echo_lines(told.message), "\n"));
     if (!told.hint.empty()) out_.write(cat("help: ", term::echo_lines(told.hint), "\n"));
   }
-  if (host_) host_->close(cat("the job has failed: ", told.message));
+  if (server_) server_->close(cat("the job has failed: ", told.message));
   out_.flush(kReaderPatience);
   if (watchdog_ && told.kind != launch::kHangError && told.kind != launch::kPeerError) {
     world_->progress().set_failed(told.message);

@@ -101,7 +101,7 @@ class HungTest(AttachCase):
         self.assertTrue(all(row["memory_bytes"] > 1 << 20 for row in ranks["ranks"]))
         for rank in (0, 1):
             frames = "\n".join(self.repl("run", f"stack {rank}")[0]["frames"])
-            self.assertIn("am::live::Host::visit", frames)
+            self.assertIn("am::live::AttachServer::visit", frames)
         both = self.repl("run", "collectives")[0]["ranks"]
         self.assertEqual([each["rank"] for each in both], [0, 1])
         for wrong in ("stack 2", "stack x", "collectives -1"):

@@ -119,8 +119,8 @@ GIVEN = {
     "layout/runs.h": "plan, const model::ModelConfig& model",
     "layout/saved_activations.h": "const model::LayerSpec& layer",
     "layout/stage_layout.h": "layout",
-    "live/host.h":
-        "const job::Job& job, world, run, const HostOptions& options, "
+    "live/attach_server.h":
+        "const job::Job& job, world, run, const AttachServerOptions& options, "
         "const launch::StopSignal& stop",
     "live/stack_probe.h": "world",
     "model/config_reader.h": "ModelConfig& config, ConfigReader& reader",

@@ -99,7 +99,7 @@ struct Command {
   //   tell         runs without a session, even while the ranks are busy
   //   filter       runs behind a pipe and changes the rows of the answer before it
   //   at_console   runs in the console (console.h)
-  //   live         a running job implements the command (live/host.h); `run` is set as well if
+  //   live         a running job implements the command (live/attach_server.h); `run` is set as well if
   //                sessions without a job support it
   Result (*run)(Session& session, const Arguments& arguments) = nullptr;
   Result (*tell)(const term::Style& style, const Arguments& arguments) = nullptr;

@@ -1,12 +1,12 @@
-// Part of Host: the commands `watch` and `tripwire`. Decides when their probes run and which client
-// receives the results. Runs on rank 0's training thread, between two steps.
+// Part of AttachServer: the commands `watch` and `tripwire`. Decides when their probes run and
+// which client receives the results. Runs on rank 0's training thread, between two steps.
 #include <algorithm>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/control/frame.h"
-#include "am/live/host.h"
+#include "am/live/attach_server.h"
 
 namespace am::live {
 
@@ -24,14 +24,14 @@ void list(const Probe& tripwire, Result& result) {
 
 }  // namespace
 
-bool Host::probe_is_due(int64_t steps) const {
+bool AttachServer::probe_is_due(int64_t steps) const {
   return std::any_of(probes_.begin(), probes_.end(),
                      [&](const Probe& probe) { return probe.is_due(steps); });
 }
 
 // Returns the command of the next probe that must run and needs one; nothing if there is none. Runs
 // probes before it that need only a step's metrics. During a pause, only new probes run.
-std::optional<Host::Turn> Host::next_probe(const train::Boundary& boundary) {
+std::optional<AttachServer::Turn> AttachServer::next_probe(const train::Boundary& boundary) {
   for (size_t i = 0; i < probes_.size();) {
     const Probe& probe = probes_[i];
     if (!probe.is_due(boundary.steps) || (pause_.active() && probe.begun())) {
@@ -48,13 +48,13 @@ std::optional<Host::Turn> Host::next_probe(const train::Boundary& boundary) {
 // Returns whether the client waits for the outcome of this turn. If the turn runs a probe, the
 // client waits only for the first run of a tripwire; the request for a watch is answered when it
 // ends.
-bool Host::waits(const Turn& turn) const {
+bool AttachServer::waits(const Turn& turn) const {
   if (!turn.probe) return true;
   const Probe& probe = probes_[*turn.probe];
   return !probe.is_watch() && !probe.begun();
 }
 
-void Host::start_watch(const Arguments& arguments, const control::Request& request) {
+void AttachServer::start_watch(const Arguments& arguments, const control::Request& request) {
   require_mine(request.client);
   if (pause_.active()) {
     throw Error(ErrorKind::kUsage, "the job is paused: there are no steps to watch",
@@ -69,8 +69,8 @@ void Host::start_watch(const Arguments& arguments, const control::Request& reque
   probes_.push_back(Probe::watch(arguments, request, who ? style_of(*who) : term::Style()));
 }
 
-Result Host::set_tripwire(const Arguments& arguments, const control::Request& request,
-                          bool& later) {
+Result AttachServer::set_tripwire(const Arguments& arguments, const control::Request& request,
+                                  bool& later) {
   const auto is_mine = [&](const Probe& probe) {
     return !probe.is_watch() && probe.request().client == request.client;
   };
@@ -95,12 +95,12 @@ Result Host::set_tripwire(const Arguments& arguments, const control::Request& re
   return result;
 }
 
-void Host::end_watch(const Probe& probe) {
+void AttachServer::end_watch(const Probe& probe) {
   reply(probe.request(), inspect::answer(control::text_in(probe.request().body, "input"),
                                          [&](const auto&, const auto&) { return probe.result(); }));
 }
 
-void Host::end_watches_if(const std::function<bool(const Probe&)>& over) {
+void AttachServer::end_watches_if(const std::function<bool(const Probe&)>& over) {
   std::erase_if(probes_, [&](const Probe& probe) {
     const bool ends = probe.is_watch() && over(probe);
     if (ends) end_watch(probe);
@@ -110,7 +110,7 @@ void Host::end_watches_if(const std::function<bool(const Probe&)>& over) {
 
 // Tells the client why a probe failed, for example because its names match no tensor or it was
 // interrupted. The probe is removed from probes_ already.
-void Host::probe_failed(const Probe& probe, inspect::Outcome outcome) {
+void AttachServer::probe_failed(const Probe& probe, inspect::Outcome outcome) {
   if (!probe.begun()) {
     outcome.input = control::text_in(probe.request().body, "input");
     reply(probe.request(), outcome);
@@ -123,7 +123,8 @@ void Host::probe_failed(const Probe& probe, inspect::Outcome outcome) {
   }
 }
 
-void Host::probed(size_t index, const inspect::Outcome& outcome, const train::Boundary& boundary) {
+void AttachServer::probed(size_t index, const inspect::Outcome& outcome,
+                          const train::Boundary& boundary) {
   const auto place = probes_.begin() + static_cast<std::ptrdiff_t>(index);
   const auto take = [&] {
     Probe probe = std::move(*place);

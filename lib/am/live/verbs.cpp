@@ -1,5 +1,5 @@
-// Part of Host: commands that control a job (pause, step, continue, break, save). They run on rank
-// 0's training thread, between two steps.
+// Part of AttachServer: commands that control a job (pause, step, continue, break, save). They run
+// on rank 0's training thread, between two steps.
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
@@ -13,7 +13,7 @@
 #include "am/inspect/messages.h"
 #include "am/inspect/training_answers.h"
 #include "am/inspect/words.h"
-#include "am/live/host.h"
+#include "am/live/attach_server.h"
 
 namespace am::live {
 
@@ -63,7 +63,7 @@ double learning_rate_in(const Arguments& arguments) {
 
 }  // namespace
 
-void Host::begin_pause(uint64_t client, int64_t steps) {
+void AttachServer::begin_pause(uint64_t client, int64_t steps) {
   const auto who = server_->client(client);
   if (!who) return;  // the client has disconnected
   pause_.begin(client, describe(*who), Pause::Clock::now());
@@ -76,13 +76,13 @@ void Host::begin_pause(uint64_t client, int64_t steps) {
               {{"event", "paused"}, {"text", cat("paused at step ", steps, " by ", pause_.who())}});
 }
 
-void Host::tell_others(std::optional<uint64_t> but, const Json& event) {
+void AttachServer::tell_others(std::optional<uint64_t> but, const Json& event) {
   for (const control::ClientInfo& each : server_->clients()) {
     if (each.number != but) server_->event(each.number, event);
   }
 }
 
-void Host::end_pause(const std::string& why, int64_t steps, bool asked) {
+void AttachServer::end_pause(const std::string& why, int64_t steps, bool asked) {
   const double held = std::chrono::duration<double>(Pause::Clock::now() - pause_.since()).count();
   const uint64_t owner = pause_.owner();
   pause_.end();
@@ -95,13 +95,13 @@ void Host::end_pause(const std::string& why, int64_t steps, bool asked) {
               {{"event", "continued"}, {"text", text}});
 }
 
-void Host::require_mine(uint64_t client) const {
+void AttachServer::require_mine(uint64_t client) const {
   if (!pause_.active() || pause_.owner() == client) return;
   throw Error(ErrorKind::kUsage, cat("the job is paused by ", pause_.who()),
               "the pause ends when its owner leaves, or after five minutes without a command");
 }
 
-std::set<std::pair<uint64_t, int64_t>> Host::take_cancelled() {
+std::set<std::pair<uint64_t, int64_t>> AttachServer::take_cancelled() {
   const std::lock_guard lock(mutex_);
   any_cancelled_ = false;
   return std::exchange(cancelled_, {});
@@ -109,7 +109,7 @@ std::set<std::pair<uint64_t, int64_t>> Host::take_cancelled() {
 
 // Called when a visit begins. Drops probes of clients that have left, pauses the job if a `break`
 // condition is true, and answers a `step N` that is over or was cancelled.
-void Host::arrive(const train::Boundary& boundary) {
+void AttachServer::arrive(const train::Boundary& boundary) {
   const auto cancelled = take_cancelled();
   const auto is_cancelled = [&](const control::Request& request) {
     return cancelled.contains({request.client, request.id});
@@ -132,7 +132,7 @@ void Host::arrive(const train::Boundary& boundary) {
 }
 
 // Pauses the job and answers the `step N` that waits for an answer, if there is one.
-void Host::answer_step(const train::Boundary& boundary) {
+void AttachServer::answer_step(const train::Boundary& boundary) {
   pause_at_ = 0;
   if (!stepping_) return;
   const control::Request request = *std::exchange(stepping_, std::nullopt);
@@ -145,7 +145,8 @@ void Host::answer_step(const train::Boundary& boundary) {
   reply(request, inspect::answer(control::text_in(request.body, "input"), told));
 }
 
-Result Host::step_on(const Arguments& arguments, const control::Request& request, int64_t steps) {
+Result AttachServer::step_on(const Arguments& arguments, const control::Request& request,
+                             int64_t steps) {
   const int64_t count = inspect::steps_in(arguments);
   if (stepping_ && server_->client(stepping_->client)) {
     throw Error(ErrorKind::kUsage, "another client's `step` is still running");
@@ -158,7 +159,7 @@ Result Host::step_on(const Arguments& arguments, const control::Request& request
   return {};
 }
 
-Result Host::set_break(const Arguments& arguments, uint64_t client) {
+Result AttachServer::set_break(const Arguments& arguments, uint64_t client) {
   Result result;
   std::vector<std::string> words = arguments.words;
   if (!words.empty() && words.front() == "when") words.erase(words.begin());
@@ -180,8 +181,8 @@ Result Host::set_break(const Arguments& arguments, uint64_t client) {
   return result;
 }
 
-Result Host::perform(const Command& command, const Arguments& arguments,
-                     const control::Request& request, const train::Boundary& boundary) {
+Result AttachServer::perform(const Command& command, const Arguments& arguments,
+                             const control::Request& request, const train::Boundary& boundary) {
   require_mine(request.client);
   Result result;
   if (command.name == "pause") {
@@ -204,8 +205,8 @@ Result Host::perform(const Command& command, const Arguments& arguments,
 
 // Returns the action of all ranks that a request needs; nothing if it needs none, because it was
 // answered already or will be answered later.
-std::optional<Host::Turn> Host::turn_of(const control::Request& request,
-                                        const train::Boundary& boundary) {
+std::optional<AttachServer::Turn> AttachServer::turn_of(const control::Request& request,
+                                                        const train::Boundary& boundary) {
   if (pause_.active() && pause_.owner() == request.client) pause_.used(Pause::Clock::now());
   const std::string input = control::text_in(request.body, "input");
   const Command* command = inspect::command_of(input);
@@ -244,7 +245,7 @@ std::optional<Host::Turn> Host::turn_of(const control::Request& request,
   return turn;
 }
 
-Host::Turn Host::next_turn(const train::Boundary& boundary, int64_t& budget) {
+AttachServer::Turn AttachServer::next_turn(const train::Boundary& boundary, int64_t& budget) {
   constexpr auto kLook = std::chrono::milliseconds(100);
   for (;;) {
     if (const auto why = pause_.why_over(
@@ -260,7 +261,7 @@ Host::Turn Host::next_turn(const train::Boundary& boundary, int64_t& budget) {
   }
 }
 
-void Host::reply(const control::Request& request, const inspect::Outcome& outcome) {
+void AttachServer::reply(const control::Request& request, const inspect::Outcome& outcome) {
   Json json = inspect::pack(outcome);
   const std::lock_guard lock(mutex_);
   json["title"] = facts_.value("title", "");

@@ -1,4 +1,5 @@
-// Part of Host: a visit between two steps, in which every rank runs the turns that rank 0 chooses.
+// Part of AttachServer: a visit between two steps, in which every rank runs the turns that rank 0
+// chooses.
 #include <ATen/ATen.h>
 
 #include <utility>
@@ -8,7 +9,7 @@
 #include "am/control/frame.h"
 #include "am/inspect/attached.h"
 #include "am/inspect/messages.h"
-#include "am/live/host.h"
+#include "am/live/attach_server.h"
 
 namespace am::live {
 
@@ -20,13 +21,13 @@ constexpr int64_t kMostCommands = 32;
 
 }  // namespace
 
-bool Host::wants_visit(int64_t steps) {
+bool AttachServer::wants_visit(int64_t steps) {
   if (!server_) return false;
   return server_->is_wanted() || break_.has_value() || (pause_at_ > 0 && steps >= pause_at_) ||
          any_cancelled_ || probe_is_due(steps);
 }
 
-Host::Agreed Host::agree(Kind kind) const {
+AttachServer::Agreed AttachServer::agree(Kind kind) const {
   at::Tensor row = at::zeros({2}, at::kLong);
   auto* values = row.mutable_data_ptr<int64_t>();
   values[0] = world_.rank() == 0 ? static_cast<int64_t>(kind) : 0;
@@ -38,7 +39,7 @@ Host::Agreed Host::agree(Kind kind) const {
   return {static_cast<Kind>(values[0]), values[1] > 0};
 }
 
-bool Host::visit(const train::Boundary& boundary) {
+bool AttachServer::visit(const train::Boundary& boundary) {
   const bool first = world_.rank() == 0;
   self_->status.set_phase("between steps");
   if (first) {
@@ -71,7 +72,7 @@ bool Host::visit(const train::Boundary& boundary) {
   return !agreed.stop;
 }
 
-void Host::run_command(const Turn& turn, const train::Boundary& boundary) {
+void AttachServer::run_command(const Turn& turn, const train::Boundary& boundary) {
   const bool first = world_.rank() == 0;
   std::string text;
   if (first) {
@@ -118,7 +119,7 @@ void Host::run_command(const Turn& turn, const train::Boundary& boundary) {
   reply(turn.request, outcome);
 }
 
-void Host::save(const Turn& turn, const train::Boundary& boundary) {
+void AttachServer::save(const Turn& turn, const train::Boundary& boundary) {
   const std::string folder = boundary.save().string();
   if (world_.rank() != 0) return;
   inspect::Outcome outcome;
@@ -134,7 +135,7 @@ void Host::save(const Turn& turn, const train::Boundary& boundary) {
   reply(turn.request, outcome);
 }
 
-void Host::set_learning_rate(const Turn& turn, const train::Boundary& boundary) {
+void AttachServer::set_learning_rate(const Turn& turn, const train::Boundary& boundary) {
   const Json value = turn.learning_rate;
   const double lr = Json::parse(world_.group().broadcast_text(dump_json(value, -1))).get<double>();
   const double before = sessions_->trainer().plan().optimizer.lr;

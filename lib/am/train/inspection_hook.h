@@ -1,5 +1,5 @@
 // Interface for code that inspects the model between two steps, on all ranks together, for example
-// for a session that is attached to the job (live/host.h).
+// for a session that is attached to the job (live/attach_server.h).
 //
 // Note [Visits]: between two steps, the trainer may call the hook's visit() on all ranks. A hook on
 // any rank requests this in the message that every step sends anyway (StepReport::visit), so that

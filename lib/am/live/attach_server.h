@@ -1,11 +1,11 @@
 // Lets clients attach to a running job. Their commands run between two steps, on all ranks
 // together.
 //
-//   Host host(world, run, options);         // every rank; rank 0 listens
+//   AttachServer server(world, run, options);   // every rank; rank 0 listens
 //   train::Trainer trainer(job, world, run, {});
-//   host.open(trainer);
-//   trainer.run(stop, &host);               // see Note [Visits], train/inspection_hook.h
-//   host.close("finished at step 20");
+//   server.open(trainer);
+//   trainer.run(stop, &server);                 // see Note [Visits], train/inspection_hook.h
+//   server.close("finished at step 20");
 //
 // Rank 0 owns the socket (control/server.h) and decides what all ranks do next. During a visit
 // between two steps it broadcasts one action after another, called a turn: wait, run this command,
@@ -42,7 +42,7 @@
 
 namespace am::live {
 
-struct HostOptions {
+struct AttachServerOptions {
   std::function<void(const std::string& line)> log;  // called on rank 0 with lines for the user
   const launch::StopSignal* stop = nullptr;          // a request to stop ends a pause; may be null
   PauseLimits pause;
@@ -55,13 +55,14 @@ std::string describe(const control::ClientInfo& who);
 // Returns the style in which answers to this client are drawn.
 term::Style style_of(const control::ClientInfo& who);
 
-class Host : public train::InspectionHook {
+class AttachServer : public train::InspectionHook {
  public:
   // If no socket can be created, no client can attach, and the reason is logged.
-  Host(const runtime::World& world, const run_folder::RunFolder& run, HostOptions options);
-  Host(const Host&) = delete;
-  Host& operator=(const Host&) = delete;
-  ~Host() override;
+  AttachServer(const runtime::World& world, const run_folder::RunFolder& run,
+               AttachServerOptions options);
+  AttachServer(const AttachServer&) = delete;
+  AttachServer& operator=(const AttachServer&) = delete;
+  ~AttachServer() override;
 
   // Begins to serve clients with the model of `trainer`, which must outlive all visits.
   void open(train::Trainer& trainer);
@@ -135,7 +136,7 @@ class Host : public train::InspectionHook {
   void set_learning_rate(const Turn& turn, const train::Boundary& boundary);
 
   runtime::World world_;
-  HostOptions options_;
+  AttachServerOptions options_;
   std::string run_;
   std::shared_ptr<RankStatus> self_;
   StackProbe probe_;

@@ -1,5 +1,6 @@
-// Part of Host: attaching clients on rank 0, and requests that are answered while a step runs.
-#include "am/live/host.h"
+// Part of AttachServer: attaching clients on rank 0, and requests that are answered while a step
+// runs.
+#include "am/live/attach_server.h"
 
 #include <utility>
 
@@ -62,7 +63,8 @@ term::Style style_of(const control::ClientInfo& who) {
   return inspect::requested_session(who.hello.value("session", Json::object())).style;
 }
 
-Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOptions options)
+AttachServer::AttachServer(const runtime::World& world, const run_folder::RunFolder& run,
+                           AttachServerOptions options)
     : world_(world),
       options_(std::move(options)),
       run_(run.root().string()),
@@ -100,13 +102,13 @@ Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOp
   }
 }
 
-Host::~Host() {
+AttachServer::~AttachServer() {
   helpers_.reset();  // no answer is sent after this
   world_.context()->on_collective = nullptr;
   self_->set_probe(nullptr);
 }
 
-void Host::open(train::Trainer& trainer) {
+void AttachServer::open(train::Trainer& trainer) {
   sessions_ = std::make_unique<Sessions>(trainer, run_);
   self_->status.set_total(trainer.first_step(), trainer.plan().train.max_steps);
   self_->status.set_phase("forward");
@@ -116,7 +118,7 @@ void Host::open(train::Trainer& trainer) {
   facts_ = std::move(facts);
 }
 
-void Host::close(const std::string& last_words) {
+void AttachServer::close(const std::string& last_words) {
   helpers_->close();
   if (server_) {
     const auto refuse = [&](const control::Request& request) {
@@ -134,11 +136,11 @@ void Host::close(const std::string& last_words) {
   sessions_.reset();
 }
 
-void Host::log(const std::string& line) const {
+void AttachServer::log(const std::string& line) const {
   if (options_.log) options_.log(cat("attached    ", line));
 }
 
-Json Host::welcome(const control::ClientInfo&) const {
+Json AttachServer::welcome(const control::ClientInfo&) const {
   Json json;
   {
     const std::lock_guard lock(mutex_);
@@ -156,7 +158,7 @@ Json Host::welcome(const control::ClientInfo&) const {
   return json;
 }
 
-bool Host::cancel(const control::ClientInfo& who, const Json& id) {
+bool AttachServer::cancel(const control::ClientInfo& who, const Json& id) {
   if (!id.is_number_integer()) return true;
   const auto number = id.get<int64_t>();
   if (server_->withdraw(who.number, number)) {
@@ -173,7 +175,7 @@ bool Host::cancel(const control::ClientInfo& who, const Json& id) {
   return true;
 }
 
-bool Host::at_once(const control::ClientInfo& who, const control::Request& request) {
+bool AttachServer::at_once(const control::ClientInfo& who, const control::Request& request) {
   if (request.body.contains("renew")) {
     if (owner_ == who.number) alive_ = ticks_now();
     return true;
@@ -197,7 +199,7 @@ bool Host::at_once(const control::ClientInfo& who, const control::Request& reque
   return true;
 }
 
-inspect::Result Host::tell_status(const term::Style& style) const {
+inspect::Result AttachServer::tell_status(const term::Style& style) const {
   inspect::Result result;
   result.json = self_->status.to_json();
   result.json["world_size"] = world_.size();
@@ -210,8 +212,8 @@ inspect::Result Host::tell_status(const term::Style& style) const {
 
 // Asks the ranks for the commands `ranks`, `collectives` and `stack`. The thread that asks them
 // sends the answer to the client when they have answered.
-void Host::ask_ranks(const control::Request& request, const std::string& input,
-                     const term::Style& style) {
+void AttachServer::ask_ranks(const control::Request& request, const std::string& input,
+                             const term::Style& style) {
   const auto refused = inspect::answer(
       input, [&](const inspect::Command& command, const inspect::Arguments& arguments) {
         const std::optional<int64_t> only = inspect::rank_in(arguments, world_.size());
