@@ -26,9 +26,10 @@ void compare_plans(const am::config::Plan& plan, const am::runtime::World& world
 void share_folders(const am::run_folder::RunFolder& run, const std::filesystem::path& checkpoints,
                    bool made, const am::runtime::World& world);
 
-// If another launcher started the ranks, rank 0 locks the folders and returns the locks; other
-// ranks return none. If am-run's launcher did, it has locked the folders for the job already: no
-// rank returns a lock, and this throws if the run folder's lock no longer belongs to this job.
+// If the ranks were started without am-run's launcher (by torchrun, for example), rank 0 locks the
+// folders and returns the locks, and other ranks return none. If am-run's launcher started them,
+// it has already locked the folders: every rank returns no locks, and the function throws if the
+// run folder's lock no longer belongs to this job.
 std::vector<am::run_folder::RunLock> lock_folders(const am::run_folder::RunFolder& run,
                                                   const std::filesystem::path& checkpoints,
                                                   const am::run_folder::JobIdentity& job,

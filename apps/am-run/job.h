@@ -1,5 +1,5 @@
 // Entry points of am-run: launch this machine's ranks of a plan, or of any program, and write the
-// file by which a cluster does so.
+// file (a Slurm script or a JobSet) with which a cluster starts a plan's launchers.
 #pragma once
 
 #include <string>

@@ -41,8 +41,8 @@ std::vector<double> log_errors(const RunList& runs, const CostConstants& constan
 std::vector<double> held_out_errors(const RunList& runs,
                                     const std::function<std::string(const MeasuredRun&)>& part,
                                     const CostConstants& start);
-// Functions for `part`. fold_of_layout() distributes the layouts over five folds; source_of() makes
-// one fold of all runs that one source (a publication, for example) reports.
+// Functions to pass as `part`. fold_of_layout() distributes the layouts over five folds;
+// source_of() makes one fold of all runs that one source (a publication, for example) reports.
 std::string fold_of_layout(const MeasuredRun& run);
 std::string source_of(const MeasuredRun& run);
 

@@ -43,8 +43,8 @@ Output Output::of(bool json, am::term::ColorMode color) {
   return output;
 }
 
-// Flushes stdout, so that results and diagnostics, which go to stderr, appear in order on a
-// terminal.
+// Flushes stdout, because diagnostics go to stderr: without the flush, a terminal could show a
+// diagnostic before results that were printed earlier.
 void print(const std::string& text) { std::cout << text << std::flush; }
 
 void print_file(const std::string& text) {

@@ -14,7 +14,7 @@
 
 namespace am_repl {
 
-// The progress line of one command, which must exist while the command runs. A thread draws it.
+// Progress line of one command, drawn by a thread. The object must exist while the command runs.
 class ProgressLine {
  public:
   ProgressLine(const am::inspect::Progress& progress, std::string command, am::term::Style style);

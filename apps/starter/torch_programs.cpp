@@ -27,8 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders, relative to the folder of this program. The build defines them. The lists are separated
-// by colons and have the folders of the build tree and of an installation.
+// Folders, defined by the build. Relative paths are relative to the folder of this executable. The
+// places are colon-separated lists for both the build tree and an installation.
 constexpr std::string_view kPrograms = AM_TORCH_PROGRAMS;     // folder of the programs
 constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // folders that may have libtorch
 constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // folders that may have CUDA's plugin

@@ -62,7 +62,7 @@ class Order(PlanCase):
         plan = self.plan("[mesh]\nworld_size = 4\npp_size = 2\n[train]\nglobal_batch_size = 16\n"
                          "[pipeline]\nmicrobatches = 4\n")
         self.assertEqual(self.json("schedule", plan)["rounds_per_step"], 2)
-        self.assertIn("runs this 2 times", self.am_plan("schedule", plan).out)
+        self.assertIn("runs this schedule 2 times", self.am_plan("schedule", plan).out)
 
     def test_without_microbatches_there_is_one_for_each_stage(self):
         plan = self.plan("[mesh]\nworld_size = 2\npp_size = 2\n[train]\nglobal_batch_size = 4\n"

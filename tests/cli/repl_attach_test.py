@@ -274,7 +274,7 @@ class AttachTest(AttachCase):
         self.assertEqual(answers[4]["tripwires"], [])
         self.assertIsNone(answers[5]["paused"])
         for command, words in (("tripwire rms >", "is not a condition"),
-                               ("tripwire loss > 1", "one of a tensor's"),
+                               ("tripwire loss > 1", "nor a measure of a tensor"),
                                ("tripwire nan nothing*", "no parameter")):
             self.assertIn(words, self.repl("run", command, status=1)[-1]["error"]["message"])
         client = self.attach()

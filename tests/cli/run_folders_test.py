@@ -343,7 +343,7 @@ class NoRegularFile(FolderTest):
                 plan = self.write_plan(changed)
                 said = self.refused(plan, "--run-dir", self.path / "run")
                 # Folders are searched for regular files.
-                self.assertRegex(said, rf"{model}[^\n]*(it is a pipe|no weights|not a regular file|neither a file|no file)", changed)
+                self.assertRegex(said, rf"{model}[^\n]*(it is a pipe|no weights|not a regular file|neither a file|no nonempty file)", changed)
 
     def test_a_plan_from_standard_input_is_a_plan(self):
         text = plan_text(steps=1)

@@ -85,7 +85,7 @@ TEST_CASE("a reply beyond all measure is an error that says so") {
   const Json reply = {{"text", std::string(9 << 20, 'x')}};
   const auto frames = reply_frames(1, reply, 1 << 20);
   REQUIRE(frames.size() == 1);
-  CHECK(frames[0].find("at most 1048576") != std::string::npos);
+  CHECK(frames[0].find("the limit for a job's answer is 1048576") != std::string::npos);
   CHECK(reply_frames(1, reply).size() > 1);
 }
 

@@ -156,10 +156,10 @@ TEST_CASE("a wrong Megatron pair is a clear error") {
   CHECK_THAT(message_with("nonsense"), Catch::EndsWith("not an index file of a Megatron dataset"));
   CHECK_THAT(message_with(good.substr(0, 50)), Catch::Contains("truncated"));
   CHECK_THAT(message_with(megatron_index(7, 4, {2, 1})), Catch::Contains("data type 7"));
-  CHECK_THAT(message_with(megatron_index(4, 4, {2, 9})), Catch::Contains("names 11"));
+  CHECK_THAT(message_with(megatron_index(4, 4, {2, 9})), Catch::Contains("gives 11"));
   CHECK_THAT(message_with(megatron_index(4, 4, {})), Catch::Contains("no tokens"));
   CHECK_THAT(message_with(megatron_index(4, 8, {2, 1})),
-             Catch::Contains("sequence 1 does not follow"));
+             Catch::Contains("sequence 1 does not begin where"));
   CHECK_THAT(message_with(megatron_index(4, 4, {-1})), Catch::Contains("negative"));
   std::string version = good;
   version[9] = 2;

@@ -133,7 +133,7 @@ TEST_CASE("nemo-automodel: low-rank adapters", "[exchange]") {
   CHECK(all.plan.lora.target_modules == std::vector<std::string>{"all-linear"});
   CHECK(all.ignored.empty());
   CHECK(std::any_of(all.notes.begin(), all.notes.end(), [](const std::string& note) {
-    return note.find("the head too") != std::string::npos;
+    return note.find("including the head") != std::string::npos;
   }));
   // AutoModel's defaults for rank and alpha differ from PEFT's.
   const Imported some =

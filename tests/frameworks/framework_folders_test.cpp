@@ -140,7 +140,7 @@ TEST_CASE("Megatron's folders that are not whole, or not read") {
   CHECK(open_tensor_source(step)->format() == "dcp");
   fs::remove(step / ".metadata");
   fs::copy(kFrameworks / "megatron" / "iter_0000002" / "metadata.json", step);
-  CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("its .metadata is missing"));
+  CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("its file .metadata is missing"));
   write_file_atomically(step / "metadata.json",
                         "{\"sharded_backend\": \"zarr\", \"sharded_backend_version\": 1}");
   CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("in the format \"zarr\""));
@@ -214,9 +214,9 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
   fs::remove(folder.path / "shard-00003-model-00001-of-00001.safetensors");
   // If the last file is missing, only the config shows that rows are absent.
   fs::rename(second, folder.path / "second");
-  CHECK(
-      open_tensor_source(folder.path)->note().find("is [15, 16] in these files and [30, 16] by") !=
-      std::string::npos);
+  CHECK(open_tensor_source(folder.path)
+            ->note()
+            .find("is [15, 16] in these files and [30, 16] according to") != std::string::npos);
   fs::rename(folder.path / "second", second);
   fs::remove(first);
   CHECK_THROWS_AS(open_tensor_source(folder.path), Error);

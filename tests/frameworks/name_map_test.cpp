@@ -152,9 +152,9 @@ TEST_CASE("shapes that are not the config's") {
     return found.problem;
   };
   CHECK(problem("decoder.layers.0.self_attention.linear_qkv.weight", {6143, 4096})
-            .find("asks for 6144 rows") != std::string::npos);
+            .find("requires 6144 rows") != std::string::npos);
   CHECK(problem("decoder.layers.self_attention.linear_qkv.weight", {31, 6144, 4096})
-            .find("asks for 32 in dim 0") != std::string::npos);
+            .find("requires 32 in dim 0") != std::string::npos);
   CHECK(!problem("decoder.layers.self_attention.linear_qkv.weight", {32}).empty());
   CHECK(!problem("decoder.layers.0.self_attention.linear_qkv.weight", {}).empty());
   CHECK(!problem("decoder.layers.0.mlp.linear_fc1.weight", {7, 4096}).empty());

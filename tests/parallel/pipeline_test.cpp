@@ -272,7 +272,8 @@ TEST_CASE("an error says in which action it was", "[pipeline]") {
     why = error.what();
   }
   INFO(why);
-  CHECK(why.find("in 0F2: token id 500 is outside the vocabulary") == 0);
+  CHECK(why.find("in 0F2 (stage 0, forward of micro-batch 2): token id 500 is outside the "
+                 "vocabulary") == 0);
 }
 
 }  // namespace am::parallel

@@ -117,7 +117,7 @@ TEST_CASE("gradients are tensors like others until the model changes", "[inspect
   CHECK_THAT(error_of(session, "grad"), Catch::Contains("no gradients yet"));
   CHECK_THAT(error_of(session, "grad --of 'A'"), Catch::Contains("at least two"));
   CHECK_THAT(error_of(session, "step"), Catch::Contains("it has no data"));
-  CHECK_THAT(error_of(session, "collectives"), Catch::Contains("no ranks"));
+  CHECK_THAT(error_of(session, "collectives"), Catch::Contains("no running ranks"));
 }
 
 TEST_CASE("gradients of a text are the same on every layout", "[inspect]") {

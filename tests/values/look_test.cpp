@@ -151,7 +151,8 @@ TEST_CASE("calc reckons with numbers of tensors", "[inspect]") {
     INFO(wrong);
     CHECK_FALSE(execute(session, cat("calc ", wrong)).ok());
   }
-  CHECK_THAT(error_of(session, "calc " + std::string(70, '(')), Catch::Contains("64 brackets"));
+  CHECK_THAT(error_of(session, "calc " + std::string(70, '(')),
+             Catch::Contains("64 nested brackets"));
   CHECK_THAT(error_of(session, "calc mode(w)"),
              Catch::Contains("not a measure") && Catch::Contains("absmax"));
 }

@@ -166,7 +166,7 @@ TEST_CASE("wrong commands leave the ranks in step", "[inspect]") {
   CHECK_FALSE(outcomes[0].ok());
   CHECK_FALSE(outcomes[1].ok());
   CHECK_FALSE(outcomes[0].error->fatal());
-  CHECK_THAT(outcomes[2].error->message, Catch::Contains("the plan says"));
+  CHECK_THAT(outcomes[2].error->message, Catch::Contains("is set in the plan"));
   CHECK(outcomes[3].ok());
 }
 

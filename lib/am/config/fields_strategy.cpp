@@ -37,8 +37,8 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
       .is_path = looks_like_path;
   fsdp2.add("patch_is_packed_sequence", &S::patch_is_packed_sequence, Boolean{},
             "Treat every batch as not packed: attention crosses document boundaries even where "
-            "position ids restart. false: the position ids of each batch are inspected, for which "
-            "a GPU must synchronise with the host.");
+            "position ids restart. false: the position ids of each batch are inspected, and "
+            "attention stays inside each document.");
   fsdp2.add("mp_policy", &S::mp_policy, MixedPrecisionCodec{},
             "Mixed precision: dtypes of gathered parameters, of gradient reduction and of the "
             "model's output. \"none\": parameters as stored, gradients as the parameters, outputs "

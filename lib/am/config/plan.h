@@ -132,7 +132,7 @@ struct CheckpointSection {
   int64_t keep = 0;   // number of checkpoints to keep; 0: all
   bool last = true;   // whether to save after the last step
   bool async = false;
-  int64_t metadata_parts = 500'000;    // most parts that get PyTorch's .metadata; 0: any
+  int64_t metadata_parts = 500'000;    // .metadata is written for at most this many boxes; 0: any
   std::string resume = "auto";         // auto | none | a path
   std::string export_format = "none";  // the key `export`: hf | none
 };

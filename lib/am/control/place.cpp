@@ -40,9 +40,9 @@ Error cannot_place(const fs::path& path, const char* what) {
 }
 
 // Creates the folder if it is missing, and opens it. Throws Error(kIo) if the folder is not private
-// to this user. `mend`: whether to make the folder private instead; only for a folder inside the
+// to this user. `fix`: whether to make the folder private instead; only for a folder inside the
 // user's own folder.
-Descriptor require_private(const fs::path& folder, bool mend) {
+Descriptor require_private(const fs::path& folder, bool fix) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw cannot_place(folder, "cannot make the folder");
   }
@@ -50,7 +50,7 @@ Descriptor require_private(const fs::path& folder, bool mend) {
   if (fd.get() < 0) throw cannot_place(folder, "cannot open the folder");
   struct stat info = {};
   bool is_private = ::fstat(fd.get(), &info) == 0 && info.st_uid == ::geteuid();
-  if (is_private && (info.st_mode & 0077) != 0) is_private = mend && ::fchmod(fd.get(), 0700) == 0;
+  if (is_private && (info.st_mode & 0077) != 0) is_private = fix && ::fchmod(fd.get(), 0700) == 0;
   if (is_private) return fd;
   throw Error(ErrorKind::kIo,
               cat(folder.string(), ": this folder must be accessible only to this user"),
@@ -182,7 +182,7 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
                            std::optional<TcpAddress> tcp)
     : file_(fs::absolute(run.control() / kFileName)) {
   const fs::path folder = file_.parent_path();
-  folder_ = require_private(folder, /*mend=*/true);
+  folder_ = require_private(folder, /*fix=*/true);
   // A file there is left by a dead job, because this process holds the run folder's lock.
   ::unlink(file_.c_str());
   address_.protocol = kProtocol;
@@ -198,7 +198,7 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
   for (const fs::path& fallback : fallbacks) {
     if (socket_ >= 0) break;
     try {
-      require_private(fallback, /*mend=*/false);
+      require_private(fallback, /*fix=*/false);
       sweep(fallback);
       address_.socket = fallback / cat(unique_id(), ".sock");
       socket_ = listen_at(address_.socket);

@@ -195,15 +195,26 @@ std::string time_section(const predict::Prediction& prediction) {
   return text + "</table>\n";
 }
 
+// Whether the parameter is of an expert other than the layer's first, for example
+// "model.layers.0.mlp.experts.12.up_proj.weight".
+bool is_other_expert(std::string_view name) {
+  constexpr std::string_view kExperts = ".experts.";
+  const size_t at = name.find(kExperts);
+  if (at == std::string_view::npos) return false;
+  const std::string_view number = name.substr(at + kExperts.size());
+  return !number.empty() && number.front() >= '0' && number.front() <= '9' &&
+         !number.starts_with("0.");
+}
+
 // Returns a table of the parameters and their shards. Lists parameters outside the layers, and
-// those of the first layer for all layers.
+// those of the first layer and its first expert, which represent all.
 std::string shard_table(const ReportInput& input) {
   std::string text = "<table><tr><th>parameter<th>shape<th>placements<th>on its first rank</tr>\n";
   const layout::Layout& layout = input.layout;
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const layout::ParameterLayout& parameter = layout.parameters[i];
     const int layer = layout.inventory.parameters[i].layer;
-    if (layer > 0 || parameter.name.find(".experts.1") != std::string::npos) continue;
+    if (layer > 0 || is_other_expert(parameter.name)) continue;
     const int64_t rank = layout.first_holder(parameter);
     std::vector<std::string> placements;
     for (const auto& [group, placement] : parameter.placements(layout.mesh)) {

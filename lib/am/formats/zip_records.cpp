@@ -108,7 +108,7 @@ class ZipReader {
                    .entries = little_endian<uint64_t>(end64, 32)};
     }
     if (part(directory.offset, directory.size).size() > end - directory.offset) {
-      fail("the directory overlaps the end record");
+      fail("the zip file's central directory overlaps its end record");
     }
     return directory;
   }
@@ -142,15 +142,15 @@ class ZipReader {
 
   // Reads the directory's entry at `at` and moves `at` to the next entry.
   Entry read_entry(size_t& at, size_t end) const {
-    if (end - at < kZipCentralBytes) fail("the directory is cut off");
+    if (end - at < kZipCentralBytes) fail("the zip file's central directory is cut off");
     const auto header = part(at, kZipCentralBytes);
     if (little_endian<uint32_t>(header) != kZipCentralHeader)
-      fail("an entry of the directory has no valid signature");
+      fail("an entry of the zip file's central directory has no valid signature");
     const size_t name = little_endian<uint16_t>(header, 28);
     const size_t extra = little_endian<uint16_t>(header, 30);
     const size_t comment = little_endian<uint16_t>(header, 32);
     at += kZipCentralBytes;
-    if (name + extra + comment > end - at) fail("the directory is cut off");
+    if (name + extra + comment > end - at) fail("the zip file's central directory is cut off");
     Entry entry = {.name = text(part(at, name)),
                    .size = little_endian<uint32_t>(header, 24),
                    .stored_size = little_endian<uint32_t>(header, 20),

@@ -151,7 +151,9 @@ const Command* find_command(std::string_view name) {
 ParsedCommand parse_command(const std::string& input) {
   std::vector<bool> quoted;
   std::vector<std::string> words = split_words(input, &quoted);
-  if (words.empty()) throw Error(ErrorKind::kUsage, "a command is missing", "ls | head 3");
+  if (words.empty()) {
+    throw Error(ErrorKind::kUsage, "there is no command after `|`", "for example: ls | head 3");
+  }
   const Command* command = find_command(words.front());
   if (command == nullptr) unknown_command(words.front());
   return {command, parse_arguments(*command, std::move(words), quoted)};

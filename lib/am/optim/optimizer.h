@@ -39,7 +39,7 @@ std::vector<ParameterRun> whole_runs(const std::vector<at::Tensor>& flats);
 
 struct StateTensor {
   std::string name;  // PyTorch's name, for example "exp_avg"
-  at::Tensor value;  // view of the optimizer's state, of the range's length
+  at::Tensor value;  // this state of the requested parameter; shares the optimizer's memory
 };
 
 class Optimizer {

@@ -37,7 +37,8 @@ void check_nodes(const RuleContext& context, Diagnostics& found) {
   found.warning("cluster.nodes", context.plan.span("cluster.nodes"),
                 cat("nodes = ", nodes, " with ranks_per_node = ", per_node, " have room for ",
                     nodes * per_node, " ranks, and the plan has ", world),
-                cat("nodes = ", (world + per_node - 1) / per_node, " or more, or 0"));
+                cat("nodes = ", (world + per_node - 1) / per_node,
+                    " or more, or 0 (as many as the ranks need)"));
 }
 
 void check_failures(const RuleContext& context, Diagnostics& found) {

@@ -69,8 +69,8 @@ constexpr std::array<Rule, 3> kRules = {{
      .needs = Needs::kLayout,
      .check = check_heads},
     {.id = "seq.cp",
-     .summary = "with context parallelism, 2 * cp_size divides the sequence, or it is padded (a "
-                "note)",
+     .summary = "with context parallelism, 2 * cp_size divides the sequence, or it is padded "
+                "(reported as a note)",
      .explain =
          "A causal mask gives late positions more work than early ones. The sequence is therefore "
          "cut in 2 * cp_size chunks, and cp rank r takes chunks r and 2 * cp_size - 1 - r: one "

@@ -143,7 +143,7 @@ constexpr std::array<Rule, 13> kRules = {{
      .needs = Needs::kFiles,
      .check = check_weights},
     {.id = "model.quantized",
-     .summary = "weights of a quantised model are not loaded (a note)",
+     .summary = "weights of a quantised model are not loaded (reported as a note)",
      .explain =
          "A config.json with a quantization_config comes with weights that are codes (FP8, "
          "integers) and scales. The plan is for the model itself, in model.dtype. am-run and "

@@ -90,7 +90,7 @@ void check_no_effect(const RuleContext& context, Diagnostics& found) {
 
 constexpr std::array<Rule, 1> kRules = {{
     {.id = "strategy.no_effect",
-     .summary = "a strategy key that is given has an effect (a note)",
+     .summary = "a strategy key that is given has an effect (reported as a note)",
      .explain = "Layout never changes the result: the loss of a step is the average over all "
                 "labels of the global batch, on any number of ranks, so there is nothing to "
                 "average in a collective and no other way to weigh labels. Parameters are filled "

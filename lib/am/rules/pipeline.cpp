@@ -203,7 +203,7 @@ constexpr std::array<Rule, 9> kRules = {{
                 "without one would only add a transfer.",
      .check = check_layers},
     {.id = "pp.even",
-     .summary = "the layers divide evenly over the pipeline's stages (a note)",
+     .summary = "the layers divide evenly over the pipeline's stages (reported as a note)",
      .explain = "Layers that are left over go to the first stages, one each. The others wait for "
                 "them at every micro-batch. That may be intended, since the last stage computes "
                 "the head too; balance = \"cost\" weighs it, and split_points states any split. "

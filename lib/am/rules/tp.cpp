@@ -217,7 +217,8 @@ constexpr std::array<Rule, 12> kRules = {{
      .summary = "every pattern of a tensor-parallel plan matches a module",
      .explain = "A pattern is a module's full name, where `*` matches one component: "
                 "\"model.layers.*.mlp.up_proj\". A pattern that matches nothing is a typo, and the "
-                "intended module would be replicated silently: more memory, and no speed.\n\n"
+                "intended module would silently be replicated, which takes more memory and gains "
+                "no speed.\n\n"
                 "When several patterns match a module, the last one counts.",
      .check = nullptr},
     {.id = "tp.style",

@@ -21,15 +21,14 @@ namespace am::run_folder {
 
 enum class Phase {
   // Start of the processes, rendezvous, and construction of the model. After a failure also the
-  // time
-  // until it is detected.
+  // time until the failure is detected.
   kStarting,
   kLoading,     // loading of a checkpoint, or of the initial values
   kSteps,       // steps that no failure undid, with their validation and metrics
   kStepsAgain,  // steps that a failure undid, so that they are trained again
   kSaving,      // time for which training waited for checkpoints and for the export
   kVisits,      // commands of am-repl that run between steps
-  kStopping,    // from the end of training, its last save included, to the end of the job
+  kStopping,    // from the end of the last save and the export to the end of the job
 };
 inline constexpr std::array<std::string_view, 7> kPhaseNames = {
     "starting", "loading", "steps", "steps_again", "saving", "visits", "stopping"};
@@ -43,7 +42,7 @@ struct JobTime {
   // A recent checkpoint, from which training may resume after a failure.
   struct Saved {
     int64_t step = 0;      // number of finished steps
-    double seconds = 0.0;  // seconds of kSteps up to the checkpoint; they remain after a failure
+    double seconds = 0.0;  // seconds of kSteps at the checkpoint; fail_back() returns to them
   };
   std::vector<Saved> saved;
 

@@ -83,8 +83,8 @@ const StoredTensor* find_behind(const TensorSource& source, const std::string& p
   return source.find(base.replace(dot, 1, kBaseLayer));
 }
 
-// Returns the first component of the layers' names, for example "model.". Files of a model without
-// its head omit it.
+// Returns the first component of the layers' names and its dot, for example "model.". The names in
+// files of a base model (a model without its LM head) do not have this prefix.
 std::string_view base_prefix(const model::Inventory& inventory) {
   const std::string_view layers = inventory.names.layers;
   return layers.substr(0, layers.find('.') + 1);

@@ -117,7 +117,7 @@ void require_held(const std::vector<mesh::Box>& parts, const mesh::Box& box, std
   const auto problem = mesh::why_not_covered(box.shape, pointers);
   if (!problem) return;
   throw Error(ErrorKind::kFormat, cat(path.string(), ": ", name, ": ", *problem),
-              "files are missing or belong to several checkpoints");
+              "files are missing or belong to several checkpoints; copy the folder again");
 }
 
 }  // namespace am::stored

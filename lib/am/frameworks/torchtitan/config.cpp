@@ -253,8 +253,8 @@ Exported write(const ExportInput& input) {
                             format_general(optimizer.weight_decay, 12)));
   } else {
     out.notes.emplace_back(
-        "add model.name and model.flavor, which name the model in torchtitan; versions up to 0.2 "
-        "read job files, 0.3 reads flags (--flags)");
+        "add model.name and model.flavor, which name the model; torchtitan up to 0.2 reads job "
+        "files; for 0.3, which reads flags, export with --flags");
   }
   return out;
 }

@@ -82,8 +82,9 @@ Result tell_help(const term::Style& style, const Arguments& arguments) {
   result.json["commands"] = list;
   result.text =
       draw_list(lines, style) +
-      "\nNAMES: names or their unique suffixes, globs, modules; NAME[0:4, :8] is a slice.\n`help "
-      "COMMAND` explains one. `;` separates commands, Tab completes, quotes keep spaces.\n";
+      "\nNAMES: names or their unique suffixes, globs, modules; NAME[0:4, :8] is a slice.\n"
+      "`;` separates commands, Tab completes, quotes keep spaces.\n"
+      "`help COMMAND` explains a command.\n";
   return result;
 }
 

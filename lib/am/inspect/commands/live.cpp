@@ -88,10 +88,11 @@ const Command kBreakCommand = {
     .operands = "[CONDITION | off]",
     .summary = "a running job: pause it after the first step that meets a condition",
     .help =
-        "CONDITION is `[when] NAME < VALUE`. NAME is one of loss, grad_norm, lr, step, "
-        "step_seconds, tokens_per_second; compared by <, <=, >, >=, == or !=. `break when loss != "
-        "loss` stops at NaN. Without a condition, shows the current one; `off` removes it.\n"
-        "The condition ends when you leave.\n"
+        "CONDITION is `[when] NAME OP VALUE`. NAME is one of loss, grad_norm, lr, step, "
+        "step_seconds, tokens_per_second; OP is <, <=, >, >=, == or !=; VALUE is a number or a "
+        "NAME. `break when loss != loss` stops at NaN. Without a condition, shows the current one; "
+        "`off` removes it.\n"
+        "The condition is removed when you leave am-repl.\n"
         "Example:  break when loss > 4.5",
     .json = "{when: string | null}",
     .keywords = "when loss grad_norm lr step step_seconds tokens_per_second off",
@@ -130,13 +131,13 @@ const Command kTripwireCommand = {
     .operands = "[CONDITION | off]",
     .summary = "a running job: pause it when a tensor meets a condition",
     .help =
-        "CONDITION is `MEASURE < VALUE [NAMES] [every N]`, for each tensor separately: l1, l2, "
-        "max, rms, nan or inf, as `norms`\n"
-        "computes them; `nan` means `nan > 0`. The condition is checked now and after every N "
-        "steps (default 1). The\n"
-        "first tensor that meets it is named and the job is paused for you. Without a condition, "
-        "lists your tripwires;\n"
-        "`off` removes them. They end when you leave.\n"
+        "CONDITION is `MEASURE OP VALUE [NAMES] [every N]`. MEASURE is l1, l2, max, rms, nan or "
+        "inf, computed for each tensor\n"
+        "separately, as by `norms`; OP is <, <=, >, >=, == or !=; `nan` means `nan > 0`. The "
+        "condition is checked now and after\n"
+        "every N steps (default 1). The first tensor that meets the condition is named, and the "
+        "job is paused for you. Without\n"
+        "a condition, lists your tripwires; `off` removes them. Leaving am-repl removes them too.\n"
         "Examples:  tripwire nan\n"
         "           tripwire max > 100 *.mlp.* every 10",
     .json = "{tripwires: [string]}",

@@ -31,8 +31,8 @@ inline constexpr const char* kNoGreeting =
     "the port is open, but no launcher answers: another program has the port, or the launcher has "
     "no free file descriptor";
 
-// Callback that gets the reason after 3 s of waiting for a connection, and whenever the reason
-// changes.
+// Callback that gets the reason why there is no connection to the store yet: first after 3 s, then
+// whenever the reason changes.
 using Waiting = std::function<void(const std::string& reason)>;
 
 // Returns a socket connected to a store that answers at host:port; the caller closes it. Retries

@@ -49,8 +49,9 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
     const variable_list saved = context->get_saved_variables();
     auto& data = context->saved_data;
     if (data.count("logits") == 0) {
-      throw Error(ErrorKind::kUsage, "backward through a cross-entropy a second time",
-                  "its gradient took the place of the logits");
+      throw Error(ErrorKind::kUsage,
+                  "a second backward through the same cross-entropy is not possible",
+                  "the first backward releases the logits; compute the loss again");
     }
     const at::Tensor logits = data["logits"].toTensor();
     data.erase("logits");

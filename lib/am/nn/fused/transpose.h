@@ -1,5 +1,5 @@
-// Transposes a square block of N vectors of N elements. The functions are inlined into kernels, as
-// those of lanes.h.
+// Transposes a square block of N vectors of N elements. The functions are inlined into kernels,
+// like those of lanes.h.
 #pragma once
 
 #include <utility>

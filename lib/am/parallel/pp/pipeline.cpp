@@ -17,6 +17,16 @@ using am::pipeline::Slot;
 
 namespace {
 
+// Returns what an action does: "stage 2, forward of micro-batch 1", or "stage 2" for an action that
+// its name explains, such as 2UNSHARD.
+std::string meaning_of(const Action& action) {
+  const std::string stage = cat("stage ", action.stage);
+  if (!has_micro_batch(action.kind)) return stage;
+  const char* pass = is_compute(action.kind) ? "backward of " : "";
+  if (action.kind == Kind::kForward) pass = "forward of ";
+  return cat(stage, ", ", pass, "micro-batch ", action.micro_batch);
+}
+
 // Returns the hops, in both directions, between ranks with neighbouring stages, and between the
 // ranks of the first and the last stage if these stages share a weight.
 std::set<runtime::Hop> hops_between(const std::vector<int64_t>& owners, bool tied) {
@@ -154,7 +164,9 @@ void Pipeline::run_round() {
         perform(action);
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::kPeer) throw;  // the rank that failed names its own action
-        throw Error(error.kind(), cat("in ", to_string(action), ": ", error.what()), error.hint());
+        throw Error(error.kind(),
+                    cat("in ", to_string(action), " (", meaning_of(action), "): ", error.what()),
+                    error.hint());
       }
       if (on_action) on_action(action);
       if (action.kind == Kind::kForward && --forwards == 0 && last_round_) say("forward");

@@ -85,7 +85,7 @@ const Command kSetCommand = {
     .name = "set",
     .operands = "[KEY VALUE]",
     .summary =
-        "change a setting of this session: dtype, tokenizer, digits; without KEY: their values",
+        "change a setting of this session: dtype, tokenizer, digits; without KEY, show all values",
     .help =
         "dtype      float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model "
         "computes in; float32\n"
