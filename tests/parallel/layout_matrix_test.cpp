@@ -29,7 +29,12 @@ TEST_CASE("am-plan predicts the memory of every layout") {
   for (const test::Combination& layout : test::third_of_layouts()) {
     DYNAMIC_SECTION(layout.name) {
       const test::Row row = test::run_for_memory(layout, test::TableSize::kLarge);
-      CHECK(std::abs(row.peak_planner) <= 0.02);
+      if (layout.skewed) {  // the prediction is an upper bound
+        CHECK(row.peak_planner >= 0.0);
+        CHECK(row.peak_planner <= 0.03);
+      } else {
+        CHECK(std::abs(row.peak_planner) <= 0.02);
+      }
     }
   }
 }

@@ -240,7 +240,9 @@ BackwardBytes LayerActivations::feed_forward_backward() const {
   const double gathered = context_.sequence_parts > 1.0 ? hidden * context_.sequence_parts : 0.0;
   const double wide = context_.tokens * (w.gate + w.up + w.down_in) * context_.product_bytes;
   const double copy = layer_[Role::kDown].trains ? transposed_copy(context_, w.down_in) : 0.0;
-  return {hidden + gathered + wide, 2.0 * hidden + copy, mode_ != ActivationCheckpointing::kOff};
+  return {.first = hidden + gathered + wide,
+          .later = 2.0 * hidden + copy,
+          .packed_first = mode_ != ActivationCheckpointing::kOff};
 }
 
 LayerActivations::Owed LayerActivations::owed() const {
