@@ -97,10 +97,6 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
   }
 }
 
-}  // namespace
-
-namespace {
-
 std::optional<mesh::Cut> fsdp_cut(const ParameterLayout& parameter, const mesh::MeshLayout& mesh,
                                   int64_t rank) {
   if (!parameter.fsdp) return std::nullopt;

@@ -18,8 +18,8 @@
  * symbol's name. The function is called when a plan is checked and by every rank that runs it, so
  * it must return the same text each time. It must not throw.
  */
-#ifndef AM_PLANNER_TP_PLAN_ABI_H
-#define AM_PLANNER_TP_PLAN_ABI_H
+#ifndef AM_LAYOUT_TP_PLAN_ABI_H
+#define AM_LAYOUT_TP_PLAN_ABI_H
 
 typedef const char* (*am_tp_plan_function)(void); /* NOLINT(modernize-*): valid C */
 

@@ -24,18 +24,16 @@ std::vector<bool> reshard_after_forward(const config::DistributedConfig& strateg
 // Returns the number of ranks over which a unit is resharded after forward (reshard_after_forward =
 // N). Returns 0 if the unit keeps its sharding over all of its ranks.
 int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh::MeshSizes& sizes);
-// Overload for parameters that are sharded over `ranks` ranks, for example experts, whose group
-// differs from their unit's. `size` is the result above. Returns 0 if `size` does not divide
-// `ranks`.
+// Overload for experts, which are sharded over another group than their unit, of `ranks` ranks.
+// `size` is the result above. Returns 0 if `size` does not divide `ranks`.
 int64_t post_forward_size(int64_t size, int64_t ranks);
 
 // Whether shards, their gradients and optimizer states are in host memory while a GPU computes:
 // fsdp2's offload_policy. False under the backend "gloo", where everything is in host memory.
 bool offloads_to_host(const config::DistributedConfig& strategy);
 
-// Whether the decoder layers share buffers for full tensors and messages, which are kept from one
-// layer to the next and between steps: megatron_fsdp's fsdp_double_buffer, if layers are gathered
-// and freed (level 3).
+// Whether the decoder layers share the buffers of full tensors and messages: megatron_fsdp's
+// fsdp_double_buffer at level 3, at which layers are gathered and freed.
 bool reuses_buffers(const config::DistributedConfig& strategy);
 
 // Whether a unit's gradients are reduced during backward instead of after it. False only for
