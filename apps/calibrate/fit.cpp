@@ -32,10 +32,10 @@ constexpr double kSpreadOfCompute = 0.12;
 constexpr double kSpreadOfHost = 0.7;
 constexpr double kSpreadOfSource = 0.04;
 
-// The vector x of fitted parameters, all of them logarithms: of the constants, of two factors for
-// each implementation, of one factor for each site, and of one for each source of runs, whose
-// cluster may be a little faster or slower than others in all its runs. The factors of sources are
-// fitted with the rest, but to() drops them.
+// The vector x of fitted parameters. Each is the logarithm of a cost constant or of a factor. There
+// are two factors for each implementation, one for each site (cluster of a published run), and one
+// for each source of runs, because a source's runs may all be a little faster or slower than those
+// of others. Parameters::to() leaves out the factors of sources.
 class Parameters {
  public:
   explicit Parameters(const RunList& runs) {

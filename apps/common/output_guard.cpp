@@ -34,8 +34,8 @@ class PrintableBuffer : public std::streambuf {
     waiting_.append(text, static_cast<size_t>(size));
     constexpr size_t kMost = size_t{1} << 16;
     if (waiting_.size() < kMost) return size;
-    // Complete lines are filtered and written here; the rest of the last line waits for its end. No
-    // UTF-8 or colour sequence contains a newline, so none is cut in two.
+    // Complete lines are filtered and written here; the beginning of an unfinished last line stays
+    // in waiting_. No UTF-8 or colour sequence contains a newline, so none is cut in two.
     const size_t end = waiting_.rfind('\n');
     if (end == std::string::npos) return size;
     const std::string rest = waiting_.substr(end + 1);

@@ -47,8 +47,8 @@ std::vector<fs::path> find_in(std::string_view folders, const char* name) {
 }
 
 // Returns whether ranks are certain to load the libtorch that automesh was compiled for: none is
-// preloaded, and every libtorch that the dynamic linker can find has that one's size in bytes. If
-// this returns false, only loading libtorch can tell.
+// preloaded, and every libtorch that the dynamic linker can find has the same size in bytes as the
+// one that automesh was compiled for. If this returns false, only loading libtorch can tell.
 bool has_compiled_torch() {
   // Finding a symbol of libtorch in this process means that some libtorch is preloaded.
   if (::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version") != nullptr) return false;

@@ -66,7 +66,8 @@ class ZipReader {
 
   std::span<const std::byte> part(uint64_t offset, uint64_t size) const {
     if (offset > bytes_.size() || size > bytes_.size() - offset) {
-      fail(cat("bytes ", offset, " to ", offset, " + ", size, " of ", bytes_.size()));
+      fail(cat("it needs ", size, " bytes at offset ", offset, ", but has only ", bytes_.size(),
+               " bytes in all"));
     }
     return bytes_.subspan(offset, size);
   }

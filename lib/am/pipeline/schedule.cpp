@@ -67,7 +67,8 @@ std::vector<int64_t> in_flight_by_stage(const std::vector<Slot>& list, int64_t s
   };
   int64_t now = 0;
   int64_t most = 0;
-  // Number of slots up to the peak. The last of them contains the forward that reaches the peak.
+  // Number of slots up to and including the one whose forward first brings the number of
+  // micro-batches in flight to its maximum, `most`.
   size_t when = 0;
   for (size_t i = 0; i < list.size(); ++i) {
     for (const Action& action : list[i].actions()) {

@@ -160,7 +160,7 @@ const Command kDetachCommand = {
     .name = "detach",
     .operands = "",
     .summary = "leave a running job, which continues",
-    .help = "As `quit` and Ctrl-D do.",
+    .help = "`quit` and Ctrl-D do the same.",
     .tell = tell_detach,
 };
 

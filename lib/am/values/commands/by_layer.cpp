@@ -13,7 +13,7 @@ bool by_layer(const Arguments& arguments) {
   const std::string by = arguments.value("--by", "parameter");
   if (by == "parameter") return false;
   if (by == "layer") return true;
-  throw Error(ErrorKind::kUsage, cat("--by `", by, "`: parameter or layer"));
+  throw Error(ErrorKind::kUsage, cat("--by: expected parameter or layer, not `", by, "`"));
 }
 
 MomentRows named_moments(Session& session, const Arguments& arguments) {

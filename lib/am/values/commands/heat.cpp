@@ -23,7 +23,7 @@ HeatOf heat_of(const Arguments& arguments) {
   if (of == "mean") return HeatOf::kMean;
   if (of == "max") return HeatOf::kMax;
   if (of == "signed") return HeatOf::kSigned;
-  throw Error(ErrorKind::kUsage, cat("--of `", of, "`: mean, max or signed"));
+  throw Error(ErrorKind::kUsage, cat("--of: expected mean, max or signed, not `", of, "`"));
 }
 
 // Size of a tensor viewed as a matrix, whose rows are indexed by all dims before the last. A vector
