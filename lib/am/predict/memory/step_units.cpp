@@ -233,9 +233,10 @@ class Measure {
       units.push_back(*unit_of_[i]);
     }
     if (units.empty()) return;
-    const auto [first, last] = std::minmax_element(units.begin(), units.end());
+    const auto ends = std::minmax_element(units.begin(), units.end());
+    const size_t first = *ends.first, last = *ends.second;
     const auto feeds_forward = [&](size_t i) {
-      return unit_of_[i] == *last && layout_.inventory.parameters[i].role >= model::Role::kGate;
+      return unit_of_[i] == last && layout_.inventory.parameters[i].role >= model::Role::kGate;
     };
     int64_t feeding_forward = 0;
     size_t last_index = 0;
@@ -251,7 +252,7 @@ class Measure {
     }
     // The first moments of a layer's backward are in its feed-forward. A group that begins with the
     // last gradient of the feed-forward, or in attention, is allocated after them.
-    UnitBytes& begun = out_.units[*last];
+    UnitBytes& begun = out_.units[last];
     const bool is_later = begun.layer >= 0 && feeding_forward < 2;
     double& packed = is_later   ? begun.reduced_gradients
                      : is_inner ? begun.inner_gradients
@@ -264,7 +265,7 @@ class Measure {
       unit.packed_gradients -= alone.packed_gradients;
       unit.reduced_gradients -= alone.reduced_gradients;
       packed += alone.packed_gradients;
-      out_.units[*first].reduced_gradients += alone.reduced_gradients;
+      out_.units[first].reduced_gradients += alone.reduced_gradients;
     }
   }
 
