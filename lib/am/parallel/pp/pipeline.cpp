@@ -20,7 +20,7 @@ namespace {
 // Returns what an action does: "stage 2, forward of micro-batch 1", or "stage 2" for an action that
 // its name explains, such as 2UNSHARD.
 std::string meaning_of(const Action& action) {
-  const std::string stage = cat("stage ", action.stage);
+  std::string stage = cat("stage ", action.stage);
   if (!has_micro_batch(action.kind)) return stage;
   const char* pass = is_compute(action.kind) ? "backward of " : "";
   if (action.kind == Kind::kForward) pass = "forward of ";
