@@ -168,7 +168,7 @@ TEST_CASE("archives that two readers would read differently are refused") {
   CHECK(zip_problem(made_zip(two, {.offset_shift = 1})) ==
         "the record \"a/c\" has no local header");
   CHECK(zip_problem(made_zip(two, {.size_more = 10})) == "two records overlap at byte 37");
-  CHECK(zip_problem(made_zip(two, {.size_more = 1000})).find("bytes ") == 0);
+  CHECK(zip_problem(made_zip(two, {.size_more = 1000})).find("it needs ") == 0);
   CHECK(zip_problem(made_zip(two, {.entries_more = 1})) ==
         "3 records do not fit in a directory of 98 bytes");
   CHECK(zip_problem(made_zip(two, {.entries_more = 1000}))
