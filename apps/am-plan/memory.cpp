@@ -323,7 +323,7 @@ Run declare_memory(CLI::App& command, SharedOptions& shared) {
 
 const Command kMemoryCommand = {
     .name = "memory",
-    .summary = "Predict the memory of one rank (default: the worst)",
+    .summary = "Predict the memory of one rank (default: worst)",
     .example = "am-plan memory plan.toml --set train.micro_batch_size=2",
     .declare = declare_memory,
 };
