@@ -218,6 +218,15 @@ TEST_CASE("gradients are live from their reduction to the next step") {
   CHECK(second.components.gradients == second.components.parameters);
 }
 
+TEST_CASE("buckets of earlier micro-batches are live when the last one begins") {
+  const std::string text =
+      "[mesh]\nworld_size = 2\n[train]\nseq_len = 32768\nglobal_batch_size = 4\n"
+      "[strategy]\nname = \"ddp\"\n";
+  const RankMemory loss = memory(text);
+  CHECK(loss.moment == "backward of the tied head");
+  CHECK(loss.components.gradients == loss.components.parameters);
+}
+
 TEST_CASE("keeping parameters after forward costs memory") {
   const std::string text = "[mesh]\nworld_size = 8\n[train]\nseq_len = 128\n[strategy]\n";
   const auto freed = memory(text, "llama-3.1-8b").components;

@@ -46,11 +46,11 @@ class Walk : private MemoryMoments {
     const int64_t depth = layout::prefetch_depths(plan_.strategy).forward;
     // Only the last micro-batch is walked through. It has the peak, because the gradients of the
     // earlier micro-batches are live when it begins.
-    if (accumulates()) now_.communication += step_.bucket_buffers;
+    if (accumulates_) now_.communication += step_.bucket_buffers;
     for (const UnitBytes& unit : units_) {
-      if (accumulates() && !unit.waits_for_end) now_.communication += unit.reduce_buffer;
-      if (has_earlier_batches()) now_.gradients += unit.packed_gradients + unit.inner_gradients;
-      if (adds_reductions()) now_.gradients += unit.reduced_gradients;
+      if (accumulates_ && !unit.waits_for_end) now_.communication += unit.reduce_buffer;
+      if (has_earlier_batches_) now_.gradients += unit.all_packed();
+      if (adds_reductions_) now_.gradients += unit.reduced_gradients;
     }
     for (size_t i = 0; i < units_.size(); ++i) {
       const UnitBytes& unit = units_[i];
@@ -102,12 +102,12 @@ class Walk : private MemoryMoments {
     const UnitBytes& unit = units_[i];
     const BackwardBytes gradients = gradients_of(unit, i + 1 == units_.size());
     const int64_t depth = layout::prefetch_depths(plan_.strategy).backward;
-    const bool reduces_now = !unit.waits_for_end && !accumulates();
+    const bool reduces_now = !unit.waits_for_end && !accumulates_;
     const double buffer = reduces_now ? unit.reduce_buffer : 0.0;
     MemorySnapshot computing = now_;
     begin_backward(unit, gradients, computing);
     computing.communication += reducing_ + (i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true));
-    const double stored = has_earlier_batches() ? 0.0 : unit.packed_gradients;
+    const double stored = has_earlier_batches_ ? 0.0 : unit.packed_gradients;
     record_first(unit, gradients, computing, unit.gradient, stored, buffer);
     now_.gradients += stored;
     computing.gradients += stored;
@@ -121,7 +121,7 @@ class Walk : private MemoryMoments {
     computing.communication += buffer;
     computing.activations += gradients.later - gradients.first;
     record_moment("backward of ", unit.name, "", computing);
-    if (!has_earlier_batches() && unit.inner_gradients > 0.0) {
+    if (!has_earlier_batches_ && unit.inner_gradients > 0.0) {
       now_.gradients += unit.inner_gradients;
       computing.gradients += unit.inner_gradients;
       MemorySnapshot in_last = computing;
@@ -130,6 +130,7 @@ class Walk : private MemoryMoments {
     }
     computing.unsharded -= unit.gradient;
     end_backward(unit, gradients, computing);
+    if (!has_earlier_batches_) now_.gradients += unit.late_gradients;
   }
 
   // Starts the reduction of the unit's gradients and frees its gathered parameters. The reduction
@@ -142,36 +143,35 @@ class Walk : private MemoryMoments {
     }
     // Without overlap the gradients are reduced when backward is over, and their buffers stay.
     if (!layout::overlaps_reduction(plan_.strategy)) {
-      if (!accumulates()) now_.communication += unit.reduce_buffer;
+      if (!accumulates_) now_.communication += unit.reduce_buffer;
       return;
     }
     if (!unit.looked_up || !unit.reshards) now_.unsharded -= unit.full;
     now_.unsharded -= unit.kept;
-    if (!adds_reductions()) now_.gradients += unit.reduced_gradients;
+    if (!adds_reductions_) now_.gradients += unit.reduced_gradients;
     // The buffers of the previous reduction (reducing_) are freed when this reduction has started,
     // so both are live at this moment.
     MemorySnapshot reducing = now_;
     reducing.communication += reducing_ + unit.reduced;
-    if (!accumulates()) reducing.communication += unit.reduce_buffer;
+    if (!accumulates_) reducing.communication += unit.reduce_buffer;
     record_moment("backward of ", unit.name, ", reducing", reducing);
-    if (accumulates()) now_.communication -= unit.reduce_buffer;
+    if (accumulates_) now_.communication -= unit.reduce_buffer;
     reducing_ = unit.pending();
   }
 
   // Records the reduction of all gradients after backward.
   void reduce_at_end() {
     for (const UnitBytes& unit : units_) {
-      if (!adds_reductions()) now_.gradients += unit.reduced_gradients;
+      if (!adds_reductions_) now_.gradients += unit.reduced_gradients;
     }
     record_moment("reducing the gradients", "", "", now_);
   }
 
-  bool accumulates() const { return keeps_whole_gradients(plan_, layout_.mesh.sizes()); }
-  bool has_earlier_batches() const {
-    return config::batch_shape(plan_, layout_.mesh.sizes().dp()).micro_batches > 1;
-  }
+  const bool has_earlier_batches_ =
+      config::batch_shape(plan_, layout_.mesh.sizes().dp()).micro_batches > 1;
+  const bool accumulates_ = keeps_whole_gradients(plan_, layout_.mesh.sizes());
   // Whether each micro-batch's gradients are reduced and added to those of the earlier ones.
-  bool adds_reductions() const { return has_earlier_batches() && !accumulates(); }
+  const bool adds_reductions_ = has_earlier_batches_ && !accumulates_;
 
   double reducing_ = 0;       // bytes of the buffers of the reduction that is in progress
   bool has_buckets_ = false;  // the buckets' buffers are allocated

@@ -63,7 +63,7 @@ class PipelineWalk : private MemoryMoments {
     bool whole = false;
     bool gathering = false;
     bool packed = false;  // the reduction's buffer has gradients that are not reduced yet
-    // UnitBytes::packed_gradients and UnitBytes::reduced_gradients are allocated; they stay until
+    // UnitBytes::all_packed() and UnitBytes::reduced_gradients are allocated; they stay until
     // the next step.
     bool has_packed_gradients = false;
     bool has_reduced_gradients = false;
@@ -237,7 +237,7 @@ class PipelineWalk : private MemoryMoments {
     if (!of_weights) computing.activations += unit.owed_first;
     const double buffer = states_[i].packed ? 0.0 : unit.reduce_buffer;
     const bool has_stored = std::exchange(states_[i].has_packed_gradients, true);
-    const double stored = has_stored ? 0.0 : unit.packed_gradients + unit.inner_gradients;
+    const double stored = has_stored ? 0.0 : unit.all_packed();
     record_first(unit, gradients, computing, gradient, stored, buffer);
     now_.gradients += stored;
     computing.gradients += stored;

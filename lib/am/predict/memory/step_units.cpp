@@ -238,13 +238,10 @@ class Measure {
     const auto feeds_forward = [&](size_t i) {
       return unit_of_[i] == last && layout_.inventory.parameters[i].role >= model::Role::kGate;
     };
-    int64_t feeding_forward = 0;
-    size_t last_index = 0;
-    for (const int index : group) {
-      const auto i = static_cast<size_t>(index);
-      feeding_forward += feeds_forward(i) ? 1 : 0;
-      last_index = std::max(last_index, i);
-    }
+    const auto feeding_forward = std::count_if(group.begin(), group.end(), [&](int index) {
+      return feeds_forward(static_cast<size_t>(index));
+    });
+    const auto last_index = static_cast<size_t>(*std::max_element(group.begin(), group.end()));
     bool is_inner = false;  // whether the group begins between two experts
     for (size_t i = last_index + 1; i < unit_of_.size(); ++i) {
       is_inner = is_inner || (feeds_forward(i) &&
@@ -254,7 +251,7 @@ class Measure {
     // last gradient of the feed-forward, or in attention, is allocated after them.
     UnitBytes& begun = out_.units[last];
     const bool is_later = begun.layer >= 0 && feeding_forward < 2;
-    double& packed = is_later   ? begun.reduced_gradients
+    double& packed = is_later   ? begun.late_gradients
                      : is_inner ? begun.inner_gradients
                                 : begun.packed_gradients;
     for (const int index : group) {

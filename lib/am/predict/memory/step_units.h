@@ -43,7 +43,8 @@ struct UnitBytes {
   // gradients are reduced.
   double packed_gradients = 0;
   double reduced_gradients = 0;
-  double inner_gradients = 0;  // of buckets that begin between two experts of the unit
+  double inner_gradients = 0;  // like packed_gradients, in buckets that begin between two experts
+  double late_gradients = 0;   // like packed_gradients, in buckets that begin behind all moments
   double activations = 0;      // tensors that the forward of one micro-batch saves
   double recomputed = 0;       // recomputed activations, live only during this unit's backward
   BackwardBytes backward;      // activation gradients, live only during this unit's backward
@@ -62,7 +63,9 @@ struct UnitBytes {
 
   // Returns the bytes of this unit's reduction, which are live while the next unit computes.
   double pending() const { return reduce_buffer + reduced; }
-  double gradients() const { return packed_gradients + reduced_gradients + inner_gradients; }
+  // Stored gradients into which gradients are packed, without a reduction's buffer.
+  double all_packed() const { return packed_gradients + inner_gradients + late_gradients; }
+  double gradients() const { return all_packed() + reduced_gradients; }
 };
 
 struct StepUnits {
