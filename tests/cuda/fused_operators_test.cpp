@@ -167,7 +167,7 @@ TEST_CASE("linear layers") {
                  {random_input({64, 128})});
 }
 
-TEST_CASE("rotation, params-up, soft-cap") {
+TEST_CASE("rotation, look-up, soft-cap") {
   const at::Tensor angle = random_input({50, 32});
   const at::Tensor cos = at::cat({angle.cos(), angle.cos()}, -1);
   const at::Tensor sin = at::cat({angle.sin(), angle.sin()}, -1);
@@ -184,7 +184,7 @@ TEST_CASE("rotation, params-up, soft-cap") {
         {random_input({2, 50, 4, width}).transpose(1, 2), cos, sin});
   }
   check_operator(
-      "params-up", [](const Tensors& in) { return fused::look_up(in[0], in[1], 3); },
+      "look-up", [](const Tensors& in) { return fused::look_up(in[0], in[1], 3); },
       [](const Tensors& in) { return at::embedding(in[0], in[1], 3); },
       {random_input({40, 64}), at::randint(40, {2, 60}, at::kLong)});
   check_operator(

@@ -154,7 +154,7 @@ void open(const job::Job& job, const fs::path& folder, int64_t rank) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  if (arguments.size() < 3) throw Error(ErrorKind::kUsage, "make|open|params PLAN FOLDER [RANK]");
+  if (arguments.size() < 3) throw Error(ErrorKind::kUsage, "make|open|look PLAN FOLDER [RANK]");
   const job::Job job = open_job(arguments[1]);
   const fs::path folder = arguments[2];
   if (arguments[0] == "make") {
