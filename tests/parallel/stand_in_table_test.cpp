@@ -36,6 +36,8 @@ const std::set<std::string> kStandInRows = {
     "tp 2 x cp 2 x pp 2, ring, 1f1b, SP",
 };
 
+const std::set<std::string> kWaitRows = {"fsdp2, uneven", "fsdp2, offload", "ddp, accumulation"};
+
 std::vector<test::Combination> stand_in_rows() {
   std::vector<test::Combination> all = test::combinations();
   for (test::Combination& layout : test::layouts()) all.push_back(std::move(layout));
@@ -46,6 +48,23 @@ std::vector<test::Combination> stand_in_rows() {
 }
 
 }  // namespace
+
+// Plants the mistake in every place: gathers, reductions and copies without their event, buffers
+// freed before it. Steps wait alike, so the waits of the first one of two are lost, one by one.
+TEST_CASE("a missing wait between streams is found") {
+  for (const test::Combination& combination : stand_in_rows()) {
+    if (!kWaitRows.contains(combination.name)) continue;
+    DYNAMIC_SECTION(combination.name) {
+      const test::LostWait all = test::run_without_wait(combination, 0);
+      REQUIRE(all.races.empty());
+      REQUIRE(all.waits > 10);
+      for (uint64_t n = 1; n <= all.waits / 2; ++n) {
+        INFO("wait " << n << " of " << all.waits);
+        CHECK_FALSE(test::run_without_wait(combination, n).races.empty());
+      }
+    }
+  }
+}
 
 TEST_CASE("strategies and layouts on stand-in devices") {
   for (const test::Combination& combination : stand_in_rows()) {

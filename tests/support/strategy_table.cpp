@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 
 #include "am/base/text.h"
 #include "am/predict/memory/memory.h"
@@ -18,6 +19,7 @@
 #include "am/train/trainer.h"
 #include "support/plans.h"
 #include "support/stand_in_device.h"
+#include "support/stand_in_streams.h"
 
 namespace am::test {
 
@@ -311,6 +313,22 @@ StandInRow run_on_stand_ins(Combination combination) {
   }
   row.same_messages = got.ranks.at(0).sent == sent;
   return row;
+}
+
+LostWait run_without_wait(Combination combination, uint64_t n) {
+  replace_all(combination.toml, "backend = \"gloo\"", "backend = \"cuda:gloo\"");
+  StreamOrder& order = stream_order(stand_in_device(0));
+  LostWait result;
+  order.lose_wait(n);
+  try {
+    train(plan_of(combination, TableSize::kSmall), combination.world, taken_in(combination),
+          Steps::kUntilMeasured, Where::kStandIns);
+  } catch (const std::logic_error& error) {  // run_stand_ins reports races
+    result.races = error.what();
+  }
+  result.waits = order.waits();
+  order.lose_wait(0);
+  return result;
 }
 
 }  // namespace am::test

@@ -82,6 +82,14 @@ struct StandInRow {
 // sum in another order.
 StandInRow run_on_stand_ins(Combination combination);
 
+// Two steps of a combination on stand-in devices, in which rank 0's device ignores the n-th wait of
+// a stream for another one; 0: none.
+struct LostWait {
+  uint64_t waits = 0;  // number of waits of rank 0's streams
+  std::string races;   // the races that were found; empty: none
+};
+LostWait run_without_wait(Combination combination, uint64_t n);
+
 // Measures only memory and messages: runs no further steps, and no single rank for comparison.
 Row run_for_memory(const Combination& combination, TableSize size);
 

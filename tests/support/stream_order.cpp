@@ -89,7 +89,22 @@ StreamOrder::Clock StreamOrder::record(size_t stream) {
 
 void StreamOrder::wait(size_t stream, const Clock& until) {
   const std::lock_guard lock(mutex_);
-  join_clocks(clock(stream), until);
+  Clock& known = clock(stream);
+  Clock joined = known;
+  join_clocks(joined, until);
+  if (joined == known) return;
+  if (++waits_ != lost_) known = std::move(joined);
+}
+
+void StreamOrder::lose_wait(uint64_t n) {
+  const std::lock_guard lock(mutex_);
+  waits_ = 0;
+  lost_ = n;
+}
+
+uint64_t StreamOrder::waits() {
+  const std::lock_guard lock(mutex_);
+  return waits_;
 }
 
 void StreamOrder::host_waits(const Clock& until) {

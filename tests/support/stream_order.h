@@ -31,6 +31,11 @@ class StreamOrder {
 
   Clock record(size_t stream);
   void wait(size_t stream, const Clock& until);
+  // Restarts the count of streams' waits; the n-th from now on, counted from 1, has no effect. 0:
+  // all have.
+  void lose_wait(uint64_t n);
+  // Returns the number of streams' waits since lose_wait(). A wait without new work is not counted.
+  uint64_t waits();
   void host_waits(const Clock& until);
   // Whether the host has waited for all work of `clock`.
   bool host_knows(const Clock& clock);
@@ -59,6 +64,8 @@ class StreamOrder {
   std::mutex mutex_;
   std::map<size_t, Clock> clocks_;
   Clock host_;
+  uint64_t waits_ = 0;
+  uint64_t lost_ = 0;
   std::map<const char*, Allocation> allocations_;
   std::vector<std::string> races_;
 };
