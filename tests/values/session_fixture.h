@@ -53,10 +53,11 @@ inline constexpr const char* kPlainFsdp2 =
     "\"float32\" }";
 
 // Runs the commands on every rank and returns rank 0's outcomes; all ranks must agree on success.
-// `before` may change a rank's state.
+// `before` may change a rank's state. `run` is run_ranks, or run_stand_ins for ranks on devices.
 inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_toml,
                                          const std::vector<std::string>& inputs,
-                                         const std::function<void(Session&)>& before = {}) {
+                                         const std::function<void(Session&)>& before = {},
+                                         decltype(&runtime::run_ranks) run = runtime::run_ranks) {
   Diagnostics found;
   const auto plan = config::parse_plan(plan_toml, "test.toml", {}, found);
   if (!plan) throw Error(ErrorKind::kPlan, found.items().front().message);
@@ -64,7 +65,7 @@ inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_
   if (!config) throw Error(ErrorKind::kPlan, found.items().front().message);
   const job::Job job = job::make_job(*plan, *config, ranks);
   std::vector<std::vector<Outcome>> outcomes(static_cast<size_t>(ranks));
-  runtime::run_ranks(ranks, [&](const runtime::World& world) {
+  const auto body = [&](const runtime::World& world) {
     SessionOptions options;
     options.for_programs = true;
     Session session(std::make_unique<ShardedView>(job, world), options);
@@ -72,7 +73,8 @@ inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_
     for (const std::string& input : inputs) {
       outcomes[static_cast<size_t>(world.rank())].push_back(execute(session, input));
     }
-  });
+  };
+  run(ranks, body, std::chrono::seconds(60));
   for (const auto& of_rank : outcomes) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (of_rank[i].ok() != outcomes[0][i].ok()) {

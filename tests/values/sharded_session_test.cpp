@@ -1,6 +1,7 @@
 // Answers of two and four ranks equal those of one; unsharding and its memory.
 #include <catch2/catch.hpp>
 
+#include "support/stand_in_device.h"
 #include "support/temporary_folder.h"
 #include "values/session_fixture.h"
 
@@ -13,6 +14,7 @@ namespace {
 const std::vector<std::string> kQuestions = {
     "ls",
     "stats",
+    "nan",
     "hist lm_head.weight",
     "print model.embed_tokens.weight[95:, :3]",
     "loss 'A BCD E'",
@@ -53,9 +55,10 @@ void check_close(const Json& a, const Json& b, const std::string& where) {
 }
 
 void check_same_answers(int64_t ranks, const std::string& mesh, const std::string& strategy,
-                        const std::string& family = "llama") {
+                        const std::string& family = "llama",
+                        decltype(&runtime::run_ranks) run = runtime::run_ranks) {
   const auto expected = answers_at_rest(family);
-  const auto outcomes = run_on_ranks(ranks, plan_text(family, mesh, strategy), kQuestions);
+  const auto outcomes = run_on_ranks(ranks, plan_text(family, mesh, strategy), kQuestions, {}, run);
   for (size_t i = 0; i < kQuestions.size(); ++i) {
     INFO(kQuestions[i] << ": " << (outcomes[i].error ? outcomes[i].error->message : ""));
     REQUIRE(outcomes[i].ok());
@@ -70,6 +73,9 @@ TEST_CASE("two FSDP2 ranks answer as one", "[inspect]") {
 }
 TEST_CASE("two tensor-parallel ranks answer as one", "[inspect]") {
   check_same_answers(2, "tp_size = 2", kPlainFsdp2);
+}
+TEST_CASE("two FSDP2 ranks on devices answer as one", "[inspect]") {
+  check_same_answers(2, "dp_size = 2", kPlainFsdp2, "llama", am::test::run_stand_ins);
 }
 TEST_CASE("tp 2 x dp_shard 2 answers as one", "[inspect]") {
   check_same_answers(4, "tp_size = 2\ndp_size = 2", kPlainFsdp2);

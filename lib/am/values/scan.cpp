@@ -16,9 +16,9 @@ namespace {
 
 // Visits a part in blocks of rows, unless it is a replica of a part that another rank visits. If
 // this rank is interrupted, skips the rest of the part and returns false.
-bool scan_part(const Session& session, const ParameterView::Part& part, int64_t at_once,
-               const ScanVisit& visit) {
+bool scan_part(const Session& session, const ParameterView::Part& part, const ScanVisit& visit) {
   if (!part.first_replica) return true;
+  const int64_t at_once = tensor::is_asynchronous(part.values.device()) ? kDeviceBlock : kScanBlock;
   stored::for_each_row_block(part.box, at_once, [&](const mesh::Box& block) {
     if (session.is_interrupted()) return;
     visit(tensor::view_box(part.values, part.box.offset, block), block);
@@ -34,10 +34,8 @@ Moments own_moments(Session& session, const Picked& picked) {
       *picked.parameter, picked.selection.box, [&](size_t number, const ParameterView::Part& part) {
         const at::NoGradGuard no_grad;  // set here, because it applies only to this thread
         Moments found;
-        const bool on_device = tensor::is_asynchronous(part.values.device());
-        const bool goes_on =
-            scan_part(session, part, on_device ? kDeviceBlock : kScanBlock,
-                      [&](const at::Tensor& values, const mesh::Box&) { found.add(values); });
+        const bool goes_on = scan_part(
+            session, part, [&](const at::Tensor& values, const mesh::Box&) { found.add(values); });
         of_parts.add(number, found);
         return goes_on;
       });
@@ -50,13 +48,19 @@ Moments own_moments(Session& session, const Picked& picked) {
 }  // namespace
 
 void scan(Session& session, const Picked& picked, const ScanVisit& visit) {
+  scan_on_device(session, picked, [&](const at::Tensor& values, const mesh::Box& box) {
+    if (values.is_cpu()) return visit(values, box);
+    stored::for_each_row_block(box, kScanBlock, [&](const mesh::Box& block) {
+      visit(tensor::view_box(values, box.offset, block).cpu(), block);
+    });
+  });
+}
+
+void scan_on_device(Session& session, const Picked& picked, const ScanVisit& visit) {
   const at::NoGradGuard no_grad;
   values_of(session).visit_parts(
-      *picked.parameter, picked.selection.box, [&](const ParameterView::Part& part) {
-        return scan_part(
-            session, part, kScanBlock,
-            [&](const at::Tensor& values, const mesh::Box& box) { visit(values.cpu(), box); });
-      });
+      *picked.parameter, picked.selection.box,
+      [&](const ParameterView::Part& part) { return scan_part(session, part, visit); });
   session.check_interrupt();
 }
 

@@ -19,9 +19,12 @@ inline constexpr int64_t kScanBlock = int64_t{1} << 20;
 // location in the tensor.
 using ScanVisit = std::function<void(const at::Tensor& values, const mesh::Box& box)>;
 
-// Visits this rank's share of the picked tensor in blocks of whole rows. Over all ranks, each
-// element is visited once. Throws Error(kUsage) if the user interrupted any rank. Collective.
+// Visits this rank's share of the picked tensor in blocks of whole rows, each copied to the host.
+// Over all ranks, each element is visited once. Throws Error(kUsage) if the user interrupted any
+// rank. Collective.
 void scan(Session& session, const Picked& picked, const ScanVisit& visit);
+// Like scan(), but blocks stay on their device, and are larger there.
+void scan_on_device(Session& session, const Picked& picked, const ScanVisit& visit);
 
 // Returns the moments of the picked tensor over all ranks; only moments are communicated.
 // Collective.

@@ -21,7 +21,7 @@ struct Range {
 
 void for_each_finite_block(Session& session, const Picked& picked,
                            const std::function<void(const at::Tensor&)>& visit) {
-  scan(session, picked, [&](const at::Tensor& values, const mesh::Box&) {
+  scan_on_device(session, picked, [&](const at::Tensor& values, const mesh::Box&) {
     const at::Tensor block = to_numbers(values);
     const at::Tensor finite = block.masked_select(at::isfinite(block));
     if (finite.numel() > 0) visit(finite);

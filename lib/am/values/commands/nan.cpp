@@ -23,7 +23,7 @@ struct BadValues {
 
 BadValues bad_values(Session& session, const Picked& picked) {
   BadValues own;
-  scan(session, picked, [&](const at::Tensor& stored, const mesh::Box& box) {
+  scan_on_device(session, picked, [&](const at::Tensor& stored, const mesh::Box& box) {
     if (c10::isIntegralType(stored.scalar_type(), true)) return;
     const at::Tensor block = to_numbers(stored);
     const at::Tensor finite = at::isfinite(block).reshape({-1});
