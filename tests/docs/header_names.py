@@ -295,7 +295,6 @@ DEFINITIONS = {
 
 # Headers whose indented lines look like code: formulas, layouts of folders, variables.
 NOT_CPP = {
-    "frameworks/framework_folder.h",
     "nn/experts/expert_feed_forward.h",
     "nn/fused/clamped.h",
     "nn/fused/rms_norm.h",

@@ -1,6 +1,6 @@
 // Opens weights of any format: Hugging Face safetensors (a file, a folder, an index of several
 // files), folders of torch.distributed.checkpoint, torch.save files, am-run's own checkpoints, and
-// the checkpoint folders of training frameworks (framework_folder.h).
+// the checkpoint folders of training frameworks.
 //
 //   auto source = open_tensor_source("checkpoints/step-100");
 //   source->tensors().front().name;
@@ -18,7 +18,8 @@ bool is_tensor_source(const std::filesystem::path& path);
 // Returns whether open_tensor_source would read the path as torch.save files.
 bool is_pickled_source(const std::filesystem::path& path);
 // Opens the weights. Throws Error(kIo) for a missing path, and Error(kFormat) for unknown or
-// inconsistent files. If `damage` is kRefuse, also throws for truncated or missing files.
+// inconsistent files, or a framework's format that is recognised but not supported; its hint says
+// how to convert the folder. If `damage` is kRefuse, also throws for truncated or missing files.
 std::unique_ptr<stored::TensorSource> open_tensor_source(
     const std::filesystem::path& path, stored::OnDamage damage = stored::OnDamage::kRefuse);
 

@@ -1,5 +1,5 @@
 // Interface to the named tensors in files of any format, which are read box by box.
-// frameworks/open_weights.h opens the files.
+// frameworks/open_weights.cpp opens the files.
 //
 //   auto source = frameworks::open_tensor_source("checkpoints/step-100");
 //   std::vector<float> rows(512 * 4096);   // source->find(..)->dtype is kFloat32
@@ -74,7 +74,7 @@ class TensorSource {
   virtual ~TensorSource() = default;
 
   // Returns a name for the format: for example "huggingface", "dcp", "torch" or "automesh", or the
-  // name of a framework in frameworks/framework_folder.h.
+  // name of a framework in frameworks/open_weights.cpp.
   virtual std::string format() const = 0;
   // Returns a remark for the user, for example on files that may be missing; may be empty.
   virtual std::string note() const { return {}; }
