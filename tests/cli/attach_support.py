@@ -11,8 +11,10 @@ LONG = 1000000  # steps of a job that the test ends itself
 
 class AttachCase(RunTest):
     def start_job(self, run="run", steps=LONG, arguments=(), env=None, **plan):
+        """Starts a job whose steps are long, so that clients and other tests find a free processor."""
         file = self.write_plan(plan_text(steps=steps, **plan), f"{run}.toml")
-        job = self.start(file, "--run-dir", run, "--set", "metrics.every=100000", *arguments, env=env)
+        job = self.start(file, "--run-dir", run, "--set", "metrics.every=100000", "--fault", "slow_rank",
+                         *arguments, env=env)
         control = self.path / run / "control" / "control.json"
         metrics = self.path / run / "metrics.jsonl"
         self.wait_for(lambda: job.poll() is not None or

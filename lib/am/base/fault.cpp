@@ -6,7 +6,7 @@
 namespace am::fault {
 namespace {
 
-constexpr std::array<Description, 30> kFaults = {{
+constexpr std::array<Description, 31> kFaults = {{
     {Fault::kTpInputSum, "tp_input_sum",
      "the gradient of column-wise layers' input is not summed over tp"},
     {Fault::kTpHeadNormSum, "tp_head_norm_sum",
@@ -55,6 +55,7 @@ constexpr std::array<Description, 30> kFaults = {{
      "one element has the wrong sign on ranks that hold a replica of its parameter"},
     {Fault::kUncheckedId, "unchecked_id",
      "a batch of the third step has an id outside the vocabulary, which the host does not check"},
+    {Fault::kSlowRank, "slow_rank", "the last rank sleeps for 20 ms in each step"},
 }};
 
 }  // namespace

@@ -47,6 +47,7 @@ enum class Fault : uint8_t {
   kWindowLocal,
   kReplicaBit,
   kUncheckedId,
+  kSlowRank,
 };
 
 struct Description {

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/fault.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -181,6 +183,9 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   const auto start = std::chrono::steady_clock::now();
   world_.progress().set_step(step + 1);
   step_under_way_ = step;
+  if (fault::is_planted(fault::Fault::kSlowRank) && world_.rank() == world_.size() - 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
   const double scale = guard_->loss_scale();
   const StepNumbers numbers = step_->backward(*batches_, step, scale);
   observe::StepMetrics metrics;
