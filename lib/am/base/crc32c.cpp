@@ -24,15 +24,16 @@ constexpr std::array<uint32_t, 256> make_byte_table() {
 }
 constexpr std::array<uint32_t, 256> kByteTable = make_byte_table();
 
-// Returns the checksum after one more byte. `sum` is the checksum before its final inversion.
+// Returns the checksum `sum` extended by `byte`. Neither of the two values has the final inversion
+// of CRC-32C.
 constexpr uint32_t append(uint32_t sum, uint8_t byte) {
   return kByteTable[(sum ^ byte) & 0xffU] ^ (sum >> 8U);
 }
 
 #if defined(__x86_64__)
 
-// Advances a checksum over `Zeros` zero bytes. The result is linear in the checksum's bits (over
-// GF(2)), so that four tables, one per byte of the checksum, are enough.
+// Extends a checksum by `Zeros` zero bytes. Four table look-ups, one per byte of the checksum,
+// suffice, because the result is linear in the checksum's bits (over GF(2)).
 template <size_t Zeros>
 class Shift {
  public:
@@ -69,9 +70,9 @@ uint64_t load(const std::byte* from) {
   return value;
 }
 
-// Adds `bytes` to the checksum, three adjacent parts of `Part` bytes at a time, until less than
-// three parts are left. The three parts are processed in parallel, because the crc32 instruction
-// has a latency of three cycles and a throughput of one per cycle.
+// Removes blocks of 3 * Part bytes from the front of `bytes` while any is left, and extends the
+// checksum `sum` by them. The three parts of a block are processed in parallel, because the crc32
+// instruction has a latency of three cycles and a throughput of one per cycle.
 template <size_t Part>
 [[gnu::target("sse4.2")]] void take_thirds(uint32_t& sum, std::span<const std::byte>& bytes) {
   if (bytes.size() < 3 * Part) return;

@@ -12,10 +12,11 @@
 
 namespace am {
 
-// Returns the CRC-32C of the bytes whose checksum is `before` (0: no bytes), followed by `bytes`.
+// Returns the CRC-32C of `bytes`. To continue a checksum, pass the CRC-32C of the preceding bytes
+// as `before`.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
-// As crc32c(), but with a table instead of instructions of the processor.
+// Returns the same checksum as crc32c(), computed from a table, for processors without SSE4.2.
 uint32_t crc32c_portable(std::span<const std::byte> bytes, uint32_t before = 0);
 
 }  // namespace am

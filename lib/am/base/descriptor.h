@@ -1,4 +1,4 @@
-// Owner of a file descriptor: closes it on destruction.
+// Owns a file descriptor, and closes it on destruction.
 #pragma once
 
 #include <unistd.h>
@@ -7,8 +7,8 @@
 
 namespace am {
 
-// The destructor ignores errors of close(); a caller that has to see write errors calls fsync()
-// before.
+// The destructor ignores errors of close(). A caller that must detect write errors calls fsync()
+// first.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
@@ -23,7 +23,7 @@ class Descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // Returns the descriptor, or -1 if there is none.
+  // Returns the descriptor, or -1 if this object owns none.
   int get() const { return fd_; }
   // Passes ownership to the caller.
   int release() { return std::exchange(fd_, -1); }

@@ -48,7 +48,7 @@ class Diagnostics {
   int count(Severity severity) const;
   bool empty() const { return items_.empty(); }
   const std::vector<Diagnostic>& items() const { return items_; }
-  // Sorts by file, line and column. Equal locations stay in their order.
+  // Sorts the diagnostics by file, line and column, without reordering those of one location.
   void sort();
 
  private:

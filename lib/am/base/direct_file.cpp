@@ -53,8 +53,8 @@ AlignedMemory allocate_aligned(size_t bytes) {
   return AlignedMemory(memory);
 }
 
-// The open file, and the threads that write its pieces. The last piece is written by the caller of
-// finish(), so a file of one piece needs no thread.
+// Owns the open file and the threads that write it in pieces of at most `piece_` bytes. finish()
+// writes the last piece on the calling thread, so a file of one piece needs no thread.
 class DirectFile::Writers {
  public:
   Writers(fs::path path, uint64_t size, size_t piece) : path_(std::move(path)), piece_(piece) {
@@ -84,7 +84,8 @@ class DirectFile::Writers {
 
   bool is_direct() const { return direct_; }
 
-  // Returns an unused buffer; waits for one. Throws the error of an earlier write.
+  // Returns an unused buffer, after waiting until there is one. Throws the error of an earlier
+  // write.
   std::byte* take_buffer() {
     std::unique_lock lock(mutex_);
     if (buffers_.size() < kDirectWriters && free_.empty()) {
@@ -98,9 +99,9 @@ class DirectFile::Writers {
     return buffer;
   }
 
-  // Queues a piece for writing. If `data` is in a buffer from take_buffer(), `own` is that buffer,
-  // which is free again after the write. Otherwise `own` is null, and `data` must stay valid until
-  // wait().
+  // Queues `size` bytes for writing at `offset`. If `data` is in a buffer from take_buffer(), `own`
+  // is that buffer, which becomes unused after the write. Otherwise `own` is null, and `data` must
+  // stay valid until wait() returns.
   void put(const std::byte* data, size_t size, uint64_t offset, std::byte* own) {
     add_thread();
     {
@@ -111,14 +112,15 @@ class DirectFile::Writers {
     came_.notify_one();
   }
 
-  // Waits until all queued pieces are written. Throws the first error of a write.
+  // Waits until all queued bytes are written. Throws the error of the first write that failed.
   void wait() {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return under_way_ == 0; });
     throw_failure();
   }
 
-  // Writes the last piece on the calling thread, truncates the file to `end` bytes and syncs it.
+  // Writes the last bytes on the calling thread, truncates the file to `end` bytes, and syncs and
+  // closes it.
   void finish(const std::byte* data, size_t size, uint64_t offset, uint64_t end) {
     wait();
     if (const int code = write_piece({data, size, offset, nullptr}); code != 0) fail(path_, code);
@@ -138,8 +140,8 @@ class DirectFile::Writers {
     std::byte* own;
   };
 
-  // Starts a thread, unless kDirectWriters threads run. If the system refuses another thread, the
-  // threads that already run write everything.
+  // Starts one more writer thread if fewer than kDirectWriters run. If the system cannot create it,
+  // the running threads write everything; throws Error(kIo) if none runs.
   void add_thread() {
     if (threads_.size() == kDirectWriters) return;
     try {
@@ -175,8 +177,8 @@ class DirectFile::Writers {
     }
   }
 
-  // Writes a piece, and returns 0 or an errno. Falls back to the page cache if a direct write is
-  // refused, and for the unaligned rest after a short write.
+  // Writes a piece, and returns 0 or an errno. If the system refuses a direct write, or after a
+  // short write that leaves an unaligned rest, continues through the page cache.
   int write_piece(const Piece& piece) {
     for (size_t done = 0; done < piece.size;) {
       const ssize_t count = ::pwrite(fd_, piece.data + done, piece.size - done,
@@ -190,7 +192,7 @@ class DirectFile::Writers {
         return code;
       }
     }
-    if (!direct_) {  // a hint whose errors do not matter; finish() waits for the data
+    if (!direct_) {  // starts writeback; errors do not matter, because finish() syncs the file
       ::sync_file_range(fd_, static_cast<off_t>(piece.offset), static_cast<off_t>(piece.size),
                         SYNC_FILE_RANGE_WRITE);
     }
@@ -260,8 +262,8 @@ void DirectFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-// Writes aligned memory without copying it. Waits for the writes, so that the caller may reuse the
-// memory.
+// Writes memory that is aligned to kDirectAlignment without copying it. Waits until the bytes are
+// written, so that the caller may reuse the memory.
 void DirectFile::write_aligned(std::span<const std::byte> bytes) {
   for (; !bytes.empty(); bytes = bytes.subspan(std::min(piece_, bytes.size()))) {
     const size_t size = std::min(piece_, bytes.size());
@@ -274,7 +276,8 @@ void DirectFile::write_aligned(std::span<const std::byte> bytes) {
 void DirectFile::close() {
   if (!writers_) return;
   const uint64_t end = position();
-  // A direct write consists of whole blocks; the excess is truncated afterwards.
+  // O_DIRECT requires a multiple of kDirectAlignment bytes, so zeros are appended; finish() then
+  // truncates the file.
   const size_t whole = (filled_ + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
   if (whole > filled_) std::memset(buffer_ + filled_, 0, whole - filled_);
   writers_->finish(buffer_, whole, given_, end);

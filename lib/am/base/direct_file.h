@@ -1,14 +1,14 @@
-// Writes new files sequentially past the page cache, several pieces at a time, into preallocated
-// space: a full disk is detected before any byte is written, and saving evicts nothing from memory.
-// The disk writes some pieces while others are filled.
+// Writes a new file sequentially, past the page cache (O_DIRECT). Space is allocated first, so that
+// a full disk is detected before any byte is written. Threads write up to 8 pieces of 2 MiB at a
+// time while the caller fills the next one. No other file's pages are evicted from memory.
 //
 //   DirectFile file("step-100.tmp/__0_0.distcp", size);
 //   file.write(header);
 //   file.write(values);      // aligned memory is not copied
 //   file.close();
 //
-// If the file system does not support O_DIRECT (tmpfs, some network file systems), the same pieces
-// go through the page cache, and writeback is started piece by piece.
+// If the file system does not support O_DIRECT (tmpfs, some network file systems), the pieces are
+// written through the page cache, and writeback starts after each of them.
 #pragma once
 
 #include <cstddef>
@@ -27,33 +27,35 @@ inline constexpr size_t kDirectAlignment = 4096;
 inline constexpr size_t kDirectPiece = size_t{2} << 20;
 inline constexpr size_t kDirectWriters = 8;
 
-// Memory aligned to kDirectAlignment. allocate_aligned() does not initialise it, and throws
-// std::bad_alloc.
+// Deleter of memory from allocate_aligned(), which is aligned to kDirectAlignment and not
+// initialised. allocate_aligned() throws std::bad_alloc.
 struct FreeAligned {
   void operator()(std::byte* memory) const;
 };
 using AlignedMemory = std::unique_ptr<std::byte[], FreeAligned>;
 AlignedMemory allocate_aligned(size_t bytes);
 
-// Not thread-safe: use from one thread.
+// Not thread-safe: all calls must come from one thread.
 class DirectFile {
  public:
-  // `piece` is the number of bytes of one write, a multiple of kDirectAlignment. Throws Error(kIo)
-  // naming the file if it cannot be written, or if the disk has less than `size` bytes left.
+  // Creates the file. `piece` is the number of bytes of one write, a multiple of kDirectAlignment.
+  // Throws Error(kIo) if the file cannot be written, or if the disk has less than `size` bytes
+  // left.
   DirectFile(const std::filesystem::path& path, uint64_t size, size_t piece = kDirectPiece);
   DirectFile(const DirectFile&) = delete;
   DirectFile& operator=(const DirectFile&) = delete;
-  // Closes the file without deleting it. The file is unfinished if close() was not called.
+  // Closes the file without deleting it. If close() was not called before, the file is incomplete.
   ~DirectFile();
 
   // Appends bytes. Throws Error(kIo) if this write or an earlier one failed.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  // Writes the buffered bytes, truncates the file to position(), and waits until it is on disk.
+  // Writes the buffered bytes, truncates the file to position(), and waits until all of it is on
+  // disk.
   void close();
-  // Returns the number of bytes that write() has been given so far.
+  // Returns the number of bytes that were passed to write() so far.
   uint64_t position() const { return given_ + filled_; }
-  // Whether the page cache is bypassed.
+  // Whether writes bypass the page cache.
   bool is_direct() const;
 
  private:
@@ -63,7 +65,7 @@ class DirectFile {
 
   size_t piece_;
   std::unique_ptr<Writers> writers_;  // null after close()
-  // Bytes passed to the writers, which is a multiple of the alignment until close().
+  // Number of bytes passed to the writers; a multiple of kDirectAlignment until close().
   uint64_t given_ = 0;
   std::byte* buffer_ = nullptr;  // piece that is being filled; owned by the writers
   size_t filled_ = 0;

@@ -15,11 +15,11 @@ namespace am {
 enum class ErrorKind {
   kUsage,     // the command line is wrong                            exit 2
   kIo,        // a file or folder cannot be read or written           exit 2
-  kFormat,    // a file's bytes are not what its format allows        exit 2
+  kFormat,    // a file's bytes violate the file's format             exit 2
   kPlan,      // the plan or request is not valid                     exit 1
   kRuntime,   // the job failed: a rank, a collective, a library      exit 1
-  kNumeric,   // a loss, gradient or parameter is not finite           exit 1
-  kPeer,      // a collective failed: the cause is in another rank     exit 1
+  kNumeric,   // a loss, gradient or parameter is not finite          exit 1
+  kPeer,      // a collective failed: the cause is in another rank    exit 1
   kInternal,  // a bug in automesh                                    exit 1
 };
 
@@ -35,7 +35,7 @@ class Error : public std::runtime_error {
   ErrorKind kind() const { return kind_; }
   // Advice to the user; may be empty.
   const std::string& hint() const { return hint_; }
-  // Returns the exit status of the tools for this kind: 1 or 2.
+  // Returns the exit status of a tool that ends with this error: 1 or 2.
   int exit_status() const;
 
  private:

@@ -4,8 +4,7 @@
 //   const fault::Planted fault(fault::Fault::kTpInputSum);
 //   // from here on the gradient of column-wise layers' input is not summed over tp
 //
-// Each fault is checked at the one place where that bug would be made, at the cost of one relaxed
-// atomic load.
+// A fault costs one relaxed atomic load at the line of code that it makes wrong.
 #pragma once
 
 #include <atomic>
@@ -53,7 +52,7 @@ enum class Fault : uint8_t {
 struct Description {
   Fault fault;
   std::string_view name;  // name on the command line, for example "tp_input_sum"
-  std::string_view what;  // phrase that says what goes wrong
+  std::string_view what;  // phrase that describes the wrong behaviour
 };
 
 // All faults, in the order of the enum.

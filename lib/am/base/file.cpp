@@ -53,9 +53,9 @@ void demand_regular(const fs::path& path, const struct stat& info, const char* w
               "a regular file is expected");
 }
 
-// Opens for reading. Checks the file type before, because opening some devices has side effects,
-// and after, because the file may have been replaced. O_NONBLOCK avoids waiting for a pipe's
-// writer.
+// Opens a regular file for reading. Checks the file type before opening, because opening some
+// devices has side effects, and again afterwards, because the file may have been replaced.
+// O_NONBLOCK avoids waiting for a pipe's writer.
 Descriptor open_to_read(const fs::path& path, struct stat& info) {
   if (::stat(path.c_str(), &info) != 0) fail(path, "cannot read", errno);
   demand_regular(path, info, "cannot read");
@@ -88,14 +88,15 @@ void sync_all(int fd, const fs::path& path) {
   if (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) fail(path, "cannot write", errno);
 }
 
-// Returns a name in the same folder that no other thread or process uses.
+// Returns a path in the folder of `path` that no other thread or process uses.
 fs::path temporary_sibling(const fs::path& path) {
   static std::atomic<unsigned> counter{0};
   return path.parent_path() /
          cat(".", path.filename().string(), ".", ::getpid(), ".", counter++, ".tmp");
 }
 
-// Returns the file behind a symbolic link, so that a rename replaces that file and not the link.
+// Returns the file to which a symbolic link leads, so that a rename replaces that file and not the
+// link.
 fs::path behind_links(const fs::path& path) {
   std::error_code none;
   if (!fs::is_symlink(path, none)) return path;
@@ -103,9 +104,9 @@ fs::path behind_links(const fs::path& path) {
   return none ? path : target;
 }
 
-// Replaces the file `target` by one with this text. `path` is the name before links were resolved,
-// for messages. `old` is the status of the existing file, whose mode is kept, or null if there is
-// none.
+// Replaces the file `target` by a file with the content `text`. Messages cite `path`, the name
+// before symbolic links were resolved. `old` is the status of the existing file, whose mode the new
+// file gets, or null if there is no such file.
 void replace_file(const fs::path& path, const fs::path& target, const struct stat* old,
                   std::string_view text) {
   const fs::path temporary = temporary_sibling(target);
@@ -146,7 +147,7 @@ std::string read_file(const fs::path& path, size_t most) {
   const auto said = static_cast<size_t>(info.st_size);
   if (said > most) refuse_size(path, most);
   std::string text;
-  // The size is only a hint: files in /proc report 0, and a log may grow meanwhile.
+  // The file's reported size is only a hint: files in /proc report 0, and a log may grow meanwhile.
   text.resize(said > 0 ? said + 1 : 1 << 16);
   size_t used = 0;
   while (true) {
@@ -207,8 +208,8 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
   replace_file(path, target, exists ? &old : nullptr, text);
 }
 
-// Holds each link open while reading its owner and its target, so that both belong to the same
-// link.
+// Holds each link open while its owner and its target are read, so that another process cannot
+// replace the link in between.
 fs::path behind_own_links(const fs::path& path) {
   constexpr int kMostLinks = 40;  // the kernel's limit
   fs::path place = path;

@@ -10,41 +10,42 @@
 
 namespace am {
 
-// Largest number of bytes of a text that is read at once: a config, tokenizer, table or index. The
-// largest known ones (tokenizer.json of 256,000 tokens) have 40 MB.
+// Limit, in bytes, of a text that is read at once: a config, tokenizer, table or index. The largest
+// known one, the tokenizer.json of a vocabulary of 256,000 tokens, has 40 MB.
 inline constexpr size_t kLargestText = size_t{256} << 20;
 // No size limit, for files that automesh itself writes and that grow with a job.
 inline constexpr size_t kAnySize = SIZE_MAX;
 
-// Whether a text from an untrusted file is a plain file name, i.e. names an entry of its folder.
+// Whether a text from an untrusted file is a file name without "/", and neither "." nor "..", so
+// that a path made from it stays in its folder.
 bool is_file_name(std::string_view text);
 
-// Reads a whole regular file. Throws Error(kIo) with the file's name and the reason if it is
-// missing, has more than `most` bytes, or is a folder, a pipe, a socket or a device, which might
-// never end. Does not block on a pipe without a writer.
+// Reads a whole regular file. Throws Error(kIo) with the file's name and the reason if the file is
+// missing or has more than `most` bytes. Also throws for folders, pipes, sockets and devices, which
+// might never end, and does not block on a pipe without a writer.
 std::string read_file(const std::filesystem::path& path, size_t most = kLargestText);
 
-// The first bytes of a regular file, at most `most`, and the file's size. read_beginning() reads no
-// further pages from disk, and throws like read_file.
+// First bytes of a regular file, and the size of the entire file. read_beginning() reads at most
+// `most` bytes, and throws the errors of read_file().
 struct FileBeginning {
   std::string text;
   uint64_t file_bytes = 0;
 };
 FileBeginning read_beginning(const std::filesystem::path& path, size_t most);
 
-// Returns the path if it is a folder, otherwise the folder that holds the file: "." for a bare
-// name.
+// Returns `path` itself if it is a folder, otherwise the folder that contains the file `path`: "."
+// for a name without a folder.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
-// Writes `path` through a temporary file in the same folder, fsync and rename. Throws Error(kIo);
-// on failure an old file is unchanged and the temporary one is removed. Symbolic links are
+// Writes a file atomically, through a temporary file in the same folder, fsync and rename. Throws
+// Error(kIo); an old file is then unchanged, and the temporary file is removed. Symbolic links are
 // followed. A path that is not a regular file (/dev/stdout, a pipe) is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 // The following functions are for files that a job writes in a folder to which other users may
-// write. Symbolic links are followed only if they belong to this user or root; other links could
-// make a job overwrite files that their owner has no access to. Paths that are not regular files
-// are refused, without blocking on a pipe.
+// write. Symbolic links are followed only if they belong to this user or root: another user's link
+// could make the job overwrite files to which that user has no access. Paths that are not regular
+// files are refused, without blocking on a pipe.
 //
 // Follows the symbolic links at `path`, and returns the path to which they lead. Returns `path`
 // itself if it is not a link or does not exist. Throws Error(kIo) naming a refused link and its
@@ -58,12 +59,13 @@ int open_own_file(const std::filesystem::path& path, int flags);
 // that are not regular files.
 void write_own_file(const std::filesystem::path& path, std::string_view text);
 
-// Throws Error(kUsage) if there is a file or folder at `path` and `forced` is false. Paths that are
-// neither (/dev/stdout, a pipe) are allowed, since nothing is lost.
+// Throws Error(kUsage) if there is a file or folder at `path` and `forced` is false. Devices and
+// pipes (/dev/stdout) are allowed, since writing to them overwrites nothing.
 void require_free_path(const std::filesystem::path& path, bool forced);
 
-// Writes several files into a folder that nothing reads yet: writes all, then syncs all, which
-// takes little longer than syncing one. Throws Error(kIo).
+// Name and content of a file for write_new_files(), which writes files into a folder that no
+// process reads yet. Syncing starts after all files are written, so it takes little longer than for
+// one file. Throws Error(kIo).
 struct NewFile {
   std::string name;
   std::string_view text;

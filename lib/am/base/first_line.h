@@ -1,4 +1,5 @@
-// c10's exceptions contain a C++ stack trace; users need only the first sentence.
+// Shortens exception messages for users: c10 (PyTorch's core) appends a C++ stack trace to its
+// messages.
 #pragma once
 
 #include <exception>
@@ -6,8 +7,8 @@
 
 namespace am {
 
-// Returns the message on one line, without stack trace, source location and the JSON library's
-// name.
+// Returns the exception's message as one line, without the stack trace, the source location and the
+// JSON library's name.
 std::string first_line(const std::exception& error);
 
 }  // namespace am

@@ -1,5 +1,5 @@
-// Implements glob_match, which text.h declares. Matches with sets of positions, so that no pattern
-// takes exponential time.
+// Implements glob_match, which text.h declares. It advances a set of positions in the text, so that
+// no pattern takes exponential time.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,8 @@ constexpr size_t kLongestGlob = size_t{16} << 10;
 // positions[i]: the pattern read so far can match the first i characters of the text.
 using Positions = std::vector<char>;
 
-// Returns for each '{' of a pattern the index of its '}', or 0 if it has none and is literal.
+// Returns a vector with, for each '{' of the pattern, the index of its '}'. The index is 0 for a
+// '{' without a '}', which is a literal character.
 std::vector<uint32_t> closing_braces(std::string_view pattern) {
   std::vector<uint32_t> closing(pattern.size(), 0);
   std::vector<size_t> open;
@@ -45,7 +46,8 @@ class Matcher {
   }
 
  private:
-  // Returns the positions `at`, advanced over the pattern's characters from `i` to `end`.
+  // Returns the positions in the text at which a match of pattern characters [i, end) can end if it
+  // begins at one of the positions `at`.
   Positions advance(size_t i, size_t end, Positions at) const {
     while (i < end) {
       const char c = pattern_[i];
@@ -78,8 +80,9 @@ class Matcher {
     return next;
   }
 
-  // Returns the positions `at`, advanced over any of the alternatives "a,b{c,d}" from `begin` to
-  // `end`.
+  // Returns the positions in the text at which a match of one of several alternatives can end if it
+  // begins at one of the positions `at`. The alternatives, such as "a,b{c,d}", are pattern
+  // characters [begin, end).
   Positions any_of(size_t begin, size_t end, const Positions& at) const {
     Positions next(at.size(), 0);
     for (size_t i = begin; i <= end; ++i) {
@@ -94,7 +97,8 @@ class Matcher {
     return next;
   }
 
-  // Returns the index of the closing bracket before `end`; 0 if there is none, and '[' is literal.
+  // Returns the index of the ']' that closes the '[' at `open`. Returns 0 if there is none before
+  // `end`; the '[' is then a literal character.
   size_t set_end(size_t open, size_t end) const {
     size_t first = open + 1;
     if (first < end && pattern_[first] == '!') ++first;

@@ -48,9 +48,9 @@ size_t too_deep(std::string_view text) {
   return std::string_view::npos;
 }
 
-// Python's json writes NaN, Infinity and -Infinity, which are not JSON and which nlohmann rejects.
-// Each is replaced by a string that does not occur in the file, and converted to a number after
-// parsing.
+// Replaces NaN, Infinity and -Infinity, which Python's json writes but nlohmann's parser rejects,
+// by a string that does not occur in the file. After parsing, these strings are converted to
+// numbers.
 class PythonNumbers {
  public:
   explicit PythonNumbers(std::string_view text) {
@@ -75,7 +75,8 @@ class PythonNumbers {
 
   bool any() const { return !shifts_.empty(); }
   const std::string& text() const { return text_; }
-  // Returns the offset in the file that corresponds to an offset in text().
+  // Returns the offset in the original file that corresponds to an offset in text(), the text with
+  // replacements.
   size_t offset_in_file(size_t offset) const {
     size_t in_file = offset;
     for (const Shift& shift : shifts_) {
@@ -102,7 +103,7 @@ class PythonNumbers {
     double value;
   };
   struct Shift {
-    size_t end;  // offset, in text_, behind a replaced number
+    size_t end;  // offset in text_ of the first character after a replaced number
     size_t end_in_file;
   };
   static constexpr std::array<Name, 3> kNames = {

@@ -1,5 +1,5 @@
-// JSON values, as types of nlohmann's library, which no other header names. Objects keep the order
-// of their keys.
+// JSON values, as types of nlohmann's library, which no other header includes. Objects keep the
+// order of their keys.
 #pragma once
 
 #include <exception>
@@ -15,10 +15,10 @@
 namespace am {
 
 using Json = nlohmann::ordered_json;
-// For objects with many thousand keys (an index of all tensors of a model): `Json` searches keys
-// linearly.
+// Type of objects with many thousand keys, for example an index of all tensors of a model. `Json`
+// searches keys linearly.
 using SortedJson = nlohmann::json;
-// Thrown when reading a missing value or one of another type. Its text is for developers.
+// Exception for reading a missing value or a value of another type. Its message is for developers.
 using JsonError = nlohmann::json::exception;
 
 // Parses a user's file. NaN, Infinity and -Infinity, as written by Python's json, are numbers. Adds
@@ -28,7 +28,8 @@ std::optional<Json> parse_json(std::string_view text, const std::string& file, D
 std::optional<SortedJson> parse_sorted_json(std::string_view text, const std::string& file,
                                             Diagnostics& found);
 
-// Parses a file that holds one object. Throws Error(kFormat) with file and location otherwise.
+// Parses a file that consists of one object. Throws Error(kFormat) with file and location if it
+// does not.
 Json parse_json_object(std::string_view text, const std::string& file);
 
 // Returns the message of a JSON library's exception, without the library's name and location.

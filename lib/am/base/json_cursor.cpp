@@ -72,7 +72,7 @@ int64_t JsonCursor::natural() {
   return value;
 }
 
-// Returns a string with its quotes and escapes.
+// Consumes a string, and returns its JSON text, quotes and escapes included.
 std::string_view JsonCursor::quoted() {
   if (peek() != '"') fail("expected a string");
   const size_t begin = at_++;

@@ -12,8 +12,9 @@
 //   }
 //   json.end();
 //
-// Every key or item must be consumed by exactly one of natural(), text(), skip() or a begin.
-// Invalid JSON, or a value of another type than requested, throws Error(kFormat) with its location.
+// The value of each key and each item must be consumed by exactly one call of natural(), text(),
+// skip(), begin_object() or begin_array(). Invalid JSON, or a value of another type than requested,
+// throws Error(kFormat) with the location.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ class JsonCursor {
   std::string text();
   // Skips a value of any type.
   void skip();
-  // Checks that only white space follows the value.
+  // Checks that only white space follows the document. Throws Error(kFormat) otherwise.
   void end();
 
   // Throws Error(kFormat) with `what` and the current location.

@@ -162,8 +162,8 @@ class Outline {
  public:
   explicit Outline(const JsonNames& names) : names_(names) {}
 
-  // Returns the fields of an object, for example "a, b [{c}]". Alternatives with keys are
-  // concatenated.
+  // Returns the fields of an object, for example "a, b [{c}]". For a union, returns the fields of
+  // every alternative, separated by "; or ".
   std::string fields_of(const JsonType& type) {
     if (type.kind == Kind::kName) return written_out(type.word);
     std::vector<std::string> texts;
@@ -190,7 +190,8 @@ class Outline {
                notes.empty() ? "" : cat(" (", join(notes, "; "), ")"));
   }
 
-  // Returns a type's literal values, for example "a, b"; empty if it has none.
+  // Returns the literal values among a type's alternatives, for example "a, b"; empty if there are
+  // none.
   static std::string texts_of(const JsonType& type) {
     std::vector<std::string> texts;
     for (const JsonType& part : type.parts) {
@@ -212,7 +213,7 @@ class Outline {
     return is_list ? cat(" [{", fields, "}]") : cat(" {", fields, "}");
   }
 
-  // Returns the fields of a Name at its first occurrence, ".." after that.
+  // Returns the fields of a named type where its name occurs first, and ".." for later occurrences.
   std::string written_out(const std::string& name) {
     if (!written_.insert(name).second) return "..";
     const auto type = names_.find(name);

@@ -12,8 +12,9 @@
 //          | "[" type "]" | "{" [field {"," field}] "}" | Name
 //   field  = (key | "*") ["?"] ":" type ["(" note ")"] | ".." Name
 //
-// A key with `?` may be missing; `*` means keys of any name, and `..Name` the fields of that
-// object. Objects have no other keys. A Name begins with a capital; types may be recursive.
+// A key with `?` may be missing. `*` means keys of any name, and `..Name` stands for all fields of
+// the object type Name. Objects have no other keys. A Name begins with a capital; types may be
+// recursive.
 #pragma once
 
 #include <functional>
@@ -61,9 +62,9 @@ JsonTypes parse_json_types(std::string_view notation);
 // replaced by that object's fields, which are in `names`.
 Json json_schema(const JsonType& type, const JsonNames& names);
 
-// Returns the keys of a type with their notes and literal values, in the notation's order, but not
-// their other types. Empty for a type without keys. A known Name is written out at its first
-// occurrence and is ".." after that.
+// Returns the keys of a type with their notes and literal values, in the notation's order, or an
+// empty text for a type without keys. The fields of a type in `names` are listed where its name
+// occurs first; later occurrences are "..".
 std::string json_outline(const JsonType& type, const JsonNames& names);
 
 }  // namespace am

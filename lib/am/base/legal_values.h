@@ -1,4 +1,4 @@
-// Legal values nearest to a written one, for `help:` lines.
+// Finds the legal values nearest to a wrong one, for the `help:` line of a diagnostic.
 #pragma once
 
 #include <cstdint>

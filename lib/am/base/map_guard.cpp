@@ -17,8 +17,8 @@
 namespace am {
 namespace {
 
-// A registered map. The signal handler reads it in any thread, so it consists of lock-free atomics
-// and is never freed.
+// A registered memory map. The signal handler reads slots in any thread, so a slot consists of
+// lock-free atomics and is never freed.
 struct MapSlot {
   std::atomic<uintptr_t> begin = 0;  // address of the map's first byte; 0: the slot is unused
   std::atomic<size_t> size = 0;
@@ -35,7 +35,7 @@ struct SlotBlock {
 
 // State of the signal handler, in globals because a handler can access nothing else.
 SlotBlock first_block;
-std::mutex taking;  // guards registration, so that no map ends while its pages are released
+std::mutex taking;  // guards registration: no map is unregistered while its pages are released
 std::atomic<size_t> read_bytes = 0;
 struct sigaction before;
 uintptr_t page_size = 4096;
@@ -74,8 +74,8 @@ void take_slot(uintptr_t begin, size_t size) {
   slot->begin = begin;
 }
 
-// Maps zeros from the page of `address` to the end of the file's map, so that the access succeeds
-// although the file has no data there. mmap is a bare system call and safe in a signal handler.
+// Maps zeros from the page of `address` to the end of the file's map, so that an access behind the
+// file's end succeeds when it is repeated. mmap is a bare system call and safe in a signal handler.
 bool replace_rest(uintptr_t address) {
   MapSlot* slot = find_slot([&](const MapSlot& candidate) {
     const uintptr_t begin = candidate.begin.load();
@@ -93,7 +93,8 @@ void on_bus_error(int /*signal*/, siginfo_t* info, void* /*context*/) {
   const int code = errno;
   const bool sent = info->si_code <= 0;  // sent by a process, so that it has no address
   if (sent || !replace_rest(reinterpret_cast<uintptr_t>(info->si_addr))) {
-    ::sigaction(SIGBUS, &before, nullptr);  // the access is repeated, with the previous handler
+    // The access that raised the signal is repeated, and then calls the previous handler.
+    ::sigaction(SIGBUS, &before, nullptr);
     if (sent) ::raise(SIGBUS);
   }
   errno = code;

@@ -12,7 +12,7 @@ enum class FileSize {
 };
 
 // Returns a descriptor that closes on exec; -1 with errno on failure. The file can never be
-// executed, because a machine with vm.memfd_noexec = 2 allows no other kind.
+// executed, because machines with vm.memfd_noexec = 2 refuse executable files in memory.
 int open_memory_file(const char* name, FileSize size = FileSize::kFree);
 
 // Sets the size of a file of FileSize::kFixed permanently. Returns false, with errno, on failure.

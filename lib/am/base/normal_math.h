@@ -1,4 +1,4 @@
-// Box and Muller's transform, as code that hosts and GPUs execute with equal bits.
+// The Box-Muller transform, written so that CPUs and GPUs compute bitwise equal values.
 //
 // The text between AM_ON_BOTH's parentheses is compiled here, and is available as a string that the
 // CUDA plugin compiles for the GPU. It uses nothing but IEEE operations in double, whose results do

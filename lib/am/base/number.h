@@ -11,7 +11,7 @@ namespace am {
 // Returns a / b, rounded up. Requires a >= 0 and b > 0.
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Explicit conversion, for formulas in double.
+// Converts an integer to double, for formulas in double, without a compiler warning.
 constexpr double as_double(int64_t value) { return static_cast<double>(value); }
 
 // Parses a text that is an integer, for example "42" or "-7". Returns nothing for an empty text,

@@ -64,8 +64,8 @@ NormalStream::NormalStream(uint64_t seed, std::string_view name)
 namespace {
 
 // Fills out[0..count) with the values at the indices [first, first + count). A block of four words
-// determines the values 4 * block ... 4 * block + 3, wherever the range begins. `values_of(words)`
-// returns these four values.
+// determines the values 4 * block ... 4 * block + 3, whatever `first` is. `values_of(words)`
+// converts a block to its four values.
 template <typename ValuesOf>
 void fill_blocks(uint64_t key, uint64_t stream, float* out, int64_t first, int64_t count,
                  const ValuesOf& values_of) {
@@ -124,8 +124,8 @@ uint64_t Permutation::operator()(uint64_t index) const {
   AM_ASSERT(index < size_, "a permutation was asked for an index outside of it");
   constexpr uint64_t kRounds = 8;
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
-  // Cycle-walking: repeats until the index is in [0, size), which keeps the map a bijection. The
-  // network's domain is smaller than four times the size, so the walk is short.
+  // Cycle-walking: applies the Feistel network until the index is in [0, size), which keeps the map
+  // a bijection. The network's domain is smaller than 4 * size, so few repetitions are needed.
   do {
     uint64_t left = index >> half_bits_;
     uint64_t right = index & mask;

@@ -17,7 +17,8 @@ Json rank_runs(std::span<const int64_t> ranks) {
     size_t end = first + 1;
     const int64_t stride = end < ranks.size() ? ranks[end] - ranks[first] : 1;
     while (end < ranks.size() && ranks[end] - ranks[end - 1] == stride) ++end;
-    // Two ranks that are not adjacent do not form a run, because the second may begin a longer run.
+    // A run of two ranks that are not adjacent is shortened to one rank, because the second may
+    // begin a longer run.
     if (end == first + 2 && stride != 1) --end;
     const bool one = end == first + 1;
     runs.push_back({ranks[first], one ? 1 : stride, static_cast<int64_t>(end - first)});

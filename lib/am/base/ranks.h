@@ -9,11 +9,10 @@
 
 namespace am {
 
-// Returns a list of ranks as text, for example "0-3, 8" for {8, 0, 1, 2, 3}. If there are more than
-// `most` parts (0: no limit), the text ends with the number of the remaining ranks.
+// Returns a list of ranks as text, for example "0-3, 8" for {8, 0, 1, 2, 3}. After `most` ranges
+// (0: no limit), the text ends with the number of the remaining ranks.
 std::string rank_list(std::vector<int64_t> ranks, size_t most = 0);
-// Returns rank_list() with a word before it, for example "rank 3" or "ranks 0-3, 8"; at most 16
-// parts.
+// Returns rank_list() after a word, for example "rank 3" or "ranks 0-3, 8", with at most 16 ranges.
 std::string ranks_text(const std::vector<int64_t>& ranks);
 
 // The ranks first, first + stride, ..., `count` of them.
@@ -23,8 +22,8 @@ struct RankRange {
   int64_t count = 0;
   bool operator==(const RankRange&) const = default;
 };
-// Returns the range that consists of these ranks, with stride 1 for a single rank; nothing if they
-// are not an ascending arithmetic sequence.
+// Returns `ranks` as a range, with stride 1 for a single rank, or nothing if they are not an
+// ascending arithmetic sequence.
 std::optional<RankRange> rank_range(const std::vector<int64_t>& ranks);
 
 }  // namespace am

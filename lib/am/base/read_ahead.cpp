@@ -56,7 +56,7 @@ void ReadAhead::run() {
       touch_(i);
     }
   } catch (const std::exception&) {
-    // Ignored, because the reader of the data reports the problem.
+    // The error is ignored, because the thread that reads the same data reports it.
   }
 }
 

@@ -16,12 +16,12 @@
 
 namespace am {
 
-// Reads a part of a mapped file and maps all its pages, to avoid page faults one by one. Ignores
-// errors, which appear when the part is read.
+// Reads a part of a mapped file and maps all its pages, which avoids a page fault per page. Ignores
+// errors, which occur again when the part is read.
 void populate(std::span<const std::byte> part);
 
 // Calls touch(1), touch(2), ... on a separate thread, at most `window` ahead of the last number
-// passed to reached(). An exception of `touch` only ends the thread.
+// passed to reached(). An exception of `touch` ends only that thread.
 class ReadAhead {
  public:
   ReadAhead(size_t count, std::function<void(size_t)> touch, size_t window = 2);

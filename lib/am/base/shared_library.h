@@ -1,5 +1,5 @@
-// Loads shared libraries at run time, and parses "libmine.so:symbol", with which a plan names a
-// function of a shared library.
+// Loads shared libraries at run time. Parses texts such as "libmine.so:symbol", by which a plan
+// names a function of a shared library.
 //
 //   if (const auto plugin = parse_plugin_name("libmine.so:my_plan")) {
 //     void* function = load_symbol(plan.resolve(plugin->library), plugin->symbol);
@@ -19,7 +19,8 @@ struct OpenedLibrary {
 };
 
 // Opens a shared library, which stays loaded until the process ends. A name without a folder is
-// searched as the dynamic linker does. If `global`, libraries loaded later may use its symbols.
+// searched for in the dynamic linker's folders. If `global`, libraries loaded later may use its
+// symbols.
 OpenedLibrary open_library(const std::string& file, bool global = false);
 // Returns the address of a symbol, or null if the library does not have it.
 void* find_symbol(const OpenedLibrary& library, const std::string& symbol);

@@ -155,7 +155,7 @@ bool natural_less(std::string_view a, std::string_view b) {
     ++j;
   }
   if ((i < a.size()) != (j < b.size())) return j < b.size();
-  return a < b;  // differ only in leading zeros, or are equal
+  return a < b;  // here the texts differ only in leading zeros, or are equal
 }
 
 size_t utf8_length(std::string_view text) {

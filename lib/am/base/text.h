@@ -33,9 +33,9 @@ bool ends_with(std::string_view text, std::string_view suffix);
 // set, `{a,b}` alternatives. Case matters, and a `*` also matches dots. Throws Error(kUsage) for a
 // pattern that glob_problem rejects.
 bool glob_match(std::string_view pattern, std::string_view text);
-// Returns why a text cannot be used as a glob, for example "has nested braces, more than 64 deep",
-// or an empty text if it can. Limits are needed because patterns come from untrusted plans, and
-// time grows with length times depth.
+// Returns why a text cannot be used as a glob, for example "has nested braces, more than 64 deep".
+// Returns an empty text if it can. Length and depth are limited because patterns come from
+// untrusted plans, and matching takes time proportional to length times depth.
 std::string glob_problem(std::string_view pattern);
 bool is_glob(std::string_view text);
 

@@ -11,8 +11,8 @@
 
 namespace am::config {
 
-// Engine of the collectives of CPU tensors and of GPU tensors: "gloo" or "nccl"; empty: collectives
-// of that device are not possible.
+// Engines of the collectives of CPU tensors and of GPU tensors: "gloo" or "nccl". Empty: tensors of
+// that device cannot be communicated.
 struct BackendSpec {
   std::string cpu;
   std::string cuda;
@@ -26,11 +26,11 @@ struct BackendSpec {
 // engine or device and for a device given twice.
 BackendSpec parse_backend(const std::string& backend);
 
-// Whether a plan with this strategy.backend computes on the CPU. False if the key is absent: NCCL
-// is then used if there is a GPU.
+// Whether a plan with this strategy.backend computes on the CPU. Returns false if the key is
+// absent, because NCCL is then used if there is a GPU.
 bool computes_on_host(const std::optional<std::string>& backend);
-// Whether a plan with this strategy.backend runs no collective over NCCL. False if the key is
-// absent.
+// Whether a plan with this strategy.backend runs no collective over NCCL. Returns false if the key
+// is absent.
 bool runs_without_nccl(const std::optional<std::string>& backend);
 
 }  // namespace am::config

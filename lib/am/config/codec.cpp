@@ -8,11 +8,12 @@
 namespace am::config {
 namespace {
 
-// Formats a number with twelve digits, few enough that a decimal fraction prints as it was written.
+// Formats a number with twelve digits, so that 0.1 prints as "0.1", not as "0.10000000000000001".
 std::string number_text(double value) { return format_general(value, 12); }
 
-// Returns how to write the value if only its notation is wrong, otherwise an empty text. Numbers
-// and booleans in quotes are the most frequent mistake of YAML users.
+// Returns advice for a value that would be legal in another notation, for example "write 8 without
+// quotes"; otherwise an empty text. Quoted numbers and booleans are the most frequent mistake of
+// YAML users.
 std::string other_notation(const Value& value, bool wants_text) {
   switch (value.kind) {
     case Value::Kind::kText: {
@@ -184,7 +185,7 @@ Choice dtype_choice() {
 
 namespace {
 
-// Reads each item of an array with `codec`. Returns nothing if any item is wrong.
+// Reads all items of an array with `codec`. Returns nothing if any item is wrong.
 template <typename T, typename Codec>
 std::optional<std::vector<T>> read_items(const Input& input, const Codec& codec,
                                          std::string_view wanted, const std::string& legal) {

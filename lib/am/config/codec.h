@@ -35,15 +35,15 @@ struct Input {
   std::string key;  // full name of the key, for example "mesh.tp_size"
   Diagnostics& found;
 
-  // Adds an error "plan.type" that names the wanted kind and the value's kind. Its help shows how
-  // to write the value if only the notation is wrong (a number in quotes), otherwise the `legal`
-  // values.
+  // Adds an error "plan.type" that names the wanted kind of value and the actual kind. The help
+  // text shows how to write the value if only the notation is wrong (a number in quotes), otherwise
+  // it lists the `legal` values.
   void wrong_type(std::string_view wanted, const std::string& legal) const;
   void out_of_range(const std::string& message, const std::string& help) const;
   void bad_value(const std::string& message, const std::string& help) const;
   // Adds an error "plan.value" if `pattern` is not a valid glob, as glob_problem() decides.
   void check_glob(std::string_view pattern) const;
-  // Returns the input for a part of the value: an item or a member.
+  // Returns the input for an item of an array or a member of a table.
   Input part(const Value& inner, std::string_view name) const;
 };
 
@@ -86,7 +86,8 @@ struct Text {
   std::string type() const { return what; }
 };
 
-// Accepts one of `names`, or an alternative spelling that `also` maps to one of them.
+// Accepts each of `names`, and the alternative spellings that are keys of `also`, whose values are
+// in `names`.
 struct Choice {
   std::vector<std::string> names;
   std::map<std::string, std::string, std::less<>> also = {};
@@ -99,8 +100,8 @@ struct Choice {
   std::string type() const;
 };
 
-// Returns the choice of float32, bfloat16 and float16, with alternative spellings: fp32, float,
-// bf16, fp16, half and torch's "torch.float32".
+// Returns the choice of float32, bfloat16 and float16. Alternative spellings are fp32, float, bf16,
+// fp16, half and PyTorch's, for example "torch.float32".
 Choice dtype_choice();
 
 // Codec of a key that may be absent; an absent key is not written.

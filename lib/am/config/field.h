@@ -1,8 +1,8 @@
 // The field table, which contains every key of the plan file once.
 //
 // Reading, `--set`, suggestions for unknown keys, ranges, `to_toml`, `to_json`, the JSON Schema and
-// the reference text are generated from this table, so a new key is one line in a fields_*.cpp.
-// Defaults are those of the structs in plan.h; the table reads them from a default plan.
+// the reference text are generated from this table. A new key is therefore one line in a
+// fields_*.cpp. Defaults are read from a default-constructed Plan (plan.h).
 #pragma once
 
 #include <functional>
@@ -19,7 +19,8 @@ namespace am::config {
 struct FieldSpec {
   std::string section;
   std::string key;
-  // For a key of [strategy], the strategy that has the key; empty if all strategies have it.
+  // Name of the strategy to which a key of [strategy] belongs; empty if all strategies have the
+  // key.
   std::string strategy;
   std::string type;  // description of the legal values for people, for example "integer >= 1"
   std::string help;  // description of the key, one or two sentences
@@ -27,12 +28,12 @@ struct FieldSpec {
   bool required = false;
   std::vector<std::string> also;  // the key's names in other tools, used for suggestions only
 
-  // Reads a written value into the plan, or adds a diagnostic.
+  // Reads the value that the user wrote into the plan, or adds a diagnostic.
   std::function<void(const Input&, Plan&)> set;
   // Returns the key's value as it is written in a plan file; null if the key is absent.
   std::function<Json(const Plan&)> get;
-  // Returns whether a text of this key is a path relative to the plan file. Null: the key contains
-  // no paths.
+  // Returns whether a text of this key is a path relative to the plan file. Null if the key never
+  // holds a path.
   bool (*is_path)(std::string_view text) = nullptr;
 
   std::string name() const { return section + "." + key; }

@@ -21,14 +21,14 @@ void add_lora_fields(std::vector<FieldSpec>& out);      // [lora]
 void add_training_fields(std::vector<FieldSpec>& out);  // all other sections
 
 // Appends the keys of one section to the field table. `Access` is the type of a function that
-// returns the section of a plan, which may be const.
+// returns the section's struct in a Plan, const or not.
 template <typename Access>
 class FieldBuilder {
  public:
   FieldBuilder(std::string section, Access access, std::vector<FieldSpec>& out)
       : section_(std::move(section)), access_(access), out_(out) {}
 
-  // After this call, added keys belong to this strategy only.
+  // Assigns the keys that are added after this call to one strategy.
   FieldBuilder& of_strategy(std::string name) {
     strategy_ = std::move(name);
     return *this;
@@ -66,7 +66,7 @@ inline bool is_any_path(std::string_view text) { return !text.empty(); }
 inline bool is_path_unless_auto_or_none(std::string_view text) {
   return text != "auto" && text != "none";
 }
-// Whether a text is a path, for keys that accept names and paths of description files: a path
+// Whether a text is a path, for keys that accept both names and paths of description files: a path
 // contains '/' or ends with ".toml".
 inline bool looks_like_path(std::string_view text) {
   return text.find('/') != std::string_view::npos || ends_with(text, ".toml");

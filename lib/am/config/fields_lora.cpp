@@ -1,4 +1,4 @@
-// Keys of [lora].
+// Defines the keys of the plan file's section [lora].
 #include "am/config/field_builder.h"
 
 namespace am::config {

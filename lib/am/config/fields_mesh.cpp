@@ -1,10 +1,10 @@
-// Keys of [model] and [mesh].
+// Defines the keys of the plan file's sections [model] and [mesh].
 #include "am/config/field_builder.h"
 
 namespace am::config {
 namespace {
 
-// Limit of each mesh size: far above any cluster, and small enough that products of sizes do not
+// Largest legal mesh size: far above any cluster, and so small that products of sizes do not
 // overflow.
 constexpr int64_t kMostRanks = int64_t{1} << 20;
 

@@ -1,5 +1,5 @@
-// Keys of [strategy]: the members of FSDP2Config, MegatronFSDPConfig and DDPConfig, under their own
-// names.
+// Defines the keys of the plan file's section [strategy]. The keys have the names of the members of
+// FSDP2Config, MegatronFSDPConfig and DDPConfig.
 #include "am/config/field_builder.h"
 #include "am/config/strategy_codec.h"
 
@@ -148,8 +148,8 @@ void add_ddp(std::vector<FieldSpec>& out) {
       "Find parameters that a step did not use, so that ranks do not wait for their gradients.");
 }
 
-// Adds strategy.name, which selects the strategy's configuration; the loader reads it before all
-// other keys of the section.
+// Adds strategy.name, the key that selects the strategy. The loader reads it before all other keys
+// of [strategy].
 void add_name(std::vector<FieldSpec>& out) {
   Choice names{strategy_names(), {{"megatron-fsdp", "megatron_fsdp"}, {"mfsdp", "megatron_fsdp"}}};
   FieldSpec name;

@@ -1,5 +1,5 @@
-// Keys of [pipeline], [context], [experts], [train], [optimizer], [scheduler], [data],
-// [validation], [checkpoint], [metrics], [runtime], [cluster].
+// Defines the keys of the plan file's sections [pipeline], [context], [experts], [train],
+// [optimizer], [scheduler], [data], [validation], [checkpoint], [metrics], [runtime] and [cluster].
 #include "am/config/field_builder.h"
 #include "am/config/schedule_names.h"
 

@@ -1,5 +1,5 @@
-// Implements load_plan and parse_plan, which read the document, apply overrides, and fill the typed
-// plan by the field table.
+// Implements load_plan and parse_plan. They parse the TOML text, apply the overrides of --set, and
+// set the members of the Plan by the field table.
 #include <filesystem>
 
 #include "am/base/error.h"
@@ -44,8 +44,8 @@ class Loader {
     return false;
   }
 
-  // Reads strategy.name, before all other keys, because the strategy determines the keys of
-  // [strategy].
+  // Reads strategy.name before all other keys, because the strategy determines which keys
+  // [strategy] has.
   void choose_strategy(const Value& root) {
     const Member* section = root.find("strategy");
     const Member* name = section != nullptr ? section->value.find("name") : nullptr;
@@ -93,7 +93,8 @@ class Loader {
   void unknown_key(const std::string& section, const Member& member) {
     const std::string& key = member.key;
     const auto owners = section == "strategy" ? owners_of(key) : std::vector<std::string>();
-    if (!owners.empty() && !strategy_is_known_) return;  // the name's error is reported already
+    // The unknown strategy.name is already reported.
+    if (!owners.empty() && !strategy_is_known_) return;
     if (!owners.empty()) {
       found_.error("plan.key", member.key_span,
                    cat("\"", key, "\" is a key of strategy ", join(owners, " and "),
@@ -165,7 +166,7 @@ void check_data(const Plan& plan, Diagnostics& found) {
               "name a file, a folder or a glob, relative to the plan; or kind = \"synthetic\"");
 }
 
-// Reads the CSV file of the schedule, if it is one. A file that cannot be read leaves `csv` null,
+// Reads the CSV file if pipeline.schedule names one. If the file cannot be read, `csv` stays null,
 // which the rule "pp.schedule_file" reports.
 void read_schedule(Plan& plan) {
   if (!is_schedule_file(plan.pipeline.schedule)) return;
@@ -195,11 +196,11 @@ std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
   plan.file = file;
   auto root = read_toml(text, file, own);
   const bool readable = root.has_value();
-  if (!readable) root.emplace();  // needed to report mistakes in --set too
+  if (!readable) root.emplace();  // an empty document, so that mistakes in --set are reported too
   apply_overrides(overrides, *root, own);
   if (readable) {
     Loader(plan, own).load(*root);
-    // Skipped after errors, because data.path itself may be the key with an error.
+    // check_data() is skipped after errors, because data.path itself may be the key with an error.
     if (own.ok()) check_data(plan, own);
     settle_async_tensor_parallel(plan, own);
     read_schedule(plan);

@@ -9,14 +9,14 @@
 
 namespace am::config {
 
-// Return the value of the key momentum or nesterov. For an absent key they return PyTorch's
-// default: no momentum for sgd; 0.95 with Nesterov for muon.
+// Return the value of the key momentum or nesterov. If the key is absent, they return PyTorch's
+// default: no momentum for sgd, 0.95 with Nesterov for muon.
 double momentum_of(const OptimizerSection& optimizer);
 bool nesterov_of(const OptimizerSection& optimizer);
 
-// Returns PyTorch's names of a parameter's optimizer states, each a tensor of the parameter's size:
-// "exp_avg" and "exp_avg_sq", or "momentum_buffer", or none. `orthogonalized` means that muon
-// updates the parameter as a matrix.
+// Returns PyTorch's names of a parameter's optimizer states: "exp_avg" and "exp_avg_sq", or
+// "momentum_buffer", or none. Each state is a tensor of the parameter's shape. `orthogonalized`
+// means that muon updates the parameter as a matrix.
 std::span<const std::string_view> state_names(const OptimizerSection& optimizer,
                                               bool orthogonalized);
 

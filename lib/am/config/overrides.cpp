@@ -12,7 +12,7 @@ constexpr const char* kShape = "write --set section.key=value";
 
 Span whole(const std::string& text) { return {kOverrideFile, 1, 1, display_width(text), text}; }
 
-// Returns the value of a document that sets one key, which may be inside nested tables.
+// Returns the value of the only key of a document, which may be inside nested tables.
 Value& innermost(Value& document) {
   Value* at = &document;
   while (at->is_table() && at->members.size() == 1) at = &at->members.front().value;
@@ -27,8 +27,9 @@ void set_source(Value& value, const std::string& text) {
   }
 }
 
-// Reads `left=right` if the right side is not valid TOML: as a text without quotes, unless it
-// starts like a quoted text, an array or a table.
+// Reads `left=right` as the key `left` with the unquoted text `right`, which is not valid TOML. If
+// the right side starts like a quoted text, an array or a table, adds the errors `as_toml` and
+// returns nothing.
 std::optional<Value> read_bare_word(const std::string& text, size_t equals,
                                     const Diagnostics& as_toml, Diagnostics& found) {
   const std::string_view right = trim(std::string_view(text).substr(equals + 1));

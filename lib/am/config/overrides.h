@@ -11,8 +11,9 @@ namespace am::config {
 // File name in diagnostics about --set values; the option's text is the source line.
 inline constexpr const char* kOverrideFile = "--set";
 
-// Replaces or adds values in `root`, in the given order. The value is TOML. If it is not valid TOML
-// and does not start like a quoted text or a bracket, it is text, as in `--set strategy.name=ddp`.
+// Replaces or adds values in `root`, in the order of `overrides`. The right side of an override is
+// a TOML value, or an unquoted text that does not start with a quote, bracket or brace, as in
+// `--set strategy.name=ddp`.
 void apply_overrides(const std::vector<Override>& overrides, Value& root, Diagnostics& found);
 
 }  // namespace am::config

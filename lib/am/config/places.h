@@ -14,9 +14,9 @@ class Places {
  public:
   Places(std::string_view text, std::string file);
 
-  // Returns the location of the character at an offset. For very long lines, which machines write,
-  // the source line is omitted and columns count bytes, so that thousands of values on one line
-  // stay cheap.
+  // Returns the location of the character at an offset. For very long lines, which are usually
+  // generated, the source line is omitted and columns count bytes, so that locating thousands of
+  // values on one line takes little time.
   Span span(size_t at, int length = 1) const;
 
  private:

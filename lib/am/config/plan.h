@@ -41,10 +41,11 @@ struct PipelineSection {
   int64_t microbatches = 0;       // micro-batches per run of the schedule; 0: one for each stage
   int64_t virtual_stages = 1;
   std::vector<int64_t> split_points;
-  // Without split points, the stages get equal numbers of layers or equal costs: layers | cost.
+  // Division of layers among stages if the plan has no split points: equal numbers of layers
+  // (layers) or equal costs (cost).
   std::string balance = "layers";
-  // Content of the schedule's file, read with the plan. Null if the schedule is a name or the file
-  // cannot be read.
+  // Content of the CSV file that `schedule` names. Null if `schedule` is a name or the file cannot
+  // be read.
   std::shared_ptr<const std::string> csv = nullptr;
 };
 
@@ -73,16 +74,16 @@ struct LoraSection {
 struct TrainSection {
   int64_t seq_len = 2048;
   int64_t micro_batch_size = 1;  // sequences of a micro-batch on one rank
-  // Sequences per optimizer step. 0: one micro-batch per data-parallel rank, or, in a pipeline, as
-  // many as one run of the schedule takes.
+  // Number of sequences per optimizer step. 0: one micro-batch per data-parallel rank or, in a
+  // pipeline, the micro-batches of one run of the schedule.
   int64_t global_batch_size = 0;
   int64_t max_steps = 100;
   double max_grad_norm = 1.0;  // norm to which larger gradients are clipped; 0: no clipping
   // Action if the loss or the gradients' norm is not finite: stop | skip | continue.
   std::string on_nonfinite = "stop";
-  double loss_scale = 0.0;                   // factor of the loss in float16 training; 0: dynamic
-  int64_t seed = 0;                          // seed of the data order
-  bool deterministic = false;                // whether a run repeats bit for bit on a GPU too
+  double loss_scale = 0.0;     // factor of the loss in float16 training; 0: dynamic
+  int64_t seed = 0;            // seed of the data order
+  bool deterministic = false;  // whether jobs repeat bit for bit on a GPU, as they do on a CPU
   std::string matmul_precision = "highest";  // float32 matmuls on a GPU: highest | high precision
 };
 
@@ -114,12 +115,13 @@ struct DataSection {
   bool shuffle = true;
   std::string tokenizer = "bytes";
   std::string token_dtype = "uint16";
-  // Whether position ids restart at 0 after each eod_token. Both keys have Megatron's names.
+  // Whether position ids restart at 0 after each eod_token. This key and eod_token have the names
+  // of Megatron's options.
   bool reset_position_ids = false;
   std::optional<int64_t> eod_token;
 };
 
-// Loss on validation data, which is of the kind of [data].
+// Periodic evaluation of the loss on validation data. Its data.kind is that of the training data.
 struct ValidationSection {
   int64_t every = 0;  // optimizer steps between validations; 0: none
   int64_t steps = 8;  // number of global batches in each validation
@@ -132,7 +134,9 @@ struct CheckpointSection {
   int64_t keep = 0;   // number of checkpoints to keep; 0: all
   bool last = true;   // whether to save after the last step
   bool async = false;
-  int64_t metadata_parts = 500'000;    // .metadata is written for at most this many boxes; 0: any
+  // PyTorch's .metadata file is written if a checkpoint has at most this number of shards; 0:
+  // always.
+  int64_t metadata_parts = 500'000;
   std::string resume = "auto";         // auto | none | a path
   std::string export_format = "none";  // the key `export`: hf | none
 };
@@ -157,9 +161,9 @@ struct ClusterSection {
   double storage_gb_per_s = 0.0;        // checkpoint bandwidth of all ranks together; 0: unknown
 };
 
-// Whether "libmine.so:symbol" in a plan may be loaded, which runs the library's code. A plan may
-// come from someone else, so no key of the plan allows this; only the calling program does (the
-// tools' --allow-plugins).
+// Whether functions that a plan names as "libmine.so:symbol" may be loaded, which runs the
+// library's code. Only the calling program can allow this (the tools' --allow-plugins): a plan may
+// come from someone else, so no key of the plan can.
 enum class Plugins { kRefused, kAllowed };
 
 struct Plan {
@@ -183,13 +187,14 @@ struct Plan {
   Plugins plugins = Plugins::kRefused;
 
   std::string file;
-  // Locations of all values that the plan file or --set gives, by key, for example "mesh.tp_size".
+  // Locations of all values that are set in the plan file or by --set, by key, for example
+  // "mesh.tp_size".
   std::map<std::string, Span, std::less<>> spans;
 
-  // Returns the location that diagnostics about a key show: its value, its section's header, or the
-  // file.
+  // Returns the location for diagnostics about a key: that of its value if set, otherwise that of
+  // its section's header or of the file.
   Span span(std::string_view key) const;
-  // Whether the plan file or --set gives the key.
+  // Whether the key is set in the plan file or by --set.
   bool given(std::string_view key) const;
   // Resolves `path`, which is relative to the plan's folder.
   std::filesystem::path resolve(const std::string& path) const;
@@ -201,24 +206,23 @@ struct Override {
 };
 
 // Reads a plan, applies the overrides, and checks the types, reporting all violations together.
-// Returns nothing if any of them is an error. Throws Error(kIo) if the file cannot be read.
+// Returns nothing if any violation is an error. Throws Error(kIo) if the file cannot be read.
 std::optional<Plan> load_plan(const std::filesystem::path& file,
                               const std::vector<Override>& overrides, Diagnostics& found);
-// Parses a plan from a text, as load_plan does; `file` is used in messages and to resolve relative
-// paths.
+// Like load_plan, but parses the plan from `text`. Messages cite `file`, and relative paths are
+// resolved against its folder.
 std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 
-// Like load_plan and parse_plan, but return everything that could be read even after errors, with
-// defaults elsewhere, so that the rules can be checked in the same run. They return nothing only if
-// the file is not TOML.
+// Like load_plan and parse_plan, but return a plan even after errors, with defaults for the values
+// that could not be read, so that the rules can be checked in the same run. They return nothing
+// only if the text is not TOML.
 std::optional<Plan> load_draft(const std::filesystem::path& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
                                 const std::vector<Override>& overrides, Diagnostics& found);
 
-// Returns the resolved plan as TOML with every key and absolute paths; the TOML loads to the same
-// plan.
+// Returns the plan as TOML with every key and absolute paths. The TOML loads to the same plan.
 std::string to_toml(const Plan& plan);
 Json to_json(const Plan& plan);
 

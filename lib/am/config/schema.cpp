@@ -15,8 +15,8 @@ Json default_of(const FieldSpec& field) {
   return field.get(default_plan(field.strategy.empty() ? "fsdp2" : field.strategy));
 }
 
-// Returns the schema of one key of a section. If strategies have different schemas or defaults for
-// the key, the returned schema allows each of them.
+// Returns the schema of one key of a section. If the schemas or defaults of the key differ between
+// strategies, the returned schema allows each of them.
 Json property(const SectionSpec& section, const std::string& key) {
   Json schemas = Json::array();
   Json defaults = Json::array();
@@ -43,8 +43,8 @@ Json property(const SectionSpec& section, const std::string& key) {
 
 Json text_array(const std::vector<std::string>& texts) { return Json(texts); }
 
-// Returns one condition for each strategy: if strategy.name is its name, only its keys are allowed.
-// additionalProperties cannot express this.
+// Returns one condition per strategy: if strategy.name is the strategy's name, only that strategy's
+// keys are allowed. additionalProperties cannot express this.
 Json strategy_conditions() {
   Json conditions = Json::array();
   for (const std::string& name : strategy_names()) {

@@ -1,7 +1,8 @@
-// Configurations of the strategies, with the names of PyTorch FSDP2 and NeMo AutoModel.
+// Configurations of the data-parallel strategies. Keys have the names of PyTorch FSDP2 and NeMo
+// AutoModel.
 //
 // Defaults are those of AutoModel 0.7 and PyTorch; lib/decisions/0023 describes the consequences.
-// am-plan check and am-run refuse keys that a build does not support.
+// If a build does not support a key, am-plan check and am-run refuse plans that set the key.
 #pragma once
 
 #include <cstdint>
@@ -56,25 +57,25 @@ struct FSDP2Config {
   int64_t activation_checkpointing_every = 1;  // checkpoint every N-th layer
   bool defer_fsdp_grad_sync = true;
   std::optional<std::string> backend;  // absent: nccl if a GPU is present, else gloo
-  // Units whose parameters are freed after forward. Absent: every unit except the last layer, the
-  // head and the root, and no unit in a pipeline. Otherwise true, false, or the number of ranks to
-  // reshard to (>= 2).
+  // FSDP units whose parameters are freed after forward: all (true), none (false), or a number of
+  // ranks >= 2 to which parameters are resharded. Absent: every unit except the last layer, the
+  // head and the root, and no unit in a pipeline.
   std::optional<std::variant<bool, int64_t>> reshard_after_forward;
   bool enable_async_tensor_parallel = false;
   bool enable_compile = false;
   bool enable_fsdp2_prefetch = false;
   int64_t fsdp2_backward_prefetch_depth = 2;
   int64_t fsdp2_forward_prefetch_depth = 1;
-  // Dims on which parameters are sharded. A parameter that matches no glob is sharded on dim 0; of
-  // several matches the last wins. This key and the next correspond to arguments of fully_shard.
+  // Dims on which parameters are sharded. A parameter that matches no glob is sharded on dim 0; if
+  // several globs match, the last one applies. Corresponds to fully_shard's shard_placement_fn.
   ShardPlacement shard_placement;
-  // Globs over the names of parameters that are not sharded: every data-parallel rank has them in
-  // full.
+  // Globs over the names of parameters that are not sharded, so that every data-parallel rank
+  // stores them in full. Corresponds to fully_shard's ignored_params.
   std::vector<std::string> ignored_params;
 };
 
 struct MegatronFSDPConfig {
-  // Modules that become FSDP units; empty: the decoder layer of the model's family.
+  // Modules that become FSDP units; empty: the decoder layers of the model's family.
   std::vector<std::string> megatron_fsdp_unit_modules;
   int64_t zero_dp_strategy = 3;
   bool init_fsdp_with_meta_device = false;
@@ -111,10 +112,10 @@ using DistributedConfig = std::variant<FSDP2Config, MegatronFSDPConfig, DDPConfi
 // defer_fsdp_grad_sync, megatron_fsdp if it does not shard gradients (levels 0 and 1), ddp always.
 bool defers_gradient_sync(const DistributedConfig& config);
 
-// Returns the activation checkpointing mode. Where the strategy's key is a flag, true means "full".
+// Returns the activation checkpointing mode. For strategies whose key is a boolean, true is kFull.
 ActivationCheckpointing checkpointing_of(const DistributedConfig& config);
-// Sets the activation checkpointing mode. For Megatron-FSDP every mode but kOff means full
-// recomputation.
+// Sets the activation checkpointing mode. Megatron-FSDP supports only full recomputation, so every
+// mode but kOff means kFull there.
 void set_checkpointing(ActivationCheckpointing mode, DistributedConfig& config);
 // Returns N if every N-th layer is checkpointed; 1 for strategies that checkpoint all layers.
 int64_t checkpointing_every(const DistributedConfig& config);

@@ -1,7 +1,7 @@
 // Implements read_toml, the only user of the TOML library.
 //
-// toml++ 3.3 asserts properties of its input that some inputs violate; without assertions behaviour
-// is then undefined. Its assertions are therefore enabled, and throw.
+// toml++ 3.3 asserts properties that some inputs violate, and its behaviour is then undefined if
+// assertions are off. The macros below therefore make its assertions throw.
 namespace am::config {
 struct BrokenAssumption {};
 }  // namespace am::config
@@ -16,10 +16,10 @@ struct BrokenAssumption {};
 #pragma GCC diagnostic ignored "-Wpragmas"
 #pragma GCC diagnostic ignored "-Wunknown-warning-option"
 #pragma GCC diagnostic ignored \
-    "-Wterminate"  // concerns noexcept functions that no input of the parser reaches
+    "-Wterminate"  // warns of a throw in noexcept functions, which no input of the parser reaches
 #include <toml++/impl/preprocessor.h>
-// toml++'s test for blank characters marks a branch as unreachable that some inputs reach; here
-// that branch returns false.
+// toml++'s test for blank characters marks a branch as unreachable that some inputs reach. The
+// macro makes that branch return false.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -57,7 +57,8 @@ class Reader {
     span.line = static_cast<int>(region.begin.line);
     span.column = static_cast<int>(region.begin.column);
     const auto line = static_cast<size_t>(region.begin.line);
-    // Leaves out a long generated line, which would be copied for each of its thousands of values.
+    // Omits a long generated line, because a copy would be stored for each of its thousands of
+    // values.
     constexpr size_t kLongest = 2000;
     if (line >= 1 && line <= lines_.size() && lines_[line - 1].size() <= kLongest) {
       span.source = lines_[line - 1];
@@ -118,8 +119,9 @@ class Reader {
   std::vector<std::string> lines_;
 };
 
-// Checks the number of dots in keys: dotted keys nest tables without limit, and code that walks
-// tables is recursive. The TOML library limits braces and brackets itself.
+// Checks the number of dots in keys, because dotted keys nest tables without limit, and the
+// functions that process tables are recursive. The TOML library limits the nesting of braces and
+// brackets itself.
 bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& file,
                       Diagnostics& found) {
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -148,8 +150,9 @@ bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& 
 
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
-// Returns the position after the string that starts at `at`, or after the line or text if it does
-// not end. Stops at a character after a backslash that is not a TOML escape.
+// Returns the position after the string that starts at `at`. If the string is not closed, returns
+// the end of the line, or of the text for a string of several lines. Stops at a non-ASCII character
+// after a backslash, which is not a TOML escape.
 size_t skip_string(std::string_view text, size_t at) {
   const char quote = text[at];
   const std::string triple(3, quote);
@@ -164,8 +167,8 @@ size_t skip_string(std::string_view text, size_t at) {
   return text.size();
 }
 
-// Whether a string may start after this character, ignoring blanks. Elsewhere a quote is a part of
-// an invalid value.
+// Whether a string may start after this character, blanks ignored. A quote after any other
+// character is a part of an invalid value.
 bool string_may_follow(char c) {
   return std::string_view("\n=[{,.").find(c) != std::string_view::npos;
 }
@@ -226,8 +229,8 @@ std::string help_for(std::string_view description) {
   return {};
 }
 
-// Whether the parser violates one of its own assertions. Errors that the parser reports do not
-// count.
+// Whether the text makes the parser violate one of its own assertions. Errors that the parser
+// reports do not count.
 bool breaks_parser(std::string_view text) {
   try {
     static_cast<void>(toml::parse(text));
@@ -239,8 +242,9 @@ bool breaks_parser(std::string_view text) {
   return false;
 }
 
-// Returns the number of the first line, from 1, at which the text makes the parser violate an
-// assertion. The parser reads from the front, so every longer prefix violates it too.
+// Returns the number, from 1, of the first line at which the text makes the parser violate an
+// assertion. Bisection finds the line, because the parser reads from the front, so that every
+// longer prefix fails too.
 int breaking_line(std::string_view text) {
   std::vector<size_t> ends;  // offset of each line's end
   for (size_t at = 0; at < text.size(); ++at) {

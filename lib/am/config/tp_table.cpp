@@ -11,8 +11,8 @@
 namespace am::config {
 namespace {
 
-// Appends the entries of a table. TOML reads `model.norm = "x"` as a table in a table; this
-// function joins the keys back to the pattern "model.norm".
+// Appends the entries of a table to `out`. TOML reads `model.norm = "x"` as a table in a table;
+// this function joins the keys to the pattern "model.norm".
 void flatten(const Input& input, const std::string& prefix, std::vector<TpTableEntry>& out) {
   for (const Member& member : input.value.members) {
     const Input part = input.part(member.value, member.key);

@@ -1,7 +1,7 @@
 // Plain values of a TOML document, with their locations in the source.
 //
-// Only read_toml uses the TOML library, which costs seconds of compile time. All other code reads
-// these values, which may come from the command line too.
+// Only read_toml uses the TOML library, which costs seconds of compile time. All other code reads a
+// Value, which may also come from the command line.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace am::config {
 
 struct Member;
 
-// Limit of nesting in a document, because code that walks values is recursive.
+// Limit of nesting in a document, because the functions that process values are recursive.
 inline constexpr int kDeepest = 64;
 
 struct Value {

@@ -42,7 +42,8 @@ std::string toml_key(const std::string& key) {
 
 namespace {
 
-// Returns the shortest text that reads back as the same double and not as an integer.
+// Returns the shortest decimal text that TOML reads as the same floating-point number, not as an
+// integer.
 std::string toml_number(double value) {
   std::array<char, 32> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
@@ -80,7 +81,7 @@ std::string toml_value(const Json& value) {
 
 namespace {
 
-// Makes paths absolute, so that a resolved plan does not depend on its folder.
+// Makes the paths in a key's value absolute, so that a resolved plan does not depend on its folder.
 void make_absolute(const Plan& plan, const FieldSpec& field, Json& value) {
   if (field.is_path == nullptr) return;
   if (value.is_array()) {
@@ -100,8 +101,8 @@ struct Form {
   bool names_absent = false;
 };
 
-// Returns TOML, by section, with the keys for which `wanted` returns true; keys of other strategies
-// are left out.
+// Returns the plan as TOML, by section, with only the keys for which `wanted` returns true. Keys of
+// strategies that the plan does not use are omitted.
 std::string written(const Plan& plan, const Form& form,
                     const std::function<bool(const FieldSpec&, const Json&)>& wanted) {
   std::string out;

@@ -14,8 +14,8 @@
 
 namespace am::config {
 
-// Returns the plan as a person would write it: its model, and every key with a value other than the
-// default. Paths are absolute. The text loads to the same plan.
+// Returns the plan as a person would write it, with its model and only those keys whose value is
+// not the default. Paths are absolute. The text loads to the same plan.
 std::string to_short_toml(const Plan& plan);
 
 // Returns only the named keys of a plan, for example "mesh.tp_size", in the field table's order;
@@ -28,7 +28,7 @@ std::string toml_value(const Json& value);
 // Returns the text in double quotes, with control characters (term/printable.h) escaped. The result
 // is valid in JSON and YAML too.
 std::string toml_text(std::string_view text);
-// Returns the key, quoted if necessary.
+// Returns the key, in quotes if TOML requires them.
 std::string toml_key(const std::string& key);
 
 }  // namespace am::config

@@ -14,14 +14,14 @@
 namespace am::config {
 namespace {
 
-// Limit of the values that aliases copy: many times more than a recipe has, and far less than a
-// file of nested aliases could produce.
+// Maximum number of values that aliases may copy: many times more than a recipe needs, and far less
+// than a file of nested aliases could produce.
 constexpr size_t kMostCopies = size_t{1} << 14;
 
 struct Stop {};  // thrown once the first error has been reported
 
-// Converts libyaml's character offsets to byte offsets. Offsets are asked for nearly in order, so
-// the object counts on from the last one.
+// Converts libyaml's character offsets to byte offsets. Offsets are mostly requested in ascending
+// order, so each conversion continues counting at the previous one.
 class Offsets {
  public:
   explicit Offsets(std::string_view text) : text_(text) {
@@ -78,7 +78,7 @@ std::string text_of(const yaml_char_t* text) {
   return text == nullptr ? "" : reinterpret_cast<const char*>(text);
 }
 
-// Number of values in a value, itself included, and levels of nesting below it.
+// Number of values in a value, itself included, and number of levels of nesting inside it.
 struct Size {
   size_t values = 1;
   int levels = 0;
@@ -134,14 +134,13 @@ class YamlReader {
     const std::string problem = parser.problem == nullptr ? "no YAML" : parser.problem;
     if (parser.error == YAML_READER_ERROR) fail(problem, places_.span(parser.problem_offset));
     const std::string context = parser.context == nullptr ? "" : parser.context;
-    // An unclosed quote is reported where it opens.
+    // An error for an unclosed quote points to the opening quote.
     const bool at_context = context == "while scanning a quoted scalar";
     fail(context.empty() ? problem : cat(context, ": ", problem),
          span(at_context ? parser.context_mark : parser.problem_mark));
   }
 
-  // Reads the value that begins with the current event; afterwards the value's last event is
-  // current.
+  // Reads the value that begins with the current event, and stops at the value's last event.
   std::optional<Value> node(int depth) {
     if (depth > kDeepest) fail(cat("more than ", kDeepest, " levels"), span());
     std::optional<Value> value;
@@ -247,8 +246,8 @@ class YamlReader {
     return out;
   }
 
-  // Adds to `out` the members of the mapping `from`, or of each mapping in a list, whose keys `out`
-  // does not have yet.
+  // Merges (`<<`) the members of a mapping, or of each mapping in a list, into `out`. Skips the
+  // keys in `names`: those that the mapping `out` itself has, and those that were merged before.
   void merge(const Span& where, std::optional<Value> from, std::set<std::string>& names,
              Value& out) {
     if (!from.has_value()) fail("<< must be followed by a mapping or a list of mappings", where);

@@ -10,8 +10,8 @@
 namespace am::config {
 namespace {
 
-// Whether a text may be written without quotes: read_yaml and YAML 1.1 readers then read it back as
-// a text.
+// Whether a text may be written without quotes, because read_yaml and YAML 1.1 readers read it as a
+// text.
 bool is_plain(const std::string& text) {
   constexpr std::string_view kSafe =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-";

@@ -1,5 +1,5 @@
-// Checks that boxes (index ranges of shards) partition a tensor. Called for the shards of a
-// checkpoint before any of them is read.
+// Checks that boxes (index ranges of shards) partition a tensor. Called for all shards of a
+// checkpoint before any shard is read.
 #pragma once
 
 #include <optional>

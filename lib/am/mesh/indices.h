@@ -10,10 +10,10 @@
 
 namespace am::mesh {
 
-// Returns the row-major number in the tensor of an element of the box. `local` is the row-major
-// number of this element in the box, and `shape` is the shape of the tensor.
+// Returns the row-major index in a tensor of `shape` of an element of a box. `local` is the
+// element's row-major index in the box.
 int64_t flat_index(const Box& box, std::span<const int64_t> shape, int64_t local);
-// Returns the multi-dimensional index of the element whose row-major number is `index`.
+// Returns the multi-dimensional index of the element with this row-major index.
 std::vector<int64_t> coordinates_of(int64_t index, std::span<const int64_t> shape);
 
 }  // namespace am::mesh

@@ -9,8 +9,8 @@
 namespace am::mesh {
 namespace {
 
-// Axes along which the ranks of a group differ. Expert groups have no row, because they are not
-// made of axes.
+// Axes along which the ranks of a process group differ. The expert groups ep and ep_shard are not
+// in the table, because they are not products of axes.
 struct NamedAxes {
   std::string_view name;
   std::array<bool, 5> varies;  // one flag for each axis: pp, dp_replicate, dp_shard, cp, tp
@@ -28,11 +28,12 @@ constexpr std::array<NamedAxes, 9> kNamedAxes = {{
     {"world", {true, true, true, true, true}},
 }};
 
-// Returns the axes of the group with this name, or null for an expert group or an unknown name.
+// Returns the axes of the process group with this name, or null for an expert group or an unknown
+// name.
 //
-// All groups are found by arithmetic on a rank's coordinates. The ranks of one group differ in the
-// group's axes only. For expert groups, each rank of a pipeline stage has the two coordinates
-// (ep_shard, ep) instead, and the ranks of one group differ in one of the two.
+// All process groups are computed from the coordinates of ranks: the ranks of one group differ in
+// the group's axes only. For expert groups, a rank has the two coordinates (ep_shard, ep) in its
+// pipeline stage instead, and the ranks of one group differ in one of them.
 const NamedAxes* find_axes(std::string_view name) {
   const auto found = std::find_if(kNamedAxes.begin(), kNamedAxes.end(),
                                   [&](const NamedAxes& axes) { return axes.name == name; });

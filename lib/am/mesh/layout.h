@@ -24,8 +24,8 @@ inline constexpr std::array<Axis, 5> kAxes = {Axis::kPp, Axis::kDpReplicate, Axi
 
 const char* to_string(Axis axis);
 
-// Number of ranks along each axis; all at least 1. `ep` reuses the ranks of one pipeline stage and
-// is not an axis: it must divide dp_replicate * dp_shard * cp * tp.
+// Number of ranks along each axis; all at least 1. `ep` is not an axis, because expert parallelism
+// uses the ranks of a pipeline stage again: it must divide dp_replicate * dp_shard * cp * tp.
 struct MeshSizes {
   int64_t pp = 1;
   int64_t dp_replicate = 1;
@@ -63,14 +63,17 @@ class MeshLayout {
   std::array<int64_t, 5> coordinate(int64_t rank) const;
   int64_t rank(const std::array<int64_t, 5>& coordinate) const;
 
-  // Returns the number of ranks of a group with this name. Throws Error(kInternal) if no group has
-  // this name.
+  // Returns the number of ranks in each group with this name. Throws Error(kInternal) for an
+  // unknown name.
   int64_t group_size(std::string_view name) const;
-  // Returns the rank's index within its group of this name, row-major over the group's axes.
+  // Returns the rank's index within the group with this name that contains it, row-major over the
+  // group's axes.
   int64_t index(int64_t rank, std::string_view name) const;
-  // Returns the ranks of the group of this name that contains `rank`, in the order of their index.
+  // Returns the ranks of the group with this name that contains `rank`, in the order of their
+  // index.
   std::vector<int64_t> group(int64_t rank, std::string_view name) const;
-  // Returns all groups with this name, ordered by their first rank. They partition the world.
+  // Returns all groups with this name, ordered by their first rank. Each rank is in exactly one
+  // group.
   std::vector<std::vector<int64_t>> groups(std::string_view name) const;
 
  private:

@@ -5,9 +5,9 @@
 //   cut.parts(1);                // {4, 4} and {24, 4}: the second chunk and the last but one
 //   ring_steps(cut, 6);          // {0, 1, 3}: no query sees a key of rank (own - 2) mod 4
 //
-// Under a causal mask late positions cost more than early ones. kHeadTail cuts the sequence into
-// 2 * ranks chunks and gives rank r chunk r and chunk 2 * ranks - 1 - r: an early and a late one,
-// so that all ranks have equal work.
+// Under a causal mask, late positions cost more than early ones. kHeadTail therefore cuts the
+// sequence into 2 * ranks chunks, and assigns to rank r an early and a late one, chunks r and 2 *
+// ranks - 1 - r, so that all ranks have equal work.
 #pragma once
 
 #include <cstdint>
@@ -38,18 +38,20 @@ struct CutRequest {
   int64_t length = 0;  // number of positions (tokens) of the sequence
   int64_t ranks = 1;   // number of context-parallel ranks
   SequenceOrder order = SequenceOrder::kHeadTail;
-  // Number of equal pieces into which each rank's part must be divisible, for sequence parallelism.
+  // Number of tp ranks over which sequence parallelism shards the positions of each
+  // context-parallel rank. The sequence is padded so that equal shards result.
   int64_t pieces = 1;
 };
-// Returns how the sequence is sharded. The sequence is padded only if `ranks` is more than 1.
+// Returns the division of a sequence among context-parallel ranks. The sequence is padded only if
+// `ranks` is more than 1.
 SequenceCut cut_sequence(const CutRequest& request);
 
 // Whether a query at any of the positions `queries` attends to a key at any of the positions
 // `keys`. Position t attends to position s if s <= t and, in case of window > 0, t - s < window.
 bool sees(const Extent& queries, const Extent& keys, int64_t window);
 
-// Returns the steps of ring attention that are needed, ascending from 0. In step i, rank r reads
-// the keys of rank (r - i) mod ranks. A step is returned if at least one rank needs it.
+// Returns the steps of ring attention that at least one rank needs, ascending from 0. In step i,
+// rank r reads the keys of rank (r - i) mod ranks.
 std::vector<int64_t> ring_steps(const SequenceCut& cut, int64_t window);
 
 }  // namespace am::mesh

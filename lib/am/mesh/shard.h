@@ -1,6 +1,6 @@
-// DTensor placements, and the chunking (that of torch.chunk) with which all tensors are sharded.
+// DTensor placements, and the chunking of torch.chunk, by which all tensors are sharded.
 //
-// am-plan and training call the same functions, so that predicted shards equal the real ones.
+// am-plan and training call the same functions, so predicted and real shards are equal.
 #pragma once
 
 #include <cstdint>
@@ -37,26 +37,26 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// Returns ceil(size / parts): the length of the first, full pieces when `size` is cut into `parts`.
-// FSDP pads every piece to this length.
+// Returns ceil(size / parts), the length of a full chunk when a dim of `size` is cut into `parts`
+// chunks. FSDP pads every chunk to this length.
 int64_t chunk_length(int64_t size, int64_t parts);
-// Returns piece `index` of torch.chunk(size, parts). Trailing pieces may be shorter or empty; an
-// empty piece has offset == size. For example, cutting 5 into 4 parts gives lengths 2, 2, 1, 0.
+// Returns chunk `index` of torch.chunk(size, parts). Trailing chunks may be shorter or empty; an
+// empty chunk has offset == size. For example, cutting 5 into 4 chunks yields lengths 2, 2, 1, 0.
 Extent chunk(int64_t size, int64_t parts, int64_t index);
 
-// A part of one dim that is cut over ranks by itself: one slice of a fused matrix, or the entire
-// dim of any other tensor. Each piece of it is stored by `copies` neighbouring ranks; these are
-// several if it has fewer KV heads than there are ranks.
+// A range of one dim that is sharded separately: a slice of a fused matrix, such as K of QKV, or
+// the entire dim of any other tensor. Each shard of the range is stored by `copies` neighbouring
+// ranks, more than one if there are fewer KV heads than ranks.
 struct DimSlice {
   Extent extent;
   int64_t copies = 1;
   bool operator==(const DimSlice&) const = default;
 };
-// Returns the piece that rank `index` stores when the slice is cut over `ranks` ranks.
+// Returns the range that rank `index` stores when the slice is sharded over `ranks` ranks.
 // `slice.copies` must divide `ranks`.
 Extent piece_of(const DimSlice& slice, int64_t ranks, int64_t index);
 
-// A box of elements of a global tensor: one range of indices for each dim.
+// A box of elements of a global tensor: one range of indices per dim.
 struct Box {
   Shape offset;
   Shape shape;
@@ -69,16 +69,16 @@ struct Box {
 // Returns the intersection of the boxes, or nothing if they are disjoint.
 std::optional<Box> intersect(const Box& a, const Box& b);
 
-// One cut of a tensor: `dim` is cut into `parts` pieces, of which piece `index` remains.
+// One sharding step of a tensor: `dim` is cut into `parts` chunks, of which chunk `index` remains.
 struct Cut {
   int dim = 0;
   int64_t parts = 1;
   int64_t index = 0;
 };
 
-// Returns the part of a tensor of this shape that remains after the cuts. Each cut is applied to
-// the result of the previous one. Tensor parallelism must come before FSDP, which corresponds to
-// the placements (_StridedShard, Shard) of DTensor.
+// Returns the box of a tensor of this shape that remains after the cuts. Each cut is applied to the
+// result of the previous one. Tensor parallelism must come before FSDP, as in DTensor's placements
+// (_StridedShard, Shard).
 Box cut_box(std::span<const int64_t> shape, std::span<const Cut> cuts);
 
 }  // namespace am::mesh

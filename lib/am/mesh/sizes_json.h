@@ -8,7 +8,7 @@
 namespace am::mesh {
 
 Json to_json(const MeshSizes& sizes);
-// Returns the sizes that to_json() wrote. Throws Json::exception if a size is missing or not a
+// Converts JSON from to_json() to mesh sizes. Throws Json::exception if a size is missing or not a
 // number.
 MeshSizes sizes_from_json(const Json& json);
 

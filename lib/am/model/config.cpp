@@ -17,8 +17,8 @@
 namespace am::model {
 namespace {
 
-// A kind of multimodal config whose `text_config` this program can read. `text_type` is the family
-// that is assumed if text_config has no model_type.
+// A kind of multimodal config whose `text_config` can be read. `text_type` is the model_type that
+// is assumed if text_config does not state one.
 struct Wrapper {
   std::string_view model_type;
   std::string_view text_type;
@@ -46,7 +46,7 @@ std::string family_help(const std::string& model_type) {
                           : known_families();
 }
 
-// Returns the family by which the config is read, or null after an error.
+// Returns the model family whose functions read the config, or null after an error.
 const Family* read_family(ConfigReader& reader, std::string_view fallback, ModelConfig& config) {
   const std::string model_type(fallback);
   if (reader.raw("model_type").is_null() && fallback.empty()) {
@@ -79,8 +79,8 @@ const Family* read_family(ConfigReader& reader, std::string_view fallback, Model
   return &family_of(config);
 }
 
-// Reads the sliding window of a model of unknown type that is planned as Llama. The window applies
-// to all layers, or to those that layer_types marks "sliding_attention".
+// Reads the sliding window of a model of unknown model_type that is planned as Llama. The window
+// applies to all layers, or to the layers that layer_types marks "sliding_attention".
 void read_unknown_window(ConfigReader& reader, ModelConfig& config) {
   if (!reader.boolean("use_sliding_window").value_or(true)) return;
   read_window(reader, config, 0);

@@ -12,11 +12,12 @@
 
 namespace am::model {
 
-// Value of RopeConfig::type if the config has a separate rotary embedding for each layer type.
+// Value of RopeConfig::type for a config with a separate rotary embedding for each layer type.
 inline constexpr const char* kRopePerLayerType = "per layer type";
 
-// Rotary embedding. `type` is the config's rope_type. am-run can run "default", "linear", "llama3",
-// "yarn" and "longrope"; models of other types ("dynamic", ...) can only be planned.
+// Rotary embedding. `type` is rope_type of the config. am-run can run the types "default",
+// "linear", "llama3", "yarn" and "longrope"; models with other types ("dynamic", ...) can only be
+// planned.
 struct RopeConfig {
   std::string type = "default";
   double theta = 10000.0;
@@ -24,29 +25,30 @@ struct RopeConfig {
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_max_position_embeddings = 0;
-  // With yarn, frequencies with more than beta_fast rotations in the original length are unchanged,
-  // those with fewer than beta_slow rotations are divided by `factor`, and those in between are
-  // interpolated.
+  // With yarn, frequencies with more than beta_fast rotations over the original length are
+  // unchanged. Frequencies with fewer than beta_slow rotations are divided by `factor`, and
+  // frequencies in between are interpolated.
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  bool truncate = true;  // with yarn, the bounds of the interpolated range are whole dimensions
-  // With yarn, the config's keys of these names, from which factors of the attention scores and of
-  // cosine and sine are computed; 0: the config has no such key.
+  bool truncate = true;  // with yarn, bounds of the interpolated range are rounded to whole dims
+  // With yarn, the values of the config's keys mscale and mscale_all_dim; 0: the key is absent.
+  // Factors of the attention scores and of cosine and sine are computed from these values.
   double mscale = 0.0;
   double mscale_all_dim = 0.0;
-  // Factor of cosine and sine with yarn and longrope. If absent, attention_factor() computes it.
+  // Factor of cosine and sine with yarn and longrope. If absent, the function attention_factor()
+  // computes a default.
   std::optional<double> attention_factor = {};
-  // With longrope, the divisor of each frequency. short_factor is for sequences up to the
-  // original length, long_factor for longer sequences.
+  // With longrope, the divisors of the frequencies. short_factor is used for sequences of at most
+  // the original length, long_factor for longer sequences.
   std::vector<double> short_factor = {};
   std::vector<double> long_factor = {};
   double rotated_part = 1.0;  // fraction of the head dim that is rotated (partial_rotary_factor)
 };
 
-// Multi-head latent attention (DeepSeek V2 and V3): keys and values are projected from one low-rank
+// Multi-head latent attention (DeepSeek V2 and V3). Keys and values are projected from one low-rank
 // vector per token, and all heads share the rotated part of the key.
 struct MlaConfig {
-  // Size of the queries' low-rank vector; 0: there is none, and q_proj reads the hidden state.
+  // Size of the queries' low-rank vector. 0: q_proj reads the hidden state directly.
   int64_t q_lora_rank = 0;
   int64_t kv_lora_rank = 0;
   int64_t qk_nope_head_dim = 0;
@@ -57,27 +59,28 @@ struct MlaConfig {
   int64_t qk_head_dim() const { return qk_nope_head_dim + qk_rope_head_dim; }
 };
 
-// Mixture of experts: each token is routed to `experts_per_token` of `experts`; shared experts
-// process every token.
+// Mixture of experts: each token is routed to `experts_per_token` of the `experts` experts. Shared
+// experts process every token.
 struct MoeConfig {
   int64_t experts = 0;
   int64_t experts_per_token = 0;
   int64_t expert_width = 0;
   int64_t shared_width = 0;  // total width of all shared experts; 0: no shared experts
-  bool shared_gate = false;  // a scalar gate per token scales the shared experts' output
-  bool normalise = false;    // the routing weights of a token are normalised to sum to 1
+  bool shared_gate = false;  // whether a scalar gate per token scales the shared experts' output
+  bool normalise = false;    // whether the routing weights of a token are normalised to sum to 1
   double scale = 1.0;        // factor of the routing weights, after normalisation
-  // Number of groups that the experts form. A token is routed to experts of its `topk_groups` best
-  // groups only.
+  // Number of groups into which the experts are divided. A token is routed only to experts in the
+  // `topk_groups` groups with the best scores.
   int64_t groups = 1;
   int64_t topk_groups = 1;
   // Training multiplies the router's input by uniform noise in [1 - jitter, 1 + jitter].
   double jitter = 0.0;
-  std::vector<bool> layers;  // for each decoder layer: whether it has experts, not a dense MLP
+  // For each decoder layer: whether it has experts instead of a dense MLP.
+  std::vector<bool> layers;
 };
 
 struct ModelConfig {
-  std::string model_type;  // the config's model_type; of a multimodal config, the text part's
+  std::string model_type;  // model_type of the config, or of the text part of a multimodal config
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -100,22 +103,24 @@ struct ModelConfig {
   bool parallel_block = false;       // attention and MLP read the same input and are added together
   int hidden_norms = 2;              // number of norms over hidden_size per layer
   std::string hidden_act = "silu";
-  // Dropout in training: name and value of the first dropout key of the config that is above 0.
+  // Name and value of the first of the config's dropout keys whose value is above 0.
   std::string dropout_key;
   double dropout = 0.0;
-  // Token whose embedding row gets no gradient: the padding_idx of nn.Embedding. Set only if the
-  // class of the model family passes pad_token_id to nn.Embedding.
+  // Token whose embedding row has no gradient (padding_idx of nn.Embedding). Set only for model
+  // families whose class in transformers passes pad_token_id to nn.Embedding.
   std::optional<int64_t> padding_id;
   bool alibi = false;          // attention scores are biased by position (Falcon RW)
   bool bidirectional = false;  // attention is not causal (Gemma's embedding models)
   RopeConfig rope;
-  std::optional<RopeConfig> local_rope;  // RoPE of layers with a window, if it differs (Gemma 3)
-  std::vector<bool> rotated_layers;      // for each layer: whether it uses RoPE; empty: all do
-  // The attention scale is 1 / sqrt(query_scalar) instead of 1 / sqrt(head_dim).
+  // RoPE of layers with a sliding window; absent: same as `rope`
+  std::optional<RopeConfig> local_rope;
+  std::vector<bool> rotated_layers;  // for each layer: whether it uses RoPE; empty: all do
+  // If present, the attention scale is 1 / sqrt(query_scalar) instead of 1 / sqrt(head_dim).
   std::optional<double> query_scalar;
   bool scales_attention = true;  // attention scores are scaled
   bool scales_by_layer = false;  // attention scores are divided by the layer's number, from 1
-  // With a softcap c, each attention score, or each logit, becomes c * tanh(value / c).
+  // Softcaps of the attention scores and of the logits. With a softcap c, each value is replaced by
+  // c * tanh(value / c).
   std::optional<double> attention_softcap;
   std::optional<double> logit_softcap;
   // Constants of gpt-oss's clamped SwiGLU.
@@ -124,22 +129,23 @@ struct ModelConfig {
   // Number of positions that a token attends to in layers with a sliding window, itself included.
   // Absent: all layers have full causal attention.
   std::optional<int64_t> sliding_window;
-  // Layers from this one on have the window, unless window_layers says otherwise.
+  // Index of the first layer with the sliding window; all later layers have the window too. Ignored
+  // if window_layers is not empty.
   int64_t window_first_layer = 0;
-  // For each layer: whether it has the window. Empty if window_first_layer expresses the pattern,
-  // which it cannot for Gemma 2, Gemma 3 and gpt-oss.
+  // For each layer: whether it has the sliding window. Not empty only for patterns that
+  // window_first_layer cannot express, such as alternating layers (Gemma 2, Gemma 3, gpt-oss).
   std::vector<bool> window_layers;
   std::optional<MlaConfig> mla;
   std::optional<MoeConfig> moe;
-  // Multi-token-prediction layers: additional decoder layers after the last, used only in training.
-  // Not counted in `num_hidden_layers` and not in the inventory.
+  // Number of multi-token-prediction layers, additional decoder layers after the last that are used
+  // only in training. `num_hidden_layers` and the inventory do not include them.
   int64_t mtp_layers = 0;
   std::string dtype = "float32";  // dtype of the stored weights, according to the config
 
-  // If this is the text part of a multimodal config, the model_type of that config.
+  // model_type of the multimodal config whose text part this config is; empty for other configs.
   std::string wrapped_in;
   std::string file;  // path from which the config was read
-  std::string text;  // contents of that file, which exports copy and diagnostics cite
+  std::string text;  // contents of the file, which exports copy and diagnostics cite
 };
 
 // Returns the sliding window of the layer, or nothing if the layer has full causal attention.
@@ -149,12 +155,12 @@ bool has_experts(const ModelConfig& config, int64_t layer);
 
 // Reads a config.json, or the config.json in a folder. Accepts both spellings of the rotary
 // embedding (`rope_theta` + `rope_scaling`, or `rope_parameters`) and both `dtype` and
-// `torch_dtype`. A config of unknown model_type whose keys are those of Llama is read as Llama, and
-// of a known multimodal config only the text part is read; each of these cases adds a warning. Adds
-// every violation of a rule "model.*" with file, line and column. Returns nothing if there is an
-// error.
+// `torch_dtype`. A config of unknown model_type with only Llama's keys is read as Llama, with a
+// warning. Of a known multimodal config, only the text part is read, also with a warning. Adds an
+// error with file, line and column for every violation of a rule "model.*". Returns nothing if
+// there is an error.
 std::optional<ModelConfig> load_config(const std::filesystem::path& path, Diagnostics& found);
-// Parses `text`, otherwise as load_config(). `file` is only cited in messages.
+// Like load_config(), but parses `text`. Messages cite `file`.
 std::optional<ModelConfig> parse_config(const std::string& text, const std::string& file,
                                         Diagnostics& found);
 

@@ -8,8 +8,8 @@
 namespace am::model {
 namespace {
 
-// Largest accepted values, far above any real model. Together with check_extent() they keep all
-// products that are computed later, such as bytes of optimizer states, within 63 bits.
+// Largest accepted values, far above those of any real model. With these limits and check_extent(),
+// all products that are computed later, such as bytes of optimizer states, fit in 63 bits.
 constexpr int64_t kMaxVocab = int64_t{1} << 26;
 constexpr int64_t kMaxHidden = int64_t{1} << 20;
 constexpr int64_t kMaxIntermediate = int64_t{1} << 22;
@@ -17,8 +17,8 @@ constexpr int64_t kMaxLayers = 10000;
 constexpr int64_t kMaxHeads = int64_t{1} << 16;
 constexpr int64_t kMaxHeadDim = int64_t{1} << 14;
 constexpr int64_t kMaxPositions = int64_t{1} << 40;
-// Largest number of learned positions. They are rows of an embedding table, so their number has a
-// limit like that of the vocabulary.
+// Largest accepted number of learned positions. It equals the limit of the vocabulary, because
+// positions are also rows of an embedding table.
 constexpr int64_t kMaxLearnedPositions = int64_t{1} << 26;
 constexpr int64_t kMaxTensors = 500000;
 constexpr double kMaxParameters = 1e17;
@@ -69,8 +69,8 @@ void read_head_dim(ConfigReader& reader, const Family& family, ModelConfig& conf
   }
 }
 
-// Returns the padding token, or nothing if the embedding has none. A negative id counts from the
-// end of the vocabulary, as in nn.Embedding; an id outside the vocabulary means no padding.
+// Returns the padding token, or nothing if the embedding has none. As in nn.Embedding, a negative
+// id counts from the end of the vocabulary. An id outside the vocabulary means no padding.
 std::optional<int64_t> read_padding(ConfigReader& reader, const Family& family,
                                     int64_t vocab_size) {
   constexpr std::string_view kKey = "pad_token_id";
@@ -81,8 +81,8 @@ std::optional<int64_t> read_padding(ConfigReader& reader, const Family& family,
   return *id >= 0 && *id < vocab_size ? id : std::nullopt;
 }
 
-// Reads the dtype of the stored weights that the config states. It is only displayed: reading
-// weights uses the dtype that is stored with each tensor.
+// Reads the dtype that the config states for the stored weights. This dtype is only displayed:
+// weights are loaded with the dtype that is stored with each tensor.
 void read_dtype(ConfigReader& reader, ModelConfig& config) {
   const std::string_view key = reader.raw("dtype").is_null() ? "torch_dtype" : "dtype";
   std::string dtype = reader.text(key).value_or("float32");
@@ -131,7 +131,7 @@ void read_common(ConfigReader& reader, const Family& family, ModelConfig& config
   config.tie_word_embeddings =
       reader.boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
   config.hidden_act = reader.text(keys.activation).value_or(std::string(defaults.hidden_act));
-  // "swish" and "silu" are names of one function.
+  // "swish" and "silu" are two names of the same function.
   if (config.hidden_act == "swish") config.hidden_act = "silu";
   config.bidirectional = reader.boolean("use_bidirectional_attention").value_or(false);
   for (const std::string_view key :

@@ -32,8 +32,8 @@ std::string kind_name(const Json& value) {
   }
 }
 
-// Returns the value as an int64. A value that does not fit is clamped, which is harmless: the
-// clamped value is outside every range that callers allow, so it is reported.
+// Returns the value as an int64. A value that does not fit is clamped to the nearest int64, which
+// callers report as out of range, because no caller allows such large numbers.
 int64_t clamped_integer(const Json& value) {
   if (value.is_number_unsigned() &&
       value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {

@@ -1,7 +1,8 @@
 // Reads the keys of a config.json as typed values. Each wrong value adds a diagnostic that points
 // at its key.
 //
-// A key that is absent or null reads as nothing, so that the caller states its default at the call:
+// Returns nothing for a key that is absent or null, so that the caller states the default at the
+// call:
 //
 //   config.rms_norm_eps = reader.number("rms_norm_eps", 0.0, 1.0).value_or(1e-6);
 #pragma once
@@ -18,29 +19,30 @@ namespace am::model {
 
 class ConfigReader {
  public:
-  // All arguments must outlive the reader. `json` must be an object, `text` is the source from
-  // which it was parsed, and `file` is the path of the source.
+  // All arguments must outlive the reader. `json` must be an object that was parsed from `text`,
+  // the content of the file `file`.
   ConfigReader(const Json& json, const std::string& text, const std::string& file,
                Diagnostics& found);
 
   // Each of these functions returns the value of the key, or nothing if the key is absent or null.
   // A value of another type adds an error of rule "model.type", and a number outside [low, high]
-  // one of rule "model.value"; nothing is returned in these cases.
+  // adds an error of rule "model.value". The functions also return nothing after an error.
   std::optional<int64_t> integer(std::string_view key, int64_t low, int64_t high);
   std::optional<double> number(std::string_view key, double low, double high);
   std::optional<bool> boolean(std::string_view key);
   std::optional<std::string> text(std::string_view key);
-  // Returns the value as integer() does, but an absent key also adds an error, of rule "model.key".
-  // Returns 0 after an error; callers recognise it, because no size may be 0.
+  // Returns the integer under the key. Adds the errors of integer(), and an error of rule
+  // "model.key" if the key is absent. Returns 0 after an error, which callers recognise because no
+  // size may be 0.
   int64_t required_integer(std::string_view key, int64_t low, int64_t high);
 
   // Whether the key is present, even if null.
   bool has(std::string_view key) const { return json_.contains(std::string(key)); }
-  // Returns the value, or a JSON null if the key is absent.
+  // Returns the value under the key as JSON, or a JSON null if the key is absent.
   const Json& raw(std::string_view key) const;
   auto items() const { return json_.items(); }
-  // Returns a reader of the object under `key`. Diagnostics of its key "inner" point at `key` and
-  // call it "key.inner".
+  // Returns a reader of the object under `key`. Its diagnostics point at `key`, and name the key
+  // "inner" of the object as "key.inner".
   ConfigReader nested(std::string_view key) const;
 
   Span span(std::string_view key) const;
@@ -58,7 +60,7 @@ class ConfigReader {
   const std::string& text_;
   const std::string& file_;
   Diagnostics& found_;
-  std::string parent_;  // key of the nested object that is read; empty for the top level
+  std::string parent_;  // key of the nested object that this reader reads; empty for the top level
 };
 
 }  // namespace am::model

@@ -1,5 +1,5 @@
-// Describes a model family, for example Llama or Gemma 2: how its config is read and which modules
-// its layers have, in addition to what all decoders share.
+// Describes a model family, for example Llama or Gemma 2: how its config is read, and which modules
+// its layers have beyond those of every decoder.
 //
 // A family is one file in families/: a `Family` value whose layers are composed of the blocks of
 // families/blocks.h. To add a family, write its file, declare the value in families/families.h and
@@ -21,7 +21,7 @@
 
 namespace am::model {
 
-// Names of the config.json keys that every decoder has.
+// Spellings of the config.json keys that every family has; the defaults are Llama's.
 struct ConfigKeys {
   std::string_view hidden_size = "hidden_size";
   std::string_view intermediate_size = "intermediate_size";
@@ -34,7 +34,7 @@ struct ConfigKeys {
   std::string_view activation = "hidden_act";
 };
 
-// Values of keys that a config leaves out: the defaults of transformers' configuration class.
+// Values of keys that are missing in a config: the defaults of transformers' configuration class.
 struct ConfigDefaults {
   int64_t max_position_embeddings = 2048;
   std::optional<int64_t> key_value_heads = {};  // absent: the default is the number of query heads
@@ -46,9 +46,9 @@ struct ConfigDefaults {
   std::optional<int64_t> pad_token_id = {};
   // Default intermediate_size as a multiple of hidden_size. 0: the key is required.
   int64_t intermediate_ratio = 0;
-  // Default values that the configuration class has for the five sizes. They apply only to the text
-  // part of a multimodal config; there, 0 means that the size has no default. Other configs must
-  // state their sizes, because the defaults (those of some 7B model) are rarely intended.
+  // Defaults of the configuration class for the five sizes. They apply only to the text part of a
+  // multimodal config; 0: the size has no default. Other configs must state their sizes, because
+  // the defaults, which are those of a 7B model, are rarely intended.
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -65,14 +65,16 @@ struct Family {
   ConfigDefaults defaults = {};
   bool runs = true;    // am-run computes its layers; false: am-plan plans them, am-run refuses them
   bool rotary = true;  // the family uses RoPE, so head_dim must be even
-  // Whether the class applies partial_rotary_factor. Classes of other families ignore this key.
+  // Whether transformers' class of the family applies partial_rotary_factor; other classes ignore
+  // this key.
   bool rotates_part = false;
   NormKind norm = NormKind::kRms;
   bool scales_embedding = false;  // embeddings are multiplied by sqrt(hidden_size)
-  bool pads_embedding = true;     // the class passes pad_token_id to nn.Embedding as padding_idx
+  // Whether transformers' class passes pad_token_id to nn.Embedding as padding_idx.
+  bool pads_embedding = true;
   ModuleNames names = {};
-  // Reads the additional keys of the family (biases, norms, windows, experts). Called after the
-  // common keys have been read.
+  // Reads the additional keys of the family (biases, norms, windows, experts), after the common
+  // keys have been read.
   void (*read_config)(ConfigReader& reader, ModelConfig& config) = nullptr;
   // Returns the description of one decoder layer in [0, num_hidden_layers).
   LayerSpec (*describe_layer)(const ModelConfig& config, int64_t layer) = nullptr;
@@ -82,7 +84,7 @@ std::span<const Family* const> families();
 const Family* find_family(std::string_view model_type);
 // Returns the model_type of each family, in the order of families(), for example "llama".
 std::vector<std::string> family_names();
-// Returns the family of the config's model_type, or Llama's for an unknown model_type.
+// Returns the family of the config's model_type, or Llama's family for an unknown model_type.
 const Family& family_of(const ModelConfig& config);
 
 }  // namespace am::model

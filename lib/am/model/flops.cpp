@@ -8,13 +8,13 @@ namespace {
 // Sums over all layers of the model.
 struct LayerSums {
   double weights = 0.0;    // number of weights that a token is multiplied with
-  double attention = 0.0;  // result of attended(): (n d) * min(window, s), as defined in flops.h
+  double attention = 0.0;  // attention cost: (n d) * min(window, s), in the symbols of flops.h
 };
 
 enum class Windows { kCounted, kIgnored };
 
-// Returns (n d) * min(window, s) of a layer, in the symbols of flops.h. `windows` says whether a
-// window limits the attended positions or is ignored.
+// Returns (n d) * min(window, s) of a layer, in the symbols of flops.h. `windows` selects whether
+// the layer's window limits the attended positions or is ignored.
 double attended(const AttentionSpec& attention, int64_t seq_len, Windows windows) {
   const int64_t reach = windows == Windows::kCounted ? attention.window.value_or(seq_len) : seq_len;
   const double width = static_cast<double>(attention.heads) *
@@ -49,7 +49,7 @@ int64_t active_parameters(const ModelConfig& config, const Inventory& inventory)
   for (const ParameterSpec& parameter : inventory.parameters) {
     if (parameter.module_kind == ModuleKind::kExpert) routed += numel(parameter.shape);
   }
-  // All experts have equal sizes, so the division is exact.
+  // The division is exact, because all experts have equal sizes.
   return total -
          routed / config.moe->experts * (config.moe->experts - config.moe->experts_per_token);
 }

@@ -1,5 +1,5 @@
-// Counts the FLOPs of a model's training step, by am-plan's convention and by those of published
-// figures.
+// Counts the FLOPs of a model's training step, by am-plan's convention and by published
+// conventions.
 //
 //   const double flops = train_flops_per_token(config, seq_len) * tokens_per_second;
 //   const double mfu = flops / (ranks * peak_flops);
@@ -20,34 +20,34 @@
 
 namespace am::model {
 
-// Returns the number of parameters that one token passes through: those of experts_per_token routed
-// experts per layer, and all that do not belong to routed experts.
+// Returns the number of parameters that one token passes through: all except those of the routed
+// experts to which the token is not routed.
 int64_t active_parameters(const ModelConfig& config);
 int64_t active_parameters(const ModelConfig& config, const Inventory& inventory);
 
 // Returns the number of parameters of the multi-token-prediction layers (DeepSeek V3), or 0 if the
-// model has none. Each is a decoder layer, a projection from 2h to h and three norms.
+// model has no such layers. Each consists of a decoder layer, a projection from 2h to h and three
+// norms.
 int64_t mtp_parameters(const ModelConfig& config);
 
-// Returns the count that am-run and am-plan report: 6 (N - E) + 12 L n d s for forward and backward
-// of one token. Here E has all tables that are only looked up, but not a table that is tied to the
-// head, because the head multiplies with it. Attention is counted as if there were no causal mask
-// and no window; recomputation is not counted. This is PaLM's formula (Chowdhery et al., 2022,
-// appendix B) without the embedding, as in torchtitan. Under MLA, d is the mean of the key and
-// value widths.
+// Returns the FLOPs that am-run and am-plan report: 6 (N - E) + 12 L n d s for forward and backward
+// of one token. E counts tables that are only looked up, but not a table that is tied to the head,
+// because the head multiplies with it. Attention counts without causal mask and window, and
+// recomputation does not count. This is PaLM's formula (Chowdhery et al., 2022, appendix B) without
+// the embedding, as in torchtitan. Under MLA, d is the mean of the key and value widths.
 double train_flops_per_token(const ModelConfig& config, int64_t seq_len);
 
 // Returns the forward FLOPs of one token for each layer: 2 per weight that the token is multiplied
-// with, plus 2 n d min(window, s) for causal attention. head_forward_flops() returns those of the
-// head, 2 V h.
+// with, plus 2 n d min(window, s) for causal attention. head_forward_flops() returns the forward
+// FLOPs of the head, 2 V h.
 std::vector<double> layer_forward_flops(const ModelConfig& config, int64_t seq_len);
 double head_forward_flops(const ModelConfig& config);
 
 // The functions below return the forward and backward FLOPs of one token by published conventions,
 // for comparison with published figures.
 //
-// torchtitan (its `get_num_flop_per_token`): 6 (N - E) + 12 L n d s, where E has the table even if
-// it is tied to the head.
+// torchtitan (its `get_num_flop_per_token`): 6 (N - E) + 12 L n d s, where E includes the embedding
+// table even if the head is tied to it.
 double torchtitan_flops_per_token(const ModelConfig& config, int64_t seq_len);
 // PaLM, appendix B, as in nanoGPT and llm-foundry: 6 N + 12 L n d s, with the embedding table.
 double palm_flops_per_token(const ModelConfig& config, int64_t seq_len);

@@ -26,7 +26,7 @@ bool is_on_heads(const ModuleSpec& module) {
   return module.from == Space::kHeads || module.from == Space::kKeyHeads;
 }
 
-// Whether a fault that was injected for a test omits the sum of this module's gradient.
+// Whether a fault that a test injected suppresses the sum of this module's gradient over tp.
 bool is_forgotten(const ModuleSpec& module) {
   if (module.role == Role::kRouter) return fault::is_planted(fault::Fault::kEpRouterSum);
   if (module.kind != ModuleKind::kNorm) return false;
@@ -44,8 +44,9 @@ bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
   if (is_forgotten(module)) return false;
   if (use.style == TpStyle::kSequenceParallel) return true;
   if (use.style == TpStyle::kReplicatedWithGradAllreduce) return true;
-  // A vector with one value per head needs no sum. Each of its shards belongs to one rank, as the
-  // heads do, and is applied to all tokens, because the projections gather the tokens.
+  // The gradient of a vector with one value per head needs no sum. Each shard of the vector belongs
+  // to one rank, as the heads do, and is applied to all tokens, because the projections gather the
+  // tokens.
   if (module.kind == ModuleKind::kHeadVector) return false;
   const bool routes = module.role == Role::kRouter || module.kind == ModuleKind::kExpert;
   if (routes && use.deals_tokens) return true;

@@ -10,7 +10,7 @@
 namespace am::model {
 namespace {
 
-// Converts the modules of a description to parameters, and appends these to `out`.
+// Converts the modules of a description to parameters, which are appended to `out`.
 class Flattening {
  public:
   explicit Flattening(std::vector<ParameterSpec>& out) : out_(out) {}
@@ -24,7 +24,7 @@ class Flattening {
         add(modules[i++], std::nullopt);
         continue;
       }
-      // All matrices of one expert come before those of the next expert.
+      // All matrices of one expert are listed before those of the next expert.
       for (int64_t expert = 0; expert < modules[i].copies; ++expert) {
         for (size_t each = i; each < end; ++each) add(modules[each], expert);
       }
@@ -37,8 +37,8 @@ class Flattening {
     return module.kind == ModuleKind::kExpert && !module.stacked;
   }
 
-  // Returns the end of the run of expert modules, with one tensor per expert, that starts at
-  // `first`.
+  // Returns the index after the run of expert modules that starts at `first`. Only modules with one
+  // tensor per expert belong to the run.
   static size_t end_of_experts(const std::vector<ModuleSpec>& modules, size_t first) {
     size_t end = first;
     while (end < modules.size() && is_one_by_one(modules[end])) ++end;
@@ -68,8 +68,8 @@ class Flattening {
     if (module.adapter) add_adapter(module, name);
   }
 
-  // Adds A and B of a LoRA adapter. They are initialised as by PEFT: B is zero, so that the adapter
-  // has no effect at first.
+  // Adds the matrices A and B of a LoRA adapter, initialised as in PEFT: B is zero, so that the
+  // adapter has no effect at first.
   void add_adapter(const ModuleSpec& module, const std::string& name) {
     const int64_t rank = module.adapter->rank;
     push(module, cat(name, "lora_A.weight"), {rank, module.in}, Init::kFanIn);
@@ -92,7 +92,8 @@ class Flattening {
   int layer_ = -1;
 };
 
-// Returns the expert's number in a parameter's name, the digits after ".experts."; empty if none.
+// Returns the expert's number in a parameter's name: the digits after ".experts.", or an empty text
+// if the name has none.
 std::string_view expert_number(std::string_view name) {
   constexpr std::string_view kExperts = ".experts.";
   const size_t experts = name.find(kExperts);
@@ -103,8 +104,8 @@ std::string_view expert_number(std::string_view name) {
   return name.substr(first, last - first);
 }
 
-// Returns the inventory of the described model. Has only the parameters of layers for which
-// takes(layer) is true, and all parameters outside the layers.
+// Returns the inventory of the described model, with the parameters of those layers for which
+// takes(layer) is true, and with all parameters outside the layers.
 template <typename Takes>
 Inventory flatten(DecoderSpec described, const Takes& takes) {
   Inventory inventory;
@@ -216,8 +217,8 @@ std::vector<Unit> shard_units(const Inventory& inventory) {
       layers[layer].parameters.push_back(index);
     } else if (parameter.module_kind == ModuleKind::kEmbedding ||
                (parameter.role == Role::kHead && inventory.tied_lm_head)) {
-      // The bias of a tied head belongs to the embedding's unit, because it is needed when the
-      // weight that the head uses is gathered.
+      // The bias of a tied head belongs to the embedding's FSDP unit, because the head needs the
+      // bias at the time for which that unit's weight is gathered.
       embedding.parameters.push_back(index);
     } else if (parameter.role == Role::kHead) {
       head.parameters.push_back(index);

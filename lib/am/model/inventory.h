@@ -21,16 +21,17 @@ struct ParameterSpec {
   std::string name;
   Shape shape;                                   // global shape, before any sharding
   ModuleKind module_kind = ModuleKind::kLinear;  // kind of the module that has the parameter
-  Role role = Role::kHead;                       // role of that module
+  Role role = Role::kHead;                       // role of the module that has the parameter
   bool bias = false;
   Init init = Init::kNormal;
   int layer = -1;           // index of the decoder layer; -1 for parameters outside the layers
   bool transposed = false;  // a linear weight stored [in, out] (GPT-2's Conv1D), not [out, in]
   AdapterPart adapter = AdapterPart::kNone;
 
-  std::string module() const;  // name of the parameter's module: `name` without the leaf
-  // Returns the index of the routed expert to which the parameter belongs. Returns nothing for
-  // other parameters, and for a tensor that contains all experts.
+  // Returns the name of the parameter's module: `name` without leaf().
+  std::string module() const;
+  // Returns the index of the routed expert to which the parameter belongs. Returns nothing for all
+  // other parameters, including tensors that contain all experts.
   std::optional<int64_t> expert() const;
   std::string leaf() const;  // name within the module, for example "weight" or "lora_A.weight"
 };
@@ -38,35 +39,35 @@ struct ParameterSpec {
 struct Inventory {
   // All parameters, in the order of transformers' named_parameters().
   std::vector<ParameterSpec> parameters;
-  // The head uses the embedding's weight, so lm_head.weight is not among `parameters`; a bias of
-  // the head is.
+  // Whether the head uses the embedding's weight. `parameters` then has no lm_head.weight, but
+  // still the bias of the head if there is one.
   bool tied_lm_head = false;
   ModuleNames names;
-  DecoderSpec spec;  // the description of the model from which `parameters` was made
+  DecoderSpec spec;  // description of the model from which `parameters` was made
 
   int64_t total() const;  // number of elements of all parameters; a tied weight counts once
   const ParameterSpec* find(std::string_view name) const;
-  // Returns the index in `parameters` of the weight of the module with this role, which must exist
-  // outside the layers. For a tied head this is the embedding's weight.
+  // Returns the index in `parameters` of the weight of the module with this role outside the
+  // layers. The module must exist. For a tied head, returns the index of the embedding's weight.
   size_t weight_of(Role role) const;
 };
 
 Inventory build_inventory(const ModelConfig& config);
 Inventory build_inventory(DecoderSpec spec);
-// Returns the inventory with only the first layer of each kind (DecoderSpec::kinds), and with all
-// parameters outside the layers.
+// Returns the inventory with only one layer of each kind (DecoderSpec::kinds), the first, and with
+// all parameters outside the layers.
 Inventory sample_inventory(const ModelConfig& config);
 Inventory sample_inventory(DecoderSpec spec);
 
-// Returns the name with the index of the layer and that of the expert replaced by `*`, for example
-// "model.layers.*.mlp.experts.*.up_proj". A name outside the layers, for which `layer` is -1, is
-// returned unchanged.
+// Returns the name with the layer's index and the expert's index replaced by `*`, for example
+// "model.layers.*.mlp.experts.*.up_proj". A name outside the layers (`layer` is -1) is returned
+// unchanged.
 std::string any_layer_name(std::string_view name, int layer);
 
-// An FSDP unit is a set of parameters that FSDP gathers and frees together. The units are the
-// embedding (with learned positions, if any), each decoder layer, the head, and at last the root,
-// which has all other parameters (the final norm). A tied head belongs to the unit of the
-// embedding. The name of a unit is that of its module; the name of the root is "".
+// An FSDP unit is a set of parameters that FSDP gathers and frees together. The units of a model
+// are the embedding (with learned positions, if any), each decoder layer, the head, and last the
+// root, which has all other parameters (the final norm). A tied head belongs to the embedding's
+// unit. A unit has the name of its module; the root's name is "".
 enum class UnitKind : uint8_t { kEmbedding, kLayer, kHead, kRoot };
 struct Unit {
   UnitKind kind = UnitKind::kRoot;
@@ -74,7 +75,7 @@ struct Unit {
   std::vector<int> parameters;  // indices into Inventory::parameters
   int layer = -1;               // index of the decoder layer; -1 for other kinds
 };
-// Returns the FSDP units of the model, in the order above.
+// Returns the FSDP units of the model: the embedding, the layers in order, the head, the root.
 std::vector<Unit> shard_units(const Inventory& inventory);
 
 }  // namespace am::model

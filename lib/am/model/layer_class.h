@@ -4,7 +4,7 @@
 //   is_layer_class(qwen3, "Qwen3DecoderLayer");                                           // true
 //   find_layer_class("transformers.models.llama.modeling_llama.LlamaDecoderLayer");       // llama
 //
-// A class may be given by its full path or by its last component; both are unique to a family.
+// A class name may be a full path or the path's last component. Both identify one family.
 #pragma once
 
 #include <string>

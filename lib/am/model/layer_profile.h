@@ -1,14 +1,14 @@
-// Describes what one decoder layer computes for each token, before sharding. This suffices to count
-// FLOPs and saved activations without tensors or parameter names.
+// Describes what one decoder layer computes for each token, before sharding. Without tensors or
+// parameter names, the description suffices to count FLOPs and saved activations.
 //
 //   for (const LayerKind& kind : layer_kinds(config)) {
 //     const double weights = layer_matmul_parameters(kind.profile, config.hidden_size);
 //     flops += 2.0 * kind.layers.size() * weights;
 //   }
 //
-// Sizes are numbers of elements (heads, widths, positions), not bytes. A profile is the part of a
-// LayerSpec (spec.h) that the time model needs. Measured runs of a model whose config is not known
-// have a profile too.
+// Sizes are numbers of elements (heads, widths, positions), not bytes. A LayerProfile contains only
+// the properties of a LayerSpec (spec.h) that the time model needs. Measured runs of a model whose
+// config is not known have a profile too.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ struct AttentionProfile {
   int64_t heads = 0;
   int64_t key_value_heads = 0;  // number of key/value heads; equal to `heads` under MLA
   int64_t qk_head_dim = 0;
-  int64_t v_head_dim = 0;  // width of a head's values; differs from qk_head_dim under MLA only
-  // The next three sizes are 0 without MLA. Under MLA, q_lora_rank is also 0 if queries are
-  // projected from the hidden state.
+  int64_t v_head_dim = 0;  // width of a head's values; can differ from qk_head_dim only under MLA
+  // The next three sizes are 0 without MLA. q_lora_rank is also 0 if an MLA model projects queries
+  // directly from the hidden state.
   int64_t q_lora_rank = 0;
   int64_t kv_lora_rank = 0;
   // Width of the rotated part of qk_head_dim. The keys of all heads share this part.
   int64_t rope_head_dim = 0;
-  // Number of elements per token, over all heads, that norms between projection and attention read;
-  // 0: there are no such norms.
+  // Number of elements per token that norms between projections and attention read: those of all
+  // queries and keys, or of the low-rank vectors under MLA; 0: there are no such norms.
   int64_t norm_width = 0;
   // Number of positions that a token attends to, itself included; absent: all earlier positions.
   std::optional<int64_t> window;
@@ -65,7 +65,8 @@ LayerProfile layer_profile(const LayerSpec& layer);
 LayerProfile layer_profile(const ModelConfig& config, int64_t layer);
 
 // A maximal run of consecutive layers with equal profiles. For example, DeepSeek V3 has two runs:
-// the dense first layers and the layers with experts. Models that alternate windows have many runs.
+// the dense first layers, and the layers with experts. A model whose layers alternate between two
+// kinds of attention has many runs.
 struct LayerRun {
   int64_t first = 0;
   int64_t count = 0;

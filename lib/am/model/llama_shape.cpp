@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kSizes = {
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"};
 
-// Keys, besides the five sizes, that are read and checked for a Llama config.
+// Config keys, in addition to the five sizes, that are read and checked for a Llama config.
 constexpr std::array<std::string_view, 22> kRead = {"model_type",
                                                     "num_key_value_heads",
                                                     "head_dim",
@@ -37,8 +37,8 @@ constexpr std::array<std::string_view, 22> kRead = {"model_type",
                                                     "rope_type",
                                                     "original_max_position_embeddings"};
 
-// Keys that affect neither shapes nor the FLOPs of a step: metadata of the file, settings of text
-// generation, constant factors, limits on logits.
+// Config keys that affect neither shapes nor the FLOPs of a step: metadata of the file, settings of
+// text generation, constant factors, limits on logits.
 constexpr std::array<std::string_view, 78> kNoShape = {
     "architectures", "auto_map", "transformers_version", "name_or_path", "tokenizer_class",
     "prefix", "use_cache", "pretraining_tp", "quantization_config", "gradient_checkpointing",
@@ -60,7 +60,7 @@ constexpr std::array<std::string_view, 78> kNoShape = {
     "max_window_layers", "max_sequence_length", "model_max_length", "seq_length", "bos_token",
     "eos_token", "pad_token", "unk_token", "mask_token"};
 
-// A key and the value with which it changes nothing: with this value, the layers are Llama's.
+// A config key, and the value with which the key leaves the layers equal to Llama's.
 struct Neutral {
   std::string_view key;
   bool value;
@@ -81,10 +81,9 @@ constexpr std::array<Neutral, 15> kNeutral = {{{"use_bias", false},
                                                {"parallel_attn", false},
                                                {"use_parallel_residual", false}}};
 
-// Causal models of transformers whose layers differ from Llama's although no key of their configs
-// shows it. They have additional norms (glm4, olmo3, exaone4, hunyuan_v1_dense), norms without
-// weights (olmo), LayerNorm (orion), or biases and fused projections (glm, chatglm, baichuan,
-// internlm2).
+// Causal models of transformers whose layers differ from Llama's, while their config keys are the
+// same. They have additional norms (glm4, olmo3, exaone4, hunyuan_v1_dense), norms without weights
+// (olmo), LayerNorm (orion), or biases and fused projections (glm, chatglm, baichuan, internlm2).
 constexpr std::array<std::string_view, 10> kSilentlyOther = {
     "glm",     "glm4",     "olmo",     "olmo3", "exaone4", "orion", "hunyuan_v1_dense",
     "chatglm", "baichuan", "internlm2"};
@@ -102,7 +101,7 @@ bool is_token_or_dropout(std::string_view key) {
   return false;
 }
 
-// Whether the value of an unknown key changes nothing: null and an empty list enable no feature.
+// Whether the value of an unknown key has no effect: null and an empty list enable no feature.
 bool says_nothing(const Json& value) {
   return value.is_null() || (value.is_array() && value.empty());
 }

@@ -1,12 +1,12 @@
 // Decides whether a config of an unknown model_type may be planned as a Llama decoder.
 //
-// Note [Unknown model types]: many models reuse Llama's config and layers under another name. Many
-// others reuse its config but change the layers; most of them add keys that show the change, and a
-// few do not. Planning such models as Llama gave parameter counts that were wrong by up to a factor
-// of six. Therefore a config may be planned as Llama only if each of its keys is understood or
-// known not to affect a shape, and if its model_type is not listed among those that change the
-// layers without showing it. scripts/fixtures/check_unknown_families.py checks this for every
-// causal model of transformers.
+// Note [Unknown model types]: many models have Llama's config keys and layers under another name.
+// Other models have its config keys but different layers. Most of these add keys that show the
+// difference, and a few do not. Planning such models as Llama gave parameter counts that were wrong
+// by up to a factor of six. Therefore a config may be planned as Llama only if each of its keys is
+// understood or known not to affect a shape, and if its model_type is not listed among those with
+// different layers but the same keys. scripts/fixtures/check_unknown_families.py checks this for
+// every causal model of transformers.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 namespace am::model {
 
 // Returns why the config must not be planned as Llama, for example the keys that are not
-// understood. Returns an empty string if it may be.
+// understood. Returns an empty string if the config may be planned as Llama.
 std::string why_not_llama(const ConfigReader& reader);
 
 }  // namespace am::model

@@ -22,28 +22,30 @@ namespace am::model {
 struct LoraConfig {
   int64_t rank = 0;    // rank of the matrices A and B; 0: the model has no adapters
   double scale = 1.0;  // factor of the adapter's output: alpha / rank
-  // Each is interpreted as by PEFT: the end of module names (for example "q_proj" or
-  // "self_attn.q_proj"), a glob that must match complete names, or "all-linear", which matches
-  // every module that can have an adapter except the head.
+  // Each entry is interpreted as in PEFT: as the end of module names (for example "q_proj" or
+  // "self_attn.q_proj"), as a glob that must match complete names, or as "all-linear". The last
+  // matches every module that can have an adapter, except the head.
   std::vector<std::string> target_modules;
   double dropout = 0.0;
 };
 
 // Returns the description with an AdapterSpec in each target module. If layers of one kind have
-// different targets, they become different kinds. An entry of target_modules that matches no module
-// has no effect here; find_bad_targets() reports it.
+// different targets, they become different kinds. Ignores entries of target_modules without effect,
+// which find_bad_targets() reports.
 DecoderSpec with_lora(DecoderSpec spec, const LoraConfig& lora);
 
-// Whether the module can have an adapter. Linear layers that every token passes can, except a head
-// whose weight is tied to the embedding. Embeddings, norms, routers and routed experts cannot.
+// Whether the module can have an adapter. Linear layers that every token passes can have one,
+// except a head whose weight is tied to the embedding. Embeddings, norms, routers and routed
+// experts cannot.
 bool can_have_adapter(const ModuleSpec& module);
 
-// An entry of target_modules that matches no module that can have an adapter.
+// An entry of target_modules without effect: no module that matches the entry can have an adapter.
 struct BadTarget {
   std::string target;
-  // Name of a module that the entry matches, but that cannot have an adapter; absent: none matches.
+  // Name of a module that the entry matches; absent: the entry matches no module.
   std::optional<std::string> matched;
-  std::string_view why = {};  // why that module cannot have one, for example "is a routed expert"
+  // Reason why the module `matched` cannot have an adapter, for example "is a routed expert".
+  std::string_view why = {};
 };
 std::vector<BadTarget> find_bad_targets(const DecoderSpec& spec, const LoraConfig& lora);
 // Returns the last name component of each module that can have an adapter, for example "q_proj".

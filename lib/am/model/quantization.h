@@ -1,5 +1,4 @@
-// Detects configs of quantised weights, which are stored as codes and scales instead of plain
-// values.
+// Detects configs of models with quantised weights, which are stored as codes and scales.
 #pragma once
 
 #include <string>

@@ -14,8 +14,9 @@ namespace {
 constexpr double kMaxTheta = 1e12;
 constexpr double kMaxFactor = 1e6;
 
-// Returns the key of the object that describes the rotary embedding, or an empty string if there is
-// none. As in transformers, a non-empty `rope_scaling` takes precedence over `rope_parameters`.
+// Returns the key of the object that describes the rotary embedding, or an empty string if the
+// config has no such object. As in transformers, a non-empty `rope_scaling` takes precedence over
+// `rope_parameters`.
 std::string_view details_key(const ConfigReader& reader) {
   for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
     const Json& value = reader.raw(key);
@@ -54,8 +55,8 @@ void read_llama3(ConfigReader& details, RopeConfig& rope) {
   }
 }
 
-// Reads the scaling factor and the attention factor of yarn or longrope. The default of the scaling
-// factor is max_position_embeddings divided by the original length.
+// Reads the scaling factor and the attention factor of yarn or longrope. If the scaling factor is
+// missing, it is max_position_embeddings divided by the original length.
 void read_extension(ConfigReader& details, int64_t max_position_embeddings, RopeConfig& rope) {
   const double implied = static_cast<double>(max_position_embeddings) /
                          static_cast<double>(rope.original_max_position_embeddings);
@@ -64,7 +65,7 @@ void read_extension(ConfigReader& details, int64_t max_position_embeddings, Rope
 }
 
 void read_yarn(ConfigReader& details, RopeConfig& rope) {
-  // As in transformers' class, null and 0 mean the default.
+  // As in transformers' class, the values null and 0 select the default.
   const auto or_class = [&](std::string_view key, double of_class) {
     const double value = details.number(key, 0.0, kMaxFactor).value_or(0.0);
     return value == 0.0 ? of_class : value;
@@ -76,7 +77,8 @@ void read_yarn(ConfigReader& details, RopeConfig& rope) {
   rope.truncate = details.boolean("truncate").value_or(true);
 }
 
-// Reads a list of longrope's divisors, which must have one number for each of `count` frequencies.
+// Reads a list of longrope's frequency divisors, which must have `count` numbers, one per
+// frequency.
 std::vector<double> read_factors(ConfigReader& details, std::string_view key, int64_t count) {
   const Json& list = details.raw(key);
   std::vector<double> factors;
@@ -98,15 +100,15 @@ void read_partial(ConfigReader& reader, RopeConfig& rope) {
   rope.rotated_part = reader.number("partial_rotary_factor", 0.0, 1.0).value_or(rope.rotated_part);
 }
 
-// Reads one rotary embedding from the object `details`. `outer` is the config that contains it.
+// Reads one rotary embedding from the object `details`, which is inside the config `outer`.
 void read_details(ConfigReader& outer, ConfigReader& details, const ModelConfig& config,
                   RopeConfig& rope) {
   read_partial(details, rope);
   rope.theta = details.number("rope_theta", 1.0, kMaxTheta).value_or(rope.theta);
   const std::string_view type_key = details.raw("rope_type").is_null() ? "type" : "rope_type";
   rope.type = details.text(type_key).value_or("default");
-  // The first files of Phi-3 call longrope "su" or "yarn"; the class of Phi-3 supports no other
-  // type.
+  // The first config files of Phi-3 call longrope "su" or "yarn"; transformers' class of Phi-3
+  // supports no other scaling.
   const bool phi3 = config.model_type == "phi3" && (rope.type == "su" || rope.type == "yarn");
   if (phi3) rope.type = "longrope";
   if (rope.type == "linear") rope.factor = required_number(details, "factor", 1.0, kMaxFactor);

@@ -1,12 +1,12 @@
-// Describes a decoder as data: its modules, their roles, and the kinds of their inputs and outputs.
-// Parameter names, shapes, tensor-parallel cuts, gradient sums, FLOPs, bytes of saved activations
-// and the layers that am-run builds are all computed from this description.
+// Describes a decoder as data: its modules, their roles, and the kinds of values that they read and
+// return. Parameter names, shapes, tensor-parallel cuts, gradient sums, FLOPs, bytes of saved
+// activations and the layers that am-run builds are all computed from this description.
 //
 //   const DecoderSpec spec = describe(config);
 //   const LayerSpec& layer = spec.layer(0);
 //   layer.find(Role::kAttentionOut)->name;   // "self_attn.o_proj", "attn.c_proj", ...
 //
-// The file of each model family in families/ defines the LayerSpec of its layers. No other file
+// The LayerSpec of a family's layers is defined by the family's file in families/. No other file
 // contains knowledge about the layers of a family.
 #pragma once
 
@@ -20,21 +20,22 @@
 
 namespace am::model {
 
-// Initialisation of a parameter. kFanIn is uniform in +-1 / sqrt(columns), as torch.nn.Linear's
-// default.
+// Initialisation of a parameter. kFanIn is uniform in +-1 / sqrt(columns), the default of
+// torch.nn.Linear.
 enum class Init { kNormal, kOnes, kZeros, kFanIn };
 
-// Kind of a module; determines which tensor-parallel styles fit it.
+// Kind of a module, which determines the tensor-parallel styles that can be applied to it.
 enum class ModuleKind {
   kEmbedding,
-  kLinear,      // a linear layer that every token passes, which includes those of shared experts
+  kLinear,      // a linear layer that every token passes, for example of the shared experts
   kNorm,        // a norm over the hidden state, or over queries or keys
   kExpert,      // a matrix of a routed expert, or the matrices of all experts in one tensor
   kRouter,      // computes scores of routed experts, or the weight of shared experts
   kHeadVector,  // one value per query head (attention sinks); sharded with the queries
 };
 
-// Function of a module in its layer or in the decoder. A layer has at most one module of each role.
+// Function of a module in its layer, or in the decoder outside the layers. A layer has at most one
+// module of each role.
 enum class Role : uint8_t {
   kEmbedding,
   kPositions,
@@ -45,8 +46,8 @@ enum class Role : uint8_t {
   kPostAttentionNorm,
   kPreFeedForwardNorm,
   kPostFeedForwardNorm,
-  // Attention. Roles with Down and Up are projections to and from the low-rank vectors of latent
-  // attention (MLA).
+  // Attention. Roles with Down are projections to the low-rank vectors of latent attention (MLA),
+  // and roles with Up are projections from these vectors.
   kQuery,
   kKey,
   kValue,
@@ -80,8 +81,8 @@ enum class Role : uint8_t {
 };
 inline constexpr size_t kRoles = static_cast<size_t>(Role::kSharedWeigher) + 1;
 
-// Kind of values that a module reads or returns. It determines how tensor parallelism cuts the
-// module and on which ranks the gradient of its parameters is complete.
+// Kind of values that a module reads or returns. A module's input and output kinds determine how
+// tensor parallelism cuts the module, and on which ranks its gradients are complete.
 enum class Space : uint8_t {
   kIds,
   kHidden,    // the residual stream
@@ -99,7 +100,8 @@ enum class Space : uint8_t {
 // cast((1 + w) * x^). kLayer is LayerNorm with a bias.
 enum class NormKind : uint8_t { kRms, kRmsWide, kRmsPlusOne, kLayer };
 
-// A slice of a fused matrix along `out`, for example {Role::kQuery, heads * width} of a qkv matrix.
+// A slice of a fused matrix along `out`, for example the slice {Role::kQuery, heads * width} of a
+// qkv matrix.
 struct Slice {
   Role role = Role::kQuery;  // role that the slice would have as a separate module
   int64_t length = 0;
@@ -118,34 +120,34 @@ struct AdapterSpec {
 
 struct ModuleSpec {
   Role role = Role::kEmbedding;
-  // Name relative to the layer. In the names of routed experts, * stands for the expert's number,
-  // for example "mlp.experts.*.gate_proj".
+  // Name of the module within the layer. In the names of routed experts, * stands for the expert's
+  // index, for example "mlp.experts.*.gate_proj".
   std::string name;
   ModuleKind kind = ModuleKind::kLinear;
-  int64_t out = 0;  // output size of a matrix; size of a norm's weight or of another vector
-  int64_t in = 0;   // input size of a matrix; 0: the weight is a vector, as a norm's is
+  int64_t out = 0;  // output size of a matrix; for a vector, its number of elements
+  int64_t in = 0;   // input size of a matrix; 0: the weight is a vector, for example a norm's
   bool bias = false;
-  bool in_out = false;  // the matrix is stored [in, out], as GPT-2's Conv1D and gpt-oss's experts
-  bool stored = true;   // the module has a weight of its own, unlike a tied head
+  bool in_out = false;  // the weight is stored [in, out], for example in GPT-2's Conv1D
+  bool stored = true;   // the module has a weight of its own; false for a tied head
   Space from = Space::kHidden;
   Space to = Space::kHidden;
   std::vector<Slice> slices = {};  // slices of a fused matrix; empty: the matrix is not fused
   int64_t grain = 1;   // tp may cut `out` only at multiples of this, for example of a head's width
   int64_t copies = 1;  // number of experts that have this module; 1 outside of routed experts
-  bool stacked = false;  // one tensor [copies, ...] has the module of all experts
+  bool stacked = false;  // the matrices of all experts are one tensor [copies, ...]
   NormKind norm = NormKind::kRms;
   double eps = 0.0;
   Init init = Init::kNormal;
-  // Name of the weight within the module. The name of the bias is this name with "_bias" appended,
-  // or "bias" if this name is "weight".
+  // Name of the weight within the module. If it is "weight", the bias is named "bias"; otherwise
+  // the bias has this name with "_bias" appended.
   std::string_view leaf = "weight";
   std::optional<AdapterSpec> adapter = {};
 
-  // Return the number of elements of the weight, or of the bias, over all copies.
+  // Return the number of elements of the weight and of the bias, over all copies.
   int64_t weight_numel() const;
   int64_t bias_numel() const;
   int64_t numel() const { return weight_numel() + bias_numel(); }
-  // Returns the number of stored tensors. Experts that are not stacked count one by one.
+  // Returns the number of stored tensors. Experts with separate tensors are counted individually.
   int64_t tensors() const;
 
   bool operator==(const ModuleSpec&) const = default;
@@ -155,9 +157,9 @@ struct AttentionSpec {
   int64_t heads = 0;
   int64_t key_heads = 0;  // number of key heads; equal to `heads` under latent attention
   int64_t qk_width = 0;   // width of a head's queries and keys
-  int64_t v_width = 0;    // width of a head's values; differs from qk_width under MLA only
+  int64_t v_width = 0;    // width of a head's values; can differ from qk_width only under MLA
   double scale = 1.0;     // factor of the attention scores
-  std::optional<double> softcap = {};  // c of c * tanh(score / c), which replaces each score
+  std::optional<double> softcap = {};  // a softcap c replaces each score by c * tanh(score / c)
   // Number of positions that a token attends to, itself included; absent: all earlier positions.
   std::optional<int64_t> window = {};
   bool sinks = false;
@@ -166,32 +168,34 @@ struct AttentionSpec {
   int64_t rotated = 0;            // number of elements of qk_width that RoPE rotates
   bool interleaved = false;  // RoPE rotates pairs of adjacent elements, not pairs of two halves
   int rope = 0;              // index into DecoderSpec::ropes; -1: no RoPE
-  // Whether one fused matrix computes queries, keys and values, and how its rows are arranged: all
-  // queries before all keys and values, or each key head with its query heads.
+  // Whether one fused matrix computes queries, keys and values, and the order of its rows.
+  // kConcatenated: all queries, then all keys, then all values. kByKeyHead: for each key head, its
+  // queries, its key and its value.
   enum class Fused : uint8_t { kNo, kConcatenated, kByKeyHead } fused = Fused::kNo;
 
   bool operator==(const AttentionSpec&) const = default;
 };
 
-// Activation function of the MLP. kGeluTanh is "gelu_new" as well as "gelu_pytorch_tanh". Models
-// with kOther can be planned but not run.
+// Activation function of the MLP. kGeluTanh is called "gelu_new" or "gelu_pytorch_tanh" in configs.
+// Models with kOther can be planned, but not run.
 enum class Activation : uint8_t { kSilu, kGeluTanh, kGeluErf, kClampedSilu, kOther };
 
 struct RouterSpec {
   int64_t experts = 0;
   int64_t top_k = 0;  // number of experts to which a token is routed
-  // Function that turns the router's outputs into routing weights. kSoftmaxOfTaken is a softmax
+  // Function that converts the router's outputs to routing weights. kSoftmaxOfTaken is a softmax
   // over the top-k experts only.
   enum class Score : uint8_t { kSoftmax, kSigmoid, kSoftmaxOfTaken } score = Score::kSoftmax;
-  // Group-limited routing: a token is routed to experts of the `topk_groups` best of `groups`
-  // groups. The score of a group is the sum of its two best experts' scores if group_by_two_best is
-  // set, otherwise the score of its best expert.
+  // Group-limited routing: a token is routed only to experts in the `topk_groups` best of `groups`
+  // groups. If group_by_two_best is set, the score of a group is the sum of its two best experts'
+  // scores, otherwise the score of its best expert.
   int64_t groups = 1;
   int64_t topk_groups = 1;
   bool group_by_two_best = false;
-  bool normalise = false;      // the weights of a token's top-k experts are normalised to sum to 1
-  double normalise_eps = 0.0;  // added to the sum of weights by which normalisation divides
-  double scale = 1.0;          // factor of the routing weights, after normalisation
+  bool normalise = false;  // the weights of a token's top-k experts are normalised to sum to 1
+  // Epsilon, added to the sum of weights by which normalisation divides.
+  double normalise_eps = 0.0;
+  double scale = 1.0;  // factor of the routing weights, after normalisation
 
   bool operator==(const RouterSpec&) const = default;
 };
@@ -209,7 +213,7 @@ struct LayerSpec {
   Residual residual = Residual::kPreNorm;
   AttentionSpec attention;
   Activation activation = Activation::kSilu;
-  // kClampedSilu: with g = min(gate, limit) and u = clamp(up, -limit, limit), computes
+  // For kClampedSilu: with g = min(gate, limit) and u = clamp(up, -limit, limit), the activation is
   // (u + 1) g sigmoid(alpha g).
   double activation_alpha = 0.0;
   double activation_limit = 0.0;
@@ -244,13 +248,13 @@ struct DecoderSpec {
   std::vector<ModuleSpec> before;  // modules before the layers: the embedding, learned positions
   std::vector<ModuleSpec> after;   // modules after the layers: the final norm and the head
   ModuleNames names;
-  // Rotary embeddings. The first applies to all layers, unless there is a second, which applies to
-  // layers with a window.
+  // Rotary embeddings. If there are two, the second applies to layers with a sliding window and the
+  // first to all other layers.
   std::vector<RopeSpec> ropes;
   double embedding_scale = 1.0;
   std::optional<int64_t> padding_id = {};  // token whose embedding row gets no gradient
   std::optional<double> logit_softcap = {};
-  bool tied = false;  // the head has no weight of its own (ModuleSpec::stored) but the embedding's
+  bool tied = false;  // the head has no weight of its own and uses the embedding's
 
   const LayerSpec& layer(int64_t layer) const {
     return kinds[static_cast<size_t>(kind_of_layer[static_cast<size_t>(layer)])];

@@ -20,7 +20,7 @@ std::string style_text(const TpModule& module) {
   return module.style.has_value() ? cat("\"", to_string(*module.style), "\"") : "no style";
 }
 
-// Adds errors to `found`, each text only once, so that a mistake in eighty layers is one error.
+// Adds errors to `found`, each message only once, so that a mistake in eighty layers is one error.
 class Reporter {
  public:
   Reporter(const TpPlan& plan, const Span& where, Diagnostics& found)
@@ -115,9 +115,9 @@ void check_style(const TpModule& module, Reporter& report) {
   }
 }
 
-// Returns the roles of the modules whose outputs a module of this role reads. The attention output
-// reads those of queries, keys and values; the down projection reads those of gate and up. Returns
-// an empty list for modules that read the hidden state, or an input that is never sharded.
+// Returns the roles of the modules whose outputs a module of role `role` reads. The attention
+// output projection reads queries, keys and values; the down projection reads gate and up. Returns
+// an empty list for modules that read the hidden state or an input that is never sharded.
 std::initializer_list<Role> feeders_of(Role role) {
   static constexpr std::initializer_list<Role> kAttention = {
       Role::kQuery, Role::kKey, Role::kValue, Role::kQueryUp, Role::kKeyValueUp, Role::kQkv};
@@ -135,7 +135,8 @@ std::initializer_list<Role> feeders_of(Role role) {
   }
 }
 
-// Whether the attention output or the dense down projection reads the output of this role's module.
+// Whether the attention output projection or the dense down projection reads the output of this
+// role's module.
 bool feeds(Role role) {
   for (const Role consumer : {Role::kAttentionOut, Role::kDown}) {
     const auto feeders = feeders_of(consumer);
@@ -144,8 +145,8 @@ bool feeds(Role role) {
   return false;
 }
 
-// Checks the modules whose outputs module `last` reads (`producers`: queries, keys and values, or
-// gate and up). All of them must be cut or all replicated, and the style of `last` must fit.
+// Checks that the `producers`, whose outputs `last` reads, are all sharded or all replicated, and
+// that the style of `last` fits. The producers are queries, keys and values, or gate and up.
 void check_pair(const std::vector<const TpModule*>& producers, const TpModule& last,
                 Reporter& report) {
   const TpModule& first = *producers.front();
@@ -216,8 +217,9 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
   const char* needed = nullptr;
   if (hidden_norm && module.style != TpStyle::kSequenceParallel) needed = "sequence_parallel";
   if (consumes && !sums) needed = "rowwise";
-  // With sequence parallelism, these modules must gather the tokens: attention needs the complete
-  // sequence, and the row-wise matrix after them sums products of the same tokens over all ranks.
+  // With sequence parallelism, column-wise modules must gather the tokens. Attention needs the
+  // complete sequence, and the row-wise matrix after them sums products of the same tokens over all
+  // ranks.
   if (feeds(module.role()) && !gathers) {
     needed = is_packed(module) ? "packed_colwise" : "colwise";
   }
@@ -272,7 +274,7 @@ TpModules::TpModules(const Inventory& inventory) : spec_(inventory.spec) {
     }
     modules_.back().parameters.push_back(static_cast<int>(i));
   }
-  // A tied head has no parameters, but it is added, because rules may match its name.
+  // A tied head has no parameters, but it is in the list because rules may match its name.
   const ModuleSpec* head = spec_.find(Role::kHead);
   if (head->tensors() == 0) add(head->name, head, -1);
 }
@@ -301,7 +303,7 @@ bool TpModules::heads_are_cut(const TpModule& module) const {
 
 void check_tp_modules(const TpPlan& plan, const TpModules& modules, const Span& where,
                       Diagnostics& found) {
-  // A plan without rules replicates everything, so there is nothing to check.
+  // A plan without rules replicates every module, so there is nothing to check.
   if (plan.rules.empty()) return;
   Reporter report(plan, where, found);
   for (const TpModule& module : modules.all()) {

@@ -1,5 +1,5 @@
-// Checks a tensor-parallel plan for styles that do not fit their module, and for modules whose
-// styles do not fit each other. resolve_tp_plan() calls this.
+// Checks a tensor-parallel plan for styles that cannot be applied to their module, and for modules
+// whose styles do not fit each other. Called by resolve_tp_plan().
 #pragma once
 
 #include <map>
@@ -18,23 +18,22 @@ struct TpModule {
   const ModuleSpec* spec = nullptr;
   int layer = -1;
   std::vector<int> parameters;  // indices into Inventory::parameters; empty for a tied head
-  // Style and index of the last rule of the plan that matches the module; absent and -1 if no rule
-  // matches it.
+  // Style and index of the plan's last rule that matches the module. If no rule matches, `style` is
+  // absent and `rule` is -1.
   std::optional<TpStyle> style;
   int rule = -1;
 
   Role role() const { return spec->role; }
   ModuleKind kind() const { return spec->kind; }
-  // Whether the module is q_norm or k_norm. If the projection before this norm is cut, a rank has
-  // only some of the heads that the norm reads.
+  // Whether the module is q_norm or k_norm. If the projection before the norm is sharded, the norm
+  // reads only some of the heads on each rank.
   bool is_head_norm() const;
   bool has_cut_output() const {
     return style == TpStyle::kColwise || style == TpStyle::kPackedColwise;
   }
 };
 
-// All modules of a model, each expert's modules listed separately. The inventory must outlive this
-// object.
+// All modules of a model, including every expert's modules. The inventory must outlive this object.
 class TpModules {
  public:
   explicit TpModules(const Inventory& inventory);
@@ -44,17 +43,17 @@ class TpModules {
   std::vector<TpModule>& all() { return modules_; }
   const std::vector<TpModule>& all() const { return modules_; }
   // Returns the module with this role in the layer, or outside the layers if `layer` is -1. For a
-  // role of experts, returns the module of the first expert. Returns null if there is no such
-  // module.
+  // role of experts, returns the first expert's module. Returns null if there is no such module.
   const TpModule* find(int layer, Role role) const;
   // Returns the attention of the module's layer.
   const AttentionSpec& attention_of(const TpModule& module) const {
     return spec_.layer(module.layer).attention;
   }
-  // If the module is a norm over heads or a vector with a value per head, returns the projection
-  // that computes these heads. Returns null if a fused matrix computes them, and for other modules.
+  // Returns the projection that computes the heads which the module reads, for a norm over heads or
+  // a vector with a value per head. Returns null if a fused matrix computes these heads, and for
+  // all other modules.
   const TpModule* projection_of(const TpModule& module) const;
-  // Whether the heads of projection_of() are sharded over tp.
+  // Whether the heads that projection_of() computes are sharded over tp.
   bool heads_are_cut(const TpModule& module) const;
 
  private:
@@ -63,8 +62,8 @@ class TpModules {
   std::map<std::pair<int, Role>, size_t> by_role_;
 };
 
-// Adds the errors of rules "tp.style" and "tp.pair". A mistake that repeats in many layers is
-// reported once. `where` is the location of the plan, which errors cite for rules without a file.
+// Adds errors of the rules "tp.style" and "tp.pair". A mistake in many layers is reported once. If
+// a rule of the plan is not from a file, its errors cite `where`, the location of the plan.
 void check_tp_modules(const TpPlan& plan, const TpModules& modules, const Span& where,
                       Diagnostics& found);
 

@@ -21,7 +21,7 @@ namespace {
 
 using Style = std::optional<TpStyle>;
 
-// Order of the rules in the plan: one rule for each role that the model has.
+// Order in which family_tp_plan() adds the rules to the plan: by role of their modules.
 constexpr std::array<Role, 25> kOrder = {Role::kEmbedding,
                                          Role::kQuery,
                                          Role::kKey,
@@ -53,13 +53,14 @@ Style attention_style(const LayerSpec& layer, Role role) {
     case Role::kAttentionOut:
       return TpStyle::kRowwise;
     case Role::kQkv:
-      // With kByKeyHead, the rows of each key head follow those of its query heads, so that one cut
-      // distributes all. Otherwise queries, keys and values are slices, which are cut one by one.
+      // With kByKeyHead, the rows of each key head are adjacent to those of its query heads, so
+      // that cutting the matrix once shards queries, keys and values. With kConcatenated, the three
+      // slices are cut separately.
       return layer.attention.fused == AttentionSpec::Fused::kByKeyHead ? TpStyle::kColwise
                                                                        : TpStyle::kPackedColwise;
     case Role::kQueryNorm:
     case Role::kKeyNorm:
-      // A norm with weights for each head needs no rule: it is sharded as the heads are.
+      // A norm with weights for each head needs no rule, because it is sharded like the heads.
       return layer.attention.norms_span_heads ? Style() : TpStyle::kReplicatedWithGradAllreduce;
     default:
       return TpStyle::kColwise;
@@ -107,8 +108,8 @@ Style outer_style(const ModuleSpec& module, bool sequence_parallel) {
     case Role::kFinalNorm:
       return sequence_parallel ? Style(TpStyle::kSequenceParallel) : std::nullopt;
     case Role::kHead:
-      // A tied head has no weight of its own. It uses the embedding's, which is cut over the
-      // vocabulary.
+      // A tied head uses the embedding's weight, which is cut over the vocabulary, and needs no
+      // rule.
       return module.tensors() > 0 ? Style(TpStyle::kColwise) : std::nullopt;
     default:
       return std::nullopt;

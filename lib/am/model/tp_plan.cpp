@@ -11,8 +11,8 @@
 namespace am::model {
 namespace {
 
-// Whether the pattern matches the module's name. The components of both are separated by dots; each
-// component of the pattern must be `*` or equal to that of the name.
+// Whether the pattern matches the module's name. Both consist of components separated by dots. Each
+// component of the pattern must be `*` or equal to the same component of the name.
 bool matches(std::string_view pattern, std::string_view module) {
   for (;;) {
     const size_t of_pattern = pattern.find('.');
@@ -30,8 +30,8 @@ bool matches_any(std::string_view pattern, const std::vector<TpModule>& modules)
                      [&](const TpModule& module) { return matches(pattern, module.name); });
 }
 
-// Returns a hint for a pattern that matches no module: that it names a parameter instead of its
-// module, that it lacks "model.", or the nearest name of a module.
+// Returns a hint for a pattern that matches no module: the pattern names a parameter instead of its
+// module, or lacks "model.", or is similar to the name of a module.
 std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& modules) {
   for (const std::string_view leaf : {".weight", ".bias"}) {
     if (!ends_with(pattern, leaf)) continue;
@@ -42,8 +42,8 @@ std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& 
   }
   const std::string prefixed = cat("model.", pattern);
   if (matches_any(prefixed, modules)) return cat("did you mean \"", prefixed, "\"?");
-  // Only layer 0 and the modules outside the layers are searched, because the names in all layers
-  // are equal.
+  // Only layer 0 and the modules outside the layers are searched, because all layers have the same
+  // names.
   std::vector<std::string> candidates;
   for (const TpModule& module : modules) {
     if (module.layer <= 0) candidates.push_back(any_layer_name(module.name, module.layer));
@@ -72,8 +72,9 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
   }
 }
 
-// Returns the dim of the adapter's matrix that is sharded over tp, or nothing if it is replicated.
-// If the adapted matrix W is sharded by rows, so is B; if W is sharded by columns, so is A.
+// Returns the dim of an adapter's matrix that is sharded over tp, or nothing if the matrix is
+// replicated. B is sharded if the adapted matrix W is sharded by rows, and A if W is sharded by
+// columns.
 std::optional<int> adapter_shard_dim(const TpModule& module, AdapterPart part) {
   const TpStyle style = *module.style;
   const bool rows = style == TpStyle::kColwise || style == TpStyle::kPackedColwise ||
@@ -94,7 +95,8 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
     case TpStyle::kRowwise:
     case TpStyle::kRowwiseRep:
       if (module.kind() == ModuleKind::kEmbedding) return 0;
-      // The bias of a row-wise module is added once, after the sum over tp, so it is replicated.
+      // The bias of a row-wise module is replicated, because it is added once, after the sum over
+      // tp.
       if (parameter.bias || parameter.shape.size() != 2) return std::nullopt;
       return parameter.transposed ? 0 : 1;
     case TpStyle::kSequenceParallel:
@@ -105,8 +107,8 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
 }
 
 // Returns the number of KV heads if a projection, slice or norm weight of this role has KV heads,
-// otherwise 0. A KV head is never cut in two, and several ranks may store the same one; a query
-// head belongs to one rank.
+// otherwise 0. A KV head is never cut, but several ranks may store copies of it; a query head
+// belongs to one rank.
 int64_t shared_heads(Role role, const AttentionSpec& attention) {
   const bool of_keys = role == Role::kKey || role == Role::kValue || role == Role::kKeyNorm;
   return of_keys && !attention.latent ? attention.key_heads : 0;
@@ -133,7 +135,7 @@ TpParameter cut_of(const TpModule& module, const TpModules& modules, const TpUse
   TpParameter out;
   out.style = module.style;
   out.shard_dim = shard_dim(module, parameter);
-  // Parameters that have values for each head are sharded as the heads are.
+  // Parameters with a value or row per head are sharded like the heads.
   const bool of_heads = module.kind() == ModuleKind::kHeadVector || use.spans_heads;
   if (of_heads && use.heads_are_cut) out.shard_dim = 0;
   out.grad_sum_over_tp = parameter.adapter == AdapterPart::kNone

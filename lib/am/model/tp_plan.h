@@ -1,5 +1,5 @@
-// Represents tensor-parallel plans as data: which modules are cut in which style, for each model
-// family, and how the parameters of a model are sharded as a result.
+// Represents tensor-parallel plans as data: the style in which each module is sharded, for each
+// model family, and the resulting sharding of the model's parameters.
 //
 // Styles have the names of Hugging Face and PyTorch. A column-wise Linear stores Shard(0) of weight
 // and bias, and its output is sharded on the last dim. A row-wise Linear stores Shard(1) of the
@@ -33,48 +33,50 @@ enum class TpStyle {
   kReplicatedWithGradAllreduce,
 };
 
-// Returns the style with this name, or nothing if no style has it. parallel_style_names() returns
-// all names.
+// Returns the style with this name, or nothing for an unknown name. parallel_style_names() returns
+// all known names.
 std::optional<TpStyle> parse_tp_style(std::string_view name);
 const char* to_string(TpStyle style);
 const std::vector<std::string>& parallel_style_names();
 
-// Returns a hint for an unknown name of a style. It states the nearest known name, or that the
-// style exists in Hugging Face transformers but is not supported here.
+// Returns a hint for an unknown style name: the nearest known name, or that Hugging Face
+// transformers has this style but automesh does not support it.
 std::string unknown_style_help(std::string_view name);
 
 struct TpRule {
-  // Name of the modules, in which `*` matches one component: "model.layers.*.mlp.up_proj" matches
-  // the up projections of all layers, for example.
+  // Pattern of module names, in which `*` matches one component. For example,
+  // "model.layers.*.mlp.up_proj" matches the up projections of all layers.
   std::string pattern;
   TpStyle style;
-  Span where = {};  // line of the user's file with the rule; empty if the rule is from no file
+  Span where = {};  // line of the user's file with the rule; empty if it is not from a file
 };
 
 struct TpPlan {
   std::string source;  // origin of the plan, for messages: for example "family llama" or "tp.toml"
   std::vector<TpRule> rules = {};
-  // Hidden states are sharded over the sequence between a row-wise output and the next column-wise
-  // input.
+  // Whether hidden states are sharded over the sequence between the output of a row-wise module and
+  // the input of the next column-wise module.
   bool sequence_parallel = false;
 };
 
-// Returns the plan that follows from the family's description of the model. The output of the head
+// Returns the tensor-parallel plan that is derived from the family's layers. The output of the head
 // stays sharded over the vocabulary, because the loss is vocabulary-parallel.
 TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel);
 
-// A part of a parameter's sharded dim that is cut over tp by itself.
+// A range of a parameter's sharded dim that is cut over tp separately, for example K of a fused
+// QKV.
 struct TpSlice {
   int64_t offset = 0;
   int64_t length = 0;
-  int64_t heads = 0;  // number of KV heads, none of which is cut in two; 0: may be cut anywhere
+  int64_t heads = 0;  // number of KV heads, which must not be cut; 0: may be cut anywhere
 };
 
 // How a tensor-parallel plan shards one parameter.
 struct TpParameter {
   std::optional<int> shard_dim;  // dim that is sharded over tp; absent: the parameter is replicated
   std::vector<TpSlice> slices;   // slices of shard_dim; empty: one slice, which may be cut anywhere
-  // The parameter is replicated, and each tp rank computes only a part of its gradient.
+  // Whether the gradient must be summed over tp: the parameter is replicated, but each tp rank
+  // computes only a part of the gradient.
   bool grad_sum_over_tp = false;
   std::optional<TpStyle> style;  // style of the parameter's module; absent: no rule matches it
 };
@@ -85,13 +87,13 @@ struct ResolvedTpPlan {
 };
 
 // Applies the plan to the parameters of the model. If several rules match a module, the last one
-// applies. Adds an error for a rule that matches no module ("tp.pattern"), for a style that does
-// not fit its module ("tp.style"), and for modules whose styles do not fit each other ("tp.pair").
-// `where` is the location of the plan, which errors cite for rules without a file.
+// applies. Adds an error for a rule that matches no module ("tp.pattern"), for a style that cannot
+// be applied to its module ("tp.style"), and for modules whose styles do not fit each other
+// ("tp.pair"). If a rule is not from a file, its errors cite `where`, the location of the plan.
 //
 // grad_sum_over_tp is computed by gradient_sum.h, even if no rule has the style
 // replicated_with_grad_allreduce. Values per head (attention sinks), and the weight of a norm over
-// all heads together, are sharded as the heads are, without a rule.
+// all heads together, are sharded like the heads without a rule.
 ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, const Span& where,
                                Diagnostics& found);
 

@@ -14,7 +14,7 @@ struct StyleName {
   TpStyle style;
 };
 
-// Names that plans may use for the styles. The first name of each style is the one that is printed.
+// Legal names of the styles. The first name of each style is the one that is printed.
 constexpr std::array<StyleName, 10> kStyleNames = {{
     {"colwise", TpStyle::kColwise},
     {"rowwise", TpStyle::kRowwise},

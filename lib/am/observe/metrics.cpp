@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Returns one record. The JSON library writes values that are not finite as null.
+// Returns the JSON record of a step. The JSON library writes values that are not finite as null.
 Json to_json(const StepMetrics& metrics) {
   Json json = {{"step", metrics.step},
                {"loss", metrics.loss},

@@ -16,8 +16,8 @@
 
 namespace am::observe {
 
-// Tokens routed to the busiest and to the idlest expert of all layers, each relative to the mean
-// over the experts of its layer; 1 under perfect balance.
+// Numbers of tokens routed to the busiest and to the idlest of all experts, each divided by the
+// mean over the experts of the same layer; 1 if the load is balanced perfectly.
 struct ExpertLoad {
   double busiest = 1.0;
   double idlest = 1.0;
@@ -50,8 +50,8 @@ struct StepMetrics {
   std::optional<double> aux_loss;  // load-balancing loss of experts, which `loss` does not include
   // Model FLOPs utilization, from 0 to 1; absent if the device's peak is unknown.
   std::optional<double> mfu;
-  // Fraction of the time of all attempts so far that was spent on steps that were kept. Present
-  // only for a job that has failed and resumed (run_folder/job_time.h).
+  // Fraction of the time of all attempts of the job that was spent on steps which no failure undid.
+  // Present only if the job has failed and resumed (run_folder/job_time.h).
   std::optional<double> goodput;
 
   bool operator==(const StepMetrics&) const = default;
@@ -65,28 +65,29 @@ class MetricSink {
   virtual ~MetricSink() = default;
   // Writes the metrics of one step. Throws Error(kIo) if writing fails.
   virtual void write(const StepMetrics& metrics) = 0;
-  // Makes the metrics that were written durable on disk. Also called before a checkpoint gets its
-  // final name.
+  // Makes the metrics written so far durable on disk. Also called before a checkpoint's folder is
+  // renamed to its final name.
   virtual void flush() {}
 };
 
-// Returns one JSON object, without an end of line and with its keys in a fixed order.
+// Returns the metrics as one JSON object, without an end of line and with the keys in a fixed
+// order.
 std::string to_json_line(const StepMetrics& metrics);
 // Returns the records of a metrics file in order. An unfinished last line (after a crash) is
 // skipped; any other line that is not a record throws Error(kFormat) with its number. Throws
 // Error(kIo) if the file cannot be read.
 std::vector<StepMetrics> read_metrics(const std::filesystem::path& path);
 
-// Renames existing metrics to metrics.jsonl.1 (.2, ...), so that a new run does not overwrite them.
-// Returns the new name, or nothing if there are no lines. Throws filesystem_error.
+// Renames an existing metrics file to metrics.jsonl.1 (.2, ...), so that a new run does not
+// overwrite it. Returns the new name, or nothing if the file has no lines. Throws filesystem_error.
 std::optional<std::filesystem::path> set_aside(const std::filesystem::path& path);
 
-// Appends one line per step, each with a single write call, so that readers see only complete
-// lines.
+// Appends one line per step to a file, each with a single write call, so that readers see only
+// complete lines.
 class JsonlSink : public MetricSink {
  public:
-  // Opens the file. Keeps lines with step <= resumed_step (0: none), and removes all other lines
-  // and any unfinished line, so that a resumed run continues the sequence.
+  // Opens the file. Keeps lines with step <= resumed_step (0: none) and removes all other lines, so
+  // that a resumed run continues the sequence.
   JsonlSink(const std::filesystem::path& path, int64_t resumed_step);
   JsonlSink(const JsonlSink&) = delete;
   JsonlSink& operator=(const JsonlSink&) = delete;

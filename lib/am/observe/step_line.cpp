@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNewestWeight = 0.05;
 
-// printf writes "-nan" for some NaNs; one spelling is easier to search.
+// Returns `text`, or "nan" if the value is NaN, because printf writes some NaNs as "-nan".
 std::string number_or_nan(double value, const std::string& text) {
   return std::isnan(value) ? "nan" : text;
 }

@@ -21,22 +21,22 @@ namespace am::observe {
 class TimeLeft {
  public:
   void add(double step_seconds);
-  // step_seconds() returns the mean step time, and seconds() the estimated time of the remaining
-  // steps. Both return nothing before the second step.
+  // Return the mean step time, and the estimated time of the remaining steps, both in seconds. Both
+  // functions return nothing before the second step.
   std::optional<double> step_seconds() const;
   std::optional<double> seconds(int64_t steps_left) const;
 
  private:
   int64_t count_ = 0;  // number of steps, including the first
   double average_ = 0.0;
-  double weight_ = 0.0;  // sum of the weights in average_
+  double weight_ = 0.0;  // sum of the weights of the step times in average_
 };
 
 class StepLine {
  public:
   explicit StepLine(int64_t max_steps);
-  // Returns the line, and adds the step's time to the estimate: call it for every step, even if the
-  // line is not printed.
+  // Returns the line of a step, and adds the step's time to the estimate of the remaining time.
+  // Must be called for every step, even if the line is not printed.
   std::string format(const StepMetrics& metrics);
 
  private:
@@ -44,7 +44,7 @@ class StepLine {
   TimeLeft time_left_;
 };
 
-// Returns a short text: for 950 "950", for 19300 "19.3k", for 1.2e6 "1.20M".
+// Formats a rate as a short text: 950 as "950", 19300 as "19.3k", 1.2e6 as "1.20M".
 std::string short_rate(double per_second);
 
 }  // namespace am::observe

@@ -64,7 +64,7 @@ void append_scalar(std::string& summary, std::string_view tag, double value) {
   append_bytes(summary, kSummaryValue, scalar);
 }
 
-// Returns the fields with which every event begins: wall time and step.
+// Returns the two fields with which every event begins: wall time and step.
 std::string event_at(int64_t step) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   std::string event;
@@ -75,8 +75,7 @@ std::string event_at(int64_t step) {
   return event;
 }
 
-// Returns the CRC in the masked form in which TensorFlow stores it next to its data: rotated, plus
-// an offset.
+// Returns the masked CRC-32C that TensorFlow stores next to the bytes: rotated, plus an offset.
 uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8u; }
 
 // Returns the file's name, events.out.tfevents.SECONDS.HOST.PID. TensorBoard reads the files of a

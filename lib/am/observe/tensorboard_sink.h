@@ -1,4 +1,4 @@
-// Writes metrics for TensorBoard: an event file of scalars.
+// Writes metrics to an event file of scalars, which TensorBoard displays.
 //
 //   TensorBoardSink sink(run.root() / "tensorboard", resumed_step);
 //   sink.write(metrics);
@@ -8,8 +8,8 @@
 // time_metrics/end_to_end(s), memory/max_active(GiB).
 //
 // Format: records of [u64 length][u32 masked CRC-32C of the length][bytes][u32 masked CRC-32C of
-// the bytes], each a protobuf `Event`. Only five kinds of fields are used, so no protobuf library
-// is needed.
+// the bytes], each a protobuf `Event`. The sink encodes protobuf without a library, because an
+// event needs only five kinds of fields.
 #pragma once
 
 #include <filesystem>

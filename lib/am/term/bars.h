@@ -19,20 +19,21 @@ struct Bar {
   Role role = Role::kAccent;
 };
 
-// Draws bars. A bar of `length` columns represents the largest value, or `scale` if that is given
-// and larger, for example a budget. Values that are not positive and finite have no bar; all other
-// values have at least a sliver.
+// Draws bars. A bar of `length` columns represents the largest value, or `scale`, for example a
+// budget, if that is larger. Values that are not positive and finite have no bar; all other values
+// have at least a sliver.
 std::string bars(std::span<const Bar> items, int length, const Style& style, double scale = 0.0);
 
 // Draws one bar, without a newline.
 std::string bar(const Bar& item, int length, const Style& style, double scale);
 
-// Draws one line per bin of [low, high]: its lower edge, a bar, the count and its share.
+// Draws a histogram of equal bins over [low, high], one line per bin: the bin's lower edge, a bar,
+// the count and the count's fraction of the sum.
 std::string histogram(std::span<const int64_t> counts, double low, double high, int length,
                       const Style& style);
 
-// Draws the counts in one line, one column each, with heights relative to the largest: "▁▃█▂" for
-// example, or "_.:|" in an ASCII locale. A zero is a blank.
+// Draws the counts in one line, one column per count, with heights relative to the largest: "▁▃█▂"
+// for example, or "_.:|" in an ASCII locale. A count of 0 is a blank.
 std::string columns(std::span<const int64_t> counts, const Style& style);
 
 }  // namespace am::term

@@ -39,8 +39,8 @@ std::string characters(std::string_view text, int begin, int count) {
   return out;
 }
 
-// The part of a source line that is shown, and the underline's position in this part. A line wider
-// than the output is cut to the part around the caret.
+// The shown part of a source line, and the position of the underline in this part. A line wider
+// than the output is shortened to the text around the underline.
 struct Excerpt {
   std::string text;
   int column;  // first column of the underline, from 0

@@ -28,8 +28,8 @@ int widest(const Lines& lines) {
   return width;
 }
 
-// Returns the rows of a box with their titles, in cells of equal width, and with a gap in the
-// middle of a long box.
+// Returns the text lines of a box: column titles, then rows of cells of equal width, each after its
+// title. In a box of more than `limit` rows, one line replaces the rows in the middle.
 Lines box_rows(const GridBox& box, const Style& style, int limit) {
   int title_width = display_width(box.corner), cell_width = 0;
   for (const std::string& title : box.rows)
@@ -77,15 +77,15 @@ GridBox with_short_titles(GridBox box) {
   return box;
 }
 
-// Replaces the cells between the first `head` cells and the last cell by a gap.
+// Replaces the cells between the first `head` cells and the last cell by one gap.
 void leave_out_middle(Lines& cells, size_t head) {
   if (cells.size() <= head + 2) return;
   cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(head), cells.end() - 1);
   cells.insert(cells.end() - 1, "..");
 }
 
-// Returns the box's rows so that they fit in the style's width: if necessary with short column
-// titles, then also with fewer columns.
+// Returns the text lines of a box, made to fit in the style's width. If necessary, shortens the
+// column titles, then also omits columns.
 Lines fitting_rows(const GridBox& box, const Style& style, int row_limit) {
   constexpr int kFrame = 4;
   const auto fits = [&](const Lines& rows) { return widest(rows) + kFrame <= style.width; };

@@ -7,7 +7,7 @@
 //   │ dp 1    2    3 │    │ dp 1   10   11 │
 //   └────────────────┘    └────────────────┘
 //
-// The caller supplies the cells' text; this file does not depend on meshes.
+// The caller supplies the texts of the cells, so the drawing functions do not depend on mesh types.
 #pragma once
 
 #include <span>
@@ -26,21 +26,21 @@ struct GridBox {
   std::string corner = {};                      // text above the row titles
 };
 
-// Boxes drawn below each other.
+// A column of boxes, one below the other, under a title.
 struct GridStack {
   std::string title;
   std::vector<GridBox> boxes;
 };
 
 struct GridLimits {
-  int rows = 16;  // most rows of a box that are drawn; the middle of a longer box is omitted
-  int boxes = 8;  // most boxes of a stack that are drawn
+  int rows = 16;  // maximum number of drawn rows per box; the middle of a longer box is omitted
+  int boxes = 8;  // maximum number of drawn boxes per stack
   int stacks = 16;
 };
 
-// Draws as many stacks side by side as fit in the style's width, and the remaining stacks below
-// them. A box that is too wide shows the common word of its column titles only once, and if
-// necessary fewer columns. If stacks are omitted, the last line gives their number.
+// Draws the stacks side by side, and below each other where the style's width is full. A box that
+// is too wide shows the common word of its column titles only once, and if necessary fewer columns.
+// If stacks are omitted, the last line states their number.
 std::string draw_grid(std::span<const GridStack> stacks, const Style& style,
                       const GridLimits& limits = {});
 

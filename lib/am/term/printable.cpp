@@ -89,7 +89,7 @@ std::string printable_lines(std::string_view text, bool paint) {
 std::string shortened(std::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   const size_t head = most - most / 4;
-  // Whether byte i continues a UTF-8 sequence; the text is cut only between sequences.
+  // Whether byte i continues a UTF-8 sequence; the text is cut only at the beginning of a sequence.
   const auto within = [&](size_t i) {
     return (static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80U;
   };

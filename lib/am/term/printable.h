@@ -1,5 +1,5 @@
-// Makes untrusted text safe for a terminal: it cannot move the cursor, change colours or reorder a
-// line.
+// Makes untrusted text safe for a terminal, so that the text cannot move the cursor, change colours
+// or reorder a line.
 //
 //   std::cerr << term::printable(name) << "\n";
 //
@@ -21,19 +21,19 @@ bool is_control(std::string_view sequence);
 // characters is unchanged, so columns of the text match columns of the screen.
 std::string printable(std::string_view text);
 
-// Replaces control characters as printable() does, in a text of several lines. Keeps newlines, tabs
-// and, if `paint`, the sequences of Style::paint().
+// Replaces control characters in a text of several lines by '?'. Keeps newlines, tabs and, if
+// `paint`, the colour sequences of Style::paint().
 std::string printable_lines(std::string_view text, bool paint = true);
 
-// Returns at most `most` bytes of a line. A longer line is cut in the middle, where the number of
-// omitted bytes is shown.
+// shortened() returns at most `most` bytes of a line. A longer line is cut in the middle, where the
+// number of omitted bytes is shown.
 inline constexpr size_t kLongestEcho = 1000;
 std::string shortened(std::string_view text, size_t most = kLongestEcho);
 
 // Returns printable(shortened(text)), for messages and names on a terminal.
 std::string echo(std::string_view text);
-// Returns a message of several lines, each as echo() returns it. All lines but the first are
-// indented.
+// Returns a message of several lines, each shortened and made safe by echo(). All lines but the
+// first are indented by `indent` blanks.
 std::string echo_lines(std::string_view text, int indent = 2);
 
 // Returns JSON text with control characters written as \u escapes: it has the same meaning and is

@@ -30,8 +30,8 @@ std::string range_text(const Range& range) {
   return size == 1 ? std::to_string(offset) : cat(offset, "-", offset + size - 1);
 }
 
-// Returns the distinct parts, ordered by offset, each with the ranks that hold it. Ranks without
-// elements are added to `holds_nothing`.
+// Returns the distinct shards, ordered by offset, each with the ranks that hold it. Ranks whose
+// shard is empty are added to `holds_nothing`.
 std::vector<Part> distinct_parts(std::span<const RankBox> shards, size_t dims,
                                  std::vector<int64_t>& holds_nothing) {
   std::map<std::vector<Range>, std::vector<int64_t>> by_ranges;
@@ -53,7 +53,8 @@ std::vector<Part> distinct_parts(std::span<const RankBox> shards, size_t dims,
   return parts;
 }
 
-// Returns the dims in which some part is smaller than the parameter, whose shape is `global`.
+// Returns the dims along which a parameter of shape `global` is sharded, i.e. those in which at
+// least one shard is smaller than the parameter.
 std::vector<size_t> cut_dims(const std::vector<Part>& parts, std::span<const int64_t> global) {
   std::vector<size_t> cut;
   for (size_t dim = 0; dim < global.size(); ++dim) {
@@ -71,8 +72,8 @@ std::string dim_name(size_t dim, size_t dims) {
   return cat("dim ", dim, ":");
 }
 
-// Draws a matrix whose parts are the cells of a grid. Returns an empty string if the parts form no
-// grid, or one of more than 8 columns.
+// Draws a matrix that is sharded in both dims as a grid of shards. Returns an empty string if the
+// shards form no grid, or a grid of more than 8 columns.
 std::string matrix_box(const std::vector<Part>& parts, const Style& style) {
   std::set<Range> rows, columns;
   for (const Part& part : parts) {

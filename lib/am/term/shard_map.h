@@ -1,4 +1,4 @@
-// Draws which ranks hold which part of a parameter.
+// Draws which ranks hold which shard of a parameter.
 //
 //   rows 0-511     rank 0, 4
 //   rows 512-1023  rank 1, 5
@@ -22,9 +22,9 @@ struct RankBox {
   Shape shape;
 };
 
-// Returns one line per distinct part, with all ranks that hold the part; ranks that hold nothing
-// come last. Offsets and shapes must have as many dims as `global`, otherwise throws
-// Error(kInternal).
+// Returns one line per distinct shard, with all ranks that hold the shard. Ranks without elements
+// come last. Throws Error(kInternal) if an offset or a shape does not have the number of dims of
+// `global`.
 std::string shard_map(std::span<const int64_t> global, std::span<const RankBox> shards,
                       const Style& style);
 

@@ -1,4 +1,4 @@
-// The style of output: colours by role, line drawing by locale, and width.
+// Style of terminal output: colours by role, line-drawing characters by locale, and width.
 //
 //   const term::Style style = term::Style::of(STDERR_FILENO, term::ColorMode::kAuto);
 //   std::cerr << style.paint(term::Role::kError, "error") << ": no such file\n";
@@ -26,7 +26,8 @@ struct Style {
   int width = 100;       // number of columns; drawings stay within it where possible
 
   // Returns the style of output to a file descriptor, from the option `mode` and the environment.
-  // kAuto means colour on a terminal, unless NO_COLOR is set and not empty or TERM is "dumb".
+  // With kAuto, output to a terminal has colour if NO_COLOR is empty or not set and TERM is not
+  // "dumb".
   static Style of(int fd, ColorMode mode);
   // Returns a style without colour, in ASCII, for files and tests.
   static Style plain() { return {}; }
@@ -34,8 +35,8 @@ struct Style {
   std::string paint(Role role, std::string_view text) const;
 };
 
-// The rules by which Style::of chooses colour and Unicode, given environment variables. A null
-// argument means that the variable is not set.
+// Style::of() calls these functions to choose colour and Unicode. The arguments are values of
+// environment variables; null means that the variable is not set.
 bool wants_color(ColorMode mode, bool is_terminal, const char* no_color, const char* term);
 bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang);
 
@@ -45,7 +46,7 @@ bool can_redraw(int fd);
 // Returns the number of terminal columns of a text; the sequences of paint() do not count.
 int visible_width(std::string_view text);
 // Returns $COLUMNS if set, otherwise the current number of columns of the terminal on `fd`, or
-// `otherwise` if `fd` is no terminal; at least 40.
+// `otherwise` if `fd` is not a terminal. The result is at least 40.
 int terminal_width(int fd, int otherwise);
 // Returns the number of bytes of the paint() sequence at the start of `text`; 0 if there is none.
 size_t paint_length(std::string_view text);

@@ -20,8 +20,8 @@ int longest_word(std::string_view text) {
   return longest;
 }
 
-// Narrows the widest columns until the sum of the widths is at most `most`, but none below its
-// minimum in `least`.
+// Narrows the widest columns until the sum of the widths is at most `most`. No column becomes
+// narrower than its minimum in `least`.
 void narrow(std::vector<int>& widths, const std::vector<int>& least, int most) {
   int total = std::accumulate(widths.begin(), widths.end(), 0);
   for (; total > most; --total) {
@@ -90,7 +90,7 @@ std::string Table::line(const std::vector<Cell>& cells, const std::vector<int>& 
   return out;
 }
 
-// Returns the lines of one row of the table, as many as its longest cell has.
+// Returns the text of one row of the table, which has the number of lines of its longest cell.
 std::string Table::lines(const std::vector<Cell>& cells, const std::vector<int>& widths,
                          const std::string& margin, const Style& style) const {
   std::vector<std::vector<std::string>> parts;

@@ -10,7 +10,8 @@
 namespace am::model {
 namespace {
 
-// Epsilon of the norms over latent attention's low-rank vectors, which no config key sets.
+// Epsilon of the norms over the low-rank vectors of latent attention, for which configs have no
+// key.
 constexpr double kLatentNormEps = 1e-6;
 
 // Properties of a module that follow from its role alone.
@@ -223,7 +224,7 @@ ModuleSpec fused_attention(const ModelConfig& config, std::string_view name,
     module.slices = {{Role::kQuery, query}, {Role::kKey, key_value}, {Role::kValue, key_value}};
     module.grain = config.head_dim;
   } else {
-    // A cut must not separate a key head from its query heads and its value head.
+    // A tp shard boundary must not separate a key head from its query heads and its value head.
     module.grain = module.out / config.num_key_value_heads;
   }
   return module;
@@ -236,7 +237,8 @@ void add_latent_attention(const ModelConfig& config, LayerSpec& layer) {
   AttentionSpec& attention = layer.attention;
   attention.latent = true;
   attention.key_heads = heads;
-  // Equal to config.head_dim, from which start_layer() computed the scale of the attention scores.
+  // qk_head_dim() equals config.head_dim, from which start_layer() computed the scale of the
+  // attention scores.
   attention.qk_width = mla.qk_head_dim();
   attention.v_width = mla.v_head_dim;
   attention.rotated = mla.qk_rope_head_dim;

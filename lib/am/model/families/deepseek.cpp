@@ -12,15 +12,15 @@ constexpr int64_t kMaxHeadPart = int64_t{1} << 14;
 constexpr int64_t kMaxShared = int64_t{1} << 10;
 constexpr int64_t kMaxGroups = int64_t{1} << 14;
 
-// Returns the value of the key. Returns 0 if the key is null, which disables the feature that the
-// key configures, and `fallback` if the key is missing.
+// Returns the value of a key that configures a feature. Returns 0 if the key is null, which
+// disables the feature, and `fallback` if the key is missing.
 int64_t read_nullable(ConfigReader& reader, std::string_view key, int64_t high, int64_t fallback) {
   if (!reader.has(key)) return fallback;
   return reader.integer(key, 1, high).value_or(0);
 }
 
-// Reads the sizes of latent attention. `rotated` is the width of a head's rotated part, which the
-// configuration class calls head_dim.
+// Reads the sizes of latent attention. `rotated` is the width of the part of each head that RoPE
+// rotates; transformers' configuration class calls it head_dim.
 MlaConfig read_mla(ConfigReader& reader, int64_t rotated) {
   MlaConfig mla;
   mla.qk_rope_head_dim = rotated;

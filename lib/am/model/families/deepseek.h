@@ -1,4 +1,4 @@
-// Code that DeepSeek V2 and V3 share: latent attention, dense first layers, routed and shared
+// Functions for both DeepSeek V2 and V3: latent attention, dense first layers, routed and shared
 // experts.
 #pragma once
 
@@ -18,11 +18,12 @@ struct DeepseekDefaults {
   int64_t topk_groups;
   double scale;  // factor of the routing weights
 };
-// Reads the keys of both versions into config.mla, config.moe, the biases and config.head_dim.
+// Reads the config keys that V2 and V3 have in common into config.mla, config.moe, the biases and
+// config.head_dim.
 void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults);
 // Returns the description of a layer. If `correction_bias` is set, the router has V3's
-// e_score_correction_bias, one number per expert, which balances the load of the experts.
-// Checkpoints store it, and it is counted among the parameters, as on the hub.
+// e_score_correction_bias, one number per expert, which balances the load. This bias is stored in
+// checkpoints and counted among the parameters, as on the hub.
 LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias);
 
 }  // namespace am::model

@@ -7,7 +7,7 @@ namespace am::model {
 namespace {
 
 // Reads the keys of Falcon. The key for the number of key/value heads applies only to the new
-// architecture; the old one has one key/value head, or as many as query heads.
+// architecture. In the old architecture, there is one key/value head, or one per query head.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   const bool bias = reader.boolean("bias").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = bias;
@@ -34,7 +34,7 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   constexpr std::array<NamedNorm, 1> kOne = {{{Role::kInputNorm, "input_layernorm"}}};
 
   LayerSpec spec = start_layer(config, layer);
-  // If there is only one key head, arranging rows by key head is the same as concatenating them.
+  // With only one key head, kByKeyHead and kConcatenated mean the same arrangement of rows.
   const auto fused = config.num_key_value_heads == 1 ? AttentionSpec::Fused::kConcatenated
                                                      : AttentionSpec::Fused::kByKeyHead;
   spec.modules.push_back(fused_attention(config, "self_attention.query_key_value", fused, spec));

@@ -8,7 +8,7 @@ namespace {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
-  // The configs of the first releases say "gelu", but transformers computes the tanh approximation
+  // The configs of the first releases have "gelu", but transformers computes the tanh approximation
   // for them.
   if (config.hidden_act == "gelu") config.hidden_act = "gelu_pytorch_tanh";
 }

@@ -10,8 +10,8 @@ namespace {
 constexpr int64_t kDefaultWindow = 4096;
 constexpr int64_t kDefaultPattern = 6;
 
-// Reads the keys of Gemma 3. attn_logit_softcapping, a softcap of the attention scores, is not
-// read, because transformers' class ignores it too.
+// Reads the keys of Gemma 3. attn_logit_softcapping, a softcap of the attention scores, is ignored,
+// as in transformers' class.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.hidden_norms = 4;

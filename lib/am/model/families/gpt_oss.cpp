@@ -1,5 +1,5 @@
-// gpt-oss: attention with sinks, a sliding window in every second layer, and tensors that have the
-// matrices of all experts.
+// gpt-oss: attention with sinks, a sliding window in every second layer, and experts stored as one
+// tensor per projection.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -10,7 +10,7 @@ constexpr int64_t kDefaultWindow = 128;
 constexpr double kDefaultAlpha = 1.702;
 constexpr double kDefaultLimit = 7.0;
 
-// Returns the rotary embedding of a config that has no keys for it.
+// Returns the rotary embedding that applies if the config has no keys for it.
 RopeConfig default_rope(double theta) {
   RopeConfig rope;
   rope.type = "yarn";
@@ -41,8 +41,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .default_width = 2880});
 }
 
-// Returns the module of one tensor [experts, in, out] with the matrices of all experts, and one
-// tensor with their biases.
+// Returns a module with a tensor [experts, in, out], the matrices of all experts, and a tensor with
+// the biases of all experts.
 ModuleSpec stacked(Role role, std::string_view leaf, int64_t out, int64_t in, int64_t experts) {
   ModuleSpec module = matrix(role, "mlp.experts", out, in, /*bias=*/true);
   module.leaf = leaf;

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kDefaultWindow = 4096;
 
-// Reads the window. If sliding_window is null there is none; if the key is missing, the default of
-// transformers' class applies.
+// Reads the window. If sliding_window is null, there is no window; if the key is missing, the
+// default of transformers' class applies.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_window(reader, config, kDefaultWindow);
 }

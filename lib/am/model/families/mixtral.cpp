@@ -20,8 +20,9 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.moe->jitter = jitter;
 }
 
-// Describes a layer with the names of the files on the hub, which have one tensor per expert.
-// transformers has all experts in one tensor in memory, but saves them under these names.
+// Describes a layer with the parameter names of the files on the hub, which store one tensor per
+// expert. transformers stores all experts in one tensor in memory, but saves them under these
+// names.
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   LayerSpec spec = start_layer(config, layer);
   add_attention(config, spec);

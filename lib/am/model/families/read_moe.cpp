@@ -1,4 +1,4 @@
-// Reads the config keys of experts: their number, their width, and the layers that have them.
+// Reads the config keys of experts: their number and width, and the layers with experts.
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -10,8 +10,8 @@ namespace {
 constexpr int64_t kMaxExperts = int64_t{1} << 14;
 constexpr int64_t kMaxExpertWidth = int64_t{1} << 22;
 
-// Returns the first of the spellings of a key that the config has, or the first of the list if the
-// config has none of them.
+// Returns the first of the alternative spellings of a key that the config has. If the config has
+// none, returns the first spelling.
 std::string_view present_key(const ConfigReader& reader,
                              std::initializer_list<std::string_view> spellings) {
   const auto* const found =

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kNoRopeInterval = 4;
 
-// Reads which layers use RoPE, from no_rope_layers, which has one entry per layer: 1 if the layer
-// uses RoPE, despite the name of the key. Entries beyond the number of layers are ignored.
+// Reads which layers use RoPE from no_rope_layers. This key has one entry per layer: despite its
+// name, 1 means that the layer uses RoPE. Entries beyond the number of layers are ignored.
 void read_rotated_layers(ConfigReader& reader, int64_t interval, ModelConfig& config) {
   const Json& listed = reader.raw("no_rope_layers");
   const auto layers = static_cast<size_t>(config.num_hidden_layers);
@@ -28,7 +28,7 @@ void read_rotated_layers(ConfigReader& reader, int64_t interval, ModelConfig& co
 }
 
 // Reads the keys of SmolLM3. If use_sliding_window is true, the window applies to the layers that
-// layer_types marks, or without this key to the layers without RoPE.
+// layer_types marks or, without this key, to the layers without RoPE.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
