@@ -27,7 +27,7 @@ void write(DirectFile& file, std::string_view text) {
   file.write(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-// Writes `size` bytes in pieces of `step` bytes from unaligned memory, and checks the file.
+// Writes `size` bytes from unaligned memory, `step` bytes per call, and checks the file.
 void check_written(const fs::path& path, size_t size, size_t step) {
   const std::string text = numbered(size);
   DirectFile file(path, size, 2 * kDirectAlignment);
@@ -41,7 +41,7 @@ void check_written(const fs::path& path, size_t size, size_t step) {
 
 TEST_CASE("files of any size are written in any parts") {
   const TemporaryFolder folder;
-  // Includes tmpfs, which may not support writes that bypass the page cache.
+  // /dev/shm is a tmpfs, which may not support writes that bypass the page cache.
   for (const fs::path& place : {folder.path(), fs::path("/dev/shm")}) {
     if (!fs::is_directory(place)) continue;
     const fs::path path = place / cat("am_direct_file_", ::getpid());

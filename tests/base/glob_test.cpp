@@ -71,9 +71,9 @@ TEST_CASE("patterns of strangers have a length and a depth") {
   CHECK_THROWS_AS(glob_match(nested(100'000, true), "b"), am::Error);
   CHECK(glob_problem("*" + std::string(16 << 10, 'a')) ==
         "has 16385 characters; the limit is 16384");
-  // A name is not a pattern, however long.
+  // A text without special characters is legal at any length.
   CHECK(glob_problem(std::string(100'000, 'a')).empty());
-  // Unclosed brackets are searched for only once.
+  // The search for a missing closing bracket is not repeated for each opening bracket.
   const std::string open(16 << 10, '[');
   CHECK(glob_match(open, open));
   std::string many;

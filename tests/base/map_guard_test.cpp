@@ -41,7 +41,7 @@ int status_of(Body body) {
   return status;
 }
 
-// Returns the bytes of this process's memory that map files.
+// Returns the number of resident bytes of this process that belong to file maps.
 int64_t mapped_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t size = 0, resident = 0, shared = 0;

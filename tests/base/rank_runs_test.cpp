@@ -1,4 +1,4 @@
-// Lists of ranks as runs with a constant stride.
+// Tests the compact notation for lists of ranks: runs with a constant stride.
 #include "am/base/rank_runs.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// A thread that reads ahead of the reader.
+// Tests ReadAhead, which prefetches data on a separate thread.
 #include "am/base/read_ahead.h"
 
 #include <atomic>

@@ -20,7 +20,7 @@ Plan load(const std::string& text) {
   return *plan;
 }
 
-// Every key of every section with a non-default value.
+// A plan that sets every key to a value other than its default.
 const std::string kFsdp2 = R"(
 [model]
 path = "/m"

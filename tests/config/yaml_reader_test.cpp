@@ -1,4 +1,4 @@
-// YAML as values: the forms that recipes use, and the forms that are refused.
+// Tests read_yaml with the YAML forms that recipes use, and with forms that are refused.
 #include "am/config/yaml_reader.h"
 
 #include <catch2/catch.hpp>

@@ -31,7 +31,7 @@ TEST_CASE("boxes that do not") {
   CHECK(cover_problem({4}, {}) == "its parts have 0 of its 4 elements");
   CHECK(cover_problem({4}, {{{0}, {3}}, {{2}, {2}}}) ==
         "its parts [3] at [0] and [2] at [2] overlap");
-  // These parts have as many elements as the tensor, but overlap.
+  // The boxes have 4 elements together, like the tensor, but overlap.
   CHECK(cover_problem({2, 2}, {{{0, 0}, {1, 2}}, {{0, 1}, {2, 1}}}) ==
         "its parts [1, 2] at [0, 0] and [2, 1] at [0, 1] overlap");
   CHECK(cover_problem({4}, {{{2}, {3}}}) == "its part [3] at [2] is not inside [4]");

@@ -1,5 +1,5 @@
-// The positions of ranks, and the ranks whose keys they need, compared with the mask position by
-// position.
+// Compares the positions of each rank, and the ring steps that its queries need, with the attention
+// mask, position by position.
 #include "am/mesh/sequence_cut.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ std::vector<int64_t> positions(const SequenceCut& cut, int64_t index) {
   return all;
 }
 
-// Returns the steps that some query of some rank needs, from every pair of positions.
+// Returns the steps of ring attention that at least one query needs, computed from the mask at
+// every pair of positions.
 std::vector<int64_t> steps_by_positions(const SequenceCut& cut, int64_t window) {
   std::set<int64_t> steps = {0};
   for (int64_t rank = 0; rank < cut.ranks; ++rank) {

@@ -171,8 +171,8 @@ TEST_CASE("what extends a rotary embedding is read with it") {
   CHECK(read.mscale == 0.5);
   CHECK_FALSE(read.truncate);
   CHECK(read.original_max_position_embeddings == 32);
-  // Without a factor, it is the ratio of the lengths, where the config's own original length takes
-  // precedence.
+  // Without the key `factor`, the scaling factor is max_position_embeddings divided by the original
+  // length. The config's own original length takes precedence over that of rope_scaling.
   const Json implied = with(llama(), {{"rope_scaling", without(yarn, "factor")},
                                       {"original_max_position_embeddings", 16}});
   const auto lengths = parse(implied);

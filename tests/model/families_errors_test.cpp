@@ -1,4 +1,4 @@
-// Wrong configs of every family are diagnostics with their place and the legal values.
+// Checks that wrong configs of every family add diagnostics with a location and the legal values.
 #include <catch2/catch.hpp>
 
 #include "am/base/file.h"
@@ -31,7 +31,7 @@ struct Wrong {
   const char* model;
   Json changes;
   const char* rule;
-  const char* says;  // in the message or in the help
+  const char* says;  // text that the message or the help contains
 };
 
 TEST_CASE("wrong values have a place and legal values") {
@@ -123,7 +123,8 @@ TEST_CASE("every integer key of every family refuses what is no size") {
 }
 
 TEST_CASE("the text part of a multimodal config is planned, and the rest is named") {
-  // As in google/gemma-3-4b-pt: sizes that equal the class's defaults are omitted.
+  // Like google/gemma-3-4b-pt, this config omits sizes that equal the defaults of transformers'
+  // class.
   const Json json = {{"model_type", "gemma3"},
                      {"text_config",
                       {{"model_type", "gemma3_text"},

@@ -1,5 +1,5 @@
-// Every family compared with transformers' saved models: names and shapes, windows, and totals;
-// then its tensor-parallel plan, and errors in configs.
+// Compares every family with models that transformers saved: parameter names, shapes, windows and
+// total sizes. Also tests layer profiles, multi-token prediction and FSDP units.
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -31,7 +31,8 @@ Json fixture(std::string_view family) {
   return Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/families/", family, ".json")));
 }
 
-// Expands the file's description of one case: see scripts/fixtures/make_family_inventories.py.
+// Expands the compact list of one model's parameters that
+// scripts/fixtures/make_family_inventories.py wrote.
 void add_entries(const Json& entries, const Json& names, const std::string& prefix, int experts,
                  Shapes& out) {
   for (const Json& entry : entries) {
@@ -86,8 +87,8 @@ TEST_CASE("names, shapes, windows and totals of random models are those that tra
   }
 }
 
-// Weights of two or more dims in one layer that a token uses: all but the experts it is not routed
-// to.
+// Returns the number of weights, in tensors of two or more dims of one layer, that a token is
+// multiplied with. Experts to which the token is not routed do not count.
 double active_matrices(const ModelConfig& config, const Inventory& inventory, int layer) {
   double total = 0.0;
   for (const auto& parameter : inventory.parameters) {
@@ -179,7 +180,8 @@ TEST_CASE("a conv1d weight is stored the other way round") {
 TEST_CASE("multi-token prediction is counted beside the model") {
   const ModelConfig v3 = model_of("deepseek-v3");
   CHECK(v3.mtp_layers == 1);
-  // One decoder layer with experts, a projection of 2h to h, and three norms.
+  // DeepSeek V3's multi-token-prediction layer: a decoder layer with experts, a projection from 2h
+  // to h, and three norms.
   const int64_t hidden = 7168;
   const int64_t attention = hidden * 1536 + 1536 + 1536 * 128 * 192 + hidden * 576 + 512 +
                             512 * 128 * 256 + 128 * 128 * hidden;
@@ -208,7 +210,7 @@ TEST_CASE("units: a tied head's bias goes with the weight that it shares") {
     names.push_back(inventory.parameters[static_cast<size_t>(index)].name);
   }
   CHECK(names == std::vector<std::string>{"model.embed_tokens.weight", "lm_head.bias"});
-  CHECK(units.size() == 4);  // ... two layers, and the root
+  CHECK(units.size() == 4);  // the embedding, two layers, and the root
 }
 
 TEST_CASE("names with any layer and any expert") {

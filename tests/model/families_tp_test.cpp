@@ -1,5 +1,5 @@
-// The families' own tensor-parallel plans, and errors of a custom plan about experts, fused
-// projections and norms over all heads.
+// Tests the tensor-parallel plans that are derived for the families, and the errors of custom plans
+// for experts, fused projections and norms over all heads.
 #include <catch2/catch.hpp>
 
 #include "am/base/json.h"
@@ -19,14 +19,14 @@ using am::model::ResolvedTpPlan;
 using am::model::TpPlan;
 using am::model::TpStyle;
 
-// The published model with few layers.
+// Returns the config of a published model, reduced to at most 4 layers.
 ModelConfig short_model(const std::string& name) {
   ModelConfig config = am::test::model_of(name);
   config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 4);
   return config;
 }
 
-// A model with its resolved plan; no diagnostics are expected.
+// A model with its resolved tensor-parallel plan, which must have no diagnostics.
 struct Planned {
   ModelConfig config;
   Inventory inventory;
@@ -145,7 +145,7 @@ TEST_CASE("fused matrices are cut slice by slice") {
   CHECK(qkv.shard_dim == 0);
   REQUIRE(qkv.slices.size() == 3);
   CHECK(qkv.slices[0].heads == 0);
-  CHECK(qkv.slices[1].heads == 10);  // key heads, which ranks may share
+  CHECK(qkv.slices[1].heads == 10);  // number of key heads, which neighbouring ranks may share
   CHECK(qkv.slices[2].offset == 5120 + 1280);
   const auto& gate_up = phi.at("model.layers.0.mlp.gate_up_proj.weight");
   REQUIRE(gate_up.slices.size() == 2);
@@ -263,8 +263,8 @@ TEST_CASE("plans that cut experts or the slices of a fused projection are refuse
 }
 
 TEST_CASE("under sequence parallelism what reads the hidden state gathers the tokens") {
-  // Without the gather, attention would see only the rank's part of the sequence, and the sum over
-  // tp would add the outputs of different tokens.
+  // If a projection did not gather the tokens, attention would read only the rank's part of the
+  // sequence, and the sum over tp would add outputs of different tokens.
   const ModelConfig config = short_model("llama-3.1-8b");
   TpPlan plan = family_tp_plan(config, true);
   const auto drop = [&](const char* leaf) {

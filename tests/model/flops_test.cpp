@@ -1,4 +1,4 @@
-// Operations per token by each convention, compared with its own formula and with published
+// Compares the FLOPs per token of each convention with the convention's formula and with published
 // figures.
 #include "am/model/flops.h"
 
@@ -13,13 +13,12 @@ using am::model::ModelConfig;
 using am::test::model_of;
 
 TEST_CASE("NVIDIA's and Megatron-Bridge's published operations per token") {
-  // Model operations computed from published pairs of tokens and TFLOP per second, in 1e9 per
-  // token.
+  // FLOPs per token, computed from published pairs of tokens per second and TFLOP per second.
   CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-8b"), 8192) ==
         Approx(57.9e9).epsilon(2e-3));
   CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-70b"), 8192) ==
         Approx(481e9).epsilon(2e-3));
-  // The published pair is one per cent above the formula.
+  // For the 405B model, the published pair is one per cent above the formula.
   CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-405b"), 8192) ==
         Approx(2649e9).epsilon(1e-2));
   CHECK(am::model::megatron_bridge_flops_per_token(model_of("llama-3.1-70b"), 8192) ==
@@ -33,13 +32,13 @@ TEST_CASE("torchtitan's figure of 2024 counts the table, its code of today does 
   CHECK(am::model::palm_flops_per_token(llama, 8192) == Approx(61.06e9).epsilon(1e-3));
   CHECK(am::model::torchtitan_flops_per_token(llama, 8192) ==
         Approx(6.0 * (8030261248.0 - 128256.0 * 4096) + 12.0 * 32 * 4096 * 8192));
-  // A tied table is also omitted.
+  // torchtitan's formula omits the embedding table even if the head is tied to it.
   CHECK(am::model::torchtitan_flops_per_token(model_of("llama-3.2-1b"), 4096) ==
         Approx(6.0 * (1235814400.0 - 128256.0 * 2048) + 12.0 * 16 * 2048 * 4096));
 }
 
 TEST_CASE("Megatron's formulas hold for the decoder that they were written for") {
-  // GPT-2's shape: an MLP of four times the width, and as many key/value heads as query heads.
+  // GPT-2 has an MLP of four times the hidden size, and one key/value head per query head.
   const ModelConfig gpt2 = model_of("gpt2");
   const double h = 768.0;
   const double L = 12.0;

@@ -1,4 +1,5 @@
-// Gradients to be summed over tp, compared with the tokens and heads that each rank works on.
+// Compares the gradients that are summed over tp with the tokens and heads to which each rank
+// applies the parameters.
 #include "am/model/gradient_sum.h"
 
 #include <catch2/catch.hpp>
@@ -46,8 +47,8 @@ Work work(const Ranges& ranges) {
   return pairs;
 }
 
-// A step over one layer under a plan on one rank: the tokens and heads that reach each module.
-// Gradients are not modelled.
+// Computes which tokens and heads reach each module of a layer on one rank under a plan. Gradients
+// are not modelled.
 class RankWalk {
  public:
   RankWalk(const Inventory& inventory, const ResolvedTpPlan& plan, bool sequence_parallel,
@@ -72,7 +73,8 @@ class RankWalk {
       case Role::kExpertDown:
         return work({am::mesh::chunk(kTokens, kTp, rank_), {0, kHeads}});
       default:
-        // A bias after a sum over tp is added to the hidden state between modules.
+        // The bias of a row-wise module is added after the sum over tp, to the hidden state between
+        // modules.
         return work(style == TpStyle::kColwise || style == TpStyle::kColwiseRep ? Ranges()
                                                                                 : between_);
     }
@@ -87,7 +89,8 @@ class RankWalk {
     return std::nullopt;
   }
 
-  // Output of a projection: tokens are gathered before it; heads are sharded for colwise.
+  // Returns the tokens and heads in a projection's output: a sharded projection gathers the tokens,
+  // and a column-wise one shards the heads.
   Ranges after(int layer, Role role) const {
     const auto style = style_of(layer, role);
     Ranges ranges = style.has_value() ? Ranges() : between_;
@@ -116,7 +119,7 @@ void check_plan(const ModelConfig& config, const TpPlan& plan) {
     const bool cut = resolved.parameters[i].shard_dim.has_value();
     const bool differs = first.of(parameter) != last.of(parameter);
     CHECK(resolved.parameters[i].grad_sum_over_tp == (!cut && differs));
-    // A sum must count each token once.
+    // A sum over tp must count each (token, head) pair once.
     if (cut || !differs) continue;
     Work both = first.of(parameter);
     both.merge(last.of(parameter));
@@ -134,7 +137,8 @@ TEST_CASE("gradients are summed over tp where ranks work on different tokens or 
   }
 }
 
-// Latent attention under a custom plan: its low-rank vectors are computed from a rank's tokens.
+// Tests latent attention with a custom plan, in which each rank computes the low-rank vectors of
+// its own tokens.
 TEST_CASE("under sequence parallelism latent attention's whole projections sum their gradients") {
   for (ModelConfig config : family_cases("deepseek_v3")) {
     TpPlan plan = family_tp_plan(config, false);
@@ -154,7 +158,6 @@ TEST_CASE("under sequence parallelism latent attention's whole projections sum t
       add(role, TpStyle::kSequenceParallel);
     }
     plan.rules.push_back({"model.norm", TpStyle::kSequenceParallel});
-    // The dense first layers only; a config may have none.
     check_plan(config, plan);
   }
 }

@@ -33,8 +33,8 @@ TEST_CASE("totals equal the published ones to the digit") {
   CHECK(models == 41);
 }
 
-// The JSON files contain the results of transformers' own classes: names in order, first and last
-// layer only.
+// The JSON files contain the parameter names and shapes of transformers' classes, in order, for the
+// first and the last layer.
 TEST_CASE("names, order and shapes are transformers'") {
   for (const auto& [family, model] : {std::pair{"llama", "llama-3.2-1b"},
                                       {"mistral", "mistral-7b-v0.3"},
@@ -100,7 +100,7 @@ TEST_CASE("flops per token follow the stated convention") {
   // 6 * (8 030 261 248 - 128 256 * 4 096) + 12 * 32 * 4 096 * 8 192
   CHECK(am::model::train_flops_per_token(model_of("llama-3.1-8b"), 8192) ==
         Approx(6.0 * 7504924672.0 + 12.0 * 32 * 4096 * 8192));
-  // A tied table is the head's matrix: nothing is omitted.
+  // The embedding table is tied to the head, so the formula counts all parameters.
   CHECK(am::model::train_flops_per_token(model_of("llama-3.2-1b"), 1) ==
         Approx(6.0 * 1235814400.0 + 12.0 * 16 * 2048));
 }

@@ -1,4 +1,5 @@
-// Adapters in a model's description: modules with an adapter, names, and tp sharding.
+// Tests LoRA adapters in a model's description: which modules have one, parameter names, and tp
+// sharding.
 #include "am/model/lora.h"
 
 #include <algorithm>
@@ -156,8 +157,8 @@ TEST_CASE("tp cuts A as W's columns and B as W's rows; what stays whole sums its
       CHECK(b.grad_sum_over_tp);
     }
   }
-  // A module that the plan does not shard: its work is equal on all ranks, unless tokens are
-  // sharded.
+  // Without a rule for lm_head, every rank applies its adapter to all tokens, so the gradients need
+  // no sum over tp.
   TpPlan plan = family_tp_plan(config, false);
   std::erase_if(plan.rules, [](const TpRule& rule) { return rule.pattern == "lm_head"; });
   Diagnostics found;

@@ -43,7 +43,7 @@ struct Sum {
   bool operator==(const Sum&) const = default;
 };
 
-// Sums the parameters of one layer, or those outside the layers (-1).
+// Sums the parameters of one layer, or of those outside the layers if `layer` is -1.
 Sum listed(const Inventory& inventory, int layer) {
   Sum sum;
   for (const auto& parameter : inventory.parameters) {
@@ -135,7 +135,7 @@ TEST_CASE("slices cover a fused matrix, and grains divide what they are of") {
   }
 }
 
-// Every projection that reads or writes the residual stream has its width.
+// Projections that read or write the residual stream must have its width, the hidden size.
 TEST_CASE("what reads the hidden state is as long as it, and so is what writes it") {
   for (const ModelConfig& config : all_cases()) {
     INFO(config.text);

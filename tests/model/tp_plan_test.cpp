@@ -19,7 +19,7 @@ using am::model::TpRule;
 using am::model::TpStyle;
 using Ids = std::vector<std::string>;
 
-// The published model with two layers.
+// Returns the config of a published model, reduced to two layers.
 ModelConfig two_layers(const std::string& name) {
   ModelConfig config = am::test::model_of(name);
   config.num_hidden_layers = 2;

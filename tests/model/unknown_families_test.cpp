@@ -1,5 +1,6 @@
-// Every causal model of transformers whose config has Llama's sizes but another type: its total is
-// exact, or the config is refused. scripts/fixtures/check_unknown_families.py writes the configs.
+// Checks every causal model of transformers whose config has Llama's size keys but another
+// model_type: its total of parameters is exact, or the config is refused.
+// scripts/fixtures/check_unknown_families.py writes the configs.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>

@@ -24,7 +24,7 @@ StepMetrics sample(int64_t step, double seconds) {
 
 TEST_CASE("the step line") {
   StepLine line(300);
-  // The first step gives no estimate.
+  // After the first step, there is no estimate of the remaining time yet.
   CHECK(line.format(sample(1, 2.0)) ==
         "step   1/300 | loss 4.8137 | norm 1.204 | lr 1.00e-03 | 2.0 s | 2.0k tok/s (1.0k/rank) | "
         "mem 412.50 MiB");
@@ -77,7 +77,7 @@ TEST_CASE("the time left: first step out, bias corrected, newest counts most") {
   CHECK(*left.step_seconds() == Approx(2.0));
   CHECK(*left.seconds(10) == Approx(20.0));
   left.add(4.0);
-  // Weights 0.95 and 1, divided by their sum.
+  // The two step times have weights 0.95 and 1, divided by their sum.
   CHECK(*left.step_seconds() == Approx((0.95 * 2.0 + 4.0) / 1.95));
   for (int i = 0; i < 400; ++i) left.add(4.0);
   CHECK(*left.step_seconds() == Approx(4.0));
