@@ -84,8 +84,7 @@ class DirectFile::Writers {
 
   bool is_direct() const { return direct_; }
 
-  // Returns an unused buffer, after waiting until there is one. Throws the error of an earlier
-  // write.
+  // Waits for an unused buffer and returns it. Throws the error of an earlier write.
   std::byte* take_buffer() {
     std::unique_lock lock(mutex_);
     if (buffers_.size() < kDirectWriters && free_.empty()) {

@@ -21,9 +21,9 @@ using SortedJson = nlohmann::json;
 // Exception for reading a missing value or a value of another type. Its message is for developers.
 using JsonError = nlohmann::json::exception;
 
-// Parses a user's file. NaN, Infinity and -Infinity, as written by Python's json, are numbers. Adds
-// one diagnostic (rule "json.syntax") with line and column on a syntax error, and for more than 100
-// levels of nesting, because callers may recurse over values.
+// Parses a user's file. NaN, Infinity and -Infinity, as written by Python's json, are numbers. A
+// syntax error adds one diagnostic (rule "json.syntax") with line and column. Nesting deeper than
+// 100 levels is also an error, because callers process values recursively.
 std::optional<Json> parse_json(std::string_view text, const std::string& file, Diagnostics& found);
 std::optional<SortedJson> parse_sorted_json(std::string_view text, const std::string& file,
                                             Diagnostics& found);

@@ -33,8 +33,8 @@ struct JsonType {
   enum class Kind { kAny, kPlain, kText, kList, kObject, kUnion, kName };
 
   Kind kind = Kind::kAny;
-  // Depends on `kind`. kPlain: the type, for example "integer". kText: the literal. kName: the
-  // name.
+  // The plain type, for example "integer" (kPlain), the literal (kText), or the type's name
+  // (kName).
   std::string word;
   std::vector<JsonType> parts;    // kList: type of the items; kUnion: the alternatives
   std::vector<JsonField> fields;  // kObject: the fields

@@ -10,7 +10,8 @@ namespace am {
 // Returns all divisors of n >= 1, ascending.
 std::vector<int64_t> divisors(int64_t n);
 
-// Returns at most `count` of the candidates, those nearest to `wanted`, ascending.
+// Returns the `count` candidates that are nearest to `wanted`, ascending, or all if there are
+// fewer.
 std::vector<int64_t> nearest_values(std::vector<int64_t> candidates, int64_t wanted,
                                     size_t count = 4);
 

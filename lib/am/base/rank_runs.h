@@ -1,4 +1,4 @@
-// Compact lists of ranks, for stores and files: runs with a constant stride.
+// Compact notation for lists of ranks in files and key-value stores: runs with a constant stride.
 //
 //   rank_runs(std::vector<int64_t>{0, 8, 16, 24});   // [[0, 8, 4]]: first, stride, count
 //   rank_runs(std::vector<int64_t>{3, 4, 7});        // [[3, 1, 2], [7, 1, 1]]

@@ -125,7 +125,8 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Returns the run of digits at `at`, without leading zeros; advances `at` behind it.
+// Returns the run of digits that starts at `at`, without leading zeros, and moves `at` to the end
+// of the run.
 std::string_view take_number(std::string_view text, size_t& at) {
   while (at + 1 < text.size() && text[at] == '0' && is_digit(text[at + 1])) ++at;
   const size_t begin = at;

@@ -38,7 +38,7 @@ struct MeshSection {
 
 struct PipelineSection {
   std::string schedule = "1f1b";  // a name, or a CSV file (schedule_names.h)
-  int64_t microbatches = 0;       // micro-batches per run of the schedule; 0: one for each stage
+  int64_t microbatches = 0;  // number of micro-batches per run of the schedule; 0: one per stage
   int64_t virtual_stages = 1;
   std::vector<int64_t> split_points;
   // Division of layers among stages if the plan has no split points: equal numbers of layers
@@ -155,7 +155,8 @@ struct ClusterSection {
   std::string gpu;
   int64_t nodes = 0;
   std::string implementation = "automesh";
-  std::string calibration;  // file written by scripts/calibrate; empty: the built-in constants
+  // file from scripts/calibrate; empty: built-in constants of the time model
+  std::string calibration;
   double hours_between_failures = 0.0;  // hours that one GPU runs until it fails; 0: unknown
   double restart_minutes = 3.0;         // minutes from a failure until ranks load a checkpoint
   double storage_gb_per_s = 0.0;        // checkpoint bandwidth of all ranks together; 0: unknown

@@ -34,7 +34,7 @@ struct CPUOffloadPolicy {
 // table.
 struct TpPlanSetting {
   std::string text = "auto";
-  // Pairs of pattern and style, in the file's order.
+  // Pairs of a module name pattern and a TP style, in the file's order.
   std::vector<std::pair<std::string, std::string>> table;
 };
 
@@ -122,7 +122,7 @@ int64_t checkpointing_every(const DistributedConfig& config);
 
 // Returns "fsdp2", "megatron_fsdp" or "ddp".
 const char* strategy_name(const DistributedConfig& config);
-// Returns the configuration's keys and values, as AutoModel's `to_dict` does.
+// Returns the configuration's keys and values as a JSON object, like AutoModel's `to_dict`.
 Json to_dict(const DistributedConfig& config);
 
 }  // namespace am::config

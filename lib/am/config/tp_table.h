@@ -1,4 +1,4 @@
-// Parses a tensor-parallel plan from a TOML text of its own: a table of pattern = style.
+// Parses a tensor-parallel plan that is a separate TOML text: a table of pattern = style.
 //
 //   [tp_plan]
 //   "model.layers.*.self_attn.q_proj" = "colwise"

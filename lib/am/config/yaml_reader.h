@@ -4,8 +4,8 @@
 //   read_yaml("a:\n  - 1\n  - b: [x, 'y']\n", "a.yaml", found);
 //
 // Unquoted words are converted as in PyYAML (yes and on are true; ~ and null omit the key), except
-// that 1e-4 is a number. Anchors, aliases and merges (<<) are followed as long as the result has a
-// plausible size. Tags, keys that are not text and several documents are errors.
+// that 1e-4 is a number. Anchors, aliases and merges (<<) are followed up to a limit of copied
+// values. Tags, keys that are not text and several documents are errors.
 #pragma once
 
 #include <optional>

@@ -6,8 +6,8 @@
 //   ring_steps(cut, 6);          // {0, 1, 3}: no query sees a key of rank (own - 2) mod 4
 //
 // Under a causal mask, late positions cost more than early ones. kHeadTail therefore cuts the
-// sequence into 2 * ranks chunks, and assigns to rank r an early and a late one, chunks r and 2 *
-// ranks - 1 - r, so that all ranks have equal work.
+// sequence into 2 * ranks chunks, and assigns two of them to rank r: chunk r, which is early, and
+// chunk 2 * ranks - 1 - r, which is late. All ranks then have equal work.
 #pragma once
 
 #include <cstdint>

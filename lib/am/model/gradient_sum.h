@@ -26,8 +26,8 @@ struct TpUse {
   bool deals_tokens = false;
   // Only for a norm over queries or keys: whether its input, the heads, is sharded over tp.
   bool heads_are_cut = false;
-  // For a norm over queries or keys: it has weights for each head, which are sharded with the
-  // heads.
+  // Only for a norm over queries or keys: whether it has weights for each head, which are sharded
+  // like the heads.
   bool spans_heads = false;
 };
 

@@ -19,8 +19,8 @@ namespace {
               cat(path.string(), ": cannot write the metrics: ", std::strerror(errno)));
 }
 
-// Returns the lines of steps up to resumed_step. These lines are kept unchanged, including fields
-// that other versions wrote; lines that are not records are dropped.
+// Returns the lines of `text` with a step of at most resumed_step, unchanged, so that fields
+// written by other versions of automesh are kept. Lines that are not records are dropped.
 std::string kept_lines(const std::string& text, int64_t resumed_step) {
   std::string kept;
   for (size_t at = 0; at < text.size();) {

@@ -64,7 +64,7 @@ bool can_redraw(int fd) {
 
 bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang) {
   for (const char* name : {lc_all, lc_ctype, lang}) {
-    if (name == nullptr || *name == '\0') continue;  // the first variable that is set decides
+    if (name == nullptr || *name == '\0') continue;  // the first variable with a value decides
     std::string upper(name);
     for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return upper.find("UTF-8") != std::string::npos || upper.find("UTF8") != std::string::npos;
