@@ -1,6 +1,6 @@
 // Files of the repository's folder plans/ that are compiled into the library, so that predictions
 // need no installed files. scripts/cmake/AmEmbeddedFiles.cmake generates embedded_files.cpp from
-// them.
+// these files.
 #pragma once
 
 #include <span>

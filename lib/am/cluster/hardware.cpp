@@ -68,8 +68,8 @@ class GpuReader {
   void read_member(const config::Member& member) {
     const config::Input input{member.value, member.key, found_};
     if (member.key == "architecture") {
-      // The architecture determines which fitted constants are used (Gpu::generation), so that an
-      // unknown name must be an error.
+      // The architecture determines which fitted constants are used (Gpu::generation), so an
+      // unknown name is an error.
       const std::vector<std::string> known(kArchitectures.begin(), kArchitectures.end());
       if (const auto name = config::Choice{known}.read(input)) gpu_.architecture = *name;
     } else if (member.key == "source") {

@@ -29,9 +29,9 @@ inline constexpr std::array<std::string_view, 6> kArchitectures = {"volta",     
 struct Gpu {
   std::string name;
   std::string architecture;  // one of kArchitectures; empty: unknown, treated like Ampere
-  std::string source;        // publication of the figures
+  std::string source;        // publication that contains the figures
   std::vector<std::string> aliases;
-  // Peak rates of dense matmuls in FLOP/s; 0: the GPU has no such units.
+  // Peak rates of dense matmuls in FLOP/s; 0: the GPU does not support the number format.
   double bf16_flops = 0.0;
   double fp8_flops = 0.0;
   double fp4_flops = 0.0;
@@ -41,7 +41,7 @@ struct Gpu {
   // Bandwidth of the links to the other GPUs of the link domain (NVLink or similar): bytes per
   // second in one direction.
   double link_bandwidth = 0.0;
-  double link_domain = 1.0;  // number of GPUs that these links connect
+  double link_domain = 1.0;  // number of GPUs in a link domain
   double gpus_per_node = 8.0;
   double nic_bandwidth = 0.0;  // the GPU's share of the node's network bandwidth: bytes per second
   double host_bandwidth = 32e9;  // bytes per second between GPU and host memory, in one direction
@@ -55,9 +55,9 @@ struct Gpu {
 std::vector<std::string> gpu_names();
 
 // Returns the built-in GPU with this name or alias, in upper or lower case. If `name` contains '/'
-// or ends in ".toml", reads this TOML file instead; its path is relative to `folder`. If there is
-// no such GPU or file, adds an error "cluster.gpu" at `where`; errors in a file are reported at
-// their place in it. Returns nullopt after an error.
+// or ends in ".toml", reads this TOML file instead; its path is relative to `folder`. If the GPU or
+// the file does not exist, adds an error "cluster.gpu" at `where`; errors in a file are reported
+// with the file's name and line. Returns nullopt after an error.
 std::optional<Gpu> find_gpu(std::string_view name, const std::filesystem::path& folder,
                             const Span& where, Diagnostics& found);
 

@@ -1,6 +1,7 @@
-// Training implementations (automesh, Megatron, torchtitan, ...): what each of them fuses, overlaps
-// and stores. They are the rows of plans/measured/implementations.toml, which the predictions of
-// time and memory use; a plan's `[cluster] implementation` selects one.
+// Properties of training implementations (automesh, Megatron, torchtitan, ...) that predictions of
+// time and memory use: which operations an implementation fuses and overlaps, and which values it
+// stores. plans/measured/implementations.toml contains the properties; a plan's `[cluster]
+// implementation` selects an implementation.
 #pragma once
 
 #include <span>
@@ -16,7 +17,7 @@ struct Implementation {
   bool overlaps_tp = false;  // tensor-parallel collectives overlap with matmuls
   // Attention scores are stored in memory, and masked scores are computed, too.
   bool unfused_attention = false;
-  bool old_launch = false;    // more kernels than today, each slower to launch, as in 2021
+  bool old_launch = false;    // more kernels and slower launches, as in 2021's programs
   bool eager = false;         // element-wise operators are not fused
   double reduce_bytes = 4.0;  // bytes per gradient element in a reduction
 
@@ -26,21 +27,21 @@ struct Implementation {
   double gradient_bytes = 4.0;
   double optimizer_bytes = 12.0;
 
-  // Gradients and optimizer states have the dtype in which parameters are stored, so that the three
-  // members above are not used.
+  // Gradients and optimizer states have the dtype in which parameters are stored; parameter_bytes,
+  // gradient_bytes and optimizer_bytes are then not used.
   bool states_in_storage = false;
 
-  // Bytes of activations that a layer saves per token: `hidden_bytes` per element of the hidden
-  // state (norms, residuals, inputs of projections), and `gated_bytes` or `plain_bytes` per element
-  // of the MLP's width, for an MLP with or without a gate.
+  // Bytes of activations that a layer saves for the backward, per token: `hidden_bytes` per element
+  // of the hidden state (norms, residuals, inputs of projections), and `gated_bytes` or
+  // `plain_bytes` per element of the MLP's width, for an MLP with or without a gate.
   double hidden_bytes = 10.0;
   double gated_bytes = 6.0;
   double plain_bytes = 4.0;
-  // Bytes per token and vocabulary entry: those that the loss saves, and those that its backward
-  // adds.
+  // Bytes per logit (per token and vocabulary entry): saved by the loss for its backward, and
+  // additionally allocated in its backward.
   double logits_bytes = 6.0;
   double logits_gradient_bytes = 0.0;
-  double mask_bytes = 0.0;       // bytes of the stored attention mask per score; 0: there is none
+  double mask_bytes = 0.0;       // bytes per attention score of a stored mask; 0: none is stored
   double reserved = 1.06;        // bytes that the caching allocator reserves per allocated byte
   bool pads_vocabulary = false;  // pads the vocabulary to a multiple of 128 * tp
 };

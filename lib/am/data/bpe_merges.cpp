@@ -7,13 +7,14 @@
 namespace am::data {
 namespace {
 
-// Number of ids up to which scanning the whole word for each merge is faster than a heap.
+// Maximum number of ids of a word for which scanning the whole word at each merge is faster than a
+// heap.
 constexpr size_t kShortWord = 32;
 
 uint64_t pair_key(uint32_t left, uint32_t right) { return (uint64_t{left} << 32) | right; }
 
-// A possible merge of the token at `left` with the next token. It is stale if one of the two tokens
-// has changed since.
+// A possible merge of the token at `left` with the next token. A candidate is stale if one of the
+// two tokens has changed since its creation.
 struct Candidate {
   uint32_t rank;
   size_t left;

@@ -13,8 +13,8 @@ class BpeMerges {
   // priority. A second rule for a pair replaces the first, with the later rule's priority.
   void add(uint32_t left, uint32_t right, uint32_t merged);
 
-  // Merges `ids` in place: repeatedly merges the pair whose rule was added first, and of several
-  // such pairs the leftmost. Takes O(n log n).
+  // Merges `ids` in place: repeatedly merges the pair whose rule was added first, at its leftmost
+  // occurrence. Needs O(n log n) time.
   void apply(std::vector<uint32_t>& ids) const;
 
  private:

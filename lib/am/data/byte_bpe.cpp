@@ -14,8 +14,8 @@
 namespace am::data {
 namespace {
 
-// Returns the letter that GPT-2 writes for each byte: a printable byte is its own letter, and the
-// other bytes are the letters from U+0100 on, in order.
+// Returns the character by which GPT-2's vocabulary represents each byte: a printable byte
+// represents itself, and the other bytes are U+0100, U+0101, ... in order.
 std::array<std::string, 256> letters_of_bytes() {
   std::array<std::string, 256> letters;
   char32_t next = 0x100;
@@ -27,7 +27,8 @@ std::array<std::string, 256> letters_of_bytes() {
   return letters;
 }
 
-// Returns the bytes that a vocabulary entry encodes; nothing if one of its letters encodes no byte.
+// Returns the bytes that a vocabulary entry represents; nothing if one of its characters is not in
+// `byte_of`.
 std::optional<std::string> bytes_of_letters(std::string_view text,
                                             const std::unordered_map<std::string, char>& byte_of) {
   std::string bytes;
@@ -41,8 +42,8 @@ std::optional<std::string> bytes_of_letters(std::string_view text,
   return bytes;
 }
 
-// An added token that was found in the text, at bytes [begin, end), including white space that it
-// absorbs.
+// An added token that was found in the text, at bytes [begin, end), including the white space that
+// strip_left and strip_right remove.
 struct Found {
   size_t begin;
   size_t end;
@@ -90,8 +91,8 @@ class ByteBpe : public Tokenizer {
 
  private:
   void set_text(uint32_t id, const std::string& text);
-  // Cuts the tokens out of the text: appends their ids to `out` and passes the text between them to
-  // `rest`, in order.
+  // Finds occurrences of `tokens` in the text: appends their ids to `out` and passes the text
+  // between them to `rest`, in order.
   template <typename Rest>
   static void cut(const AddedTokens& tokens, std::string_view text, std::vector<uint32_t>& out,
                   const Rest& rest);
@@ -102,7 +103,7 @@ class ByteBpe : public Tokenizer {
   std::string file_;
   ByteBpeSpec spec_;
   std::array<std::optional<uint32_t>, 256> id_of_byte_;
-  // Ids of vocabulary entries; filled only if ignore_merges.
+  // Ids of vocabulary entries, by their bytes; filled only if spec_.ignore_merges.
   std::unordered_map<std::string, uint32_t> id_of_bytes_;
   size_t tokens_;  // number of tokens that the tokenizer.json defines
   std::vector<std::string> text_of_id_;
@@ -147,8 +148,8 @@ ByteBpe::ByteBpe(ByteBpeSpec spec, std::string file)
 }
 
 void ByteBpe::set_text(uint32_t id, const std::string& text) {
-  // Limit of unused ids: ids leave few gaps, and an inconsistent file with a huge id must not cause
-  // a huge allocation.
+  // Maximum number of unused ids. A valid file has few, and an invalid file with a huge id must not
+  // cause a huge allocation.
   constexpr size_t kMostGaps = 1 << 20;
   if (id >= tokens_ + kMostGaps) {
     throw Error(ErrorKind::kFormat, cat(file_, ": the id ", id, " is too large for a tokenizer of ",

@@ -1,9 +1,9 @@
-// Hugging Face's byte-level BPE: GPT-2, Llama 3, Qwen, SmolLM.
+// Tokenizers of Hugging Face's byte-level BPE, for example of GPT-2, Llama 3, Qwen and SmolLM.
 //
 //   text -> added tokens cut out -> NFC -> pieces by a pattern -> bytes -> merges -> ids
 //
-// Produces the ids of `tokenizers`' encode(text, add_special_tokens=False). Bytes that are not
-// valid UTF-8 count as U+FFFD, as in Python with errors="replace".
+// The ids equal those of encode(text, add_special_tokens=False) in Hugging Face's library
+// `tokenizers`. Bytes that are not valid UTF-8 count as U+FFFD, as in Python with errors="replace".
 #pragma once
 
 #include <filesystem>

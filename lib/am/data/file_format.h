@@ -1,5 +1,5 @@
-// Detects the format of a data file by its first bytes. A run must not train on the bytes of a
-// compressed file or of a table, since its loss would look plausible.
+// Detects the format of a data file by its first bytes. Training on the bytes of a compressed file
+// or of a table must be an error, because the loss would look plausible.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace am::data {
 // Throws Error(kFormat), with advice, if the file begins with the signature of a known format:
 // compressed files, archives, tables, NumPy arrays, UTF-16. `wanted` names the expected format in
 // the message, for example "UTF-8 text". Signatures of fewer than `least` bytes are ignored: in
-// files of arbitrary bytes a short signature may be data.
+// files of tokens, a short signature may be data.
 void refuse_known_format(const std::filesystem::path& file, std::span<const std::byte> bytes,
                          std::string_view wanted, size_t least = 1);
 

@@ -10,9 +10,10 @@
 
 namespace am::data {
 
-// Returns a hash of the number of tokens and of 64 short pieces from the first to the last. It does
-// not depend on the layout, on seq_len, or on how the tokens are stored. Differences outside of
-// these pieces go unnoticed. Throws what read() throws.
+// Returns a hash of the number of tokens and of 64 runs of 32 tokens, evenly spaced from the first
+// to the last token. The hash does not depend on the parallel layout, on seq_len, or on how the
+// tokens are stored. Differences outside of these runs are not detected. Throws the errors of
+// TokenSource::read().
 std::string fingerprint(const TokenSource& source);
 
 }  // namespace am::data

@@ -1,4 +1,4 @@
-// Converts a plan's [data] and [train] sections to the structs of this folder.
+// Converts a plan's [data] and [train] sections to DataSpec and SamplerOptions.
 #pragma once
 
 #include "am/config/plan.h"
@@ -7,8 +7,8 @@
 
 namespace am::data {
 
-// Return the data's and the sampler's options of a plan. The data paths and the tokenizer's path
-// are resolved against the plan's folder; `vocab_size` is the model's.
+// Return a plan's options for the data and for the sampler. The data paths and the tokenizer's path
+// are resolved against the plan's folder; `vocab_size`: vocabulary size of the model.
 DataSpec data_spec(const config::Plan& plan, int64_t vocab_size);
 SamplerOptions sampler_options(const config::Plan& plan);
 

@@ -55,9 +55,8 @@ void check_ids(const TokenFile& file, int64_t first, std::span<const int64_t> id
   }
 }
 
-// Throws Error(kFormat) if a file that is read as uint16 evidently contains wider integers. If
-// their ids are below 65536, every second value is then read as 0, and half of the data set would
-// be a single token.
+// Throws Error(kFormat) if a file that is read as uint16 evidently contains wider integers: every
+// second uint16 is 0. Otherwise half of the data set would be token 0.
 void refuse_wider_integers(const TokenFile& file) {
   constexpr int64_t kLooked = 4096;
   constexpr int64_t kFew = 16;

@@ -1,4 +1,4 @@
-// Token files read in place: fixed-size little-endian integers in memory-mapped files.
+// Memory-mapped token files: little-endian integers of a fixed size.
 #pragma once
 
 #include <string>
@@ -29,12 +29,12 @@ struct TokenFile {
 // its size is not a multiple of the token size.
 TokenFile open_token_file(const std::filesystem::path& path, TokenType type);
 
-// Opens Megatron's pair of files: `path` is PREFIX.bin, PREFIX.idx or PREFIX. The index gives the
-// token type and the sequences, which must be contiguous, as Megatron writes them; sequence borders
-// are ignored.
+// Opens Megatron's pair of files: `path` is PREFIX.bin, PREFIX.idx or PREFIX. The index contains
+// the token type and the sequences, which must be contiguous, as Megatron writes them; sequence
+// borders are ignored.
 TokenFile open_megatron_file(const std::filesystem::path& path);
 
-// The tokens of several files, one file after the other.
+// A TokenSource that concatenates the tokens of several files.
 class MappedTokens : public TokenSource {
  public:
   MappedTokens(std::string kind, std::vector<TokenFile> files, int64_t vocab_size);

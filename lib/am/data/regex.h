@@ -1,6 +1,5 @@
-// Regular expressions over UTF-8, for the patterns with which tokenizers split text. regex.cpp is
-// the only user of PCRE2, which is needed because std::regex lacks \p{L}; the patterns also need
-// look-ahead.
+// Regular expressions over UTF-8, for the patterns with which tokenizers split text. Uses PCRE2,
+// because std::regex lacks the \p{L} of these patterns. Only regex.cpp includes PCRE2.
 #pragma once
 
 #include <cstddef>

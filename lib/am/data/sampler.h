@@ -1,11 +1,11 @@
-// Decides the order of training data, as a pure function of the number of sequences consumed
-// before.
+// Decides the order of training data, as a pure function of the number of sequences that training
+// has consumed before.
 //
 // Sample i has the inputs t[i*seq_len .. i*seq_len+seq_len-1]; its labels are the tokens one
 // position later. Training consumes an endless sequence of samples, epoch after epoch: in order, or
 // in a permutation that depends only on (seed, epoch). A run with G sequences per step uses the
 // positions s*G .. s*G+G-1 in step s; a run resumed with another G continues at the position it had
-// reached. The layout does not affect the order.
+// reached. The parallel layout does not affect the order.
 //
 //   Sampler sampler(source->size(), {.seq_len = 128, .seed = 0});
 //   sampler.sample(1000);                     // the sample at position 1000, from 0
@@ -30,7 +30,7 @@ class Sampler {
   const SamplerOptions& options() const { return options_; }
   // Returns the number of samples in an epoch: (num_tokens - 1) / seq_len.
   int64_t num_samples() const { return num_samples_; }
-  // Returns the sample at position `place` of the endless sequence of epochs.
+  // Returns the index of the sample at position `place` of the endless sequence of epochs.
   int64_t sample(int64_t place) const;
 
  private:
@@ -40,7 +40,7 @@ class Sampler {
 
 // Distribution of a global batch over data-parallel ranks. In the data order, micro-batch m of the
 // rank with index d contains the positions [m*micro*dp + d*micro, ... + micro) of the global batch.
-// Every layout thus sees the same samples in a step.
+// A step thus reads the same samples under every layout.
 struct BatchLayout {
   int64_t micro_batch_size = 1;
   int64_t dp_size = 1;

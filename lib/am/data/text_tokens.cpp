@@ -41,7 +41,7 @@ class TextTokens : public TokenSource {
   std::string description_;
 };
 
-// Returns the "text" of a line of a .jsonl file. `line` is the line's number, from 1.
+// Returns the value of "text" in a line of a .jsonl file. `line` is the line's number, from 1.
 std::string text_of_line(const fs::path& file, int64_t line, std::string_view json) {
   const auto fail = [&](const std::string& reason) {
     throw Error(ErrorKind::kFormat, cat(file.string(), ":", line, ": ", reason),

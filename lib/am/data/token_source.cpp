@@ -17,10 +17,11 @@ namespace fs = std::filesystem;
 
 // Synthetic tokens: deterministic in (seed, position), below the vocabulary size, and learnable.
 //
-// Runs of 64 tokens, each an arithmetic progression modulo min(vocab, 512) with a start and a
-// stride (1 to 8) drawn from (seed, run), spread evenly over the vocabulary, so that every rank of
-// a vocabulary-parallel layer has work. A model that looks two tokens back can predict all but the
-// first two of a run: the loss falls from ln(512) to a few per cent of it.
+// Each run of 64 tokens is an arithmetic progression modulo min(vocab, 512), whose start and stride
+// (1 to 8) are drawn from (seed, run). The values are scaled to the whole vocabulary, so that every
+// rank of a vocabulary-parallel layer has work. A model can predict all tokens of a run but the
+// first two from the preceding two tokens: the loss falls from ln(512) to a few per cent of
+// ln(512).
 class SyntheticTokens : public TokenSource {
  public:
   SyntheticTokens(int64_t vocab_size, int64_t seed)

@@ -35,8 +35,8 @@ class Tokenizer {
   std::string decode(std::span<const int64_t> ids) const;
 };
 
-// Returns the tokenizer that `name` gives: "bytes", a tokenizer.json, or a folder that contains
-// one. Throws Error(kIo) if the file cannot be read, Error(kFormat) if its kind of tokenizer is not
+// Returns the tokenizer with this name: "bytes", a tokenizer.json, or a folder that contains one.
+// Throws Error(kIo) if the file cannot be read, Error(kFormat) if its kind of tokenizer is not
 // supported.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
 

@@ -8,10 +8,10 @@
 namespace am::data {
 namespace {
 
-// GPT-2's pattern, with which a ByteLevel pre-tokenizer splits text if it has use_regex.
+// Pattern of GPT-2, by which a ByteLevel pre-tokenizer with use_regex splits text.
 constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-// Pattern that matches punctuation marks of ASCII, symbols included, and of Unicode.
+// Pattern that matches one punctuation mark of Unicode, or one symbol of ASCII.
 constexpr const char* kPunctuation = R"([!-/:-@\[-`{-~\p{P}])";
 
 class Parser {

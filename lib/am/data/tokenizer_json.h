@@ -12,12 +12,13 @@
 
 namespace am::data {
 
-// A token that is cut out of the text before the text is split into pieces.
+// An added token, for example "<|endoftext|>". Its occurrences become this token's id; only the
+// text between them is split by the pre-tokenizer.
 struct AddedToken {
   uint32_t id = 0;
   std::string content;
-  bool normalized = false;  // whether the token is searched for after normalization, not before
-  bool strip_left = false;  // whether the token absorbs the white space before it
+  bool normalized = false;  // whether the text is normalized before the token is searched
+  bool strip_left = false;  // whether white space before the token is removed
   bool strip_right = false;
 };
 
@@ -32,8 +33,8 @@ struct ByteBpeSpec {
   bool normalize_nfc = false;
   bool add_prefix_space = false;  // a space is added before text that does not begin with one
   std::vector<SplitStep> splits;
-  bool ignore_merges = false;  // a piece in the vocabulary becomes one token without merges
-  std::unordered_map<std::string, uint32_t> vocab;  // token in GPT-2's letters for bytes -> its id
+  bool ignore_merges = false;  // a piece that is in the vocabulary becomes one token
+  std::unordered_map<std::string, uint32_t> vocab;  // ids by token, in GPT-2's characters
   std::vector<std::pair<std::string, std::string>> merges;
   std::vector<AddedToken> added;
 };

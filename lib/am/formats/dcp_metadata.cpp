@@ -16,8 +16,8 @@ namespace am::formats {
 
 namespace {
 
-// A row of storage_data. `offset` is the pickled offset of the chunk in its tensor; null for values
-// that are no tensors.
+// An entry of the pickled dict storage_data: the slice of one chunk or value. `offset` is the
+// chunk's offset in its tensor; null for a value that is not a tensor.
 struct StoredSlice {
   const PickleValue* offset = nullptr;
   DcpSlice slice;
@@ -57,8 +57,7 @@ class MetadataReader {
       fail(cat(object.global().name().empty() ? "a value" : object.global().name(), " has no ",
                key));
     }
-    // Safe to return: the state is a view into the object, and its values live as long as the
-    // pickle.
+    // The reference outlives the temporary object.state(), because the pickle owns all values.
     return *found;
   }
   std::span<const PickleValue> pairs(const PickleValue& dict, std::string_view what) const {
@@ -199,8 +198,9 @@ class MetadataReader {
     tensor.chunks.push_back(std::move(chunk));
   }
 
-  // Returns the slice of chunk `number`, which is at `offset` in its tensor. The rows of
-  // storage_data mostly have the order of the chunks; if not, the row is looked up by its offset.
+  // Returns the slice of the tensor `name`'s chunk `number`, which is at `offset` in the tensor.
+  // `rows`, the tensor's entries of storage_data, mostly have the order of the chunks; otherwise
+  // the entry is found by its offset.
   const DcpSlice& slice_at(const std::vector<StoredSlice>& rows, std::string_view name,
                            const Shape& offset, size_t number) {
     if (number < rows.size() && offset_of(rows[number], name) == offset) return rows[number].slice;
@@ -221,7 +221,7 @@ class MetadataReader {
   std::string where_;
   DcpMetadata result_;
   std::unordered_map<std::string_view, std::vector<StoredSlice>> stored_;
-  std::map<Shape, const StoredSlice*> by_offset_;  // rows of the current tensor, by chunk offset
+  std::map<Shape, const StoredSlice*> by_offset_;  // entries of the current tensor, by chunk offset
   std::unordered_map<std::string_view, DcpPath> paths_;
   std::unordered_map<std::string_view, uint32_t> files_;
 };

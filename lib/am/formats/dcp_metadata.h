@@ -1,12 +1,11 @@
-// Reads and writes `.metadata` of PyTorch's distributed checkpoints (DCP): the tensors of a folder,
-// and where their chunks are stored.
+// Reads and writes the file `.metadata` of PyTorch's distributed checkpoints (DCP). It lists the
+// checkpoint's tensors, and the data file and byte range of each chunk of a tensor.
 //
 //   const DcpMetadata metadata = read_dcp_metadata("step-100/.metadata");
 //   metadata.tensors[0].chunks[0].slice;     // 1,577 bytes at 4,711 of __0_0.distcp
 //
-// A slice is a complete archive of torch.save (torch_archive.h): a tensor of the chunk's shape, or
-// a value. Class names are compared in full; `_StorageInfo` of both torch and OLMo-core is
-// supported. Unknown attributes are ignored.
+// The byte range of a chunk or value is a complete archive of torch.save (torch_archive.h). The
+// class `_StorageInfo` of both torch and OLMo-core is supported. Unknown attributes are ignored.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +43,10 @@ using DcpPath = std::vector<std::variant<std::string, int64_t>>;
 
 struct DcpTensor {
   std::string name;
-  DcpPath path;       // empty if the writer does not store it
+  DcpPath path;       // empty if the file has no path for the tensor
   std::string dtype;  // torch's name, for example "bfloat16"
   Shape shape;
-  std::vector<DcpChunk> chunks;  // chunks in the writer's order; empty chunks are left out
+  std::vector<DcpChunk> chunks;  // in the file's order; chunks without elements are left out
 };
 
 // A Python value that is stored as a pickle.
@@ -61,18 +60,18 @@ struct DcpMetadata {
   std::vector<std::string> files;  // names of the data files in the folder
   std::vector<DcpTensor> tensors;
   std::vector<DcpValue> values;
-  std::string writer;  // library that wrote the data: "torch" or "olmo_core"; empty: no data
-  std::vector<PickleGlobal> alarms;  // globals that indicate an attack
+  std::string writer;  // library that wrote the data: "torch" or "olmo_core"; empty if no data
+  std::vector<PickleGlobal> alarms;  // pickled classes or functions that indicate an attack
 };
 
 // Reads a `.metadata` file. Throws Error(kIo) if the file cannot be read; Error(kFormat) if it is
-// not DCP metadata, names files outside its folder, or has a chunk that is stored nowhere. Does not
-// check that chunks cover their tensors (see mesh/cover.h).
+// not DCP metadata, names files outside its folder, or has no storage_data entry for a chunk. Does
+// not check that chunks cover their tensors (see mesh/cover.h).
 DcpMetadata read_dcp_metadata(const std::filesystem::path& path);
 
 // Returns the contents of a `.metadata` file: a pickle that torch.distributed.checkpoint can load,
-// with the classes of its filesystem writer. Several tensors and values may share one slice.
-// Ignores `writer` and `alarms`.
+// with the classes of its filesystem writer. Several tensors and values may refer to the same
+// slice. Ignores `writer` and `alarms`.
 std::string dcp_metadata_bytes(const DcpMetadata& metadata);
 
 }  // namespace am::formats

@@ -1,5 +1,5 @@
-// Writes the metadata that dcp_metadata.cpp reads, with the classes, attributes and order of
-// PyTorch 2.11, in pickle protocol 2.
+// Writes DCP metadata in pickle protocol 2, with the classes, attributes and order of attributes of
+// PyTorch 2.11.
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -41,7 +41,8 @@ class MetadataWriter {
     pickle_.empty_tuple();
     pickle_.new_object();
   }
-  // Begins an object whose state is a dict of the values written until end_object().
+  // Begins an object whose state is a dict: the keys and values that are written until
+  // end_object().
   void begin_object(std::string_view module, std::string_view name) {
     bare_object(module, name);
     begin_dict();
@@ -97,7 +98,7 @@ class MetadataWriter {
   }
 
   // Writes the properties of a tensor: (dtype, layout, requires_grad, memory format, pin_memory).
-  // All tensors of a dtype share one object.
+  // Tensors of the same dtype share one properties object.
   void properties(const std::string& dtype) {
     if (const auto known = properties_.find(dtype); known != properties_.end()) {
       pickle_.recall(known->second);
@@ -114,7 +115,7 @@ class MetadataWriter {
     pickle_.boolean(false);
     pickle_.global(kDcpClasses, "_MEM_FORMAT_ENCODING");
     pickle_.open_mark();
-    pickle_.integer(0);  // contiguous
+    pickle_.integer(0);  // code of torch.contiguous_format
     pickle_.close_tuple();
     pickle_.reduce();
     pickle_.boolean(false);
@@ -186,7 +187,7 @@ class MetadataWriter {
 
   const DcpMetadata& metadata_;
   PickleWriter pickle_;
-  std::unordered_map<std::string, uint32_t> properties_;  // dtype -> memo index of its properties
+  std::unordered_map<std::string, uint32_t> properties_;  // memo index of properties, by dtype
 };
 
 }  // namespace

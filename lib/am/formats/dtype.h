@@ -30,12 +30,12 @@ enum class Dtype : uint8_t {
   kComplex128,
 };
 
-// Returns the number of bytes of an element.
+// Returns the number of bytes per element.
 int64_t dtype_size(Dtype dtype);
-// Returns torch's name, for example "float32".
+// Returns the dtype's name in torch, for example "float32".
 std::string torch_name(Dtype dtype);
-// Returns safetensors' name, for example "F32". Throws Error(kFormat) for a dtype without a name in
-// safetensors.
+// Returns the dtype's name in safetensors, for example "F32". Throws Error(kFormat) for a dtype
+// without a name in safetensors.
 std::string safetensors_name(Dtype dtype);
 // Return the dtype with this name in torch or in safetensors. Throw Error(kFormat) for unknown or
 // unsupported names.

@@ -9,8 +9,8 @@ namespace am::formats {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files' numbers are read as they lie");
 
-// Returns the number at `offset`; the caller must have checked that all its bytes are inside
-// `bytes`.
+// Returns the number that begins at byte `offset` of `bytes`; the caller must have checked that all
+// its bytes are inside `bytes`.
 template <typename T>
 T little_endian(std::span<const std::byte> bytes, size_t offset = 0) {
   T value;

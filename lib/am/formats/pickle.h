@@ -6,14 +6,14 @@
 //     const PickleValue* tensors = root.state().find("state_dict_metadata");
 //   }
 //
-// A global is a tag of two texts (module and name). The result of calling it is an object with that
-// tag, its arguments, and the state that BUILD set. Unknown classes need no error here: code that
-// interprets values compares complete tags and leaves unknown objects opaque. `alarming` marks
-// globals that only an attack would use.
+// A global (a class or function) is stored as its module and name. The result of calling a global
+// is stored as an object: the global, the arguments, and the state that the opcode BUILD set.
+// Objects of unknown classes are not an error. PickleGlobal::alarming marks globals that only an
+// attack would use.
 //
-// Texts and byte strings are views of the input, which must outlive the pickle. Values may be
-// shared and may contain themselves, so traversals need a limit. Memory is at most a hundred bytes
-// per byte of input, about ten for files written by PyTorch.
+// Texts and byte strings are views of the input, which must outlive the pickle. A container may
+// contain itself, so recursive traversals need a depth limit. The memory used is at most 100 bytes
+// per byte of input, and about 10 for files written by PyTorch.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,8 @@ enum class PickleKind : uint8_t {
 
 struct PickleNode;
 
-// A value of 16 bytes, cheap to copy. An accessor returns its kind's contents; for other kinds it
-// returns an empty result.
+// A value of a pickle: 16 bytes, cheap to copy. An accessor such as integer() returns an empty
+// result if the value is of another kind.
 class PickleValue {
  public:
   PickleValue() = default;
@@ -58,9 +58,9 @@ class PickleValue {
   bool truth() const { return kind_ == PickleKind::kBool && integer_ != 0; }
   std::optional<int64_t> integer() const;
   std::optional<double> real() const;
-  // Returns the text of kText as it is in the file (UTF-8, not validated); nothing for other kinds.
+  // Returns the text of a kText value as it is in the file (UTF-8, not validated).
   std::optional<std::string_view> text() const;
-  // Returns the bytes of kText, kBytes and kLongInt.
+  // Returns the bytes of a kText, kBytes or kLongInt value.
   std::string_view bytes() const;
   // Returns the elements of a tuple, list or set; for a dict: key, value, key, value, ...
   std::span<const PickleValue> items() const;
@@ -70,21 +70,21 @@ class PickleValue {
   std::string_view name() const;
   bool is_global(std::string_view module, std::string_view name) const;
 
-  // Return an object's global, its arguments (a tuple), and the state that BUILD set; None without
-  // a BUILD.
+  // Return an object's global, its arguments (a tuple), and its state, which the opcode BUILD set;
+  // None if no BUILD followed.
   PickleValue global() const;
   PickleValue arguments() const;
   PickleValue state() const;
-  // Returns the items that SETITEMS or APPENDS added to an object: key, value, key, value, ... as
-  // in a dict, or the elements of a list.
+  // Returns the items that the opcodes SETITEMS or APPENDS added to an object: key, value, key,
+  // value, ... as in a dict, or the elements of a list.
   std::span<const PickleValue> contents() const;
   bool is_object(std::string_view module, std::string_view name) const;
 
-  // Returns the id of kPersistent.
+  // Returns the id of a kPersistent value.
   PickleValue persistent_id() const;
 
-  // Returns the last value with this key in a dict, or in an object with a dict's contents; null if
-  // there is none.
+  // Returns the last value under `key` in a dict, or in the contents() of an object; null if there
+  // is none.
   const PickleValue* find(std::string_view key) const;
 
  private:
@@ -100,7 +100,7 @@ class PickleValue {
   };
 };
 
-// A global named by a pickle, for reports.
+// A class or function that a pickle names, for reports.
 struct PickleGlobal {
   std::string module;
   std::string name;
@@ -112,8 +112,8 @@ class Pickle {
  public:
   // Parses a pickle; `where` names the input in messages. Throws Error(kFormat) with the position
   // if the input is not a pickle or uses unsupported features: text opcodes of protocols 0 and 1,
-  // extensions, buffers. Bytes behind the end of the pickle are an error, unless `end` is given: it
-  // then receives the position of the end.
+  // extensions, buffers. If `end` is null, bytes after the pickle are an error; otherwise *end
+  // receives the position after the pickle.
   static Pickle read(std::span<const std::byte> bytes, const std::string& where,
                      size_t* end = nullptr);
   Pickle(Pickle&&) noexcept;
@@ -137,8 +137,8 @@ class Pickle {
   std::vector<PickleValue> persistent_ids_;
 };
 
-// Whether only a malicious pickle would name this global: one that runs commands, imports or
-// evaluates code, opens connections, or unpickles more data.
+// Whether a global is alarming: it runs commands, imports or evaluates code, opens connections, or
+// unpickles more data. Only a malicious file of tensors would name it.
 bool is_alarming_global(std::string_view module, std::string_view name);
 
 }  // namespace am::formats

@@ -1,4 +1,5 @@
-// Globals that no file of tensors needs and that are dangerous if Python imports them.
+// Lists Python globals that no file of tensors needs, and that are dangerous if Python imports
+// them.
 #include <algorithm>
 #include <array>
 
@@ -9,9 +10,9 @@ namespace am::formats {
 
 namespace {
 
-// Modules of which every global is alarming, submodules included. Python resolves dots in a
-// global's name as attributes, so globals of other modules can reach any object too;
-// is_alarming_global() checks such names.
+// Modules, with their submodules, of which every global is alarming. Python resolves a dotted name
+// of a global as attributes, which can reach any object from a harmless module;
+// is_alarming_global() therefore checks dotted names too.
 constexpr std::array<std::string_view, 30> kAlarmingModules = {
     "os",        "posix",  "nt",       "sys",       "subprocess", "pkgutil",
     "importlib", "runpy",  "ctypes",   "pickle",    "_pickle",    "marshal",

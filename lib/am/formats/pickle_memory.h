@@ -23,14 +23,15 @@ struct PickleNode {
   uint32_t capacity = 0;
 };
 
-// Indices of an object's first items; the object's contents follow them.
+// Indices of an object's global, arguments and state in PickleNode::items. The object's contents()
+// begin at index kObjectItems.
 inline constexpr size_t kGlobalItem = 0;
 inline constexpr size_t kArgumentsItem = 1;
 inline constexpr size_t kStateItem = 2;
 inline constexpr uint32_t kObjectItems = 3;
 
-// Owns all values and nodes of a pickle. They never move and are freed together, so no destructor
-// follows references.
+// Owns all values and nodes of a pickle. They never move. They are freed together, so that freeing
+// deeply nested values does not recurse.
 struct Pickle::Arena {
   static constexpr size_t kBlock = size_t{1} << 14;
 

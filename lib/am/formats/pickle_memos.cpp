@@ -7,12 +7,11 @@ namespace am::formats {
 
 namespace {
 
-// Length of an opcode's argument: `bytes` bytes; or a number of `prefix` bytes and then as many
-// bytes as this number says; or `lines` lines.
+// Encoding of an opcode's argument. At most one member is nonzero.
 struct Argument {
-  size_t bytes = 0;
-  size_t prefix = 0;
-  size_t lines = 0;
+  size_t bytes = 0;   // fixed length in bytes
+  size_t prefix = 0;  // bytes of a length field that precedes the argument
+  size_t lines = 0;   // number of lines, each ended by a newline
 };
 Argument argument_of(uint8_t opcode) {
   switch (opcode) {

@@ -1,4 +1,4 @@
-// Finds the memo indices that a pickle recalls, in one pass that creates no values.
+// Finds the memo indices that a pickle reads (opcodes BINGET), in one pass that creates no values.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,10 @@ namespace am::formats {
 
 using RecalledMemos = std::unordered_set<uint64_t>;
 
-// Returns the recalled indices, so that the reader keeps only their values: Python's pickler
-// memoizes nearly every value and recalls few, some thousand of the half million of a large
-// distributed checkpoint. Stops at an unknown opcode, where the reader fails anyway.
+// Returns the memo indices that the pickle reads, so that the reader stores only these values.
+// Python's pickler memoizes nearly every value, but reads few of them back: in a large distributed
+// checkpoint, some thousand of half a million. Skips unknown opcodes, at which the reader fails
+// anyway.
 RecalledMemos recalled_memos(std::span<const std::byte> bytes);
 
 }  // namespace am::formats

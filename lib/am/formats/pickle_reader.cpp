@@ -110,7 +110,7 @@ class PickleReader {
     const auto taken = take(length);
     push(make_text(kind, {reinterpret_cast<const char*>(taken.data()), taken.size()}));
   }
-  // Reads an integer of `length` bytes: two's complement, little-endian.
+  // Reads an integer of `length` bytes (two's complement, little-endian) and pushes it.
   void push_long(uint64_t length) {
     if (length > kLongestLong) fail(cat("an integer has ", length, " bytes"));
     if (length > sizeof(int64_t)) {
@@ -131,7 +131,7 @@ class PickleReader {
     push(value);
   }
 
-  // ---- the stack: values above the last mark
+  // ---- the stack, of which opcodes access only the values above the last mark
 
   size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   PickleValue& top() {
@@ -143,8 +143,8 @@ class PickleReader {
     stack_.pop_back();
     return value;
   }
-  // Closes the last mark and returns the values above it. The returned span is valid until the next
-  // push.
+  // Closes the last mark on the stack and returns the values above this mark. The returned span is
+  // valid until the next push.
   std::span<const PickleValue> pop_to_mark() {
     if (marks_.empty()) fail("an opcode closes a mark, but none is open");
     const size_t begin = marks_.back();
@@ -170,8 +170,8 @@ class PickleReader {
     push(value);
   }
 
-  // Adds `items`, which are on top of the stack, to the container at stack position `below` - 1.
-  // The container must be of the given kind or an object.
+  // Moves `items` from the top of the stack to the container at stack position `below` - 1. The
+  // container must be of the given kind or an object.
   void add_items(PickleKind kind, std::span<const PickleValue> items, size_t below) {
     if (below <= floor()) fail("an opcode takes a value from an empty stack");
     if (kind == PickleKind::kDict && items.size() % 2 != 0)
@@ -248,7 +248,7 @@ class PickleReader {
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;
   RecalledMemos recalled_;
-  std::unordered_map<size_t, PickleValue> memo_;  // values that the pickle recalls, by memo index
+  std::unordered_map<size_t, PickleValue> memo_;  // values that are read again, by memo index
   size_t next_memo_ = 0;
   std::optional<PickleValue> empty_tuple_;  // one value for all empty tuples, which are immutable
   std::set<std::pair<std::string_view, std::string_view>> seen_;

@@ -7,9 +7,9 @@
 //   pickle.reduce();                           // OrderedDict()
 //   const std::string bytes = std::move(pickle).finish();
 //
-// Repeated texts and globals are written once and recalled. The calls are the instructions of
-// Python's unpickler, a stack machine: operands first, then the operation. Nothing checks that they
-// leave exactly one value on the stack.
+// A repeated text or global is written once, and then read from the memo. Each call writes opcodes
+// of Python's unpickler, a stack machine: operands first, then the operation. The caller must leave
+// exactly one value on the stack, which is not checked.
 #pragma once
 
 #include <cstdint>
@@ -42,16 +42,16 @@ class PickleWriter {
   void empty_list() { put(']'); }
   void integers(std::span<const int64_t> values);  // writes them as a tuple
 
-  // Write a call of the preceding global, or its instantiation, with the preceding tuple as
-  // arguments.
+  // Write a call of a function (reduce) or the creation of an object (new_object). The global and
+  // the tuple of arguments must have been written before.
   void reduce() { put('R'); }
   void new_object() { put('\x81'); }
-  // Sets the state of the preceding object: a dict or a tuple.
+  // Sets the last value, a dict or a tuple, as the state of the object before it.
   void build() { put('b'); }
   // Turns the preceding tuple into a persistent id, which the enclosing file interprets.
   void persistent() { put('Q'); }
 
-  // Memoizes the last value and returns its number; recall(number) writes the value again.
+  // Stores the last value in the memo and returns its index; recall(index) writes the value again.
   uint32_t remember();
   void recall(uint32_t number);
 
@@ -63,7 +63,8 @@ class PickleWriter {
   template <typename T>
   void put_number(T value);
   void put_index(char short_opcode, char long_opcode, uint32_t index);
-  // Recalls a value if it was written before; returns false if it is new.
+  // If `what`, the encoding of a text or global, was written before, writes it from the memo and
+  // returns true. Otherwise returns false.
   bool repeats(const std::string& what);
 
   std::string bytes_;

@@ -2,7 +2,7 @@
 // used.
 //
 // Layout: u64 little-endian header length, JSON header, data. Every entry has dtype, shape and
-// [begin, end) relative to the data; entries cover the whole file without holes or overlaps.
+// [begin, end) relative to the data; entries cover the data section without holes or overlaps.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct SafetensorsEntry {
 // Whether a file that is shorter than its header claims is refused or opened.
 enum class Truncated { kRefused, kOpened };
 
-// An open, validated file. The memory map lives as long as this object and the copies of `file()`.
+// An open, validated file. The memory map exists as long as this object or a copy of file().
 class SafetensorsFile {
  public:
   // Opens a file. Throws Error(kIo) if the file cannot be read, Error(kFormat) if the header is
@@ -56,7 +56,8 @@ class SafetensorsFile {
   std::span<const std::byte> data(const SafetensorsEntry& entry) const;
   // Returns a description of what a truncated file lacks; empty for a complete file.
   std::string truncation() const;
-  // Call after reading data: throws Error(kIo) if the file has become smaller meanwhile.
+  // Throws Error(kIo) if the file has become smaller since it was opened. Called after data was
+  // read.
   void require_whole() const;
   std::shared_ptr<const MappedFile> file() const { return file_; }
   const std::filesystem::path& path() const { return path_; }
@@ -67,7 +68,7 @@ class SafetensorsFile {
   std::filesystem::path path_;
   std::shared_ptr<const MappedFile> file_;
   std::vector<SafetensorsEntry> entries_;
-  // The entry of each name; points into entries_.
+  // Entries by name, as pointers into entries_.
   std::unordered_map<std::string_view, const SafetensorsEntry*> by_name_;
   std::map<std::string, std::string> metadata_;
   size_t data_begin_ = 0;
@@ -83,9 +84,9 @@ struct SafetensorsItem {
   std::string dtype;
   Shape shape;
 };
-// Writes one file: header first, then tensors in the given order, with 8-byte aligned data. The
-// caller passes each tensor's bytes in turn, so that a model need not be in memory twice. Throws
-// Error(kIo) on a full disk, which is detected before any byte is written.
+// Writes one file: the header, then the tensors in the given order. The data section begins at a
+// multiple of 8 bytes. The caller passes each tensor's bytes in turn, so that a model need not be
+// in memory twice. Throws Error(kIo) on a full disk, which is detected before any byte is written.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsItem>& items,
@@ -93,7 +94,8 @@ class SafetensorsWriter {
   // Writes the next item's bytes, row-major; may be called repeatedly with consecutive parts of an
   // item.
   void write(std::span<const std::byte> bytes);
-  // Calls fsync; throws Error(kInternal) if bytes are missing.
+  // Closes the file after fsync. Throws Error(kInternal) if fewer bytes were written than the items
+  // have.
   void close();
 
  private:

@@ -14,7 +14,7 @@
 namespace am::formats {
 namespace {
 
-constexpr size_t kDeepest = 5;    // nesting of {tensor: {shape: [size]}}, and a margin
+constexpr size_t kDeepest = 5;    // limit of nested brackets; {tensor: {shape: [size]}} has 3
 constexpr size_t kMostDims = 64;  // limit of ATen, whose operators store sets of dims in 64 bits
 
 // Whether a dtype is legal but has several values per byte, which is not supported.
@@ -22,7 +22,7 @@ bool is_packed(std::string_view dtype) {
   return dtype == "F4" || dtype == "F6_E2M3" || dtype == "F6_E3M2";
 }
 
-// A value of the header that is not an object or array.
+// A JSON value of the header that is not an object or array.
 struct Scalar {
   std::optional<uint64_t> number;  // the value if it is a non-negative integer
   std::string* text = nullptr;     // the value if it is a text, which may be moved from
@@ -40,7 +40,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
   HeaderSax(const std::filesystem::path& path, SafetensorsHeader& header)
       : path_(path), header_(header) {}
 
-  // Checks that the header was an object. Called after the whole text.
+  // Throws if the header was not a JSON object. Called after the whole text was parsed.
   void finish() const {
     if (!is_object_) fail("the header is not a JSON object");
   }
@@ -77,7 +77,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
   }
 
  private:
-  // Kind of an open bracket of the JSON text, by what it contains.
+  // Kind of a JSON object or array that is being parsed, by its contents.
   enum class Where { kNothing, kTop, kMetadata, kEntry, kShape, kOffsets, kElsewhere };
   struct Fields {
     bool dtype = false;
@@ -99,7 +99,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
     return true;
   }
 
-  // Returns the kind of a bracket that opens at this point of the text.
+  // Returns the kind of the object or array that begins at this point of the text.
   Where opened(bool object) {
     switch (where()) {
       case Where::kNothing:
@@ -245,7 +245,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
   bool is_object_ = false;
   bool has_metadata_ = false;
   SafetensorsEntry entry_;  // entry that is being read; `name` is the last top-level key
-  std::string key_;         // last key inside an entry
+  std::string key_;         // last key inside an entry or the metadata
   Fields seen_;
   std::vector<uint64_t> offsets_;
 };

@@ -1,7 +1,7 @@
 // The header of a safetensors file, read in one pass and checked against the file's size.
 //
-// Builds no JSON tree, so that a model of a hundred thousand tensors opens in a fraction of a
-// second.
+// The reader builds no JSON tree, so that a model of a hundred thousand tensors opens in a fraction
+// of a second.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@
 
 namespace am::formats {
 
-// Number of bytes of the field at the beginning of the file that gives the header's length.
+// Number of bytes of the header's length, with which a safetensors file begins.
 inline constexpr size_t kLengthBytes = 8;
-// Limit of the header's bytes in the reference implementation.
+// Maximum number of bytes of a header, as in the reference implementation.
 inline constexpr uint64_t kLongestHeader = 100'000'000;
 inline constexpr const char* kMetadataKey = "__metadata__";
 
@@ -41,7 +41,7 @@ SafetensorsHeader read_safetensors_header(const std::filesystem::path& path,
 [[noreturn]] void refuse_truncated(const std::filesystem::path& path, const SafetensorsEntry& entry,
                                    uint64_t data_size);
 
-// Throws the error for a file that is not safetensors, with the reason.
+// Throws the error for a file that is not valid safetensors. `what`: the reason.
 [[noreturn]] void not_safetensors(const std::filesystem::path& path, const std::string& what);
 
 }  // namespace am::formats

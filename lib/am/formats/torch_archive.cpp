@@ -62,8 +62,8 @@ const TorchDtype* dtype_of_storage(const PickleValue& storage) {
 
 // Indices of the leading arguments of torch._utils._rebuild_tensor_v2 and _v3.
 enum RebuildArgument : size_t { kStorage, kOffset, kSize, kStride, kRequiresGrad, kHooks, kDtype };
-// Indices of the arguments of torch._tensor._rebuild_from_type_v2, for tensors with attributes and
-// subclasses.
+// Indices of the arguments of torch._tensor._rebuild_from_type_v2, which creates tensors of
+// subclasses and tensors with Python attributes.
 enum TypedArgument : size_t { kOfFunction, kOfType, kOfArguments };
 // Indices of the elements of a storage's persistent id.
 enum StorageId : size_t { kTag, kClass, kKey, kLocation, kNumel, kStorageIdSize };
@@ -134,8 +134,7 @@ TorchArchive TorchArchive::read(std::span<const std::byte> bytes, const std::str
   const auto records = read_zip_records(bytes, where);
   std::unordered_map<std::string_view, std::span<const std::byte>> files;
   for (const auto& record : records) {
-    // Drops the part before the first slash, the archive's name, for example "archive" of
-    // "archive/data.pkl".
+    // Removes the archive's name, which ends at the first slash: "archive/data.pkl" -> "data.pkl".
     files.emplace(record.name.substr(record.name.find('/') + 1), record.data);
   }
   const auto data = files.find("data.pkl");
@@ -206,7 +205,7 @@ TorchTensor TorchArchive::strided(std::span<const PickleValue> arguments) const 
   if (!offset || *offset < 0 || !shape || !strides || shape->size() != strides->size()) {
     fail("a tensor lacks its offset, shape or strides");
   }
-  // Number of storage elements from the view's first to its last.
+  // Number of storage elements from the view's first element to its last, both included.
   int64_t span = 1;
   for (size_t dim = 0; dim < shape->size(); ++dim) {
     if ((*shape)[dim] == 0) {
@@ -221,7 +220,7 @@ TorchTensor TorchArchive::strided(std::span<const PickleValue> arguments) const 
   }
   int64_t volume = 1;
   for (const int64_t size : *shape) {
-    // A stride of 0 repeats elements, so the shape is not bounded by the storage.
+    // A stride of 0 repeats elements, so a tensor may have more elements than its storage.
     if (__builtin_mul_overflow(volume, size, &volume)) fail("a tensor has more than 2^63 elements");
   }
   if (*offset > elements || span > elements - *offset) {

@@ -24,8 +24,8 @@ namespace am::formats {
 
 // Returns the number of bytes per element of a dtype, given by torch's name; 0 for an unknown name.
 int64_t torch_dtype_size(std::string_view dtype);
-// Returns torch's storage class of a dtype, for example "FloatStorage" for "float32"; empty if
-// there is none, as for float8_e4m3fn.
+// Returns the name of torch's storage class for a dtype, for example "FloatStorage" for "float32";
+// empty if there is none, as for float8_e4m3fn.
 std::string_view torch_storage_class(std::string_view dtype);
 
 // Returns the number of bytes per element of a storage class such as torch.FloatStorage; 1 for
@@ -43,15 +43,16 @@ struct TorchTensor {
 
 class TorchArchive {
  public:
-  // Reads an archive. `bytes` must outlive it. Throws Error(kFormat) prefixed with `where`: not an
-  // archive, a byte order other than little-endian, an unreadable pickle.
+  // Reads an archive; `bytes` must outlive the result. Throws Error(kFormat), with a message that
+  // begins with `where`, if `bytes` are not an archive, are not little-endian, or contain an
+  // invalid pickle.
   static TorchArchive read(std::span<const std::byte> bytes, const std::string& where);
 
   const PickleValue& root() const { return pickle_.root(); }
   const Pickle& pickle() const { return pickle_; }
   // Returns the tensor that a value of the pickle describes; nothing if the value is not a tensor.
-  // Attributes that Python code has set are ignored. Throws Error(kFormat) for an inconsistent
-  // tensor: a view beyond its storage, a storage of another size than its record, an unknown dtype.
+  // Python attributes of the tensor are ignored. Throws Error(kFormat) for an inconsistent tensor:
+  // a view beyond its storage, a missing storage, an unknown dtype.
   std::optional<TorchTensor> tensor(const PickleValue& value) const;
 
  private:

@@ -13,7 +13,7 @@ namespace am::formats {
 
 namespace {
 
-// The pickle of the magic number: the opcodes PROTO 2 and LONG1.
+// The beginning of a file: the pickle of the magic number (opcodes PROTO 2, LONG1 and STOP).
 constexpr std::string_view kMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
 constexpr int64_t kProtocol = 1001;
 constexpr std::string_view kObject = "object";
@@ -61,7 +61,8 @@ class LegacyReader {
     Pickle pickle = Pickle::read(rest.first(std::min<size_t>(rest.size(), UINT32_MAX)),
                                  cat(where_, ": ", what, " at ", position_), &end);
     position_ += end;
-    // Only the object's pickle may name globals; the caller checks them.
+    // Only the pickle of the saved object may name globals, which the caller of read_legacy_torch()
+    // checks.
     if (what != kObject && !pickle.globals().empty()) {
       const PickleGlobal& global = pickle.globals().front();
       fail(cat("its ", what, " names ", global.module, ".", global.name));
@@ -112,7 +113,7 @@ class LegacyReader {
   std::span<const std::byte> bytes_;
   const std::string& where_;
   size_t position_ = 0;
-  // The object's storages that are not yet read, by key.
+  // Storages of the saved object that were not read yet, by key.
   std::map<std::string_view, Storage> storages_;
 };
 

@@ -22,12 +22,12 @@ struct LegacyTorch {
   std::vector<std::pair<std::string_view, std::span<const std::byte>>> storages;
 };
 
-// Whether the bytes begin with the format's magic number.
+// Whether the bytes begin with the magic number of this format.
 bool is_legacy_torch(std::span<const std::byte> bytes);
 
-// Reads a file. `bytes` must outlive the result. Throws Error(kFormat) prefixed with `where`:
-// another byte order, storages that are truncated, missing, duplicated, or of another size than in
-// the object's pickle.
+// Reads a file. `bytes` must outlive the result. Throws Error(kFormat), with a message that begins
+// with `where`, if the byte order is not little-endian, or if a storage is truncated, missing,
+// duplicated, or not of the size in the object's pickle.
 LegacyTorch read_legacy_torch(std::span<const std::byte> bytes, const std::string& where);
 
 }  // namespace am::formats

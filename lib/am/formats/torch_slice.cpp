@@ -15,7 +15,7 @@ namespace am::formats {
 namespace {
 
 constexpr size_t kExtraHeader = 4;
-constexpr uint16_t kExtraPadding = 0x4246;  // "FB", the id that torch.save gives to padding
+constexpr uint16_t kExtraPadding = 0x4246;  // "FB", torch.save's extra field for padding
 
 template <typename... Numbers>
 void append(std::string& to, Numbers... numbers) {
@@ -27,7 +27,8 @@ void append(std::string& to, Numbers... numbers) {
   (one(numbers), ...);
 }
 
-// Writes all of an archive except the data of the last record, which the caller writes.
+// Writes a zip archive. The data of a record that begin_aligned() begins are not included: the
+// caller writes them.
 class ArchiveWriter {
  public:
   void add(std::string_view name, std::string_view data) {
@@ -109,8 +110,8 @@ class ArchiveWriter {
 };
 
 // Returns the pickle of a dense tensor: torch._utils._rebuild_tensor_v2(storage, 0, shape, strides,
-// False, OrderedDict()). For dtypes without a storage class, it calls _v3 with an untyped storage
-// and the dtype as the last argument.
+// False, OrderedDict()). For a dtype without a storage class, the pickle calls _rebuild_tensor_v3
+// with an untyped storage and the dtype as the last argument.
 std::string tensor_pickle(std::string_view dtype, const Shape& shape, uint64_t bytes) {
   const std::string_view storage = torch_storage_class(dtype);
   PickleWriter pickle;

@@ -1,13 +1,12 @@
-// Writes archives like torch.save (torch_archive.h reads them) around bytes that the caller writes:
-// a tensor's values go to disk without being copied.
+// Creates archives like torch.save, which torch_archive.h reads, as the bytes before and after a
+// tensor's values. The caller writes the values between them, so that they are not copied.
 //
 //   const TorchSlice slice = tensor_slice("float32", {4096, 512}, position);
 //   file.write(slice.before);   // 500 bytes and some, up to the next multiple of 4 KiB
 //   file.write(values);         // 8 MiB, row by row
 //   file.write(slice.after);
 //
-// Checksums in the archive are 0, since PyTorch does not check them; sizes precede the data, as zip
-// allows.
+// Checksums in the archive are 0, because PyTorch does not check them.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +33,7 @@ struct TorchSlice {
 TorchSlice tensor_slice(std::string_view dtype, const Shape& shape, uint64_t position,
                         size_t alignment = kSliceAlignment);
 
-// Location of a slice and of its values, in bytes of the file.
+// Location of an archive (slice) and of its values, as byte offsets in the file.
 struct SlicePlace {
   uint64_t offset = 0;
   uint64_t position = 0;  // first byte of the values
@@ -42,7 +41,7 @@ struct SlicePlace {
 
   uint64_t length() const { return end - offset; }
 };
-// Returns where the slice of a tensor lies if it begins at byte `offset` of its file.
+// Returns the location of a tensor's slice that begins at byte `offset` of its file.
 SlicePlace place_slice(std::string_view dtype, const Shape& shape, uint64_t offset);
 
 // Returns the complete archive of a value without tensors, given its pickle.

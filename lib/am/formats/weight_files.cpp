@@ -12,8 +12,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Whether a file has a name that transformers, Meta or torch.save give to weights; not optimizer.pt
-// or training_args.bin.
+// Whether a file has a usual name of pickled weights, as in repositories of transformers and Meta.
+// False for other pickles, for example optimizer.pt.
 bool is_pickled_weights(std::string_view name) {
   constexpr std::array<std::string_view, 3> kBegins = {"pytorch_model", "consolidated", "model"};
   constexpr std::array<std::string_view, 4> kEnds = {".bin", ".bin.index.json", ".pt", ".pth"};
@@ -41,7 +41,7 @@ WeightFiles weight_files(const fs::path& folder) {
       found.pickled = name;
     }
   }
-  found.safetensors = named || (others && !pytorch);  // the precedence in transformers
+  found.safetensors = named || (others && !pytorch);  // same precedence as in transformers
   return found;
 }
 

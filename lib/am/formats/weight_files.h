@@ -6,20 +6,20 @@
 
 namespace am::formats {
 
-// transformers' names of pickled weights. Files of these names take precedence over safetensors
-// files whose names transformers does not use.
+// Names of pickled weights in transformers. Such a file takes precedence over safetensors files,
+// except model.safetensors and its index.
 inline constexpr const char* kPytorchModel = "pytorch_model.bin";
 inline constexpr const char* kPytorchModelIndex = "pytorch_model.bin.index.json";
 
 struct WeightFiles {
-  // Whether there is a safetensors file or index. Files whose names transformers does not use count
-  // only if there is no pytorch_model.bin.
+  // Whether the folder has model.safetensors or its index; without pytorch_model.bin and its index,
+  // any safetensors file counts.
   bool safetensors = false;
   // Name of a file in PyTorch's pickle format, such as pytorch_model.bin; empty if there is none.
   std::string pickled;
 };
 
-// Looks for weights in a folder.
+// Returns the weights in a folder; none if the folder cannot be read.
 WeightFiles weight_files(const std::filesystem::path& folder);
 
 }  // namespace am::formats

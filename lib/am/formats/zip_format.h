@@ -17,7 +17,7 @@ inline constexpr size_t kZipEndBytes = 22;
 inline constexpr size_t kZipEnd64Bytes = 56;
 inline constexpr size_t kZipLocator64Bytes = 20;
 inline constexpr uint16_t kZipExtra64 = 1;
-// Placeholders in 16-bit and 32-bit fields whose value is in the zip64 extra field.
+// Placeholders in 16-bit and 32-bit fields whose value is in a zip64 record or extra field.
 inline constexpr uint16_t kZipFull16 = 0xFFFF;
 inline constexpr uint32_t kZipFull32 = 0xFFFFFFFF;
 

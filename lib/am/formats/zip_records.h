@@ -1,12 +1,13 @@
-// Reads the records of a zip archive written by torch.save. Records are stored without compression,
-// and found only by the central directory.
+// Reads the records of a zip archive written by torch.save. Records must be stored without
+// compression; they are found through the central directory.
 //
 //   for (const ZipRecord& record : read_zip_records(bytes, "weights.pt")) {
 //     std::cout << record.name << "\n";
 //   }
 //
 // Rejects archives whose local headers and central directory disagree, and records that are
-// compressed, overlap or leave the archive: zip readers would differ on the contents.
+// compressed, overlap or extend beyond the archive: zip programs would read different contents from
+// such archives.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,8 @@ struct ZipRecord {
 bool is_zip(std::span<const std::byte> bytes);
 
 // Returns the records in the central directory's order; names and data are views of `bytes`, which
-// must be exactly the archive. Zip64 fields replace fields with placeholders. Checksums are not
-// compared, because PyTorch may write 0. Throws Error(kFormat); `where` names the input.
+// must be exactly the archive. Zip64 archives are supported. Checksums are not compared, because
+// PyTorch may write 0. Throws Error(kFormat); `where` names the input.
 std::vector<ZipRecord> read_zip_records(std::span<const std::byte> bytes, const std::string& where);
 
 }  // namespace am::formats

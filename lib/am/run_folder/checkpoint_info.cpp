@@ -37,7 +37,8 @@ void read_history(const Json& json, CheckpointInfo& info) {
   if (const auto facts = json.find("facts"); facts != json.end()) info.facts = *facts;
 }
 
-// Reads skipped_steps and loss_scale. Files have them only if the job could skip updates.
+// Reads skipped_steps and loss_scale. Both may be missing: skipped_steps is written only if above
+// 0, and loss_scale only in float16 training.
 void read_skipped_steps(const Json& json, CheckpointInfo& info) {
   const auto skipped = json.find("skipped_steps");
   if (skipped != json.end()) info.skipped_steps = integer_of(*skipped);

@@ -4,7 +4,8 @@
 //   info.samples;                // 1600: number of sequences that training has read
 //   info.lineage.back().job;     // the job that wrote it
 //
-// A file may lack the fields after model_type; their values are then unknown.
+// A checkpoint.json may lack the fields that follow `model_type` in CheckpointInfo; their values
+// are then unknown.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ namespace am::run_folder {
 inline constexpr int kCheckpointVersion = 3;
 inline constexpr const char* kInfoFile = "checkpoint.json";
 
-// A job in the history of a checkpoint. `from_step`: the step of the previous job's checkpoint from
-// which this job resumed.
+// A job in the history of a checkpoint. `from_step`: step of the checkpoint from which the job
+// resumed.
 struct JobStep {
   std::string job;
   int64_t from_step = 0;
@@ -39,7 +40,8 @@ struct CheckpointInfo {
   // Random id that all files of one save contain, so that a mix of files of several saves is
   // detected. Empty: unknown.
   std::string save_id;
-  // The jobs that led to this checkpoint, oldest first; the last one wrote it. Empty: unknown.
+  // The jobs that trained the model up to this checkpoint, oldest first; the last job wrote the
+  // checkpoint. Empty: unknown.
   std::vector<JobStep> lineage;
   // Number of sequences that training has read, which is its position in the data. nullopt:
   // unknown.
@@ -57,8 +59,8 @@ struct CheckpointInfo {
 };
 
 std::string to_json_text(const CheckpointInfo& info);
-// Parses a checkpoint.json. Throws Error(kFormat) if the text is not one of a known version.
-// `file`: name of the file, for messages only.
+// Parses a checkpoint.json. Throws Error(kFormat) if the text is invalid or has another version
+// than kCheckpointVersion. `file`: name of the file, for messages only.
 CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string& file);
 
 bool is_checkpoint(const std::filesystem::path& folder);

@@ -37,7 +37,7 @@ std::map<size_t, Error> damaged_files(const std::filesystem::path& folder,
 void require_data_files(const std::filesystem::path& folder, const CheckpointInfo& info,
                         const ShardIndex& index);
 // Throws an error of read_index() or require_data_files() if the checkpoint is not complete. Checks
-// all boxes of the index without keeping them in memory, and each data file.
+// each data file, and all boxes (parts of tensors) of the index, which are not kept in memory.
 void require_complete(const std::filesystem::path& folder, const CheckpointInfo& info);
 
 }  // namespace am::run_folder

@@ -16,10 +16,10 @@
 #include "am/run_folder/run_lock.h"
 
 // Note [The same folder] A path leads to the opened folder if both have the same inode number. The
-// folder is kept open, because the number of a deleted folder may be reused. But some user-space
-// file systems assign a new inode number at every lookup. If the numbers differ, the time stamps of
-// the opened file are therefore changed through its descriptor. If the file at the path then has
-// these time stamps, it is the opened file, and not a copy.
+// folder is kept open, because the inode number of a deleted folder may be reused. But some
+// user-space file systems assign a new inode number at every lookup. If the inode numbers differ,
+// the time stamps of the opened file are therefore changed through its descriptor. If the file at
+// the path then has these time stamps, it is the opened file, and not a copy.
 
 namespace am::run_folder {
 
@@ -46,8 +46,8 @@ Found find(const fs::path& path, const Descriptor& held) {
   return is_same(ours, there) ? Found::kSame : Found::kOther;
 }
 
-// Whether the file at the path has the time stamps of the opened file, `held`. Tries several times,
-// because a file system may cache time stamps for a second.
+// Whether the file at the path has the modification time of the opened file, `held`. Tries several
+// times, because a file system may cache time stamps for a second.
 bool shows(const fs::path& path, const Descriptor& held) {
   constexpr int kTries = 4;
   for (int i = 0; i < kTries; ++i) {

@@ -20,12 +20,13 @@ class HeldFolder {
   // require() checks nothing.
   explicit HeldFolder(std::filesystem::path path);
 
-  // Throws Error(kIo) if the path or its lock file is no longer the one that was opened; the
-  // message says what happened to it. Usually makes two calls to the file system. Does not throw if
-  // a call fails without an answer, for example because a file server does not respond.
+  // Throws Error(kIo) if the path no longer leads to the opened folder, or if its lock file was
+  // removed or replaced; the message describes what happened. Usually makes two calls to the file
+  // system. Does not throw if these calls fail for another reason, for example because a file
+  // server does not respond.
   void require() const;
-  // Returns the folder's path. If it leads to another folder now, returns a path in this process's
-  // /proc that leads to the opened folder, even if that was moved.
+  // Returns the folder's path. If this path no longer leads to the opened folder, returns a path in
+  // /proc/self/fd instead, which leads to the opened folder even if the folder was moved.
   std::filesystem::path anywhere() const;
 
  private:

@@ -59,9 +59,10 @@ void write_record(const RunFolder& run, const JobRecord& record) {
 }
 
 void write_record_in_place(const RunFolder& run, const JobRecord& record) {
-  // The file's existing disk blocks are overwritten, because a full disk has none for a new file. A
-  // text that is shorter than the file is padded with blanks instead of truncating the file. A
-  // single write is then enough, and the file is valid even if the process ends right after it.
+  // The file's existing disk blocks are overwritten, because a full disk has none for a new file.
+  // If the new text is shorter than the file, it is padded with blanks, and the file is not
+  // truncated. A single write is then enough, and the file is valid even if the process ends right
+  // after it.
   std::string text = to_text(record);
   const Descriptor file(open_own_file(run.result_file(), O_WRONLY));
   struct stat info {};
@@ -77,8 +78,8 @@ void write_record_in_place(const RunFolder& run, const JobRecord& record) {
 
 namespace {
 
-// Returns the last step in metrics.jsonl, which may have more steps than the record; 0 if it has
-// none.
+// Returns the last step in metrics.jsonl, which may be later than the record's; 0 if metrics.jsonl
+// has no steps or cannot be read.
 int64_t last_step(const RunFolder& run) {
   try {
     const auto lines = observe::read_metrics(run.metrics_file());

@@ -1,5 +1,6 @@
 // RUN/result.json: the record of the last job in a run folder, with its first and last step.
-// Readers of the folder need it to tell which steps belong to that job and which to earlier jobs.
+// Readers of the folder need the record to separate the steps of this job from those of earlier
+// jobs.
 //
 //   JobRecord record = begin_record(run, job, first_step);       // by rank 0, before it trains
 //   record.steps = 20; record.ended = true; write_record(run, record);
@@ -16,8 +17,8 @@
 
 namespace am::run_folder {
 
-// Identifies a job: by the random ids of its launchers, one per machine, and by the id of the job,
-// which is the id of rank 0's launcher. In train/job_identity.h all ranks agree on it.
+// Identity of a job: its id, and the random ids of its launchers, one per machine. The job's id is
+// the id of rank 0's launcher. All ranks agree on the identity (train/job_identity.h).
 struct JobIdentity {
   std::string id;
   std::vector<std::string> launchers;
@@ -39,8 +40,9 @@ struct JobRecord {
 std::optional<JobRecord> read_record(const RunFolder& run);
 // Replaces the record. Throws Error(kIo) if it cannot be written.
 void write_record(const RunFolder& run, const JobRecord& record);
-// Overwrites the bytes of the existing record. Unlike write_record() this needs no free disk space,
-// and is cheap enough to be called often. Throws Error(kIo) if the record cannot be written.
+// Overwrites the bytes of the existing record. Unlike write_record(), this function needs no free
+// disk space and is cheap enough to be called often. Throws Error(kIo) if the record cannot be
+// written.
 void write_record_in_place(const RunFolder& run, const JobRecord& record);
 // Writes and returns the record of a job that begins or restarts. After a restart it includes the
 // time of the job's earlier attempts.
@@ -48,7 +50,7 @@ JobRecord begin_record(const RunFolder& run, const JobIdentity& job, int64_t fir
 
 struct JobOutcome {
   // Number of finished steps, including those of earlier jobs. nullopt: the run folder has no
-  // record of this job, so that it has trained no step.
+  // record of this job; the job then trained no step.
   std::optional<int64_t> steps;
   int64_t trained_steps = 0;    // number of steps that this job has trained
   std::optional<double> loss;   // loss of the last step
@@ -57,8 +59,8 @@ struct JobOutcome {
 };
 
 // Returns the outcome of the job that `launcher` (an id) has started, from the job's record. If the
-// job failed, the steps are those of the record or of metrics.jsonl, whichever has more: either may
-// lack the last steps. Throws Error(kFormat) for invalid metrics.
+// job failed, `steps` is the larger of the numbers in the record and in metrics.jsonl, because
+// either file may lack the last steps. Throws Error(kFormat) for invalid metrics.
 JobOutcome read_outcome(const RunFolder& run, const std::string& launcher);
 
 }  // namespace am::run_folder

@@ -1,5 +1,6 @@
 // Time that a job has spent in each phase, over all its attempts (a job that fails is restarted).
-// Also its goodput: the fraction of the time that it has spent on steps that no failure undid.
+// Also the job's goodput: the fraction of its time that was spent on steps that need not be
+// repeated after a failure.
 //
 //   JobClock clock;                          // starts the clock of this attempt
 //   clock.enter(Phase::kLoading);
@@ -24,8 +25,8 @@ enum class Phase {
   // time until the failure is detected.
   kStarting,
   kLoading,     // loading of a checkpoint, or of the initial values
-  kSteps,       // steps that no failure undid, with their validation and metrics
-  kStepsAgain,  // steps that a failure undid, so that they are trained again
+  kSteps,       // steps, with their validation and metrics; without steps of kStepsAgain
+  kStepsAgain,  // steps after the last checkpoint before a failure, which are trained again
   kSaving,      // time for which training waited for checkpoints and for the export
   kVisits,      // commands of am-repl that run between steps
   kStopping,    // from the end of the last save and the export to the end of the job
@@ -34,15 +35,15 @@ inline constexpr std::array<std::string_view, 7> kPhaseNames = {
     "starting", "loading", "steps", "steps_again", "saving", "visits", "stopping"};
 
 struct JobTime {
-  std::array<double, kPhaseNames.size()> seconds = {};  // seconds spent in a phase, [Phase]
+  std::array<double, kPhaseNames.size()> seconds = {};  // seconds spent in each phase, [Phase]
   int64_t failures = 0;                                 // number of failures that ended an attempt
-  int64_t steps_again = 0;                              // number of steps that failures undid
-  // Unix time in seconds at which the last counted period ended; 0: nothing was counted.
+  int64_t steps_again = 0;                              // number of steps trained again
+  // Unix time in seconds up to which time is counted; 0: no time was counted.
   double until = 0.0;
   // A recent checkpoint, from which training may resume after a failure.
   struct Saved {
     int64_t step = 0;      // number of finished steps
-    double seconds = 0.0;  // seconds of kSteps at the checkpoint; fail_back() returns to them
+    double seconds = 0.0;  // seconds[kSteps] at the checkpoint, which fail_back() restores
   };
   std::vector<Saved> saved;
 
@@ -51,9 +52,9 @@ struct JobTime {
   double total() const;
   // Returns the fraction of total() that was spent in kSteps; 0 if total() is 0.
   double goodput() const;
-  // Counts a failure, and moves the time of the steps that it undid from kSteps to kStepsAgain.
-  // `step`: finished steps at the checkpoint from which training resumes. `done`: finished steps
-  // when the job failed. `first`: finished steps when the job began.
+  // Counts a failure, and moves the time of the steps that are trained again from kSteps to
+  // kStepsAgain. `step`: finished steps at the checkpoint from which training resumes. `done`:
+  // finished steps when the job failed. `first`: finished steps when the job began.
   void fail_back(int64_t step, int64_t done, int64_t first);
   // Adds a checkpoint to `saved`. `step`: number of finished steps.
   void save(int64_t step);
@@ -64,9 +65,9 @@ struct JobTime {
 // Returns an object such as
 // {"goodput": 0.93, "failures": 4, "steps_again": 61, "seconds": {"starting": .., ..}}.
 Json to_json(const JobTime& time);
-// Convert to and from the form in which a JobRecord is stored: the object of to_json() with two
-// more fields, "until" and "saved". job_time_from() throws Json::exception if fields are missing or
-// have wrong types.
+// Convert to and from the JSON that a JobRecord contains: the object of to_json() with two more
+// fields, "until" and "saved". job_time_from() throws Json::exception if fields are missing or have
+// wrong types.
 Json to_record(const JobTime& time);
 JobTime job_time_from(const Json& record);
 
@@ -81,10 +82,10 @@ class JobClock {
  public:
   // Ends the current phase and begins `phase`.
   void enter(Phase phase);
-  // Adds the time of the job's earlier attempts, `before`. The time between its end and the
-  // creation of this clock counts as kStarting. If there was no earlier attempt (before.until is
-  // 0), the time since `began` counts as kStarting: the Unix time in seconds at which the job
-  // began; 0: unknown, nothing is added.
+  // Adds `before`, the time of the job's earlier attempts. The time from the end of the last
+  // attempt to the creation of this clock counts as kStarting. If there was no earlier attempt
+  // (before.until is 0), the time since `began` counts as kStarting instead. `began`: Unix time in
+  // seconds at which the job began; 0: unknown, nothing is added.
   void follow(const JobTime& before, double began);
   void save(int64_t step) { time_.save(step); }
   // Returns the times of all phases, including the current phase up to now.

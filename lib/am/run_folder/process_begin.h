@@ -1,5 +1,5 @@
-// Start time of a process. It identifies a process together with the process id, because the id
-// alone may be reused after the process has ended.
+// Start time of a process. A process id alone may be reused after the process has ended; the id and
+// the start time together identify a process.
 #pragma once
 
 #include <cstdint>

@@ -24,9 +24,9 @@ class RunFolder {
   // Accesses no file; the object only computes paths.
   explicit RunFolder(std::filesystem::path root);
   // Creates the folder with its subfolders logs/ and checkpoints/. Writes a small file to check
-  // that the folder is writable, and removes it. Throws Error(kIo) if that fails, for example
-  // because of permissions, a full disk, a file with the folder's name, or another user's link
-  // (base/file.h).
+  // that the folder is writable, and removes it. Throws Error(kIo) if the folder cannot be created
+  // or written, for example because of permissions, a full disk, a file with the folder's name, or
+  // another user's symbolic link (base/file.h).
   static RunFolder create(const std::filesystem::path& root);
 
   const std::filesystem::path& root() const { return root_; }

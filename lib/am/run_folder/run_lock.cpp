@@ -52,7 +52,7 @@ struct LockHolder {
   std::string host;
   int64_t pid = 0;
   std::string boot;
-  int64_t begun = 0;  // start of the process (process_begin.h), because process ids are reused
+  int64_t begun = 0;  // start time (process_begin.h), because process ids are reused
   std::string since;
   std::string job;
 };
@@ -192,8 +192,8 @@ struct RunLock::Held {
     changed.notify_all();
     thread.join();
     if (::ftruncate(fd, 0) != 0) {
-      // The file still names this process. That is harmless, because the next job finds that the
-      // process has ended.
+      // If the truncation fails, the lock file still names this process. That is harmless, because
+      // the next job finds that the process has ended.
     }
     ::close(fd);
   }
@@ -228,7 +228,7 @@ RunLock RunLock::take(const fs::path& folder, const LockOptions& options) {
   const fs::path path = folder / kLockName;
   Descriptor file(open_own_file(path, O_RDWR | O_CREAT));
   if (file.get() < 0) throw cannot(path, "cannot open the lock");
-  ::fcntl(file.get(), F_SETFD, 0);  // child processes inherit the kernel's lock, as the note says
+  ::fcntl(file.get(), F_SETFD, 0);  // child processes inherit the kernel's lock
   const KernelLock kernel = lock_file(file.get(), path, options);
   const auto holder = holder_in(path);
   if (kernel == KernelLock::kTaken) throw refusal(folder, holder);
@@ -236,8 +236,8 @@ RunLock RunLock::take(const fs::path& folder, const LockOptions& options) {
   const std::string own = to_text(myself(options.job));
   write_holder(file, path, own);
   if (kernel == KernelLock::kNone) {
-    // Two jobs may have written the file at nearly the same time. The job whose text is in the file
-    // after a while has the lock.
+    // Two jobs may have written the lock file at nearly the same time. The job whose text is in the
+    // file after `patience` has the lock.
     std::this_thread::sleep_for(options.patience);
     if (read_file(path) != own) throw refusal(folder, holder_in(path));
   }

@@ -3,8 +3,8 @@
 //
 //   const RunLock lock = RunLock::take(run.root(), {.job = job});   // held until destroyed
 //
-// The file `lock` in the folder describes the process that holds the lock (the holder) as JSON. It
-// is empty if no process does. See Note [Who holds a run folder] in run_lock.cpp.
+// The file `lock` in the folder describes the process that holds the lock (the holder) as JSON. The
+// file is empty if no process holds the lock. See Note [Who holds a run folder] in run_lock.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ namespace am::run_folder {
 inline constexpr const char* kLockName = "lock";
 
 struct LockOptions {
-  // Id of the job; a process that finds the folder locked names it in its error message.
+  // Id of the job. Another process that finds the folder locked shows this id in its error message.
   std::string job;
   // Time for which take() waits for the lock, because its holder may just have been asked to exit.
   std::chrono::milliseconds patience = std::chrono::seconds(2);

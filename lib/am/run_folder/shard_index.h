@@ -1,7 +1,7 @@
-// index.json of a checkpoint. For every box of every tensor it has the data file, the position of
-// the box's values in the file, and their checksums. Before the data, readers read only this one
-// file, no matter how many ranks wrote the checkpoint. Thousands of ranks write millions of boxes;
-// a reader keeps only those in memory that it needs.
+// index.json of a checkpoint. For each box (rectangular part) of each tensor, it contains the data
+// file, the position of the box's values in this file, and the checksums of the values. A reader
+// needs no other file before the data, no matter how many ranks wrote the checkpoint. Thousands of
+// ranks write millions of boxes; IndexVisit keeps only the needed ones in memory.
 //
 //   const ShardIndex index = read_shard_index("step-100/index.json");
 //   index.tensors[0].boxes[3].file;          // index in index.files of "__3_0.distcp"
@@ -32,7 +32,7 @@ inline constexpr std::string_view kIndexFormat = "automesh-index";
 inline constexpr int64_t kIndexVersion = 1;
 // Prefix of the names of optimizer tensors, for example "optim.state.NAME.exp_avg".
 inline constexpr const char* kOptimizerPrefix = "optim.state.";
-// Number of bytes of values for which there is one checksum.
+// Number of bytes of a box's values per checksum; the last checksum may cover fewer.
 inline constexpr uint64_t kChecksumPiece = uint64_t{16} << 20;
 
 struct IndexedBox {
@@ -48,7 +48,7 @@ struct IndexedTensor {
   std::string name;
   std::string dtype;  // torch's name of the dtype
   Shape shape;
-  std::vector<IndexedBox> boxes;  // boxes that ranks have written; none has 0 elements
+  std::vector<IndexedBox> boxes;  // the boxes in the data files; none is empty
 
   int64_t element_bytes() const;
 };
@@ -66,18 +66,18 @@ struct ShardIndex {
 
 // Returns the name of a rank's data file, for example "__3_0.distcp".
 std::string data_file_name(int64_t rank);
-// Returns the label with which a data file begins. It names the save and the rank, so that files of
-// different saves can be told apart.
+// Returns the label with which a data file begins. The label contains the save's id and the rank,
+// by which files of different saves are distinguished.
 std::string data_file_label(const std::string& save_id, int64_t rank);
 // Maximum number of bytes of a label.
 inline constexpr size_t kLongestLabel = 256;
 // Returns the label of a data file from its first bytes, `beginning`; empty if it has none.
 std::string_view label_of(std::string_view beginning);
 
-// Filters an index while it is read, tensor by tensor. Memory then needs room only for the boxes
-// that pass the filter and for all boxes of one tensor. Empty functions filter nothing.
+// Filters an index while it is read, tensor by tensor. Only the boxes that pass the filter, and all
+// boxes of one tensor, are then in memory at a time. Empty functions filter nothing.
 struct IndexVisit {
-  // Returns whether to read a tensor's boxes. If not, they are skipped and not checked.
+  // Returns whether to read a tensor's boxes; otherwise the boxes are skipped and not checked.
   std::function<bool(const std::string& name)> wants;
   // Called with each tensor after it was read and checked. May modify the tensor, for example
   // remove boxes.
@@ -92,9 +92,9 @@ ShardIndex parse_shard_index(std::string_view text, const std::string& file,
                              const IndexVisit& visit = {});
 ShardIndex read_shard_index(const std::filesystem::path& path, const IndexVisit& visit = {});
 
-// Merges the indices that several ranks have made of their own files. Tensors of the result are in
-// natural order of their names. Throws Error(kFormat) if two ranks have different dtypes or shapes
-// for a tensor.
+// Merges the indices that several ranks have created for their own files. Tensors of the result are
+// in natural order of their names. Throws Error(kFormat) if two ranks have different dtypes or
+// shapes for a tensor.
 ShardIndex merge(std::vector<ShardIndex> parts);
 
 }  // namespace am::run_folder

@@ -13,7 +13,8 @@ namespace am::run_folder {
 
 namespace {
 
-// Number of integers of a box before its offset: file, position, slice_offset, slice_length.
+// Number of integers that precede the offset in a box's array: file, position, slice_offset,
+// slice_length.
 constexpr size_t kPlaceNumbers = 4;
 
 class IndexReader {
@@ -23,7 +24,8 @@ class IndexReader {
 
   ShardIndex read() {
     bool known = false;
-    // Position of "tensors" in the text, if it precedes "files"; it is then read after "files".
+    // Position of the value of "tensors" if this key precedes "files"; the value is then read last,
+    // because its check needs "files".
     std::optional<JsonCursor> passed_over;
     std::string key;
     for (json_.begin_object(); json_.next_key(key);) {
@@ -174,8 +176,8 @@ class IndexReader {
 
   JsonCursor json_;
   const IndexVisit& visit_;
-  // The integers of all boxes of one tensor, and the end of each box among them. They are converted
-  // to boxes when the tensor's number of dims is known, because "shape" may follow "boxes".
+  // numbers_: the integers of all boxes of one tensor. rows_: the end of each box in numbers_. Both
+  // are converted to boxes at the end of the tensor, because "shape" may follow "boxes".
   std::vector<int64_t> numbers_;
   std::vector<size_t> rows_;
   ShardIndex index_;

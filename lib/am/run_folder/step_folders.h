@@ -54,8 +54,8 @@ std::vector<std::string> clean_up(const std::filesystem::path& checkpoints);
 // if that name exists. Returns the new names. Throws filesystem_error.
 std::vector<std::string> set_aside(const std::filesystem::path& checkpoints, int64_t step);
 
-// Whether the checkpoint belongs to the training history `lineage`: one of its jobs wrote it,
-// before the next job resumed.
+// Whether the checkpoint belongs to the training history `lineage`: a job of `lineage` wrote it,
+// and its step is not after the step from which the next job resumed.
 bool is_ancestor(const CheckpointInfo& info, const std::vector<JobStep>& lineage);
 // Deletes the checkpoints of the history `lineage` except the `keep` newest ones; deletes nothing
 // if `keep` is 0. Does not delete checkpoints of other jobs. Ignores a folder that cannot be

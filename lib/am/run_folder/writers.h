@@ -1,5 +1,5 @@
-// Chooses which rank writes a box to a checkpoint if several ranks have copies of the box. These
-// ranks need not communicate: each computes the same choice from its own boxes.
+// Chooses which rank writes a box (a part of a tensor) to a checkpoint if several ranks have copies
+// of the box. The ranks need not communicate: each computes the same choice from its own boxes.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,13 @@ struct HeldBox {
   int64_t bytes = 0;
   int64_t replicas = 1;  // number of copies
   // Text that identifies the group of ranks with copies. Boxes with equal `holders` are on the same
-  // ranks, and each of these ranks must pass these boxes in the same order.
+  // ranks, and each of these ranks must pass these boxes to choose_writers() in the same order.
   std::string holders;
 };
 
-// Returns for each box the number of the copy to write, from 0 to replicas - 1. Boxes are assigned
-// by descending size, each to that copy's rank to which the fewest bytes have been assigned so far.
+// Returns for each box the number of the copy to write, from 0 to replicas - 1. In descending order
+// of size, each box is assigned to the rank with a copy to which the fewest bytes have been
+// assigned so far.
 std::vector<int64_t> choose_writers(const std::vector<HeldBox>& boxes);
 
 }  // namespace am::run_folder

@@ -18,9 +18,9 @@
 //      it is not the cause. In a cycle (ranks that wait for each other in different collectives)
 //      the earliest witness decides.
 //   4. A lost peer (kind "peer") is a cause only if there is no better one.
-//   5. Among causes of one kind the earliest counts. Its time is the one in the error file, when
-//      the error was thrown, or, without an error file, when the launcher saw the rank's end.
-//      Clocks of different nodes deviate slightly, but the time rarely decides.
+//   5. Among causes of one kind the earliest counts. The time of a failure is the time in the
+//      rank's error report, at which the error was thrown; without a report, the time at which the
+//      launcher saw the rank's end. Clocks of nodes deviate slightly, but the time rarely decides.
 //   6. Torch's own report (kind "elastic") does not show whether the error is a lost peer, and its
 //      time is imprecise. A rank killed by a signal up to a second after this report is the better
 //      cause: the launcher notices a death later than a report, especially if the dying rank writes
@@ -66,8 +66,9 @@ std::optional<size_t> index_of(std::span<const RankExit> ranks, int64_t rank) {
   return std::nullopt;
 }
 
-// Returns the first missing rank that is not itself a witness. If every missing rank is one (a
-// cycle of ranks that wait for each other), returns the first that `first_witness` reports.
+// Returns the first missing rank that is not itself a witness. If every missing rank is a witness
+// (a cycle of ranks that wait for each other), returns the first rank that `first_witness` reports
+// as missing.
 FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
                         int64_t ranks_per_node) {
   std::vector<size_t> witnesses = {first_witness};
@@ -99,7 +100,7 @@ FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
   return cause;
 }
 
-// Rule 6: returns the rank that died first by a signal, if it died no later than a second after
+// Rule 6: returns the first rank that died by a signal, if it died no later than a second after
 // `time`.
 std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
   constexpr double kDoubt = 1.0;
@@ -138,7 +139,7 @@ std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t fir
 }
 
 // Rule 8: returns the rank that left too early, which replaces `first` as the cause. Returns
-// nothing if no rank did.
+// nothing if no rank left too early.
 std::optional<size_t> early_leaver(std::span<const RankExit> ranks, size_t first) {
   if (ranks[first].signal != 0 || !speaks_of_lost_peer(ranks[first])) return std::nullopt;
   std::optional<size_t> earliest;

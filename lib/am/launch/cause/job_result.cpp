@@ -58,8 +58,8 @@ std::string_view hint_of(const RankExit& end) {
   }
 }
 
-// Appends which ranks had ended with status 0 before the failed rank's end, `end`, and how long
-// before it the last of them ended.
+// Appends the ranks that exited with status 0 before the failed rank's end, `end`, and the time
+// between the last such exit and `end`.
 void append_early_ends(std::string& out, const JobResult& result, const RankExit& end) {
   std::vector<int64_t> early;
   double last = 0.0;
@@ -73,8 +73,8 @@ void append_early_ends(std::string& out, const JobResult& result, const RankExit
              format_duration(end.time - last), " earlier\n");
 }
 
-// Describes a causing rank that was suspended or exited with status 0, neither of which is a
-// failure by itself.
+// Describes a rank that caused the failure without failing itself: it was suspended, or exited with
+// status 0.
 void append_idle(std::string& out, const JobResult& result) {
   const FirstCause& cause = *result.cause;
   const RankExit& end = result.ranks[*cause.end];
@@ -108,7 +108,7 @@ void append_death(std::string& out, const JobResult& result) {
   if (!end.error) append_tail(out, end);
 }
 
-// Describes what the missing rank itself was doing, if known.
+// Describes what the rank that hung was doing, if known. `end`: how this rank ended.
 void append_whereabouts(std::string& out, const RankExit& end) {
   if (end.suspended) out += "  it was suspended: SIGSTOP, a terminal or a debugger\n";
   // The report of a stopped rank was written after the launcher's signal and does not show what the
@@ -174,7 +174,8 @@ void append_others(std::string& out, const JobResult& result) {
   for (const auto& [node, error] : result.failed_launchers) {
     lines += cat("  the launcher of node ", node, " gave up: ", error.message, "\n");
   }
-  // Without a cause above, the list contains all ranks and not only "the others".
+  // If the text above names no rank or node as the cause, the list contains all ranks, so its
+  // heading is not "the others".
   const bool nobody_named = !result.cause && result.silent_nodes.empty() &&
                             result.failed_launchers.empty() && result.store_error.empty();
   if (!lines.empty()) out += cat(nobody_named ? "the ranks:\n" : "the others:\n", lines);
@@ -236,8 +237,8 @@ void append_no_cause(std::string& out, const JobResult& result) {
   }
 }
 
-// Returns cause_json() for a lost machine or launcher, which is the cause if no rank is. Returns
-// null if neither was lost.
+// Returns the result of cause_json() if no rank is the cause: it describes the launcher that
+// failed, or the machine or store that was lost. Returns null if there is none.
 Json lost_node_json(const JobResult& result) {
   Json json = {{"rank", nullptr},    {"node", nullptr},        {"step", nullptr},
                {"hangs", false},     {"exit_status", nullptr}, {"signal", nullptr},

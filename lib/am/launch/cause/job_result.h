@@ -1,4 +1,4 @@
-// The result of a job: how each rank ended, which one failed first, and a description for people.
+// The result of a job: how each rank ended, which rank failed first, and a description for people.
 #pragma once
 
 #include <cstddef>
@@ -27,17 +27,17 @@ struct RankExit {
   int64_t node = 0;
   int exit_status = 0;
   int signal = 0;
-  // Whether the launcher stopped the rank, so that the rank's end cannot be the cause.
+  // Whether the rank ended because the launcher stopped it. Such a rank cannot be the cause.
   bool stopped = false;
   // The kernel reported the rank as stopped (SIGSTOP, a terminal or a debugger) when the first
   // failure was noticed.
   bool suspended = false;
-  double time = 0.0;  // when the launcher saw the end, in seconds since the epoch
+  double time = 0.0;  // when the launcher saw the rank's end, in seconds since the epoch
   std::optional<RankError> error;
   std::optional<LastWord> last_word;  // set only for a rank that left no error report
   // Path of the rank's log file on the rank's node; empty if the log folder was temporary.
   std::filesystem::path log;
-  std::vector<std::string> tail;  // last lines of the rank's output; empty unless it failed
+  std::vector<std::string> tail;  // last lines of output; empty if the rank succeeded
 
   bool ok() const { return exit_status == 0 && signal == 0; }
 };
@@ -48,12 +48,12 @@ struct FirstCause {
   int64_t node = 0;
   // Index of the rank in JobResult::ranks; nothing if its end was not reported.
   std::optional<size_t> end;
-  // Index in JobResult::ranks of a rank that waited for the cause in a collective. If set, the
-  // cause is a hang, and how the hanging rank ended is irrelevant.
+  // Index in JobResult::ranks of a rank that waited in a collective for the rank that caused the
+  // failure. If set, the cause is a hang, and how the hanging rank ended is irrelevant.
   std::optional<size_t> witness;
 };
 
-// The launcher of another node that could not start its ranks.
+// A launcher that could not start the ranks of its node.
 struct FailedLauncher {
   int64_t node = 0;
   RankError error;
@@ -80,14 +80,14 @@ struct JobResult {
   int64_t num_nodes = 1;
   std::vector<int64_t> silent_nodes;  // nodes that did not report how their ranks ended
   std::vector<FailedLauncher> failed_launchers;
-  std::string store_error;  // why the other nodes can no longer be reached through the store
+  std::string store_error;  // why the store cannot be reached any more; empty: it can
   int64_t restarts = 0;     // number of attempts of the job before this one
 };
 
-// Returns why the job failed, as a block of plain text that ends with a newline: the cause's rank,
-// node and step, its end or the collective that it did not reach, its error and hint, its last
-// collective, its log, and, if it left no error, the last lines of its output; then the other
-// ranks. Empty if the job did not fail.
+// Returns a description of the failure as lines of plain text; empty if the job succeeded. It
+// begins with the rank that caused the failure: its node and step, how it ended or which collective
+// it did not reach, its error, hint, last collective and log, and, if it reported no error, the
+// last lines of its output. The ends of the other ranks follow.
 std::string describe(const JobResult& result);
 
 // Returns the cause as {"rank", "node", "step", "hangs", "exit_status", "signal", "message",

@@ -130,8 +130,8 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path) {
 }
 
 bool was_before(const RankError& error, double time) {
-  // The kernel stamps a file with the time of its last clock tick, so the time may be this much too
-  // early.
+  // A file's modification time is that of the kernel's last clock tick, so it may be up to kTick
+  // seconds too early.
   constexpr double kTick = 0.02;
   const double doubt = error.kind == kElasticError ? kTick : 0.0;
   return error.time > 0.0 && error.time < time - doubt;

@@ -36,9 +36,9 @@ inline constexpr const char* kErrorPipeVariable = "AM_ERROR_PIPE";
 // The kind of an error that another rank caused, for example a closed connection. The launcher then
 // searches for a better cause.
 inline constexpr const char* kPeerError = "peer";
-// The kind of the error of a collective that timed out. The rank that reports it is a witness: the
-// culprits are the ranks in `missing`, which may be alive (stopped, in an endless loop) and never
-// report.
+// The kind of the error of a collective that timed out. The rank that reports this error is only a
+// witness. The cause is a rank in `missing`, which may be alive (stopped, or in an endless loop)
+// and never report.
 inline constexpr const char* kHangError = "hang";
 // The kind of an error that torch's `record` wrote: any exception, including one about a closed
 // connection.
@@ -57,8 +57,8 @@ struct RankError {
   std::string last_collective;
   // For kHangError: the ranks of the world that did not arrive at last_collective.
   std::vector<int64_t> missing;
-  // When the error was thrown, in seconds since the epoch. 0: unknown; the time of writing is
-  // written instead.
+  // When the error was thrown, in seconds since the epoch. 0: unknown; the time at which the report
+  // is written then replaces it.
   double time = 0.0;
 };
 
@@ -72,10 +72,9 @@ std::optional<RankError> rank_error_from(const Json& json);
 // Writes an error file atomically. Throws Error(kIo).
 void write_error_file(const std::filesystem::path& path, RankError error);
 // Reads an error file. Returns nothing if the file does not exist or is not an error file. The time
-// of an elastic error is the file's modification time, limited to the second that torch's timestamp
-// names.
+// of a kElasticError is the file's modification time, limited to the second of torch's timestamp.
 std::optional<RankError> read_error_file(const std::filesystem::path& path);
-// Returns whether the error was certainly reported before the wall time `time`.
+// Returns whether the error certainly occurred before the wall-clock time `time`.
 bool was_before(const RankError& error, double time);
 
 // The launcher's pipe for the errors of one rank. If the launcher has no descriptors left, there is
@@ -98,9 +97,9 @@ class ErrorPipe {
   Descriptor write_;
 };
 
-// Writes the error to the pipe or, without a pipe, to the file that the launcher named. Never
-// throws, since the process is already failing. Only the first report of a process is written;
-// later ones are consequences. Returns true if this report was written.
+// Writes the error to the pipe of AM_ERROR_PIPE or, without a pipe, to the file of AM_ERROR_FILE.
+// Never throws, because the process is already failing. Only the first report of a process is
+// written, because later errors are its consequences. Returns true if this report was written.
 bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept;
 
 }  // namespace am::launch

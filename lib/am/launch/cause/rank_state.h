@@ -21,23 +21,24 @@ struct RankState {
   std::string waiting_op;  // collective that the rank waits in, such as "all_reduce"; empty: none
   std::string waiting_group, waiting_communicator;
   uint64_t waiting_sequence = 0;
-  // Ranks of the collective's group; empty if they are published under a key of their own.
+  // Ranks of the collective's group; empty if the ranks are published under a separate key.
   std::vector<int64_t> waiting_ranks;
   double waiting_seconds = 0.0;
   std::string failed;  // message of the rank's own error; empty: none
 
-  // Returns where the rank is, for example "at step 7, in all_reduce world #5 for 3.0 s".
+  // Returns the rank's step and the collective that it waits in, for example "at step 7, in
+  // all_reduce world #5 for 3.0 s".
   std::string whereabouts() const;
 
   Json to_json() const;
   static RankState from_json(const Json& json);  // throws Error(kFormat)
 };
 
-// Returns the time between two publications of a rank's state: 1/20 of a collective's timeout, at
-// least 0.1 s, at most the larger of 2 s and 1 ms per rank (1,000 states per second in a job).
+// Returns the time between two publications of a rank's state: 1/20 of `timeout`, the timeout of a
+// collective, but at least 0.1 s, and at most 2 s or, if this is longer, 1 ms per rank.
 std::chrono::milliseconds state_interval(std::chrono::milliseconds timeout, int64_t world_size);
 
-// Returns the key prefix of one attempt of a job, in the store that all its ranks reach.
+// Returns the prefix of all keys that one attempt of a job uses in the job's store.
 std::string attempt_prefix(int64_t restart_count);
 // Return the key of a rank's state: state_key() relative to the prefix of the rank's attempt,
 // state_key_in_store() with that prefix.

@@ -33,17 +33,17 @@ struct Check {
 
 // Requirements of one job, and of its ranks on this machine.
 struct JobNeeds {
-  // Whether command-line options give the node's rank and the number of nodes and ranks; variables
-  // of a launcher are then ignored.
+  // Whether command-line options specify the node's rank and the number of nodes and ranks;
+  // variables of a launcher are then ignored.
   bool placed_by_options = false;
-  std::optional<Diagnostic> placement_problem;  // contradiction of options and variables
+  std::optional<Diagnostic> placement_problem;  // options contradict variables
   std::string backend = "gloo";                 // plan's backend string, see config/backend.h
   // Whether FSDP shards parameters over several ranks; its gathers should then overlap computation.
   bool shards_parameters = false;
   bool cuts_layers = false;  // whether the plan uses tensor or context parallelism
   int64_t world_size = 1;    // number of ranks that the plan needs
-  // Number of ranks that the launcher or the command line gives; 0: neither gives it, and the
-  // plan's number is used.
+  // Number of ranks according to the launcher or the command line; 0: unknown, so that the plan's
+  // number is used.
   int64_t given_world_size = 0;
   int64_t ranks_here = 1;     // ranks on this machine
   int64_t ranks_per_gpu = 1;  // largest number of ranks that may share a GPU over NCCL
@@ -60,7 +60,7 @@ struct JobNeeds {
 // Runs all checks and returns their results in display order.
 std::vector<Check> examine(const JobNeeds& needs, const Machine& machine);
 
-// Returns true if no check is an error.
+// Returns true if no check has the status kError.
 bool is_healthy(const std::vector<Check>& checks);
 
 // Returns {"ok", "checks": [{"name", "status", "message", "help"}]}.

@@ -35,8 +35,8 @@ Check check_disk(const JobNeeds& needs, const Machine& machine) {
   if (needs.checkpoint_bytes > machine.disk->available) {
     return error(text, "choose a larger disk with --run-dir or checkpoint.dir");
   }
-  // An old checkpoint is removed only once the next one is complete, so the disk must hold one
-  // more.
+  // An old checkpoint is removed only once the next one is complete, so the disk must have space
+  // for one checkpoint more than are kept.
   if (all + needs.checkpoint_bytes > machine.disk->available) {
     return warning(text, "keep fewer (checkpoint.keep), save less often (checkpoint.every)");
   }

@@ -1,5 +1,5 @@
-// Checks of the job itself: whether the launcher's world matches the plan, and whether ranks can
-// reach the rendezvous address and port.
+// Checks of the job itself: whether the launcher's number of ranks matches the plan, whether the
+// rendezvous address and port are usable, and which libtorch is loaded.
 #include <cstdio>
 
 #include "am/base/text.h"

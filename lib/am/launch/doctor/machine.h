@@ -19,7 +19,8 @@
 namespace am::launch {
 
 // Limits of this process; nothing means unlimited. `open_files` is the hard limit, because
-// launchers and ranks raise their soft limit to it; the other two are soft limits.
+// launchers and ranks raise their soft limit to the hard limit; `processes` and `locked_bytes` are
+// soft limits.
 struct Limits {
   std::optional<int64_t> open_files;
   std::optional<int64_t> processes;
@@ -28,13 +29,13 @@ struct Limits {
 
 struct ClockFacts {
   int year = 0;                      // year of the wall clock, in UTC
-  std::optional<bool> synchronized;  // answer of the kernel; nothing if it refuses to answer
+  std::optional<bool> synchronized;  // as the kernel reports; nothing: unknown
 };
 
 struct Machine {
   EnvironmentLookup environment;
   int64_t cores = 1;               // number of CPU cores that this process may use
-  MemoryInfo memory;               // RAM of the machine, or of the control group if that is smaller
+  MemoryInfo memory;               // RAM of the machine, or the control group's limit if smaller
   std::optional<MemoryInfo> shm;   // space of /dev/shm; nothing: it does not exist
   std::optional<MemoryInfo> disk;  // space of the file system on which the run folder is or will be
   Limits limits;
@@ -60,16 +61,16 @@ struct MachineSources {
   EnvironmentLookup environment = process_environment();
   std::filesystem::path root = "/";  // folder that contains proc/, sys/ and dev/
   std::string nvml = "libnvidia-ml.so.1";
-  // Libraries to ask for NCCL's version; the first that loads counts.
+  // Libraries to ask for NCCL's version, in this order, until one reports it.
   std::vector<std::string> nccl = {"libnccl.so.2"};
-  // Returns the size and free space of a path's file system. This function and the next two ask the
-  // kernel if they are null.
+  // Returns the size and free space of a path's file system. If `space`, `limits` or `clock` is
+  // null, the kernel is asked instead.
   std::function<std::optional<MemoryInfo>(const std::filesystem::path&)> space;
   std::function<Limits()> limits;
   std::function<ClockFacts()> clock;
 };
 
-// Gathers the facts. Never throws: facts that cannot be found out are left out.
+// Gathers the facts about this machine. Never throws: unknown facts keep the defaults of Machine.
 Machine gather_machine(const MachineQuestion& question, const MachineSources& sources = {});
 
 }  // namespace am::launch

@@ -51,10 +51,10 @@ constexpr GroupFiles kVersions[] = {
     {"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
      "total_inactive_file"}};
 
-// Returns the path of this process's control group below the mount. /proc/self/cgroup gives it in a
-// line such as "0::/a/b" (version 2) or "5:cpu,memory:/a" (version 1). In a container this may be
-// the path outside of the container, which does not exist inside; the mount itself is then the
-// group.
+// Returns the path of this process's control group below the mount. /proc/self/cgroup contains this
+// path in a line such as "0::/a/b" (version 2) or "5:cpu,memory:/a" (version 1). In a container,
+// the line may contain the path on the host, which does not exist in the container; the mount
+// itself is then the group.
 fs::path group_of(const fs::path& root, const GroupFiles& files) {
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {

@@ -40,7 +40,7 @@ void read_master(const Variables& variables, RankEnvironment& here, int port) {
 
 void check_ranks(const Variables& variables, const RankEnvironment& here, const std::string& rank,
                  const std::string& world, const std::string& local_rank) {
-  if (!variables.ok()) return;  // later checks would only report consequences of these errors
+  if (!variables.ok()) return;  // avoids errors that only follow from earlier ones
   if (here.rank >= here.world_size) {
     variables.error(cat(rank, "=", here.rank, " must be below ", world, "=", here.world_size), "");
   }
@@ -67,7 +67,7 @@ void check_ranks(const Variables& variables, const RankEnvironment& here, const 
   }
 }
 
-// Variables in which launchers other than torchrun give a rank's local rank and local size.
+// Names of the variables that contain a rank's local rank, and the number of ranks on its machine.
 struct LocalNames {
   const char* rank;
   const char* size;
@@ -78,8 +78,8 @@ constexpr std::array<LocalNames, 3> kPmiLocal = {{{"MPI_LOCALRANKID", "MPI_LOCAL
                                                   {"PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"},
                                                   {"PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"}}};
 
-// Step ids from this number on are special: srun did not start these steps. They are the batch
-// script, an interactive shell, and the container of external processes (0xfffffffa and above).
+// Step ids from this number on are special: they belong to steps that srun did not start, such as
+// the batch script, an interactive shell, and the extern step (0xfffffffa and above).
 constexpr int64_t kFirstSpecialStep = 0xfffffff0;
 
 bool is_slurm_task(const Variables& variables) {
@@ -127,7 +127,7 @@ void read_slurm_nodes(const Variables& variables, RankEnvironment& here) {
 }
 
 // Returns this machine's number of ranks from the variables that MPI set for this rank. Called if
-// RANK and LOCAL_RANK are set but LOCAL_WORLD_SIZE is not. Reports an error if no variable gives
+// RANK and LOCAL_RANK are set but LOCAL_WORLD_SIZE is not. Reports an error if no variable contains
 // the number.
 int64_t local_size_beside(const Variables& variables, const RankEnvironment& here) {
   const auto is_rank = [&](const char* name) {
@@ -145,8 +145,8 @@ int64_t local_size_beside(const Variables& variables, const RankEnvironment& her
   return here.world_size;
 }
 
-// Reads this machine's number of ranks and its node rank, from torchrun's variables or, if those
-// are missing (container hooks, DeepSpeed's launcher), from the underlying launcher's.
+// Reads this machine's number of ranks and its node rank, from torchrun's variables or, if these
+// are missing (container hooks, DeepSpeed's launcher), from variables of Slurm or MPI.
 void read_torchrun_node(const Variables& variables, RankEnvironment& here) {
   const bool is_slurms =
       is_slurm_task(variables) && variables.text("SLURM_PROCID") == variables.text("RANK");
@@ -187,8 +187,8 @@ RankEnvironment read_torchrun(const Variables& variables) {
   return here;
 }
 
-// Returns a port that all ranks of one job compute identically. It is below the ephemeral ports,
-// which kernels assign by themselves.
+// Returns a port that all ranks of one job compute identically. The port is from 10000 to 29999,
+// below the ephemeral ports that kernels assign.
 int derived_port(uint64_t job) { return static_cast<int>(10000 + job % 20000); }
 
 RankEnvironment read_open_mpi(const Variables& variables) {
@@ -202,8 +202,8 @@ RankEnvironment read_open_mpi(const Variables& variables) {
   here.node_rank = here.rank / here.local_world_size;
   here.num_nodes = ceil_div(here.world_size, here.local_world_size);
   if (here.num_nodes > 1) here.master_addr.clear();
-  // The job's name, which is the same in all of its ranks. Open MPI 5 and Open MPI 4 give it in
-  // different variables.
+  // The job's name, which is equal in all its ranks: PMIX_NAMESPACE in Open MPI 5,
+  // OMPI_MCA_ess_base_jobid in Open MPI 4.
   auto job = variables.text("PMIX_NAMESPACE");
   if (!job) job = variables.text("OMPI_MCA_ess_base_jobid");
   read_master(variables, here, job && here.num_nodes == 1 ? derived_port(hash_name(*job)) : 0);
@@ -211,8 +211,9 @@ RankEnvironment read_open_mpi(const Variables& variables) {
   return here;
 }
 
-// Reads the local rank and size from the pair of names that is set. If none is set, all ranks of
-// the job are on this machine. `rank_name` is set to the variable that gave the local rank.
+// Reads the local rank, and the number of ranks on this machine, from the variables of kPmiLocal
+// that are set. If none is set, all ranks of the job are assumed to be on this machine. `rank_name`
+// receives the name of the variable that contains the local rank.
 void read_pmi_local(const Variables& variables, RankEnvironment& here, std::string& rank_name) {
   std::optional<int64_t> rank;
   std::optional<int64_t> size;
@@ -238,8 +239,8 @@ void read_pmi_local(const Variables& variables, RankEnvironment& here, std::stri
   }
 }
 
-// Reads Flux's variables. They give the number of machines, but not this machine's number of ranks,
-// so each machine is assumed to have equally many consecutive ranks.
+// Reads Flux's variables. They contain the number of machines, but not this machine's number of
+// ranks, so each machine is assumed to have equally many consecutive ranks.
 RankEnvironment read_flux(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "flux";
@@ -274,7 +275,7 @@ RankEnvironment read_pmi(const Variables& variables) {
 RankEnvironment read_slurm(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "slurm";
-  // Prefer the step's number of tasks: the job's SLURM_NTASKS may be larger.
+  // Prefers the step's number of tasks, because the job's SLURM_NTASKS may be larger.
   const std::string size =
       variables.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   here.world_size = variables.number(size, 1).value_or(1);

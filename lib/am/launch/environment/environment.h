@@ -7,9 +7,9 @@
 //
 // Launchers are tried in this order; the first match is used:
 //   torchrun   RANK, WORLD_SIZE (Kubernetes' PyTorchJob sets these too, one process per pod).
-//              Container hooks and DeepSpeed's launcher set no LOCAL_WORLD_SIZE; LOCAL_SIZE, or
-//              Slurm's or MPI's variables of the same rank, then give the number of ranks
-//              on the machine
+//              Container hooks and DeepSpeed's launcher set no LOCAL_WORLD_SIZE; the number of
+//              ranks on the machine is then read from LOCAL_SIZE, or from Slurm's or MPI's
+//              variables of the same rank
 //   open-mpi   OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE
 //   flux       FLUX_TASK_RANK, FLUX_JOB_SIZE, FLUX_TASK_LOCAL_ID, FLUX_JOB_NNODES
 //   pmi        PMI_RANK, PMI_SIZE, unless srun set them: Slurm's own variables are then more
@@ -46,7 +46,7 @@ struct RankEnvironment {
   int64_t node_rank = 0;
   int64_t num_nodes = 1;
   std::string master_addr = "127.0.0.1";
-  int master_port = 0;   // port of the store; 0 only if world_size is 1, as no peer needs it then
+  int master_port = 0;   // port of the store; may be 0 if world_size is 1
   std::string launcher;  // one of "torchrun", "open-mpi", "flux", "pmi", "slurm", "local"
   // Whether the launcher serves the store at master_addr:master_port (torchrun's
   // TORCHELASTIC_USE_AGENT_STORE); otherwise rank 0 does.

@@ -7,7 +7,7 @@
 
 namespace am::launch {
 
-// Help text of the error that there is no GPU.
+// Help text of the error message for a machine without a GPU.
 inline constexpr const char* kUseGloo = "use backend = \"gloo\"";
 
 struct VisibleGpus {

@@ -23,7 +23,7 @@ inline constexpr int kFirstNcclWithSharedGpus = 23000;
 
 inline constexpr const char* kRanksPerGpuVariable = "AM_RANKS_PER_GPU";
 
-// Returns how many ranks may share a GPU over NCCL; 1 if the variable is not set. Throws
+// Returns how many ranks may share a GPU over NCCL; 1 if AM_RANKS_PER_GPU is not set. Throws
 // Error(kUsage) if the value is not an integer of at least 1.
 int64_t ranks_per_gpu(const EnvironmentLookup& lookup = process_environment());
 

@@ -29,7 +29,7 @@ int64_t pet_nodes(const Variables& variables) {
 }
 
 // Returns the number of ranks on each machine; 0 for torchrun's "auto", "gpu" and "cpu", for which
-// the plan gives the number.
+// the plan's number is used.
 int64_t pet_ranks_per_node(const Variables& variables) {
   const std::string text = variables.text("PET_NPROC_PER_NODE").value_or("1");
   if (text == "auto" || text == "gpu" || text == "cpu") return 0;

@@ -11,20 +11,21 @@
 
 namespace am::launch {
 
-// A machine's place in a job, given by variables that are named after torchrun's options. am-run
-// starts the ranks of the machine.
+// This machine's position in a job, read from variables that are named after torchrun's options
+// (PET_*). am-run starts the machine's ranks.
 struct NodeEnvironment {
   int64_t num_nodes = 1;
   int64_t node_rank = 0;
-  int64_t ranks = 0;    // number of ranks on this machine; 0: the plan gives the number
+  int64_t ranks = 0;    // number of ranks on this machine; 0: as in the plan
   std::string address;  // HOST:PORT of machine 0's rendezvous; empty if the job has one machine
 };
 
 // Reads PET_NNODES, PET_NPROC_PER_NODE, PET_NODE_RANK, and PET_MASTER_ADDR with PET_MASTER_PORT or
-// PET_RDZV_ENDPOINT. MASTER_ADDR and MASTER_PORT give the address if PET's variables do not; a
-// PyTorchJob's RANK gives the node rank, and its WORLD_SIZE the number of ranks. Returns nothing,
-// without an error, if the variables describe no machine or the process is already a rank
-// (LOCAL_RANK). Reports errors as detect_environment does.
+// PET_RDZV_ENDPOINT. If PET's variables are missing, the address is read from MASTER_ADDR and
+// MASTER_PORT, the node rank from a PyTorchJob's RANK, and the number of nodes computed from its
+// WORLD_SIZE (the number of all ranks). Returns nothing, without an error, if the variables
+// describe no machine or the process is already a rank (LOCAL_RANK). Reports errors as
+// detect_environment does.
 std::optional<NodeEnvironment> detect_node(const EnvironmentLookup& lookup, Diagnostics& found);
 
 }  // namespace am::launch

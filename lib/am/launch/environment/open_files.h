@@ -20,8 +20,8 @@ struct OpenFileLimit {
 
 // Returns this process's limit.
 OpenFileLimit open_file_limit();
-// Raises the soft limit to the hard one if it is below `wanted`. Returns the limits before the
-// change.
+// Raises the soft limit to the hard limit if the soft limit is below `wanted`. Returns the limits
+// before the change.
 OpenFileLimit raise_open_files(int64_t wanted);
 // Restores the soft limit from before the first call of raise_open_files in this process. Makes
 // only system calls, so it is safe in a child between fork and exec.
@@ -40,10 +40,11 @@ struct LauncherFiles {
 // starts, if more), one per other launcher that it serves, and 3 per rank of the job (on node 0) or
 // of its machine (on other nodes).
 int64_t open_files_of_launcher(const LauncherFiles& files);
-// Returns why the hard limit is too low, with both numbers; nothing if it is sufficient.
+// Returns a message with the required number of files and the hard limit; nothing if the limit is
+// sufficient.
 std::optional<std::string> open_files_problem(const LauncherFiles& files,
                                               const OpenFileLimit& limit);
-// Returns the advice to raise the hard limit to `wanted`, and how.
+// Returns a help text that describes how to raise the hard limit to `wanted`.
 std::string open_files_help(int64_t wanted);
 // Returns the number of open files that a rank needs: for its store, a connection to each peer and
 // group, its files, and libtorch's own.

@@ -8,7 +8,7 @@
 namespace am::launch {
 namespace {
 
-// More nodes than the largest clusters have: a list of more is invalid.
+// Maximum number of nodes in a valid list; more than the largest clusters have.
 constexpr int64_t kMostNodes = 1 << 20;
 
 std::optional<int64_t> positive(std::string_view text) {

@@ -1,4 +1,4 @@
-// Parsers of Slurm's two compressed lists, as far as a launcher needs them.
+// Parsers of Slurm's compressed lists of hosts and of tasks per node.
 //
 //   first_slurm_host("node[01-03,7]");   // "node01"
 //   slurm_tasks_per_node("2(x3),1");     // {2, 2, 2, 1}

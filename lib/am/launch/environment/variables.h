@@ -22,7 +22,8 @@ class Variables {
 
   bool has(const std::string& name) const { return text(name).has_value(); }
 
-  // Returns nothing for an empty variable, as for an unset one: schedulers export placeholders.
+  // Returns a variable's value. An empty variable counts as unset, because schedulers export empty
+  // placeholders.
   std::optional<std::string> text(const std::string& name) const {
     std::optional<std::string> value = lookup_(name);
     if (value && trim(*value).empty()) value.reset();
@@ -66,8 +67,8 @@ class Variables {
   Diagnostics& found_;
 };
 
-// Removes the brackets of an IPv6 address, for example "[fd00::1]" -> "fd00::1". The brackets
-// belong to the form with a port.
+// Removes the brackets of an IPv6 address, for example "[fd00::1]" -> "fd00::1". Brackets are
+// needed only before a port.
 inline std::string without_brackets(const std::string& host) {
   const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return brackets ? host.substr(1, host.size() - 2) : host;

@@ -6,8 +6,8 @@
 
 namespace am::launch {
 
-// Calls `question` 20 times a second until its result is true or `limit` is over. Returns the last
-// result.
+// Calls `question` 20 times a second until it returns a true value or `limit` has passed. Returns
+// the last result.
 template <typename Question>
 auto ask(Question question, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;

@@ -53,8 +53,9 @@ void BackgroundStore::Shared::serve(const std::string& heartbeat_key,
   Clock::time_point next_beat = Clock::now();
   std::unique_lock lock(mutex);
   while (lost.empty()) {
-    // If requests are pending, sends a heartbeat up to half an interval early, together with them.
-    // Otherwise waits up to a quarter of the interval longer for a request.
+    // Heartbeats are combined with requests to send fewer messages: a heartbeat is sent up to half
+    // an interval early if requests are pending, and otherwise waits up to a quarter of an interval
+    // longer for a request.
     const auto latest = next_beat + beat_interval / 4;
     changed.wait_until(lock, latest, [this] { return ending || !requests.empty(); });
     const auto due = requests.empty() ? latest : next_beat - beat_interval / 2;
@@ -153,7 +154,8 @@ std::optional<std::string> BackgroundStore::get(const std::string& key) {
   return std::nullopt;
 }
 
-// Throws if the store is lost or the call in progress takes too long. Requires the lock.
+// Throws if the store is lost or the call in progress takes too long. The caller must hold the
+// mutex.
 void BackgroundStore::check() {
   // The time for which this process was suspended must not count as the server's silence, so each
   // check adds at most 1 s.

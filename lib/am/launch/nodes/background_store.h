@@ -33,8 +33,8 @@ class BackgroundStore : public KeyValueStore {
   // with its thread and its reference to the store.
   ~BackgroundStore() override;
 
-  // set() and get() throw Error(kPeer) if the store is lost. It is lost permanently once a call
-  // fails or does not return within `patience`.
+  // set() and get() throw Error(kPeer) if the store is lost. The store is lost permanently once a
+  // call fails or does not return within `patience`.
   void set(const std::string& key, const std::string& value) override;
   // Returns the value that has arrived for the key, once; the next call requests the key's value
   // again. Returns nothing if the key has no value, or if no value has arrived yet. A key without a

@@ -20,13 +20,14 @@ class KeyValueStore {
   KeyValueStore& operator=(const KeyValueStore&) = delete;
   virtual ~KeyValueStore() = default;
 
-  // All functions throw Error(kPeer) if the store can no longer be reached. They may block on the
-  // process that serves it. A launcher must not block and therefore uses a BackgroundStore.
+  // All functions throw Error(kPeer) if the store can no longer be reached. All functions may block
+  // while the process that serves the store does not respond. A launcher must not block and
+  // therefore uses a BackgroundStore.
   virtual void set(const std::string& key, const std::string& value) = 0;
   // Sets a value as set() does. Used if another call follows at once: both calls may then travel in
   // one message.
   virtual void set_with_next(const std::string& key, const std::string& value) { set(key, value); }
-  // Returns the key's value, or nothing, without waiting, if the key has none.
+  // Returns the key's value; nothing if the key has no value. Does not wait until the key is set.
   virtual std::optional<std::string> get(const std::string& key) = 0;
 };
 

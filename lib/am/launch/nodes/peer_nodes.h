@@ -1,7 +1,7 @@
 // One launcher's view of the other nodes' launchers during an attempt.
 //
-// PeerNodes calls NodeRendezvous and does not throw for a lost store. The loss means that node 0's
-// launcher died; this node stops its ranks, and the loss is reported at the end of the job.
+// If the store is lost, functions other than agree_on_port() do not throw. The loss means that node
+// 0's launcher died; this node stops its ranks, and the loss is reported at the end of the job.
 //
 // Node 0 watches the heartbeats of all other nodes, reads all reports, and publishes one verdict,
 // which the other nodes read: a job of N nodes transfers N reports and N verdicts. The other nodes
@@ -27,18 +27,18 @@ class PeerNodes {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Requires a spec with a store, which must outlive this.
+  // `spec` must have a store; the spec and the store must outlive this object.
   explicit PeerNodes(const JobSpec& spec);
 
   // On node 0, chooses a free port and publishes it; on other nodes, waits up to two minutes for
   // that port. Returns nothing if `give_up` returns true, or if another node has failed. Throws
-  // Error(kPeer) if node 0 publishes no port; no rank has been started then.
+  // Error(kPeer) if node 0 publishes no port or the store is lost; no rank has been started then.
   std::optional<int> agree_on_port(const std::function<bool()>& give_up);
 
   // Returns when failure_elsewhere() should be called next.
   Clock::time_point next_look() const { return next_look_; }
   // Requests messages from the store at most once per look_interval(), and reads the answers 25 ms
-  // later. Returns true if another node aborts or is silent, or if the store is lost.
+  // later. Returns true if a node has aborted the attempt or is silent, or if the store is lost.
   bool failure_elsewhere();
 
   // Requests that all nodes stop their ranks; further calls do nothing.
@@ -56,7 +56,7 @@ class PeerNodes {
  private:
   struct Heartbeat {
     std::string last;
-    int64_t still = 0;  // number of polls since `last` changed
+    int64_t still = 0;  // number of polls in which the heartbeat has not changed
   };
 
   void attempt(const std::function<void()>& call);

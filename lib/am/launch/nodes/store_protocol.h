@@ -65,7 +65,7 @@ class Reader {
     position_ += sizeof(value);
     return value;
   }
-  // Returns a text; nothing if it is incomplete, or longer than kLongestText (too_long()).
+  // Returns the next text; nothing if it is incomplete, or longer than kLongestText (too_long()).
   std::optional<std::string> text() {
     const auto size = number<uint64_t>();
     if (!size) return std::nullopt;

@@ -27,7 +27,8 @@ namespace am::launch {
 
 namespace {
 
-// Number of connections that the kernel queues: thousands of ranks connect at the same moment.
+// Number of connections that the kernel queues before they are accepted; large, because thousands
+// of ranks connect at the same moment.
 constexpr int kBacklog = 4096;
 // Milliseconds until the server tries again to accept clients after running out of descriptors.
 constexpr int kCrowdedLook = 200;
@@ -128,7 +129,7 @@ class StoreServer::Loop {
       const std::lock_guard lock(mutex_);
       table_.set(key, value);
     }
-    wake();  // the thread answers the clients that waited for this key
+    wake();  // makes the serving thread answer clients that wait for this key
   }
 
   StoreLoad load() {
@@ -209,8 +210,9 @@ class StoreServer::Loop {
     }
   }
 
-  // Stops polling the listener while no descriptor is free, because epoll would report it without
-  // pause.
+  // Stops polling the listener if accept() failed for lack of resources (`problem`: its errno),
+  // because epoll would report the waiting clients without pause. Polls the listener again if
+  // `problem` is 0.
   void crowd(int problem) {
     const bool crowded = problem != 0;
     if (crowded == crowded_) return;

@@ -1,5 +1,5 @@
-// The store for the rendezvous of a job's ranks, served by the launcher: c10d's TCPStore protocol
-// without libtorch, so that a launcher need not load libtorch (decision 12).
+// The store for the rendezvous of a job's ranks, served by the launcher: c10d's TCPStore protocol,
+// implemented without libtorch, because loading libtorch would delay the start of a launcher.
 //
 //   StoreServer server(0, BindScope::kThisMachine);   // ranks connect to server.port()
 //   server.get("/worker/attempt_0/watch/3");   // the state that rank 3 published
@@ -20,7 +20,7 @@ namespace am::launch {
 // change all keys.
 enum class BindScope { kThisMachine, kNetwork };
 
-// The work of a server so far.
+// Counters of the work of a server.
 struct StoreLoad {
   int64_t connections = 0;  // number of connections that are open now
   int64_t requests = 0;
@@ -28,7 +28,7 @@ struct StoreLoad {
   double processor_seconds = 0.0;  // CPU time of the serving thread
 };
 
-// Callback that gets a message for the user; runs on the serving thread.
+// Callback that receives a message for the user; runs on the serving thread.
 using StoreTrouble = std::function<void(const std::string& message)>;
 
 // Serves a store from a background thread until destroyed.

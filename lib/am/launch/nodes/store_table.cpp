@@ -131,7 +131,7 @@ Table::Step Table::set_one(Reader& reader) {
   return Step::kDone;
 }
 
-// Serves a compare_set request. An empty `expected` means that the key must not exist.
+// Serves a compare_set request. A key that does not exist is set only if `expected` is empty.
 Table::Step Table::compare_set(Reader& reader, std::string& answers) {
   const auto key = reader.text();
   const auto expected = key ? reader.text() : std::nullopt;
@@ -196,7 +196,7 @@ Table::Step Table::get(const std::vector<std::string>& keys, std::string& answer
 }
 
 void Table::wait(int client, const std::vector<std::string>& keys, std::string& answers) {
-  stop_waiting(client);  // a client waits for the keys that it named last
+  stop_waiting(client);  // a new wait replaces the client's earlier wait
   std::set<std::string> missing;
   for (const std::string& key : keys) {
     if (!values_.contains(key)) missing.insert(key);

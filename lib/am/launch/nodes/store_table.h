@@ -22,8 +22,8 @@ namespace am::launch::store {
 
 class Table {
  public:
-  // `wake(client)` is called when all keys that the client waits for exist; the caller then sends
-  // it WaitAnswer::kReady.
+  // `wake(client)` is called when all keys that the client waits for exist; the server must then
+  // send WaitAnswer::kReady to the client.
   explicit Table(std::function<void(int client)> wake) : wake_(std::move(wake)) {}
 
   // Appends to `answers` the answers to all complete messages at the beginning of `bytes`. Returns

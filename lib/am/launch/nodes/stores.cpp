@@ -129,7 +129,8 @@ std::string setting(const std::string& key, const std::string& value) {
   return message;
 }
 
-// Limit of waiting for the answer to a greeting: a store that is running answers within this time.
+// Time limit of connecting, and of the answer that is_store() waits for. A running store answers
+// within this time.
 constexpr auto kLongestGreeting = std::chrono::milliseconds(5000);
 // Time without a connection after which `waiting` is called.
 constexpr auto kSilence = std::chrono::seconds(3);

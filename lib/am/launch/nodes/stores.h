@@ -26,13 +26,13 @@ class ServedStore : public KeyValueStore {
   std::shared_ptr<StoreServer> server_;
 };
 
-// Message for a port whose program does not answer like a store.
+// Error message for an open port at which no store answers.
 inline constexpr const char* kNoGreeting =
     "the port is open, but no launcher answers: another program has the port, or the launcher has "
     "no free file descriptor";
 
-// Callback that gets the reason why there is no connection to the store yet: first after 3 s, then
-// whenever the reason changes.
+// Callback that receives the reason why there is no connection to the store yet: first after 3 s,
+// then whenever the reason changes.
 using Waiting = std::function<void(const std::string& reason)>;
 
 // Returns a socket connected to a store that answers at host:port; the caller closes it. Retries

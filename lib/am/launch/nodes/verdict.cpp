@@ -28,7 +28,7 @@ struct KindOfEnd {
   int signal = 0;
   bool stopped = false;
   bool suspended = false;
-  bool early = false;  // whether the rank ended successfully before the cause did
+  bool early = false;  // whether the rank succeeded before the cause's rank ended
   std::string last_collective;
 
   auto operator<=>(const KindOfEnd&) const = default;
@@ -62,7 +62,8 @@ std::optional<RankError> error_from(Json json) {
   return error;
 }
 
-// Returns all fields of the rank, with the error's missing ranks as runs and its texts shortened.
+// Returns all fields of the rank, with the missing ranks of its error as ranges, and the texts of
+// its error shortened.
 Json full_json(RankExit rank) {
   const auto error = std::exchange(rank.error, std::nullopt);
   Json json = launch::to_json(rank);
@@ -137,11 +138,10 @@ std::optional<size_t> place_of(const std::vector<RankExit>& ranks, int64_t rank)
   return static_cast<size_t>(found - ranks.begin());
 }
 
-// Sorts indices and then moves each rank once, in place. A second list of ranks would cost a
-// launcher more than reading the verdict: a RankExit has half a kilobyte and a job thousands of
-// ranks.
+// Sorts indices and then moves each rank once, in place. Copying to a second list would take longer
+// than parsing the verdict: a RankExit has half a kilobyte, and a job thousands of ranks.
 void sort_by_rank(std::vector<RankExit>& ranks) {
-  // order[i] is the index of the rank that belongs at place i.
+  // order[i]: index of the rank that must be moved to index i.
   std::vector<size_t> order(ranks.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -160,8 +160,8 @@ void sort_by_rank(std::vector<RankExit>& ranks) {
   }
 }
 
-// The cause, its end and its witness by rank numbers. Unlike indices, these remain valid when the
-// ranks are sorted.
+// The cause, with its end and its witness as rank numbers: unlike indices, rank numbers remain
+// valid when the ranks are sorted.
 struct NamedCause {
   std::optional<FirstCause> cause;
   std::optional<int64_t> end, witness;

@@ -28,13 +28,14 @@ struct Verdict {
 };
 
 // Returns the verdict as one JSON object of at most 64 KiB for any number of ranks: ranks that
-// ended alike share one entry. If necessary, long texts are cut and the rarest ends left out.
+// ended alike share one entry. Long messages and hints are shortened. If the object is still too
+// large, the ends that the fewest ranks share are left out.
 std::string to_text(const Verdict& verdict);
 // Parses a verdict. `ranks_per_node` determines each rank's node. Returns nothing for an invalid
 // text.
 std::optional<Verdict> verdict_from(std::string_view text, int64_t ranks_per_node);
 
-// Adds the verdict's facts to `result`, which contains only the launcher's own ranks before.
+// Adds the verdict's facts to `result`, which must contain only the ranks of this launcher's node.
 void add(Verdict verdict, JobResult& result);
 
 }  // namespace am::launch

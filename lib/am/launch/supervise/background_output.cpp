@@ -26,7 +26,7 @@ struct BackgroundOutput::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::string waiting;
-  size_t dropped = 0;    // number of bytes dropped since the last text that fit
+  size_t dropped = 0;    // number of bytes dropped since the last accepted text
   bool writing = false;  // whether the thread is writing bytes that it removed from `waiting`
   bool broken = false;   // whether the reader has closed its end
   bool ended = false;    // whether the BackgroundOutput was destroyed

@@ -1,4 +1,4 @@
-// Output for people that never blocks the writer.
+// Output to a terminal or log that never blocks the calling thread.
 //
 //   BackgroundOutput err(STDERR_FILENO);
 //   err.write("step 12 ...\n");                  // returns immediately

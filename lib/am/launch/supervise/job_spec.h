@@ -1,4 +1,4 @@
-// The launcher's input: one node's share of a job.
+// Input of one node's launcher: the program, the ranks to start, and time limits.
 #pragma once
 
 #include <cstdint>
@@ -33,16 +33,16 @@ struct JobSpec {
   std::string run_id = "none";
   int64_t restart_count = 0;  // number of attempts before this one
   int64_t max_restarts = 0;
-  // Variables that are set for each rank, in addition to the launcher's own environment or instead
-  // of it.
+  // Variables that are added to the launcher's environment for each rank, or replace its variables
+  // of the same name.
   std::vector<std::pair<std::string, std::string>> environment;
   // Folder for rank-R.log and rank-R.error.json, created if missing. Empty: a temporary folder,
   // removed at the end.
   std::filesystem::path log_folder;
-  // Time that the other ranks have to end after a failure, from SIGTERM to SIGKILL.
+  // Time from SIGTERM to SIGKILL, in which the other ranks can end after a failure.
   double grace_seconds = 5.0;
-  // Time that the launcher waits for the true cause after an error that may be a consequence,
-  // before it stops the ranks.
+  // If a rank's error may be a consequence of another rank's failure: time that the launcher waits
+  // for the other rank's report before it stops all ranks.
   double settle_seconds = 2.0;
   // Time from the user's signal to SIGKILL, in which ranks save a checkpoint; 0: no limit.
   double stop_seconds = 0.0;

@@ -90,7 +90,7 @@ class Supervisor {
   void announce(const JobEvent& event) const {
     if (callbacks_.event) callbacks_.event(event);
   }
-  // Whether the ranks were asked to end and are still given time to do so.
+  // Whether the ranks were asked to end and were not killed yet.
   bool ending() const { return (stop_signal_ != 0 || stopped_at_ > 0.0) && !killed_; }
   bool started() const { return !children_.all().empty(); }
 
@@ -105,7 +105,7 @@ class Supervisor {
   bool killed_by_user_ = false;
   bool wait_cut_ = false;  // the user's signal ended the wait for the other nodes' reports
   bool failed_ = false;
-  // Wall time when a failure made the launcher stop the ranks; 0: not yet.
+  // Wall-clock time at which the launcher stopped the ranks after a failure; 0: not yet.
   double stopped_at_ = 0.0;
   std::optional<Clock::time_point> settle_until_;
   std::optional<Clock::time_point> kill_at_;
@@ -140,7 +140,7 @@ void Supervisor::wait() {
     const std::chrono::duration<double, std::milli> left = *deadline - Clock::now();
     timeout = static_cast<int>(std::clamp(std::ceil(left.count()), 0.0, 1e9));
   }
-  // The descriptor of a closed output is -1, which poll ignores.
+  // Once rank 0 has closed its output, output_fd() is -1, which poll ignores.
   std::array<pollfd, 2> fds = {pollfd{signals_.fd(), POLLIN, 0},
                                pollfd{children_.output_fd(), POLLIN, 0}};
   ::poll(fds.data(), fds.size(), timeout);
@@ -166,7 +166,8 @@ void Supervisor::on_end(RankChild& child) {
   const int signal = ending_signal(exit);
   const bool by_our_signal = signal != 0 && child.sent[static_cast<size_t>(signal)];
   const bool told_to_end = stopped_at_ > 0.0 || killed_;
-  // An error that the rank reported before the launcher stopped the ranks is the rank's own.
+  // An error that the rank reported before the launcher stopped the ranks is not a consequence of
+  // the stop.
   const bool own_error = exit.error && (stopped_at_ == 0.0 || was_before(*exit.error, stopped_at_));
   exit.stopped = (by_our_signal || told_to_end) && !own_error;
   if (own_error && by_our_signal) {  // the rank was already exiting when SIGTERM arrived
@@ -184,7 +185,7 @@ void Supervisor::on_failure(const RankExit& exit) {
   failed_ = true;
   if (stopped_at_ > 0.0) return;
   if (!may_be_consequence(exit)) {
-    settle_until_ = Clock::now();  // check_deadlines stops the other ranks after all ends were seen
+    settle_until_ = Clock::now();  // check_deadlines() stops the other ranks
   } else if (!settle_until_) {
     settle_until_ = after(spec_.settle_seconds);
   }
@@ -284,7 +285,7 @@ void Supervisor::hear_the_others() {
     return by_user;
   };
   wait_cut_ = !peers_->collect(signalled);
-  if (wait_cut_) peers_->publish(report());  // contains ended_by_user, so no node restarts
+  if (wait_cut_) peers_->publish(report());  // ended_by_user is now set, so no node restarts
 }
 
 NodeReport Supervisor::report() const {
@@ -318,8 +319,8 @@ JobResult Supervisor::result() {
 int Supervisor::exit_status(const JobResult& result) const {
   if (result.cause && !result.cause->witness) {
     const RankExit* cause = &result.ranks[*result.cause->end];
-    // A cause that was suspended or exited early has no exit status of a failure, so another failed
-    // rank's exit status is used.
+    // If the rank that caused the failure was suspended or exited with status 0, the exit status of
+    // another failed rank is used.
     for (const RankExit& rank : result.ranks) {
       if (!cause->suspended && !cause->ok()) break;
       if (!rank.ok() && !rank.stopped) cause = &rank;

@@ -14,8 +14,8 @@
 //
 // SIGTERM, SIGINT or SIGHUP to the launcher is passed on to every rank's group as one SIGTERM,
 // which asks the ranks to finish the step, save and exit with status 0. A second signal kills the
-// ranks immediately; within a second of the first signal only a second Ctrl-C does, because
-// timeout(1) sends its signal twice. After the user's signal, a failure does not end the other
+// ranks immediately. Signals within a second of the first are ignored, because timeout(1) sends its
+// signal twice, except a second Ctrl-C. After the user's signal, a failure does not end the other
 // ranks, which have stop_seconds to save. SIGUSR1 and SIGUSR2 are passed on unchanged.
 //
 // After a failure, the other ranks get SIGTERM, SIGCONT (so that a suspended rank handles SIGTERM),

@@ -20,8 +20,9 @@
 namespace am::launch {
 namespace {
 
-// Returns the first executable file of that name in PATH, as a shell does. Called before the fork,
-// because only async-signal-safe calls may follow the fork.
+// Returns the first executable file with this name in PATH, as a shell does; a name with a slash is
+// returned unchanged. Called before the fork, because only async-signal-safe calls may follow the
+// fork.
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const char* path = std::getenv("PATH");
@@ -64,8 +65,8 @@ void tell(int fd, pid_t message) {
 }
 
 // Runs the program, in the child. Makes only system calls, because another thread of the parent may
-// have held a lock during the fork. First moves descriptors above the standard three, which may be
-// closed in the parent.
+// have held a lock during the fork. First duplicates `error_fd` and the output descriptor to
+// numbers above 2, because they may be 0 to 2 if the parent's standard descriptors are closed.
 [[noreturn]] void become(const char* program, char** argv, char** envp, const ProcessSpec& spec,
                          int error_fd, pid_t parent) {
   error_fd = ::fcntl(error_fd, F_DUPFD_CLOEXEC, 3);
@@ -135,7 +136,7 @@ pid_t spawn(const ProcessSpec& spec) {
     ::close(error_pipe[0]);
     throw Error(ErrorKind::kRuntime, cat("cannot start a process: ", std::strerror(fork_error)));
   }
-  ::setpgid(pid, pid);  // in the child and here, because either may run first
+  ::setpgid(pid, pid);  // also called in the child, because either process may run first
   const int exec_error = read_exec_error(error_pipe[0]);
   ::close(error_pipe[0]);
   if (exec_error != 0) {

@@ -3,8 +3,8 @@
 //   pid_t pid = spawn({.argv = {"/bin/sh", "-c", "exit 3"}, .output_fd = log});
 //
 // The child has /dev/null as stdin, its own process group and the default action for every signal,
-// including those that this process ignores. The kernel sends it SIGKILL when the thread that
-// started it ends.
+// including those that this process ignores. The kernel sends SIGKILL to the child when the thread
+// that called spawn() ends.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,8 @@ namespace am::launch {
 
 struct ProcessSpec {
   std::vector<std::string> argv;  // program (looked up in PATH if it has no slash) and arguments
-  // Variables that are added to this process's environment or replace its own.
+  // Variables that are added to this process's environment, or replace its variables of the same
+  // name.
   std::vector<std::pair<std::string, std::string>> environment;
   int output_fd = -1;  // descriptor for stdout and stderr; stays open in this process
   // A socket that receives the child's process id, as a pid_t, before the program runs: the

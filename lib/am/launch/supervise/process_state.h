@@ -9,7 +9,7 @@
 namespace am::launch {
 
 enum class ProcessState {
-  kRuns,     // runs, or sleeps for a moment as any working process does
+  kRuns,     // runs or sleeps, as a working process does
   kStopped,  // stopped by SIGSTOP, a terminal or a debugger, until it is continued
   kBlocked,  // waits in the kernel for a disk or a network file system that does not respond
   kEnded,

@@ -201,8 +201,9 @@ std::vector<RankChild*> RankChildren::reap(bool patient) {
     if (child.group != 0 && is_empty(child.group)) forget_group(child);
     if (child.pid == 0) continue;
     siginfo_t info = {};
-    // Waits with WNOWAIT and reaps afterwards: until the dead leader is reaped, its group's id
-    // cannot be reused, and the processes that the rank left running can be killed safely.
+    // Waits with WNOWAIT and reaps afterwards: until the rank's process is reaped, the id of its
+    // process group cannot be reused, and the processes that the rank left running can be killed
+    // safely.
     if (::waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid == 0) {
       continue;

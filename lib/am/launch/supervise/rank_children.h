@@ -33,8 +33,8 @@ namespace am::launch {
 // The folder of the ranks' logs: the run's log folder or a temporary one.
 class LogFolder {
  public:
-  // Creates `wanted` if missing. If empty, uses a temporary folder that the destructor removes.
-  // Throws Error(kIo).
+  // Creates the folder `wanted` if it is missing. If `wanted` is empty, uses a temporary folder
+  // that the destructor removes. Throws Error(kIo).
   explicit LogFolder(const std::filesystem::path& wanted);
   LogFolder(const LogFolder&) = delete;
   LogFolder& operator=(const LogFolder&) = delete;
@@ -55,7 +55,7 @@ struct RankChild {
   pid_t group = 0;
   RankLog log;
   ErrorPipe errors;
-  // sent[n] tells whether the launcher sent signal n to the rank.
+  // sent[n]: whether the launcher sent signal n to the rank.
   std::array<bool, NSIG> sent = {};
   RankExit exit;
 };
@@ -79,9 +79,9 @@ class RankChildren {
   // Passes rank 0's new output to its log and to `output`. Does not block.
   void pump();
 
-  // Returns the ranks that ended since the last call. Kills the processes that these ranks left
-  // running, unless `patient`. With `patient` these processes have been asked to end, may be
-  // saving, and end by themselves.
+  // Returns the ranks that ended since the last call. If `patient`, the processes that these ranks
+  // left running continue, because they were asked to end and may be saving; otherwise kills these
+  // processes.
   std::vector<RankChild*> reap(bool patient);
 
   // Returns running ranks with a process that is stopped now, by SIGSTOP, a terminal or a debugger.

@@ -60,7 +60,8 @@ NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPol
   }
 }
 
-// Serves the store, after a failure to start, until the other nodes have read about the failure.
+// Called after a failure to start: on node 0, keeps serving the store until the other nodes have
+// read about the failure.
 void leave_refused(const JobSpec& spec) {
   JobResult none;
   none.restarts = spec.restart_count;

@@ -22,7 +22,7 @@ namespace am::launch {
 struct RestartPolicy {
   int64_t max_restarts = 0;
   // Called once on every node before the first attempt, after check_same_job() has compared the
-  // nodes' options. If it throws, the job is refused and the other nodes are informed.
+  // nodes' options. If this function throws, the job is refused and the other nodes are informed.
   std::function<void()> before_start;
   // Whether to restart after any failure, including one that looks like the user's mistake.
   bool any_failure = false;
@@ -35,7 +35,7 @@ struct RestartPolicy {
   // Makes the next attempt start from `step` by changing a copy of the first attempt's spec.
   std::function<void(JobSpec& spec, std::optional<int64_t> step)> resume;
   // Called after an attempt failed and before the next one starts, for a message to the user;
-  // `restart` counts from 1.
+  // `restart`: number of the next restart, from 1.
   std::function<void(const JobResult& failed, int64_t restart, std::optional<int64_t> step)>
       announce;
 };
@@ -43,7 +43,7 @@ struct RestartPolicy {
 // Returns whether another attempt may succeed. False after the user's signal and if a node's
 // launcher is gone. Unless `any_failure`, also false if the user's input is wrong (error kinds
 // usage, plan, format; exit status 2 before the first step) or values are not finite (numeric),
-// since those would fail again.
+// because the next attempt would fail in the same way.
 bool worth_restarting(const JobResult& result, bool any_failure);
 
 // Runs the job, restarts it as `policy` allows, and returns the last attempt's result. Throws the

@@ -12,9 +12,9 @@
 namespace am::launch {
 namespace {
 
-// State that signal handlers access; therefore all of it is lock-free atomics.
+// State that signal handlers access, so all variables are lock-free atomics.
 std::atomic<int> g_asked_by = 0;  // signal that requested the stop; -1: request() did; 0: no stop
-std::atomic<int64_t> g_asked_at = 0;  // time of that signal: nanoseconds of the monotonic clock
+std::atomic<int64_t> g_asked_at = 0;  // time of the stop signal: monotonic clock, in ns
 // Nanoseconds after the first signal in which further signals count as the same request.
 std::atomic<int64_t> g_same_request = 0;
 std::atomic<bool> g_save = false;
@@ -70,10 +70,10 @@ StopSignal::StopSignal(double same_request_seconds) {
   const auto install = [this](int signal, void (*handler)(int)) {
     struct sigaction old = {};
     ::sigaction(signal, nullptr, &old);
-    // A job that the shell started with `&` ignores SIGINT and goes on doing so.
+    // An ignored signal stays ignored, for example SIGINT in a job that a shell started with `&`.
     if (old.sa_handler == SIG_IGN && signal != SIGTERM) return;
-    // Blocks SIGTERM and SIGINT in the handler, so that the second handler never interrupts the
-    // first.
+    // Blocks SIGTERM and SIGINT in the handler, so that one of these handlers never interrupts
+    // another.
     old_.emplace_back(signal, set_signal_handler(signal, handler, {SIGTERM, SIGINT}));
   };
   install(SIGTERM, am_stop_signal_handler);
