@@ -26,19 +26,19 @@ at::Tensor allocate_staging(parallel::ParallelModel& model, const SavedState& st
   const RankFile file(std::string(unique_id().size(), '0'), rank,
                       collect_boxes(model, state.states), values.slices);
   const tensor::MemoryUse use(on_host ? tensor::TensorUse::kOther : tensor::TensorUse::kHost);
-  // Adds room for one more archive: equal values, for example the learning rate and its initial
-  // value, share an archive now, but may differ in a later save.
+  // Adds room for one more torch.save archive. Equal values share an archive: the learning rate and
+  // its initial value, for example, may be equal now and differ in a later save.
   const auto bytes = static_cast<int64_t>(file.bytes() + 2 * kDirectAlignment);
   const auto device = model.mesh().device().is_meta() ? at::kMeta : at::kCPU;
-  // Writes zeros, so that all pages of the buffer are mapped before a save needs them.
+  // Writes zeros, so that the operating system maps all pages of the buffer before the first save.
   return at::zeros({bytes}, at::TensorOptions(at::kByte).device(device).pinned_memory(
                                 model.mesh().device().is_cuda()));
 }
 
 namespace {
 
-// Returns `bytes` bytes of `staging` that begin at its first address that is aligned for direct
-// writes.
+// Returns `bytes` bytes of `staging`, which begin at the first address with the alignment of direct
+// writes (kDirectAlignment).
 std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
   auto* const begin = static_cast<std::byte*>(staging.data_ptr());
   const size_t over = reinterpret_cast<uintptr_t>(begin) % kDirectAlignment;
@@ -49,10 +49,11 @@ std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
 
 }  // namespace
 
-// Note [Who waits for whom]. Each rank's thread writes the rank's data file and report,
-// independently of other ranks. Rank 0's thread then waits for all reports, which arrive unless a
-// rank has failed. Therefore finish() first exchanges whether each rank could write; if one could
-// not, rank 0's thread stops waiting. A rank that dies ends the job, and this process with it.
+// Note [Who waits for whom]. Each rank has a thread, which writes the rank's data file and report,
+// independently of other ranks. Rank 0's thread then waits for the reports of all ranks, which
+// arrive unless a rank has failed. Therefore finish() first exchanges whether each rank could
+// write; if one could not, rank 0's thread stops waiting. If a rank's process dies, the job ends,
+// and with it rank 0's process.
 class BackgroundSaver::Save {
  public:
   Save(const fs::path& folder, const SavedState& state, parallel::ParallelModel& model,
@@ -72,7 +73,7 @@ class BackgroundSaver::Save {
     if (thread_.joinable()) thread_.join();
   }
 
-  // Does what BackgroundSaver::finish() does. Collective.
+  // Implements BackgroundSaver::finish() for this save. Collective.
   void finish() {
     try {
       steps_.collective([this] {

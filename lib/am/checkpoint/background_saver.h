@@ -1,6 +1,6 @@
-// Writes checkpoints while training continues. save() copies the rank's tensors into a staging
-// buffer in host memory, and a thread writes the buffer to disk. Values on a GPU are copied to
-// pinned memory on a separate stream, while the next step computes.
+// Writes checkpoints while training continues. save() copies the rank's tensors to a staging buffer
+// in host memory, and a thread writes the buffer to disk. From a GPU, values are copied to pinned
+// memory on a separate stream, while the next step computes.
 //
 //   BackgroundSaver saver(model, state);
 //   saver.save(folder, state, [&] {   // calls this once saved
@@ -21,34 +21,34 @@
 
 namespace am::checkpoint {
 
-// Returns a staging buffer, [bytes], that is large enough for all data that this rank writes to a
-// checkpoint. Like the model of a dry run, it may be on the meta device.
+// Returns a staging buffer, [bytes], that is large enough for everything that this rank writes to a
+// checkpoint. If the model is on the meta device (a dry run), the buffer is too.
 at::Tensor allocate_staging(parallel::ParallelModel& model, const SavedState& state, bool on_host);
 
 class BackgroundSaver {
  public:
   // Allocates the staging buffer, so that a lack of memory is found at the start of a job. `state`
-  // must have the tensors that later saves have. `model` must outlive this object. `on_host` is
-  // true if the model is in host memory.
+  // must have the same tensors as the states that save() receives. `model` must outlive this
+  // object. `on_host`: the model is in host memory.
   BackgroundSaver(parallel::ParallelModel& model, const SavedState& state, bool on_host = true);
-  // Waits until this rank's thread ends. If other ranks have not written their files yet, the
-  // checkpoint's folder does not get its final name.
+  // Waits until this rank's thread ends. If some rank has not written its report yet, the
+  // checkpoint is not published: its folder keeps the name of an incomplete checkpoint.
   ~BackgroundSaver();
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
-  // Begins to write a checkpoint to `folder`, after waiting for the previous save as finish() does.
-  // When the folder has its final name, rank 0's thread calls `published`. Values on a GPU may not
-  // be copied yet when save() returns, so before_update() must be called before they change.
-  // Collective.
+  // Waits for the previous save as finish() does, then begins to write a checkpoint to `folder`.
+  // When the checkpoint is complete and its folder has its final name, rank 0's thread calls
+  // `published`. Values on a GPU may not be copied yet when save() returns, so before_update() must
+  // be called before they change. Collective.
   void save(const std::filesystem::path& folder, const SavedState& state,
             std::function<void()> published = {});
-  // Makes the device's current stream wait until the last save's values are copied.
+  // Makes the device's current stream wait until the values of the last save are copied.
   void before_update() { copies_.current_waits(); }
-  // Waits until the last save is on disk. If a rank could not write, throws on every rank, for
-  // example Error(kIo). Collective.
+  // Waits until the last save is on disk. If a rank could not write its file, throws on every rank,
+  // for example Error(kIo). Collective.
   void finish();
-  // Whether this rank's last save has failed; finish() throws the error.
+  // Whether this rank's last save has failed. finish() then throws the error.
   bool failed() const;
 
  private:

@@ -1,5 +1,5 @@
-// Reusable memory for blocks of a tensor's rows that are read, converted and written one after the
-// other.
+// Reusable memory for exports, which read, convert and write a tensor in blocks of rows, one after
+// the other.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,18 +14,18 @@
 
 namespace am::checkpoint {
 
-// Size of a block in bytes. An export has one block of a tensor in memory at a time.
+// Maximum size of a block of rows, in bytes. An export has one block in memory at a time.
 inline constexpr int64_t kBlockBytes = int64_t{16} << 20;
 
-// Memory for one block at a time, which grows as needed. It is aligned so that a DirectFile can
-// write the block without a copy.
+// Memory for one block at a time, which grows to the size of the largest block. It has the
+// alignment with which a DirectFile can write a block without a copy.
 class BlockBuffer {
  public:
-  // Returns a contiguous tensor without initial values, valid until the next call.
+  // Returns a contiguous tensor with undefined values. The tensor is valid until the next call.
   at::Tensor block(const Shape& shape, at::ScalarType dtype) {
     const auto bytes = static_cast<size_t>(numel(shape)) * c10::elementSize(dtype);
     if (bytes > size_) {
-      memory_.reset();  // frees the old memory before more is allocated
+      memory_.reset();  // frees the old memory first, to reduce the peak
       memory_ = allocate_aligned(bytes);
       size_ = bytes;
     }

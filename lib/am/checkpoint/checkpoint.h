@@ -1,5 +1,5 @@
-// am-run's own checkpoints: a folder per step that appears atomically, and that stock
-// torch.distributed.checkpoint loads.
+// am-run's own checkpoints: a folder per saved step, which appears atomically. PyTorch's
+// torch.distributed.checkpoint can load the folder without this library.
 //
 //   checkpoints/step-100/
 //     checkpoint.json        step, world, mesh, and the jobs that trained it: checkpoint_info.h
@@ -8,10 +8,11 @@
 //     __0_0.distcp           one file per rank, with its boxes of parameters and optimizer states
 //     .metadata              the index in PyTorch's format, unless it would be too large
 //
-// The index has the offset of every box and the global shapes, so a job of any layout can read the
-// checkpoint. A box that is replicated on several ranks is written by one of them, chosen so that
-// all ranks write about equally much. Ranks write into `step-100.tmp`, which rank 0 renames when
-// all have finished (save_folder.h, step_folders.h). All files of a save contain the save's id.
+// The index has the offset of every box and the global shapes, so a job with any layout can read
+// the checkpoint. A box that is replicated on several ranks is written by one of them, chosen so
+// that all ranks write about equally much. Ranks write to the folder `step-100.tmp`, which rank 0
+// renames when all ranks have finished (save_folder.h, step_folders.h). Every file contains the id
+// of the save to which it belongs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,27 +29,28 @@
 
 namespace am::checkpoint {
 
-// A tensor that is sharded like a parameter and saved with it, for example an optimizer moment.
+// A tensor that is sharded like a parameter and saved beside it, for example an optimizer moment.
 struct StateTensor {
-  std::string key;  // its name, for example "optim.state.model.norm.weight.exp_avg"
+  std::string key;  // name in the checkpoint, for example "optim.state.model.norm.weight.exp_avg"
   const parallel::LocalParameter* parameter = nullptr;
-  at::Tensor value;  // this rank's part, [parameter->box.shape]
+  at::Tensor value;  // this rank's box, [parameter->box.shape]
 };
 
-// Contents of a checkpoint. They are equal on every rank, except for the tensors.
+// Contents of a checkpoint. Except for the tensors, they are equal on all ranks.
 struct SavedState {
-  run_folder::CheckpointInfo info;  // the save's id is set when the save begins
+  run_folder::CheckpointInfo info;  // its save_id is set when the save begins
   std::string plan_toml;
   std::vector<StateTensor> states = {};
   std::optional<SavedOptimizer> optimizer = {};  // written for PyTorch; am-run does not read it
   int64_t metadata_parts = 0;                    // value of checkpoint.metadata_parts in the plan
-  // Throws if the checkpoint folder no longer belongs to this job. Called on rank 0 before a save
-  // writes or removes anything, and on a rank that could not write, to explain the error.
+  // Throws if the checkpoint folder no longer belongs to this job. Called on rank 0 before files
+  // are written or removed. Also called on a rank that could not write, because this may be the
+  // reason.
   std::function<void()> require_place = [] {};
 };
 
-// Writes a checkpoint to `folder`, which is checkpoints/step-N. If a rank could not write, throws
-// Error(kIo) on every rank, and only the old checkpoints remain. Collective over the mesh's world.
+// Writes a checkpoint to `folder`, which is checkpoints/step-N. If a rank could not write, removes
+// the incomplete checkpoint and throws Error(kIo) on every rank. Collective over the mesh's world.
 void save_checkpoint(const std::filesystem::path& folder, const SavedState& state,
                      parallel::ParallelModel& model);
 

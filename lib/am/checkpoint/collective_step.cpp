@@ -12,8 +12,7 @@ namespace am::checkpoint {
 
 namespace {
 
-// Serialises an error as CBOR, because its message may name paths that are not valid UTF-8, which
-// JSON text cannot contain.
+// Serialises an error as CBOR. JSON would reject messages with paths that are not valid UTF-8.
 std::string to_bytes(const Error& error) {
   const auto bytes =
       Json::to_cbor({static_cast<int>(error.kind()), std::string(error.what()), error.hint()});

@@ -32,14 +32,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A tensor to write, with its key in the checkpoint and its location in the data file.
+// A tensor to write, its key in the checkpoint, and its location in the data file.
 struct Planned {
   FilledTensor tensor;
   std::string key;
   formats::DcpPath path;
   at::ScalarType dtype = at::kFloat;
-  uint64_t offset = 0;  // offset of its slice in the file, in bytes
-  uint64_t length = 0;  // size of its slice, in bytes
+  uint64_t offset = 0;  // offset of the torch.save archive in the file, in bytes
+  uint64_t length = 0;  // size of the torch.save archive, in bytes
 
   int64_t row_bytes() const {
     return tensor.row_numel() * static_cast<int64_t>(c10::elementSize(dtype));
@@ -52,8 +52,8 @@ struct Planned {
 Planned plan_parameter(FilledTensor tensor, const DcpExport& options) {
   Planned planned;
   planned.dtype = options.dtype.value_or(tensor::scalar_type(tensor.dtype));
-  // OLMo-core saves parameters in a nested dict "model", as PyTorch does; torchtitan and Megatron
-  // save a flat dict.
+  // PyTorch and OLMo-core save parameters in a nested dict "model"; torchtitan and Megatron save a
+  // flat dict.
   const bool nested = options.table == nullptr || options.table == &frameworks::olmo_table();
   planned.key = nested ? cat("model.", tensor.name) : tensor.name;
   planned.path = nested ? stored::parameter_path(tensor.name) : formats::DcpPath{tensor.name};
@@ -177,7 +177,7 @@ void write_data(const fs::path& folder, const stored::TensorSource& source,
   write_file_atomically(folder / formats::kDcpMetadataFile, formats::dcp_metadata_bytes(metadata));
 }
 
-// Writes the two files that Megatron's loader requires.
+// Writes common.pt and metadata.json, which Megatron's loader requires.
 void write_megatron_files(const fs::path& folder, const std::optional<int64_t>& step) {
   formats::PickleWriter common;
   common.empty_dict();
@@ -205,8 +205,8 @@ void export_dcp(const fs::path& folder, const stored::TensorSource& source,
   const std::vector<Planned> all = plan_all(source, options);
   const fs::path partial = begin_export(folder);
   try {
-    // OLMo-core loads tensors from this subfolder. config.json is written to the subfolder too,
-    // because OLMo-core's own config.json, in the folder above, has another format.
+    // OLMo-core loads tensors from the subfolder "model_and_optim". The Hugging Face config.json is
+    // written there too, because OLMo-core has a config.json of another format in the folder above.
     const fs::path data =
         options.table == &frameworks::olmo_table() ? partial / "model_and_optim" : partial;
     fs::create_directories(data);

@@ -3,8 +3,8 @@
 //
 //   export_dcp("out", *source, {.table = &frameworks::torchtitan_table(), .dtype = at::kBFloat16});
 //
-// One process writes one file sequentially. Only a few MiB of rows are in memory at a time; a fused
-// matrix is written from the tensors that it consists of, without assembling it.
+// One process writes one file sequentially. Only a few MiB of rows are in memory at a time. A fused
+// matrix is written directly from the tensors of which it consists.
 #pragma once
 
 #include <filesystem>
@@ -17,19 +17,19 @@
 namespace am::checkpoint {
 
 struct DcpExport {
-  // The framework whose names and row order are written; null: names "model.NAME" and rows as
-  // stored.
+  // The framework whose names and row order are written. Null: names "model.NAME", with the stored
+  // row order.
   const frameworks::NameTable* table = nullptr;
   std::optional<at::ScalarType> dtype;   // dtype of the parameters; empty: as stored
-  std::filesystem::path tokenizer = {};  // file or folder; empty: the one beside the config
-  // Whether to write optimizer states too, in the stored dtype under names like
+  std::filesystem::path tokenizer = {};  // file or folder; empty: the tokenizer beside the config
+  // Whether to write optimizer states too. They keep their stored dtype and have names like
   // "optim.state.NAME.exp_avg". Must be false if `table` is set.
   bool optimizer = false;
 };
 
 // Writes the tensors of `source` to `folder`, which is created completely or not at all. Calls
-// `between` between blocks of rows; an exception from it ends the export. Throws Error(kFormat),
-// which lists the tensors, if the framework has no names for some.
+// `between` between blocks of rows; an exception from `between` ends the export. Throws
+// Error(kFormat) with a list of the tensors for which the framework has no names, if there are any.
 void export_dcp(const std::filesystem::path& folder, const stored::TensorSource& source,
                 const DcpExport& options, const std::function<void()>& between = {});
 

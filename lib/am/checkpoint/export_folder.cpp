@@ -63,7 +63,8 @@ void copy_one(const fs::path& into, const fs::path& from, const char* name) {
 void copy_tokenizer(const fs::path& into, const fs::path& config_folder,
                     const fs::path& tokenizer) {
   copy_one(into, config_folder, kGeneration);
-  // A tokenizer file with another name is copied without the files beside it.
+  // The folder of a tokenizer file with another name may be that of another tokenizer, so no other
+  // file is copied from it.
   const bool lone = fs::is_regular_file(tokenizer) && tokenizer.filename() != kTokenizer;
   if (lone) return write_file_atomically(into / kTokenizer, read_file(tokenizer));
   fs::path from = config_folder;

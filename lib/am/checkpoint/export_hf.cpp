@@ -1,7 +1,8 @@
 // export_hf: writes a folder for transformers, from a live model or from stored tensors.
 //
-// One parameter of a live model is in memory at a time, or one block of rows of stored tensors.
-// Files are filled in the order of the items and closed at max_file_bytes.
+// Of a live model, one parameter is in memory at a time; of stored tensors, one block of rows.
+// Tensors are written to files in order, and a file ends when another tensor would exceed
+// max_file_bytes.
 
 #include <ATen/ATen.h>
 
@@ -50,8 +51,8 @@ struct ExportItem {
 
 using Between = std::function<void()>;
 using Sink = std::function<void(std::span<const std::byte>)>;
-// Passes an item's bytes to the sink, in parts that a disk can write in a fraction of a second, so
-// that the user can interrupt between two parts.
+// Passes the bytes of a tensor (an ExportItem) to the sink, in parts small enough that the user can
+// interrupt between two of them without a noticeable delay.
 using Deliver = std::function<void(const ExportItem&, const Sink&)>;
 using Fetch = std::function<at::Tensor(const std::string& name)>;
 
@@ -62,8 +63,8 @@ Deliver whole(const Fetch& fetch) {
   };
 }
 
-// Distributes the items over files in order. A file exceeds the limit only if it has a single
-// tensor.
+// Distributes the tensors over files, in order. A file exceeds `max_file_bytes` only if it has a
+// single tensor.
 std::vector<std::vector<ExportItem>> split_files(const std::vector<ExportItem>& items,
                                                  int64_t max_file_bytes) {
   std::vector<std::vector<ExportItem>> files(1);
@@ -108,9 +109,9 @@ class FolderWriter {
     write_file_atomically(partial_ / names_.config, config_text);
   }
 
-  // Writes all files if `writes`. Calls `deliver` for every item in order, even on ranks that do
-  // not write and after a failed write, because `deliver` may be collective, and other ranks would
-  // wait in it. `between` may be collective too; an exception from it ends the export.
+  // Writes all files if `writes` is true. Calls `deliver` for every item in order, also on ranks
+  // that do not write and after an error: `deliver` may be collective, and other ranks would wait
+  // in it. `between` may be collective too; an exception from `between` ends the export.
   void write(bool writes, const Deliver& deliver, const Between& between) const {
     std::optional<Error> failed;
     for (size_t i = 0; i < files_.size(); ++i) {
@@ -172,8 +173,8 @@ class FolderWriter {
   FileNames names_;
 };
 
-// Delivers the tensors in a checkpoint's files in blocks of rows, and prefetches the next block
-// while a block is written.
+// Reads stored tensors in blocks of rows for an export. Prefetches the next block while a block is
+// written.
 class RowsAtRest {
  public:
   RowsAtRest(const stored::TensorSource& source, const std::vector<ExportItem>& items)
@@ -181,7 +182,7 @@ class RowsAtRest {
           source_.prefetch(blocks_[i].item->name, blocks_[i].box);
         }) {}
 
-  // Passes the bytes of an item to the sink. Must be called in the order of the items.
+  // Passes the bytes of an item to the sink. Items must be requested in order.
   void deliver(const ExportItem& item, const Sink& sink) {
     for (; next_ < blocks_.size() && blocks_[next_].item->name == item.name; ++next_) {
       ahead_.reached(next_);
@@ -211,14 +212,14 @@ class RowsAtRest {
   std::vector<Block> blocks_;
   BlockBuffer buffer_;
   size_t next_ = 0;
-  ReadAhead ahead_;  // last member, because its thread reads the members above
+  ReadAhead ahead_;  // declared last, because its thread reads the members above
 };
 
-// The contents of an export of a model in memory.
+// Tensors, file names and config of an export of a model in memory.
 struct LiveExport {
   std::vector<ExportItem> items;  // tensors to write
   FileNames names;
-  Fetch fetch;         // returns the values of the item with this name; collective
+  Fetch fetch;         // returns the full tensor of an item; collective
   std::string config;  // text of the config file
 };
 
@@ -282,8 +283,9 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
 
 namespace {
 
-// Returns a view of the source in which names lack the prefix that the source adds to the model's
-// names; null if there is no prefix, or if no config.json identifies the model.
+// Returns a view of the source whose names lack a common prefix, for example "net." in
+// "net.model.norm.weight". Null if there is no prefix, or no config.json from which the model's
+// names are known.
 std::unique_ptr<stored::HubNames> without_prefix(const stored::TensorSource& source) {
   const auto config = stored::find_hub_config({folder_of(source.config_file())}).config;
   if (!config) return nullptr;

@@ -22,13 +22,14 @@ std::string listed(std::vector<std::string> names) {
   return cat(join(names, ", "), more > 0 ? cat(" and ", more, " more") : "");
 }
 
-// A tensor with a Hugging Face name, and its location in a tensor of the framework.
+// A Hugging Face tensor, and the location in the framework's tensor to which it is written.
 struct Filling {
   const stored::StoredTensor* hub;
   frameworks::StoredPart place;
 };
 
-// Returns the shape of the framework's tensor that these parts fill, provided that none is missing.
+// Returns the shape of the framework's tensor that consists of these parts. Assumes that no part is
+// missing.
 Shape shape_of_all(const std::vector<Filling>& fillings) {
   const Filling& first = fillings.front();
   Shape shape(first.place.index.size(), 0);
@@ -44,7 +45,8 @@ Shape shape_of_all(const std::vector<Filling>& fillings) {
   return shape;
 }
 
-// Throws Error(kFormat) unless the framework's tensor consists of exactly these parts.
+// Throws Error(kFormat) if a part of the framework's tensor is missing, or a part has a wrong
+// shape, dtype or location.
 void require_all_parts(const frameworks::NameMap& names, const FilledTensor& tensor,
                        const std::vector<Filling>& fillings, const std::string& path) {
   const auto fail = [&](const std::string& what) {
@@ -79,11 +81,12 @@ void require_all_parts(const frameworks::NameMap& names, const FilledTensor& ten
   }
 }
 
-// Returns a view of `rows` as bytes, because index_copy_ does not support every dtype.
+// Returns a view of `rows` as bytes. index_copy_ is then applied to bytes, because it does not
+// support every dtype.
 at::Tensor as_row_bytes(const at::Tensor& rows) { return rows.view(at::kByte); }
 
-// Reads rows of one stacked matrix into `out`, whose first row is row `rows.offset` of the matrix.
-// Reads only those of the rows `rows` that `part` fills.
+// Reads into `out` those of the rows `rows` of a stacked matrix that `part` fills. The first row of
+// `out` is row `rows.offset` of the matrix.
 void read_copy(const stored::TensorSource& source, const FilledPart& part, const mesh::Extent& rows,
                const at::Tensor& out) {
   const stored::StoredTensor& hub = *source.find(part.hub);
@@ -113,8 +116,9 @@ void read_copy(const stored::TensorSource& source, const FilledPart& part, const
   }
 }
 
-// Calls visit(part, before, taken) for each part whose stacked matrix has some of the rows. `taken`
-// is the extent of these rows in the matrix, and `before` the number of rows in `rows` before them.
+// Calls visit(part, before, range) for each part whose stacked matrix contains some of the rows
+// `rows` of the tensor. `range`: these rows, counted within the matrix; `before`: the number of
+// rows in `rows` that precede them.
 template <typename Visit>
 void for_parts(const FilledTensor& tensor, const mesh::Extent& rows, const Visit& visit) {
   const int64_t of_copy = tensor.shape[tensor.in_front];

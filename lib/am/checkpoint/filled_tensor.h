@@ -1,12 +1,12 @@
-// Finds, for an export, which Hugging Face tensors fill the rows of each tensor of a framework's
-// checkpoint: the inverse of a NameMap.
+// Finds, for an export, the Hugging Face tensors of which each tensor of a framework's checkpoint
+// consists. This is the inverse of NameMap::to_hub.
 //
 //   for (const FilledTensor& tensor : fill_all(names, source)) {
 //     read_filled_rows(source, tensor, {0, 128}, out);   // rows 0-127 of the framework's matrix
 //   }
 //
-// A fused tensor (queries, keys and values) or a stacked one (all layers or experts) is never
-// assembled: any run of its rows is read from the Hugging Face tensors.
+// A fused tensor (queries, keys and values) or a stacked tensor (all layers or experts) is never
+// assembled in memory: any range of its rows is read from the Hugging Face tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,33 +20,35 @@
 namespace am::checkpoint {
 
 struct FilledPart {
-  std::string hub;          // name of the Hugging Face tensor
-  int64_t copy = 0;         // index of the stacked matrix that it fills, row-major
-  frameworks::RowMap rows;  // the rows of that matrix that it fills
+  std::string hub;   // name of the Hugging Face tensor
+  int64_t copy = 0;  // flat index, over the leading dims, of the stacked matrix that it fills
+  frameworks::RowMap rows;  // the rows of this matrix to which the tensor is written
 };
 
 struct FilledTensor {
   std::string name;
   Shape shape;
-  formats::Dtype dtype = formats::Dtype::kFloat32;  // dtype in the checkpoint that is read
-  size_t in_front = 0;  // number of leading dims, which index stacked matrices
+  formats::Dtype dtype = formats::Dtype::kFloat32;  // dtype of the Hugging Face tensors
+  size_t in_front = 0;  // number of leading dims; each index in them selects one stacked matrix
   std::vector<FilledPart> parts;
 
-  // Return the number of rows of all stacked matrices together, and the number of elements per row.
+  // Return the number of rows, over all stacked matrices, and the number of elements per row.
   int64_t rows() const;
   int64_t row_numel() const;
 };
 
-// Returns a FilledTensor with the name, the shape and the rows of `tensor`, which alone fills it.
+// Returns a FilledTensor that consists of the single stored tensor `tensor`, with its name and
+// shape.
 FilledTensor filled_by(const stored::StoredTensor& tensor);
 
-// Returns the framework's tensors that the source's parameters fill. Throws Error(kFormat), which
-// lists the parameters that the map does not know, or the missing parts of a framework's tensor.
+// Returns the framework's tensors that consist of the source's parameters. Throws Error(kFormat)
+// with a list of the parameters that the name map does not contain, or of the missing parts of a
+// framework's tensor.
 std::vector<FilledTensor> fill_all(const frameworks::NameMap& names,
                                    const stored::TensorSource& source);
 
-// Reads rows [rows.offset, rows.offset + rows.size) of a tensor, counted over all its stacked
-// matrices, into `out` [rows, row_numel], which may have any dtype.
+// Reads rows [rows.offset, rows.offset + rows.size) of a tensor into `out` [rows, row_numel], which
+// may have any dtype. Rows are counted over all stacked matrices.
 void read_filled_rows(const stored::TensorSource& source, const FilledTensor& tensor,
                       const mesh::Extent& rows, const at::Tensor& out);
 // Prefetches the rows that read_filled_rows() will read (TensorSource::prefetch).

@@ -55,8 +55,8 @@ struct Entry {
   WriteValue value;
 };
 
-// Returns the entries of one parameter group, with the keys and types of torch.optim in
-// PyTorch 2.11.
+// Returns the entries of one of torch.optim's param_groups, with the keys and types of PyTorch
+// 2.11.
 std::vector<Entry> entries_of(const SavedOptimizer& optimizer, bool orthogonalized, bool decays) {
   const config::OptimizerSection& section = optimizer.section;
   const double decay = decays ? section.weight_decay : 0.0;
@@ -173,7 +173,7 @@ class ValuesBuilder {
   const SavedOptimizer& optimizer_;
   const layout::Layout& layout_;
   OptimizerValues result_;
-  std::map<std::string, uint32_t> places_;  // indices in result_.slices, by the archives' bytes
+  std::map<std::string, uint32_t> places_;  // bytes of an archive -> its index in result_.slices
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Computes the values of torch.optim's param_groups for a plan's optimizer. PyTorch requires them
-// in a checkpoint besides the tensors. Each has two names, for its nested and its flattened form:
+// Computes torch.optim's param_groups and step counts for a plan's optimizer. When PyTorch loads a
+// checkpoint, it requires these values besides the tensors. Each has a nested and a flattened name:
 //
 //   optim.param_groups.0.betas                              get_optimizer_state_dict
 //   optim.param_groups.model.norm.weight.betas              the flattened name
@@ -16,19 +16,19 @@
 
 namespace am::checkpoint {
 
-// Settings and progress of the optimizer that is saved.
+// Settings of the optimizer that is saved, and its progress.
 struct SavedOptimizer {
   config::OptimizerSection section;
   double lr = 0.0;    // learning rate of the last step
   int64_t steps = 0;  // number of updates so far
 };
 
-// torch.save archives with the values, each distinct value once, and the entries of `.metadata`
-// that refer to the archives.
+// The values as torch.save archives, and the entries of `.metadata` that refer to the archives.
+// Equal values share one archive.
 struct OptimizerValues {
   std::vector<std::string> slices;
-  // Entries of `.metadata`. Their slice.file is not the number of a file yet, but the index of the
-  // archive in `slices`. Each tensor has one chunk.
+  // Entries of `.metadata`. Until the data file is known, their slice.file is not a file number but
+  // the index of the archive in `slices`. Each tensor has one chunk.
   std::vector<formats::DcpValue> values;
   std::vector<formats::DcpTensor> tensors;
 };

@@ -21,8 +21,8 @@ std::unique_ptr<stored::TensorSource> open_own_part(const std::filesystem::path&
   });
   for (const StateTensor& state : states) own[state.key].push_back(state.parameter->box);
   const model::Inventory& inventory = model.layout().inventory;
-  // The full embedding is read if the head is tied to it, because every rank compares it with the
-  // head if the checkpoint stores the head as well.
+  // If the head is tied to the embedding, reads the full embedding: a checkpoint may store the head
+  // too, and every rank then compares the two tensors.
   const size_t tied = inventory.weight_of(model::Role::kEmbedding);
   const auto wanted = [&](const std::string& name) -> std::optional<std::vector<mesh::Box>> {
     const model::ParameterSpec* parameter = inventory.find(name);
@@ -30,8 +30,8 @@ std::unique_ptr<stored::TensorSource> open_own_part(const std::filesystem::path&
     const bool others = parameter != nullptr || starts_with(name, run_folder::kOptimizerPrefix);
     const auto found = own.find(name);
     if (found != own.end()) return found->second;
-    // A tensor with a name that the model does not have is read completely, because
-    // stored::HubNames may find one of the model's parameters in it.
+    // A tensor that is neither a parameter of the model nor an optimizer state is read completely,
+    // because stored::HubNames may find a parameter inside it.
     return others ? std::optional(std::vector<mesh::Box>()) : std::nullopt;
   };
   return stored::open_automesh_part(folder, wanted);

@@ -1,4 +1,4 @@
-// Opens the part of a checkpoint that one rank of a model reads.
+// Opens only the part of a checkpoint that one rank of a model needs.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,9 @@
 
 namespace am::checkpoint {
 
-// Opens this rank's part of a checkpoint that am-run wrote: the rank's boxes of parameters and
-// `states`. One rank must have checked the checkpoint with run_folder::require_complete. Throws
-// what stored::open_automesh_part throws.
+// Opens the boxes that this rank needs of a checkpoint that am-run wrote: those of its parameters
+// and of `states`. Some rank must have checked the checkpoint with run_folder::require_complete().
+// Throws what stored::open_automesh_part throws.
 std::unique_ptr<stored::TensorSource> open_own_part(const std::filesystem::path& folder,
                                                     parallel::ParallelModel& model,
                                                     const std::vector<StateTensor>& states = {});

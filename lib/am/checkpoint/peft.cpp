@@ -41,8 +41,8 @@ const model::ModuleSpec& module_of(const model::Inventory& inventory,
   return *module;
 }
 
-// Returns the adapter's settings, which are the same for all modules. Throws Error(kUsage) if the
-// model has no adapters.
+// Returns the settings of the model's adapters, which are equal for all modules. Throws
+// Error(kUsage) if the model has no adapters.
 model::AdapterSpec adapter_of(const model::Inventory& inventory) {
   for (const model::ParameterSpec& parameter : inventory.parameters) {
     if (parameter.adapter != AdapterPart::kNone) return *module_of(inventory, parameter).adapter;
@@ -66,7 +66,8 @@ void check_tensors(const model::Inventory& inventory, const stored::TensorSource
     }
   }
   for (const stored::StoredTensor& stored : named.tensors()) {
-    // If an embedding or a head has an adapter, PEFT stores a copy of its weight, which is ignored.
+    // PEFT also stores the unchanged weight of an embedding or head that has an adapter; it is
+    // ignored.
     const bool copy = stored.name.find(".base_layer.") != std::string::npos;
     if (wanted.count(stored.name) == 0 && !copy) {
       wrong.push_back(cat("the model has no parameter ", stored.name));
@@ -89,7 +90,7 @@ struct Targets {
 };
 
 Targets targets_of(const model::Inventory& inventory) {
-  std::map<std::string, bool> adapted;  // whether each module has an adapter, by module name
+  std::map<std::string, bool> adapted;  // module name -> whether the module has an adapter
   for (const model::ParameterSpec& parameter : inventory.parameters) {
     adapted[parameter.module()] |= parameter.adapter != AdapterPart::kNone;
   }
@@ -102,8 +103,8 @@ Targets targets_of(const model::Inventory& inventory) {
 }
 
 // Returns the value of PEFT's target_modules: the last components of the adapted modules' names.
-// PEFT adapts all modules whose names end with them, so if a module without adapter does, returns
-// the full names instead.
+// PEFT adapts every module whose name ends with one of them. If this would include a module without
+// an adapter, returns the modules' full names instead.
 Json target_modules(const model::Inventory& inventory) {
   const Targets targets = targets_of(inventory);
   std::set<std::string> ends;

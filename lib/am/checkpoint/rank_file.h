@@ -1,5 +1,6 @@
-// Writes one rank's data file of a checkpoint. It consists of slices that
-// torch.distributed.checkpoint loads, and each tensor's values begin at a multiple of 4 KiB.
+// Writes one rank's data file of a checkpoint. The file has a label, followed by torch.save
+// archives, which torch.distributed.checkpoint loads. The values of each tensor begin at a multiple
+// of 4 KiB.
 //
 //   RankFile file(save_id, rank, boxes);
 //   file.write(folder);                  // directly from the tensors
@@ -7,7 +8,7 @@
 //   file.write_staged(folder, memory);   // while the tensors change
 //   const run_folder::ShardIndex index = file.index();
 //
-// All offsets in the file are known before it is written.
+// All offsets in the file are computed by the constructor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,37 +34,37 @@ struct SavedBox {
 
 class RankFile {
  public:
-  // `values` are complete torch.save archives, which follow the tensors in the file.
+  // `values`: complete torch.save archives, which are written behind the tensors.
   RankFile(const std::string& save_id, int64_t rank, std::vector<SavedBox> boxes,
            std::vector<std::string> values = {});
 
   const std::string& name() const { return name_; }
   uint64_t bytes() const { return bytes_; }
-  // Returns the location of each archive of `values` in the file.
+  // Returns the location in the file of each archive of `values`.
   const std::vector<formats::DcpSlice>& value_slices() const { return value_slices_; }
 
   // Writes the file to `folder`. Throws Error(kIo).
   void write(const std::filesystem::path& folder);
   // Copies the contents of the file to `memory`, which must have at least bytes() bytes and the
   // alignment of allocate_aligned(). With `non_blocking`, `memory` must be pinned, and values on a
-  // GPU are copied in the current stream; the caller must wait for the stream before
-  // write_staged().
+  // GPU are copied in the current stream, for which the caller must wait before write_staged().
   void stage(std::span<std::byte> memory, bool non_blocking = false) const;
   void write_staged(const std::filesystem::path& folder, std::span<const std::byte> memory);
 
-  // Returns the index of the file. write() and write_staged() set its checksums.
+  // Returns the file's part of the checkpoint's index. Its checksums are set by write() and
+  // write_staged().
   const run_folder::ShardIndex& index() const { return index_; }
 
  private:
   struct Part {
     SavedBox saved;
     std::string dtype;
-    run_folder::IndexedBox* place = nullptr;  // the box's entry in index_
+    run_folder::IndexedBox* place = nullptr;  // the entry of the box in index_
   };
 
   void add(SavedBox saved);
-  // Calls `text` with the bytes between the tensors' values, and `values` with each part, in the
-  // order of the file.
+  // Visits the contents of the file in order: calls `values` with each tensor, and `text` with the
+  // bytes before, between and behind the tensors' values.
   template <typename Text, typename Values>
   void walk(const Text& text, const Values& values) const;
 

@@ -10,7 +10,8 @@ namespace am::checkpoint {
 
 namespace {
 
-// Number of elements that are converted at a time. As float32 they fit into a core's cache.
+// Number of elements that are converted at a time. In float32 they take 1 MiB, which fits into a
+// core's cache.
 constexpr int64_t kConvertedBlock = int64_t{256} << 10;
 // Number of elements that are copied to a device at a time: 32 MiB of float32.
 constexpr int64_t kMovedBlock = int64_t{8} << 20;

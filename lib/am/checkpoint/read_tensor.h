@@ -12,11 +12,12 @@
 
 namespace am::checkpoint {
 
-// Copies the box of the named tensor into `out` [box.shape], which may have any dtype and device.
-// Values are converted a few MiB at a time. Throws the errors of TensorSource::read.
+// Copies a box of the named tensor into `out` [box.shape], which may have any dtype and device.
+// Values are converted in blocks of at most 8 Mi elements. Throws the errors of TensorSource::read.
 void read(const stored::TensorSource& source, std::string_view name, const mesh::Box& box,
           const at::Tensor& out);
-// Returns a full tensor in its stored dtype. Throws Error(kFormat) if no tensor has that name.
+// Returns the full tensor `name` in its stored dtype. Throws Error(kFormat) if no tensor has this
+// name.
 at::Tensor read_all(const stored::TensorSource& source, std::string_view name);
 
 }  // namespace am::checkpoint

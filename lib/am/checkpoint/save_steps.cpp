@@ -42,8 +42,8 @@ std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
 
 namespace {
 
-// Returns the name of a tied head's weight, with the name of the embedding, whose values it has:
-// PyTorch's modules have both names, so `.metadata` must list both. Empty without a tied head.
+// Returns the alias of a tied head: its weight's name, mapped to the embedding's name. `.metadata`
+// must list both, because PyTorch's modules have both names. Empty without a tied head.
 std::map<std::string, std::string> aliases_of(const model::Inventory& inventory) {
   if (!inventory.tied_lm_head) return {};
   return {{cat(inventory.names.head, ".weight"),
@@ -98,8 +98,8 @@ void SaveSteps::clean() const {
     require_place_();
     fs::remove_all(partial_folder(folder_));
   } catch (const std::exception&) {
-    // The folder may belong to another job by now, or its disk fails. The error is ignored, because
-    // the user is told why the save failed.
+    // Removing the folder fails if it belongs to another job by now or if the disk fails. The error
+    // is ignored: the caller reports why the save failed.
   }
 }
 

@@ -14,15 +14,15 @@
 
 namespace am::checkpoint {
 
-// Returns the boxes that this rank writes, of parameters first, then of optimizer states. Leaves
-// out boxes without elements, and replicated boxes that another rank writes.
+// Returns the boxes that this rank writes: parameters first, then optimizer states. Omits boxes
+// without elements, and replicated boxes that another rank writes.
 std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
                                     const std::vector<StateTensor>& states);
 
 class SaveSteps {
  public:
-  // Draws the save's id, plans this rank's data file, and creates the partial folder. Throws what
-  // collective_step throws. Collective.
+  // Generates the save's id, computes the contents of this rank's data file, and creates the
+  // partial folder. Throws what collective_step() throws. Collective.
   SaveSteps(std::filesystem::path folder, const SavedState& state, parallel::ParallelModel& model);
 
   bool is_first() const { return world_.index() == 0; }
@@ -31,14 +31,14 @@ class SaveSteps {
   int64_t world_size() const { return world_.size(); }
   // Writes this rank's report. The data file must be on disk.
   void report() const;
-  // Whether all ranks have written their reports. Called on rank 0. Throws Error(kIo) if the
-  // partial folder is gone, because then no rank can write a report.
+  // Whether all ranks have written their reports. For rank 0 only. Throws Error(kIo) if the partial
+  // folder was removed: no rank can then write a report.
   bool all_have_reported();
-  // Publishes the folder. Called on rank 0 when all ranks have written their reports.
+  // Publishes the folder. For rank 0 only, after all ranks have written their reports.
   void publish() const;
-  // Removes the partial folder, on rank 0.
+  // Removes the partial folder. Does nothing on ranks other than 0.
   void clean() const;
-  // Runs `body` on every rank as a collective_step; a failure removes the partial folder.
+  // Runs `body` on every rank by collective_step(). If any rank fails, removes the partial folder.
   void collective(const std::function<void()>& body) const;
 
  private:
@@ -47,7 +47,7 @@ class SaveSteps {
   std::function<void()> require_place_;
   Publication publication_;
   std::optional<RankFile> file_;
-  int64_t unreported_ = 0;  // all ranks below this one have written their reports
+  int64_t unreported_ = 0;  // first rank whose report has not been found
 };
 
 }  // namespace am::checkpoint

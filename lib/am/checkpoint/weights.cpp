@@ -32,9 +32,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Returns a float32 tensor of the box's shape, whose values depend on the elements' indices in the
-// full tensor. Calls `fill(out, first, count)` on all threads for each run along the last dim:
-// `count` elements, which are contiguous in `out` and have the indices `first`, `first` + 1, ..
+// Returns a float32 tensor of the box's shape. Its values are a function of the elements' flat
+// indices in the full tensor, so they do not depend on the sharding. Calls `fill(out, first,
+// count)` on all threads: it must write `count` values, for the indices `first`, `first` + 1, ..,
+// to `out`.
 template <typename Fill>
 at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
   at::Tensor out = at::empty(box.shape, at::kFloat);
@@ -52,8 +53,8 @@ at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
   return out;
 }
 
-// Fills this rank's box of a parameter with random numbers: on the GPU if there is a kernel,
-// otherwise on the host. The bits are the same in both cases.
+// Fills this rank's box of a parameter with random numbers: on the GPU if a kernel for it exists,
+// otherwise on the host. Both produce the same bits.
 template <typename Stream, typename Fill>
 void draw(const parallel::LocalParameter& owned, const Stream& stream, float scale,
           const Fill& fill) {
@@ -73,8 +74,8 @@ const model::ParameterSpec& spec_of(const parallel::ParallelModel& model, const 
   return *spec;
 }
 
-// Throws if a checkpoint stores a tied head separately and it differs from the embedding.
-// transformers would use both tensors, but this model has only one of them.
+// Throws if a checkpoint stores a head that differs from the embedding although the config ties the
+// two. transformers would use both tensors, but this model has only one.
 void check_tied_head(const parallel::ParallelModel& model, const stored::TensorSource& source) {
   const model::Inventory& inventory = model.layout().inventory;
   const std::string head_name = cat(inventory.names.head, ".weight");
@@ -129,8 +130,8 @@ void initialize_those(parallel::ParallelModel& model, int64_t seed,
   });
 }
 
-// Injects a fault for tests: flips the sign of an element of the first box of which this rank has a
-// replica other than the first.
+// Injects a fault for tests: on a rank that has a replica of a box other than the first replica,
+// flips the sign of one element of the box.
 void flip_sign_in_copy(parallel::ParallelModel& model) {
   const at::NoGradGuard no_grad;
   bool done = false;
@@ -154,7 +155,7 @@ void load(parallel::ParallelModel& model, const stored::TensorSource& source) {
   stored::check_fit(model.layout(), model.config(), named);
   check_tied_head(model, named);
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
-    // After check_fit(), only adapters can be missing; they keep their values.
+    // Since check_fit() succeeded, only adapters can be missing; they keep their initial values.
     if (named.find(owned.name) != nullptr) read(named, owned.name, owned.box, owned.value);
   });
 }
@@ -175,8 +176,8 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
 
 namespace {
 
-// Opens the weights. A checkpoint of am-run has one file per rank that wrote it, so each rank opens
-// only the part that it reads (own_part.h).
+// Opens the weights. Of a checkpoint that am-run wrote, each rank opens only the part that it needs
+// (own_part.h).
 std::unique_ptr<stored::TensorSource> open_weights(parallel::ParallelModel& model,
                                                    const fs::path& path) {
   if (!run_folder::is_checkpoint(path)) return frameworks::open_tensor_source(path);

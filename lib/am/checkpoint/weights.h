@@ -12,46 +12,47 @@
 
 namespace am::checkpoint {
 
-// Initialises each parameter as the inventory says: Normal(0, initializer_range), ones, zeros, or
-// uniform like torch.nn.Linear. The value of an element depends only on the seed, the parameter's
-// name and the global index, never on the layout.
+// Initialises each parameter as the model's inventory specifies: Normal(0, initializer_range),
+// ones, zeros, or uniform like torch.nn.Linear. The value of an element depends only on the seed,
+// the parameter's name and the element's global index, never on the layout.
 void initialize(parallel::ParallelModel& model, int64_t seed);
 
-// Reads this rank's boxes of all parameters. Throws Error(kFormat), which lists all mismatches, if
+// Reads this rank's boxes of all parameters. Throws Error(kFormat) with a list of all mismatches if
 // the source lacks parameters, stores them with another shape or as codes of quantised weights, or
 // has tensors that the model does not have. If the source stores a tied head, the head must equal
-// the embedding. Adapters remain unchanged if the source has none.
+// the embedding. If the source has no adapters, the model's adapters remain unchanged.
 void load(parallel::ParallelModel& model, const stored::TensorSource& source);
 
-// Returns the path that the plan's model.weights selects: for "auto" the folder of the config if it
-// has weights, for "none" nothing, otherwise the value itself. Without a path the model is
-// initialised. Throws Error(kPlan) if "auto" finds only weights in PyTorch's pickle format.
+// Returns the path of the weights that the plan's model.weights selects. For "auto", this is the
+// folder of the model's config if it contains weights; for "none", there is no path; any other
+// value is the path itself. Without a path, the model is initialised randomly. Throws Error(kPlan)
+// if "auto" finds only weights in PyTorch's pickle format.
 std::optional<std::filesystem::path> weights_path(const config::Plan& plan);
 
-// Loads weights from weights_path(), or initialises them; then loads adapters from lora.weights if
-// the plan sets it. Returns a description for the log, for example "initialised with seed 0" or
-// "loaded from PATH". Collective.
+// Loads the weights at weights_path(), or initialises the model if there is no path. Then loads
+// adapters if the plan sets lora.weights. Returns a description for the log, for example
+// "initialised with seed 0" or "loaded from PATH". Collective.
 std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan);
 
 inline constexpr int64_t kExportFileBytes = 5'000'000'000;
 
-// How a model with adapters is exported: only the adapters, in PEFT's files (kApart), or the model
-// with the adapters merged into its weights (kMerged).
+// What an export of a model with adapters contains. kApart: only the adapters, in PEFT's files.
+// kMerged: the model, with the adapters merged into its weights.
 enum class AdapterExport { kApart, kMerged };
 
-// Writes a folder that transformers loads: config.json, model.safetensors in `dtype` (if empty, as
-// stored), generation_config.json, and the tokenizer beside the model's config or at `tokenizer`
-// (export_folder.h). Weights larger than `max_file_bytes` are split into several files with an
-// index. Parameters are gathered one at a time and written by rank 0. The folder appears
-// atomically; throws Error(kIo) if it exists and is not empty. `between` is called on every rank
-// before each parameter and between parts of large ones; it may throw, on all ranks, to end the
-// export. Collective.
+// Writes a folder that transformers loads: config.json, model.safetensors in `dtype` (empty: the
+// stored dtype), generation_config.json, and the tokenizer at `tokenizer` or beside the model's
+// config (export_folder.h). Weights larger than `max_file_bytes` are split into several files with
+// an index. Gathers one parameter at a time; rank 0 writes. The folder appears atomically; throws
+// Error(kIo) if it exists and is not empty. Calls `between` on every rank before each parameter and
+// between parts of large ones; to end the export, `between` may throw, on all ranks. Collective.
 void export_hf(const std::filesystem::path& folder, parallel::ParallelModel& model,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
                const std::function<void()>& between = {},
                AdapterExport adapters = AdapterExport::kApart,
                const std::filesystem::path& tokenizer = {});
-// Exports the tensors of a checkpoint instead of a model, with a block of rows in memory at a time.
+// Overload for the tensors of a checkpoint instead of a model. Has one block of rows in memory at a
+// time.
 void export_hf(const std::filesystem::path& folder, const stored::TensorSource& source,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
                const std::function<void()>& between = {},

@@ -6,8 +6,8 @@
 
 namespace am::draw {
 
-// Returns the text in a form that is printable and can stand between tags and in a quoted
-// attribute.
+// Escapes a text for SVG and HTML, between tags or in a quoted attribute, and replaces unprintable
+// characters.
 std::string escaped(std::string_view text);
 // Returns the number with two decimals.
 std::string number(double value);

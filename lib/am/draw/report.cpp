@@ -14,8 +14,8 @@
 namespace am::draw {
 namespace {
 
-// Colours of parts and stages. They are legible on light and dark pages, and readers with red-green
-// colour blindness can distinguish them.
+// Fill colours of bars and pipeline stages. They are legible on light and dark pages and can be
+// distinguished with red-green colour blindness.
 constexpr std::array<const char*, 8> kColours = {"#4477aa", "#ee6677", "#228833", "#ccbb44",
                                                  "#66ccee", "#aa3377", "#999999", "#dd8844"};
 
@@ -49,8 +49,7 @@ struct Part {
   double value = 0;
 };
 
-// Returns a picture with one bar per row and a legend of the colours. A bar consists of the row's
-// parts, one after the other.
+// Returns a stacked bar chart with a legend: one bar per row, made of the row's parts side by side.
 std::string stacked(const std::vector<std::pair<std::string, std::vector<Part>>>& rows,
                     const std::function<std::string(double)>& format) {
   constexpr double kLabel = 90, kWidth = 760, kRow = 24;
@@ -195,7 +194,7 @@ std::string time_section(const predict::Prediction& prediction) {
   return text + "</table>\n";
 }
 
-// Whether the parameter is of an expert other than the layer's first, for example
+// Whether the parameter belongs to an expert other than expert 0, for example
 // "model.layers.0.mlp.experts.12.up_proj.weight".
 bool is_other_expert(std::string_view name) {
   constexpr std::string_view kExperts = ".experts.";
@@ -206,8 +205,8 @@ bool is_other_expert(std::string_view name) {
          !number.starts_with("0.");
 }
 
-// Returns a table of the parameters and their shards. Lists parameters outside the layers, and
-// those of the first layer and its first expert, which represent all.
+// Returns a table of the parameters and their shards. Lists the parameters outside of layers, and
+// those of the first layer and of its first expert as examples of all layers and experts.
 std::string shard_table(const ReportInput& input) {
   std::string text = "<table><tr><th>parameter<th>shape<th>placements<th>on its first rank</tr>\n";
   const layout::Layout& layout = input.layout;
@@ -227,8 +226,8 @@ std::string shard_table(const ReportInput& input) {
   return text + "</table>\n";
 }
 
-// Draws the Pareto front of the search as circles and the plan as a square. Memory is on the
-// horizontal axis, step time on the vertical one.
+// Draws the Pareto front of the search as circles and the plan as a square, with memory on the
+// horizontal axis and step time on the vertical axis.
 std::string pareto_picture(const ReportInput& input) {
   constexpr double kWidth = 640, kHeight = 280, kMargin = 60;
   const predict::SearchResult& search = *input.search;

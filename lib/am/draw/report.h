@@ -1,6 +1,6 @@
 // A self-contained HTML page about a plan: its mesh, predicted memory and time, the timeline of its
-// pipeline, its shards, and the Pareto front of a search. It has no scripts, fonts or links, so
-// that it can be mailed and opened anywhere.
+// pipeline, its shards, and the Pareto front of a search. The page has no scripts, fonts or links,
+// so that it can be mailed and opened anywhere.
 //
 //   write_file_atomically("plan.html", html_report({plan, model, layout, memory, prediction}));
 #pragma once
@@ -22,12 +22,12 @@ struct ReportInput {
   const config::Plan& plan;
   const model::ModelConfig& model;
   const layout::Layout& layout;
-  // Memory of the rank with the largest peak, for each index along pp.
+  // For each index along pp, the memory of the rank with the largest peak.
   const std::vector<predict::RankMemory>& stages;
   const predict::Prediction& prediction;
   // Result of a search; null: the page has no Pareto front.
   const predict::SearchResult* search = nullptr;
-  std::string timeline_svg;  // picture of the pipeline; empty: no pipeline
+  std::string timeline_svg;  // the timeline of the pipeline; empty without a pipeline
 };
 std::string html_report(const ReportInput& input);
 

@@ -20,8 +20,8 @@ constexpr double kMargin = 20.0;
 constexpr double kShortestPass = 30.0;  // width of the shortest pass in pixels
 constexpr double kLegendStep = 130.0;
 
-// Texts on passes are dark, and the fill colours of passes have enough contrast with them. Other
-// texts have a light colour if the reader prefers a dark colour scheme.
+// Text on the coloured passes is always dark. Other text is light if the reader's system has a dark
+// colour scheme.
 constexpr const char* kSvgStyle = R"(<style>
 text { font: 11px ui-sans-serif, system-ui, sans-serif; fill: #24292f; }
 .title { font-size: 14px; font-weight: 600; }
@@ -113,7 +113,7 @@ class SvgWriter {
                 number(horizon_ * scale_), "\" height=\"", number(kRowHeight), "\"/>\n");
     const auto& events = timeline_.ranks[rank];
     for (size_t i = 0; i < events.size() && events[i].end <= horizon_; ++i) {
-      // Two passes that run at the same time (DualPipeV) are drawn above each other, at half
+      // Draws two passes that run at the same time (DualPipeV) one above the other, each at half
       // height.
       const bool upper = i + 1 < events.size() && events[i].start == events[i + 1].start &&
                          events[i].paired && events[i + 1].paired;
@@ -134,7 +134,7 @@ class SvgWriter {
                 format_general(event.end, 6), event.paired ? ", overlapped" : "",
                 "</title><rect class=\"", kind, "\" x=\"", number(x), "\" y=\"", number(y),
                 "\" width=\"", number(width), "\" height=\"", number(height), "\" rx=\"2\"/>");
-    // The name is drawn if it fits into the pass. The tooltip has it in any case.
+    // The tooltip has the pass's name in any case; the name is drawn only if it fits into the pass.
     constexpr double kCharacter = 6.5;
     if (static_cast<double>(name.size()) * kCharacter <= width) {
       out_ += cat("<text x=\"", number(x + width / 2.0), "\" y=\"", number(y + height / 2.0 + 4.0),
@@ -145,7 +145,7 @@ class SvgWriter {
 
   const pipeline::Timeline& timeline_;
   const std::string& title_;
-  double horizon_;      // time up to which passes are drawn
+  double horizon_;      // passes that end later are not drawn
   double scale_ = 1.0;  // pixels per unit of the timeline's time
   std::string out_;
 };

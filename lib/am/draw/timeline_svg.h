@@ -1,5 +1,6 @@
-// Draws a timeline as a self-contained SVG file without scripts, fonts or links, legible on light
-// and dark pages. Each pass shows its name and times as a tooltip.
+// Draws a pipeline's timeline as a self-contained SVG file without scripts, fonts or links, legible
+// on light and dark pages. Each pass (forward or backward of a micro-batch) has a tooltip with its
+// name and times.
 #pragma once
 
 #include <string>
@@ -8,11 +9,11 @@
 
 namespace am::draw {
 
-// Maximum number of drawn passes. Of a timeline with more passes only the beginning is drawn, and
-// the picture says so.
+// Maximum number of drawn passes. If a timeline has more, only its beginning is drawn, and a text
+// in the picture states this.
 inline constexpr size_t kMostDrawnPasses = 100000;
 
-// Returns the SVG file as text. `title`: any text; it stands above the picture.
+// Returns the text of an SVG file. `title`: any text, drawn above the timeline.
 std::string timeline_svg(const pipeline::Timeline& timeline, const std::string& title);
 
 }  // namespace am::draw

@@ -20,14 +20,14 @@ term::Role role_of(pipeline::Kind kind) {
   }
 }
 
-// A line of text that is built from blocks and cut at its last column.
+// A line of text that is built from blocks. Columns beyond the line's width are dropped.
 class Line {
  public:
   Line(std::string head, int width, const term::Style& style)
       : text_(std::move(head)), left_(width), style_(style) {}
 
-  // Appends a block of `columns` columns: `word`, then `fill` repeated up to the end of the block.
-  // If the block has several columns, the last one is blank.
+  // Appends a block that is `columns` columns wide: `word`, then `fill` repeated up to the end of
+  // the block. The last column stays blank if the block has several columns.
   void block(term::Role role, const std::string& word, const char* fill, int64_t columns) {
     const auto room = static_cast<int>(std::min<int64_t>(columns, left_));
     if (room <= 0) return;
@@ -66,7 +66,7 @@ class Picture {
       for (const pipeline::Event& event : events)
         longest_word = std::max(longest_word, word(event).size());
     }
-    // Scales time such that even the shortest pass has room for the longest word and a blank.
+    // Scales time so that the shortest pass has room for the longest name of a pass and a blank.
     scale_ = std::isfinite(shortest) ? static_cast<double>(longest_word + 1) / shortest : 0.0;
     head_ = static_cast<int>(cat("rank ", timeline.ranks.size() - 1).size()) + 2;
     width_ = std::max(1, style.width - head_);
@@ -86,10 +86,10 @@ class Picture {
     return line.take();
   }
 
-  // Returns a line that tells which part of the time is drawn; empty if all of it is.
+  // Returns a line that states which part of the timeline is drawn; empty if all of it is drawn.
   std::string note() const {
     const int64_t all = column(timeline_.makespan);
-    // If one column is missing, only the blank at the end of the last block is cut.
+    // With one column too few, only the blank at the end of the last pass is lost.
     if (all <= width_ + 1) return {};
     const auto share = static_cast<int64_t>(100.0 * width_ / static_cast<double>(all));
     return cat(term::repeat(" ", head_), style_.unicode ? "…" : "...", " the first ",
@@ -111,8 +111,8 @@ class Picture {
   const term::Style& style_;
   bool many_stages_ = false;
   double scale_ = 1.0;  // columns per unit of the timeline's time
-  int head_ = 0;        // number of columns of a row's name, for example "rank 12  "
-  int width_ = 0;       // number of columns in which time is drawn
+  int head_ = 0;        // width of a rank's label, for example "rank 12  ", in columns
+  int width_ = 0;       // width of the timeline, in columns
 };
 
 }  // namespace

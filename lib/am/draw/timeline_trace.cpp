@@ -19,14 +19,14 @@ const char* category(pipeline::Kind kind) {
   }
 }
 
-// Returns a time as text in microseconds, the unit of the format. One unit of the timeline is 1 ms.
+// Formats a time in microseconds, the unit of Chrome traces. One unit of the timeline counts as 1
+// ms.
 std::string microseconds(double units) { return format_fixed(units * 1000.0, 3); }
 
 }  // namespace
 
-// Concatenates the text directly instead of using a JSON library, because a large schedule has a
-// million events. This is correct because names of passes, such as "2F0", have no characters to
-// escape.
+// Concatenates JSON text without a JSON library, because a large schedule has a million events. No
+// text needs escaping: names of passes, such as "2F0", are letters and digits.
 std::string to_chrome_trace(const pipeline::Timeline& timeline) {
   std::string text = "{\"traceEvents\":[";
   const char* separator = "\n";

@@ -1,5 +1,5 @@
-// Converts a timeline of a pipeline to the Chrome trace format, which Perfetto and chrome://tracing
-// show.
+// Converts the timeline of a pipeline to the Chrome trace format, for Perfetto and
+// chrome://tracing.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace am::draw {
 
-// Returns JSON text. Each pass is a complete event ("ph": "X") whose pid and tid are the rank. Each
-// rank has a metadata event ("M") with its name. One unit of time in the timeline becomes a
-// millisecond.
+// Returns a JSON text. Each pass becomes a complete event ("ph": "X"), whose pid and tid are the
+// rank, and each rank gets a metadata event ("M") with its name. One unit of the timeline's time
+// counts as a millisecond.
 std::string to_chrome_trace(const pipeline::Timeline& timeline);
 
 }  // namespace am::draw

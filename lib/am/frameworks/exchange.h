@@ -1,4 +1,4 @@
-// Converts plans to configurations of other frameworks and back.
+// Converts plans to configuration files of other frameworks, and such files to plans.
 //
 //   const Framework* torchtitan = find_framework("torchtitan");
 //   const Exported out = export_plan(*torchtitan, {plan, model, layout});
@@ -7,9 +7,9 @@
 //   const auto in = import_plan(*torchtitan, out.text, "llama.toml", found);
 //   in->toml();                                 // a plan
 //
-// An export is immediately imported again, and every difference between the result and the plan is
-// listed as lost. An import gives settings that the file omits the framework's defaults. Notes tell
-// the user what must be configured elsewhere. To add a framework, write NAME/config.cpp and
+// An export is imported again, and every difference between the result and the plan is listed as
+// lost. During an import, settings that the file omits get the framework's defaults. Notes tell the
+// user what must be configured elsewhere. To add a framework, write NAME/config.cpp and
 // NAME/config_reader.cpp, and add a line to registry.cpp.
 #pragma once
 
@@ -28,8 +28,8 @@ namespace am::frameworks {
 
 // A key of the plan that the framework cannot express.
 struct Lost {
-  // The plan's key, for example "train.max_grad_norm", or "strategy.mp_policy.reduce_dtype" for a
-  // key in a nested table.
+  // For example "train.max_grad_norm"; for a nested table, the path to the member, for example
+  // "strategy.mp_policy.reduce_dtype".
   std::string key;
   std::string value;  // the plan's value, as JSON
   std::string why;
@@ -38,10 +38,10 @@ struct Lost {
 struct Exported {
   std::string text;
   std::vector<Lost> lost;
-  std::vector<std::string> notes;  // sentences about what the user must add or know
+  std::vector<std::string> notes;  // sentences for the user: what must be configured elsewhere
 };
 
-// A setting of the framework that has no equivalent in a plan.
+// A setting of the framework's file that a plan cannot express.
 struct Ignored {
   std::string key;    // the framework's name of the setting
   std::string value;  // the setting's value, as JSON
@@ -49,15 +49,15 @@ struct Ignored {
   Span span = {};
 };
 
-// A size of the model that is in its config.json and also in the framework's file.
+// A size of the model in the framework's file. The model's config.json contains the size too.
 struct Geometry {
   std::string key;              // the framework's name of the size, for example "--num-layers"
-  std::string_view config_key;  // name in config.json, for example "num_hidden_layers"
+  std::string_view config_key;  // key in config.json, for example "num_hidden_layers"
   int64_t value = 0;
   Span span;
 };
 
-// A setting that names the model or its class, for example "Qwen/Qwen3-0.6B", "llama3 8B" or
+// A setting whose value names a model or its class, for example "Qwen/Qwen3-0.6B", "llama3 8B" or
 // "LlamaDecoderLayer".
 struct ModelName {
   std::string key;   // the framework's name of the setting
@@ -68,19 +68,19 @@ struct ModelName {
 struct Imported {
   config::Plan plan;
   std::vector<std::string> keys;  // plan keys that the file sets, for example "mesh.tp_size"
-  std::vector<Ignored> ignored;   // settings without effect on the layout or the computed values
-  std::vector<Ignored> lost;      // settings that affect the layout or the computed values
+  std::vector<Ignored> ignored;   // settings that change neither the layout nor the computed values
+  std::vector<Ignored> lost;      // settings that change the layout or the computed values
   std::vector<Geometry> geometry;
   std::vector<ModelName> names;
   std::vector<std::string> notes;
 
-  // Returns the plan as TOML with only the keys in `keys`, so that a short file becomes a short
-  // plan.
+  // Returns the plan as TOML. Contains only the keys that the imported file sets, so that a short
+  // file becomes a short plan.
   std::string toml() const;
 };
 
 // Input of an export. The plan must have passed the rules. `flags`: write command-line flags
-// instead of a file, if the framework supports them (Framework::has_flags).
+// instead of a file, for frameworks with has_flags.
 struct ExportInput {
   const config::Plan& plan;
   const model::ModelConfig& model;
@@ -88,15 +88,15 @@ struct ExportInput {
   bool flags = false;
 };
 
-// The reason why a plan key cannot be exported. `key`: the key, or a prefix of keys that ends with
-// a dot, for example "pipeline.".
+// The reason why a plan key cannot be exported. `key`: the plan key, or a prefix of plan keys that
+// ends with a dot, for example "pipeline.".
 struct Reason {
   std::string_view key;
   std::string_view why;
 };
 
-// Input of an import. `text`: contents of the framework's file. `model`: the model of the resulting
-// plan, because some settings depend on its layers; null: unknown.
+// Input of an import. `text`: the contents of the framework's file. `model`: the model of the
+// resulting plan, on whose layers some settings depend; null: unknown.
 struct ImportInput {
   std::string_view text;
   const std::string& file;
@@ -119,22 +119,24 @@ const Framework* find_framework(std::string_view name);
 
 Exported export_plan(const Framework& framework, const ExportInput& input);
 
-// Converts the text of a framework's file to a plan. Safe for arbitrary text. Adds "exchange.*" and
-// "plan.*" diagnostics with file, line and column. Does not check the rules on plans.
+// Converts the text of a framework's file to a plan. Any text is safe, also one from an untrusted
+// source. Adds diagnostics "exchange.*" and "plan.*" with file, line and column. Does not check the
+// rules on plans.
 //
-// Each lost setting is an error ("exchange.lost"), because a plan without it describes another job.
-// With `force` it is only a warning. `model`: the model of the resulting plan; null: unknown.
+// Each lost setting is an error "exchange.lost", because a plan without it describes another job.
+// With `force`, the error is only a warning. `model`: the model of the resulting plan; null:
+// unknown.
 std::optional<Imported> import_plan(const Framework& framework, std::string_view text,
                                     const std::string& file, Diagnostics& found, bool force = false,
                                     const model::ModelConfig* model = nullptr);
 
-// Returns a size of the model by its Geometry::config_key, for example "num_hidden_layers"; 0 if
-// the model has no such size.
+// Returns the size of the model with this Geometry::config_key, for example "num_hidden_layers"; 0
+// if the model has no such size.
 int64_t model_size(const model::ModelConfig& model, std::string_view config_key);
 
-// Adds a diagnostic "exchange.model" for each size in the imported file that differs from the
-// model's, and for each name there of a model of another family or size. `force`: they are only
-// warnings.
+// Compares a model with the sizes and model names in an imported file. Adds an error
+// "exchange.model" for each size that differs, and for each name of another model family or size.
+// With `force`, the errors are only warnings.
 void compare_model(const Imported& imported, const model::ModelConfig& model, Diagnostics& found,
                    bool force = false);
 

@@ -13,7 +13,8 @@ namespace am::frameworks {
 
 namespace {
 
-// `launched`: the launcher's number of ranks, or 0. `plan` and `model` must outlive the result.
+// `launched`: number of ranks that the launcher started; 0: unknown. `plan` and `model` must
+// outlive the result.
 FrameworkLayout framework_layout(const config::Plan& plan, const model::ModelConfig* model,
                                  int64_t launched) {
   FrameworkLayout layout;

@@ -1,9 +1,9 @@
 // `am-plan check --dialect NAME`: checks a plan by another framework's own conditions.
 //
-// Each framework has a table of the conditions that it checks at start-up or in its first step,
-// expressed as functions of a FrameworkLayout. A plan passes if and only if the framework would
-// accept its layout. A violated condition is only a warning if the framework itself only warns
-// about it, or if the framework accepts the layout although it harms the user.
+// Each framework has a table of the conditions that it checks at start-up or in its first step.
+// Here, a condition is a function of a FrameworkLayout. A plan passes if and only if the framework
+// would accept its layout. A violation is only a warning if the framework itself only warns, or if
+// the framework accepts the layout although it harms the user.
 //
 //   const FrameworkRules* titan = find_framework_rules("torchtitan");
 //   check_file_as(*titan, "plan.toml", {}, 0, found);   // "torchtitan.world_size", ...
@@ -24,12 +24,12 @@
 
 namespace am::frameworks {
 
-// Sizes and options of a plan that the rules of other frameworks check.
+// Sizes and options of a plan: the input of the frameworks' conditions.
 struct FrameworkLayout {
   const config::MegatronFSDPConfig* megatron_fsdp = nullptr;  // null for other strategies
   bool ddp = false;
   int64_t world = 0;    // 0: unknown
-  int64_t dp_size = 0;  // as written; 0: derived from the world size
+  int64_t dp_size = 0;  // the plan's dp_size; 0: derived from the world size
   int64_t dp_replicate = 1;
   int64_t tp = 1;
   int64_t cp = 1;
@@ -39,19 +39,20 @@ struct FrameworkLayout {
 
   const model::ModelConfig* model = nullptr;  // null if it could not be read
   int64_t seq_len = 0;
-  int64_t micro_batch = 1;   // sequences per forward pass
-  int64_t global_batch = 0;  // sequences per step; 0: the minimum that the framework accepts
+  int64_t micro_batch = 1;           // sequences per forward pass of a rank
+  int64_t global_batch = 0;          // sequences per step; 0: the framework's minimum
   pipeline::PipelineShape pipeline;  // microbatches: one per stage if the plan does not set them
-  bool split_points = false;         // stages are set by split points, not split evenly
+  bool split_points = false;         // true: stages are set by split points
 
   bool fsdp2() const { return !ddp && megatron_fsdp == nullptr; }
-  // tp * cp * pp
+  // Returns the number of ranks per data-parallel replica: tp * cp * pp.
   int64_t replica() const { return tp * cp * pp; }
-  // dp_size, or the rest of the world; 0 if the world is unknown or not a multiple of replica().
+  // Returns dp_size or, if it is 0, world / replica(). Returns 0 if the world size is unknown or
+  // not a multiple of replica().
   int64_t dp() const;
   int64_t experts() const { return model != nullptr && model->moe ? model->moe->experts : 0; }
-  // torchtitan's and NeMo AutoModel's local batch: all micro-batches of one run of the pipeline's
-  // schedule, or one without a pipeline.
+  // Returns the local batch of torchtitan and NeMo AutoModel: the sequences of one micro-batch;
+  // with a pipeline, of all micro-batches in one run of the schedule.
   int64_t local_batch() const { return micro_batch * (pp > 1 ? pipeline.microbatches : 1); }
   int64_t stages() const { return pp * pipeline.virtual_stages; }
 };
@@ -65,12 +66,13 @@ struct Violation {
 
 using Violations = std::vector<Violation>;
 
-// Inputs of a condition. A condition that depends on the model (kModel) is skipped if the model's
-// config.json could not be read.
+// Inputs of a condition. With kModel, the condition depends on the model and is skipped if the
+// model's config.json could not be read.
 enum class Reads { kPlan, kModel };
 
 struct FrameworkRule {
-  // Id and texts. `summary` states the framework's condition; it is appended to every message.
+  // Id and texts of the condition. Its `summary`, which states the condition, is appended to
+  // messages.
   rules::Rule rule;
   void (*check)(const FrameworkLayout& layout, Violations& found) = nullptr;
   Reads reads = Reads::kPlan;
@@ -86,7 +88,7 @@ constexpr FrameworkRule framework_rule(
 
 struct FrameworkRules {
   std::string_view name;     // value of the option --dialect, for example "torchtitan"
-  std::string_view version;  // version of the framework that has these conditions
+  std::string_view version;  // version of the framework whose conditions these are
   std::span<const FrameworkRule> rules;
 };
 
@@ -94,42 +96,43 @@ std::span<const FrameworkRules> all_framework_rules();
 const FrameworkRules* find_framework_rules(std::string_view name);
 std::vector<std::string> rule_framework_names();
 
-// Checks the framework's conditions and adds a diagnostic for each violation. If sizes are below 1
-// or the number of ranks is unknown, reports this by automesh's rules "mesh.size" and "mesh.world".
+// Checks the framework's conditions and adds a diagnostic for each violation. If a size is below 1
+// or the number of ranks is unknown, adds the errors of automesh's rules "mesh.size" and
+// "mesh.world".
 void judge(const FrameworkRules& framework, const config::Plan& plan,
            const model::ModelConfig* model, int64_t world_size, Diagnostics& found);
 
-// Does what rules::check_file does, but checks the framework's conditions instead of automesh's
-// rules. The result's `checked` has only the model.
+// Does what rules::check_file() does, but checks the framework's conditions instead of automesh's
+// rules. In the result, `checked` has a model but neither mesh nor layout.
 rules::CheckedFile check_file_as(const FrameworkRules& framework, const std::filesystem::path& file,
                                  const std::vector<config::Override>& overrides, int64_t world_size,
                                  Diagnostics& found);
 
 // Returns automesh's rules, followed by the conditions of all frameworks.
 std::vector<const rules::Rule*> every_rule();
-// Returns the rule of every_rule() with this id; null if there is none.
+// Returns the rule or condition with this id; null if there is none.
 const rules::Rule* find_any_rule(std::string_view id);
 
-// Conditions that several frameworks have. Each function adds a violation if its condition is not
-// met.
+// Conditions that several frameworks have. Each function adds a violation if its condition is
+// violated.
 //
-// Condition: tp divides `heads`, a number of heads that the framework calls `name`.
+// Condition: tp divides `heads`, a number of attention heads that the framework calls `name`.
 void demand_whole_heads(const FrameworkLayout& layout, const char* name, int64_t heads,
                         Violations& found);
 // Condition: ep divides the number of experts.
 void check_even_experts(const FrameworkLayout& layout, Violations& found);
-// Condition: with a pipeline, the head does not share the embedding's weight.
+// Condition: with a pipeline, the head is not tied to the embedding.
 void check_tied(const FrameworkLayout& layout, Violations& found);
-// Condition: the sizes meet the demands of PyTorch's pipeline schedule.
+// Condition: the number of stages and micro-batches satisfies PyTorch's pipeline schedule.
 void check_torch_schedule(const FrameworkLayout& layout, Violations& found);
 // Condition: the global batch is a multiple of `of_all_ranks`, the number of sequences that all
 // ranks together process at a time.
 void demand_whole_batches(const FrameworkLayout& layout, int64_t of_all_ranks, Violations& found);
-// Returns a hint with the divisors of `of` that are nearest to `wanted`, for example
-// "ep_size = 2 or 4".
+// Returns a hint with the divisors of `of` that are nearest to `wanted`, as values of the plan key
+// `key`, for example "ep_size = 2 or 4".
 std::string nearest_divisors(const char* key, int64_t of, int64_t wanted);
 
-// Return the tables of conditions of the frameworks.
+// Return the frameworks' tables of conditions.
 std::span<const FrameworkRule> torchtitan_rules();
 std::span<const FrameworkRule> megatron_rules();
 std::span<const FrameworkRule> nemo_automodel_rules();

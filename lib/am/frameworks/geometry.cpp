@@ -1,12 +1,12 @@
-// Defines compare_model() (exchange.h), which compares the model's sizes and names in an imported
-// file with its config.json.
+// Defines compare_model() (exchange.h), which compares the model sizes and names in an imported
+// file with the model's config.json.
 #include "am/base/text.h"
 #include "am/frameworks/exchange.h"
 #include "am/frameworks/model_name.h"
 
 namespace am::frameworks {
 
-// Sizes of experts are 0 for a dense model.
+// For a dense model, sizes of experts are 0.
 int64_t model_size(const model::ModelConfig& model, std::string_view config_key) {
   const model::MoeConfig moe = model.moe.value_or(model::MoeConfig{});
   const std::pair<std::string_view, int64_t> sizes[] = {

@@ -22,12 +22,12 @@ constexpr std::array<std::string_view, config::kScheduleNames.size()> kTorchName
 std::string folder_of_model(const config::Plan& plan) {
   const std::filesystem::path path = plan.resolve(plan.model.path).lexically_normal();
   const std::string folder = (path.extension() == ".json" ? path.parent_path() : path).string();
-  // The result must be UTF-8, because the files of all frameworks are. Writing and parsing JSON
-  // replaces invalid bytes of a folder's name by U+FFFD.
+  // The path is written to files that must be UTF-8. Writing and parsing JSON replaces invalid
+  // bytes in the path by U+FFFD.
   return Json::parse(dump_json(Json(folder), -1)).get<std::string>();
 }
 
-// Returns the numbers of the layers in one stage's list of modules, ascending.
+// Returns the layer numbers in a stage's list of module names, in ascending order.
 std::vector<int64_t> layers_among(const config::Value& modules) {
   std::vector<int64_t> layers;
   for (const config::Value& module : modules.items) {
@@ -49,9 +49,8 @@ const config::FSDP2Config& other_strategy() {
   return kDefaults;
 }
 
-// Returns the mesh sizes to write. For megatron_fsdp all data-parallel ranks are written as
-// dp_shard, even with zero_dp_strategy = 0, which shards nothing and whose ranks are all
-// dp_replicate.
+// Returns the mesh sizes to write. For megatron_fsdp, dp_shard is the number of all data-parallel
+// ranks. This also holds for zero_dp_strategy = 0, under which no parameter is sharded.
 mesh::MeshSizes written_sizes(const config::Plan& plan, mesh::MeshSizes sizes) {
   if (std::holds_alternative<config::MegatronFSDPConfig>(plan.strategy)) {
     sizes.dp_shard = sizes.dp();
@@ -137,9 +136,9 @@ int64_t default_virtual_stages(std::string_view schedule) {
 
 namespace {
 
-// Returns the number of layers of each stage. Layers are divided evenly; a remainder is distributed
-// over the first stages. The embedding counts as `first_less` layers of the first stage, the head
-// as `last_less` layers of the last stage.
+// Returns the number of layers of each stage. Layers are divided evenly, and the first stages get
+// the remainder. For this division, the embedding counts as `first_less` layers of the first stage
+// and the head as `last_less` layers of the last stage.
 std::vector<int64_t> spread_layers(int64_t layers, int64_t stages, const PipelineKeys& keys) {
   const int64_t all = layers + keys.first_less + keys.last_less;
   std::vector<int64_t> counts;
@@ -152,7 +151,8 @@ std::vector<int64_t> spread_layers(int64_t layers, int64_t stages, const Pipelin
 }
 
 // Returns the number of stages of all pipeline ranks together, computed from the setting
-// layers_per_stage; 0 after an error. `one_a_rank`: the schedule requires one stage per rank.
+// layers_per_stage; 0 after an error. `one_a_rank`: the schedule requires exactly one stage per
+// rank; false: several.
 int64_t stages_by_layers(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp,
                          bool one_a_rank) {
   Source& source = builder.source();

@@ -10,14 +10,14 @@
 namespace am::frameworks {
 namespace {
 
-// The values that turn a setting off.
+// Values with which a setting has no effect.
 enum class Off {
   kUsual,   // false, none, 0 and similar values
   kDegree,  // false, none, 0 and similar values, and also 1 and -1
 };
 
-// A kind of setting that changes the job. `pattern`: a glob for the last part of a key, or for the
-// complete key if the glob contains a dot. `what`: the aspect of the job that changes.
+// A kind of setting that changes the job. `pattern`: a glob for the last component of a key; if it
+// has a dot, for the complete key. `what`: the aspect of the job that the setting changes.
 struct Loss {
   std::string_view pattern;
   Off off;
@@ -33,8 +33,8 @@ constexpr std::string_view kOptimizer = "the optimizer and its states";
 constexpr std::string_view kKept = "which tensors are saved for backward";
 constexpr std::string_view kModel = "the model that is trained";
 
-// Globs for keys that do not describe training: sections of test systems, launchers, loggers and
-// benchmarks, and flags that are unrelated to training.
+// Globs for keys that do not describe training: keys of test systems, launchers, loggers and
+// benchmarks.
 constexpr std::array<std::string_view, 23> kElsewhere = {
     "ci.*",          "wandb*",       "mlflow*",
     "comet*",        "tensorboard*", "slurm*",
@@ -119,8 +119,8 @@ constexpr std::array<Loss, 69> kLosses = {{
     {"*peft.use_dora", Off::kUsual, "the adapters: a plan has no DoRA"},
 }};
 
-// Returns a key in lower case, without leading dashes and with `_` for `-`, so that "--use-fp8" and
-// "use_fp8" are equal.
+// Returns a key in lower case, without leading dashes and with `_` for `-`: "use_fp8" for
+// "--use-fp8" and for "use_fp8".
 std::string folded(std::string_view key) {
   std::string out;
   key.remove_prefix(std::min(key.find_first_not_of('-'), key.size()));

@@ -1,9 +1,8 @@
-// Decides which settings without an equivalent in a plan affect the job's layout or the values that
-// it computes.
+// Decides which settings of an imported file change the job although a plan cannot express them.
 //
-// Most settings that an import skips concern logging or data. But some of them change the job, such
-// as an unsupported degree of parallelism, matmuls in 8 bits, or optimizer state on disk. In a long
-// list of skipped settings the user would not notice these.
+// Most settings that an import ignores concern logging or data. A few of them change the layout or
+// the computed values, for example an unsupported degree of parallelism, matmuls in 8 bits, or
+// optimizer state on disk. A user would overlook them in the list of ignored settings.
 #pragma once
 
 #include <optional>
@@ -14,9 +13,9 @@
 
 namespace am::frameworks {
 
-// Returns the aspect of the job that changes if a plan omits the setting, for example "the layout".
-// Returns nullopt if the setting is off or does not change the job. `key`: names of tables and
-// setting joined by dots, or a flag without its dashes.
+// Returns the aspect of the job that changes if the setting is omitted, for example "the layout".
+// Returns nullopt if nothing changes, for example because the setting is off. `key`: a flag without
+// dashes, or the names of tables and setting joined by dots.
 std::optional<std::string_view> what_is_lost(std::string_view key, const Json& value);
 
 }  // namespace am::frameworks

@@ -19,14 +19,14 @@ namespace {
 constexpr std::string_view kStatePrefix = "optim.state.";
 constexpr size_t kNamesInNote = 3;
 
-// Returns the name without the prefixes "module." that wrappers such as DDP add.
+// Returns the name without leading components "module.", which wrappers such as DDP add.
 std::string_view without_module(std::string_view name) {
   constexpr std::string_view kModule = "module.";
   while (starts_with(name, kModule)) name.remove_prefix(kModule.size());
   return name;
 }
 
-// The two parts of an optimizer state's name, for example NAME and exp_avg of
+// An optimizer state's name, split into parameter and state: NAME and exp_avg, for example, of
 // "optim.state.NAME.exp_avg" or "optim.state.exp_avg.NAME".
 struct StateName {
   std::string_view parameter;
@@ -77,7 +77,7 @@ class MappedSource : public stored::TensorSource {
   fs::path config_file() const override { return config_file_; }
   std::vector<fs::path> data_files() const override { return stored_->data_files(); }
   std::vector<stored::StoredProblem> damage() const override { return stored_->damage(); }
-  // Reports problems with the stored names of tensors, not with those of tensors().
+  // Problems have the stored names of tensors, which differ from the names in tensors().
   void verify(const stored::VerifyCalls& calls) const override { stored_->verify(calls); }
 
   void read(std::string_view name, const mesh::Box& box,
@@ -114,7 +114,7 @@ class MappedSource : public stored::TensorSource {
       keep_stored(cat("automesh does not know the tensor names of a ", type, " in this format"));
       return;
     }
-    Parts parts;                    // stored name -> hub tensors in the stored tensor
+    Parts parts;                    // stored name -> the hub tensors inside of the stored tensor
     std::vector<std::string> left;  // stored names without a hub name
     for (const stored::StoredTensor& stored : stored_->tensors()) {
       const std::string_view name = without_module(stored.name);
@@ -158,9 +158,9 @@ class MappedSource : public stored::TensorSource {
                 "'s, not converted to Hugging Face's: ", why);
   }
 
-  // Returns the optimizer states of hub tensors that a stored optimizer state contains. A moment is
-  // split into rows like its parameter. A scalar, such as the step count, applies to all hub
-  // tensors of the parameter.
+  // Returns the optimizer states of hub tensors that are inside of a stored optimizer state. The
+  // rows of a moment are distributed like those of its parameter. A scalar, such as the step count,
+  // is the state of every hub tensor inside of the parameter.
   std::vector<HubPart> state_parts(const stored::StoredTensor& stored, const NameMap& names,
                                    const Parts& parameters) const {
     const auto name = split_state(stored.name, table_.state_before_name);
@@ -191,8 +191,8 @@ class MappedSource : public stored::TensorSource {
     }
   }
 
-  // Returns the description of a hub tensor: its shape, and for each rank the boxes of it that are
-  // in the rank's file.
+  // Returns the name, dtype and shape of a hub tensor, and the boxes of the hub tensor that each
+  // rank's file contains.
   static stored::StoredTensor described(const stored::StoredTensor& stored, const HubPart& part) {
     const Shape& index = part.stored.index;
     const auto in_front = static_cast<std::ptrdiff_t>(index.size());
@@ -223,7 +223,8 @@ class MappedSource : public stored::TensorSource {
     return tensor;
   }
 
-  // Reads a box of a hub tensor. The box's first dim counts rows of the stored tensor.
+  // Reads a box into `out`. The box's first dim counts rows of the stored tensor, not of the hub
+  // tensor.
   void read_stored(const StoredPart& place, const mesh::Box& box,
                    const stored::Destination& out) const {
     if (place.index.empty()) return stored_->read(place.name, box, out);
@@ -233,8 +234,8 @@ class MappedSource : public stored::TensorSource {
     stored_->read(place.name, stored, stored::with_dims_in_front(out, place.index.size()));
   }
 
-  // Reads the piece's span of stored rows, and copies the piece's rows from it to `out` in the
-  // order of the hub tensor.
+  // Reads rows whose stored order differs from that of the hub tensor: reads the span of stored
+  // rows that contains them, then copies each row to its position in `out`.
   void read_rearranged(const StoredPart& place, const RowPiece& piece, const mesh::Box& from,
                        int64_t element, const stored::Destination& out) const {
     std::vector<std::byte> span(static_cast<size_t>(from.numel() * element));

@@ -1,13 +1,13 @@
-// Presents the parameters and optimizer states of another framework's checkpoint as if they had the
-// names and the order of rows that models have on the Hugging Face hub.
+// Presents the parameters and optimizer states of another framework's checkpoint with the names and
+// row order of the Hugging Face hub.
 //
 //   auto source = as_hub(stored::open_dcp_source(folder), torchtitan_table(), {folder});
 //   source->tensors();            // "model.layers.0.self_attn.q_proj.weight", ...
 //   source->optimizer_tensors();  // "optim.state.model.layers.0.self_attn.q_proj.weight.exp_avg"
 //
-// A box of a tensor is read directly from its stored rows, one head or one contiguous range of rows
-// at a time; the complete stored tensor is never in memory. Names that are not in the table stay
-// unchanged.
+// A box of a tensor is read directly from the stored rows, one head or one contiguous range of rows
+// at a time; a stored tensor is never in memory completely. Tensors that are not in the name table
+// keep their names.
 #pragma once
 
 #include <filesystem>
@@ -20,11 +20,11 @@
 
 namespace am::frameworks {
 
-// Returns a source with the hub's names. `facts`: the trainer's step and a note, which become
-// step() and a part of note() of the result. `config_folders`: folders that may contain the model's
-// config.json, the most likely first. If there is none, or if it describes another model, tensors
-// keep their stored names and rows, and note() gives the reason. Throws Error(kFormat) if two
-// tensors get one name.
+// Returns a source with the hub's names. `facts`: the trainer's step and a note; the result has
+// them in step() and note(). `config_folders`: folders that may contain the model's config.json,
+// the most likely first. Without a config.json, or if it describes another model, tensors keep
+// their stored names and rows, and note() gives the reason. Throws Error(kFormat) if two tensors
+// would get the same name.
 std::unique_ptr<stored::TensorSource> as_hub(
     std::unique_ptr<stored::TensorSource> stored, const NameTable& table,
     const std::vector<std::filesystem::path>& config_folders, TrainerFacts facts = {});

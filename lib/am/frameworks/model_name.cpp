@@ -14,8 +14,8 @@
 namespace am::frameworks {
 namespace {
 
-// A model family that model names mention. If a word contains another word of the table, for
-// example "llama4" and "llama", only the longer one counts.
+// A model family, and the word by which model names mention it. If a name contains the word
+// "llama4", for example, it does not mention the family of the shorter word "llama".
 struct Family {
   std::string_view word;   // word in names, in lower case and without dashes
   std::string_view types;  // globs for the model types of the family, separated by "|"
@@ -70,8 +70,8 @@ constexpr std::array<Family, 46> kFamilies = {{
     {"starcoder2", "starcoder2"},
 }};
 
-// Returns the families that a name mentions. Of several words at one position only the longest
-// counts.
+// Returns the families that a name mentions. If words of several families begin at one position,
+// only the longest counts.
 std::vector<const Family*> families_in(std::string_view word) {
   std::vector<const Family*> found;
   for (size_t at = 0; at < word.size(); ++at) {
@@ -95,9 +95,8 @@ bool has_type(const Family& family, const model::ModelConfig& model) {
   });
 }
 
-// Returns the numbers of parameters that a name mentions, for example in "8B", "0.6b" or "135M".
-// Skips numbers of active parameters and products with numbers of experts, such as "A3B", "8x7B"
-// and "17bx16e".
+// Returns the numbers of parameters in a name, for example in "8B", "0.6b" or "135M". Skips numbers
+// of active parameters ("A3B") and products with a number of experts ("8x7B", "17bx16e").
 std::vector<double> sizes_in(std::string_view name) {
   const auto part_of_word = [&](size_t at) {
     return at < name.size() && (std::isalnum(static_cast<unsigned char>(name[at])) != 0);
@@ -123,7 +122,7 @@ std::vector<double> sizes_in(std::string_view name) {
 
 std::string contradiction(std::string_view name, const model::ModelConfig& model) {
   while (ends_with(name, "/")) name.remove_suffix(1);
-  name.remove_prefix(name.rfind('/') + 1);  // removes nothing without a '/': npos + 1 is 0
+  name.remove_prefix(name.rfind('/') + 1);  // without a '/', rfind returns npos, and npos + 1 is 0
   const std::vector<const Family*> families = families_in(plain_word(name));
   const bool known = std::any_of(families.begin(), families.end(),
                                  [&](const Family* family) { return has_type(*family, model); });

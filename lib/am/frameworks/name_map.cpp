@@ -18,8 +18,8 @@ constexpr size_t kMostDigits = 9;
 
 bool is_marker(char c) { return c == '#' || c == '@'; }
 
-// Returns the digits at the start of the text if they form a number in its usual notation ("007"
-// does not).
+// Returns the digits at the start of the text. Returns nothing if there are none, or if they are no
+// number in the usual notation, for example "007".
 std::optional<std::string_view> leading_number(std::string_view text) {
   size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
@@ -43,8 +43,8 @@ std::optional<NameNumbers> match_name(std::string_view pattern, std::string_view
       at += digits->size();
       continue;
     }
-    // Only a whole component (`.@.`) may be missing, because the name then lacks the number and a
-    // dot.
+    // A number can only be missing where it is a component of its own (`.@.`): the name then lacks
+    // the number and one dot.
     const bool component =
         i > 0 && pattern[i - 1] == '.' && i + 1 < pattern.size() && pattern[i + 1] == '.';
     if (!component) return std::nullopt;
@@ -97,7 +97,8 @@ NameMap::Cut NameMap::cut(Rows rows, int64_t stored_rows) const {
   const int64_t queries = heads / groups * size;  // number of query rows of one KV group
   const int64_t stride = queries + 2 * size;
   const int64_t half = stored_rows / 2;
-  // A head of odd size has no rotary pairs; with 0 no stored tensor matches.
+  // A head of odd width has no rotary pairs. A width of 0 then makes every comparison with a stored
+  // tensor fail.
   const int64_t pairs = size % 2 == 0 ? size : 0;
   switch (rows) {
     case Rows::kAll:
@@ -127,12 +128,11 @@ HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::str
   const auto wrong = [&](const std::string& what) {
     return HubParts{{}, cat(stored, " is ", shape_text(shape), ", but the config requires ", what)};
   };
-  // Limits of the two numbers that a name may have: the first one counts layers, the second
-  // experts.
+  // Limits of the two numbers in a name: the first is a layer, the second an expert.
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,
                                          config_.moe ? config_.moe->experts : 0};
   std::vector<int64_t> place;
-  std::vector<size_t> in_front;  // indices of the numbers that are leading dims, not in the name
+  std::vector<size_t> in_front;  // indices of the numbers that are leading dims
   int64_t copies = 1;
   for (size_t i = 0; i < numbers.size(); ++i) {
     place.push_back(numbers[i].value_or(0));

@@ -27,8 +27,8 @@ void set_torch_optimizer(PlanBuilder& builder, std::string_view name, std::strin
   const std::string mode = cat(arguments, "adam_w_mode");
   const bool decoupled = builder.source().boolean(mode).value_or(true);
   if (last == "FusedAdam" && !decoupled) return builder.set("optimizer.name", "adam", path);
-  // AdamW is a plan's default and need not be set. FusedAdam (of Apex and Transformer Engine) is
-  // AdamW, too, because it decouples the weight decay.
+  // A plan's default is AdamW, so the key need not be set. FusedAdam (of Apex and Transformer
+  // Engine) is AdamW too, because by default it decouples the weight decay.
   if (last == "AdamW" || last == "FusedAdam") return;
   if (last == "Adam") {
     builder.set("optimizer.name", "adam");

@@ -1,4 +1,5 @@
-// Converts a plan's optimizer to and from PyTorch's class names, which several frameworks use.
+// Converts a plan's optimizer to PyTorch's class names and back, for the frameworks that use these
+// names.
 #pragma once
 
 #include <string>
@@ -9,19 +10,19 @@
 
 namespace am::frameworks {
 
-// Returns "Adam" or "SGD" for these optimizers, and "AdamW" for all others. If the plan has none of
-// the three, the export lists its optimizer as lost.
+// Returns "Adam" or "SGD" for these optimizers, and "AdamW" for any other. If the plan's optimizer
+// is none of the three, the export lists it as lost.
 std::string torch_optimizer(const config::OptimizerSection& optimizer);
-// Changes the arguments in `to` from AdamW's to SGD's: removes betas and eps, adds momentum and
-// nesterov if the plan sets them.
+// Changes the optimizer's arguments in `to` from those of AdamW to those of SGD: removes betas and
+// eps, and adds momentum and nesterov if the plan sets them.
 void write_sgd(const config::OptimizerSection& optimizer, Json& to);
 
-// Sets the plan's optimizer from the class name in the setting `path`, which may have a module
-// prefix such as "torch.optim."; AdamW if the setting is missing. An optimizer that plans do not
-// support is recorded as lost. `arguments`: prefix of the optimizer's settings, for example
+// Sets the plan's optimizer from the setting `path`, a class name, which may have a module prefix
+// such as "torch.optim."; AdamW if the setting is missing. An optimizer that plans do not support
+// is recorded as lost. `arguments`: prefix of the keys of the optimizer's arguments, for example
 // "optimizer.".
 void read_torch_optimizer(PlanBuilder& builder, std::string_view path, std::string_view arguments);
-// Overload for a name that has already been read.
+// Overload for a class name that has been read from the setting `path` already.
 void set_torch_optimizer(PlanBuilder& builder, std::string_view name, std::string_view path,
                          std::string_view arguments);
 

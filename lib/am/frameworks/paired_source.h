@@ -1,4 +1,4 @@
-// Checkpoints that consist of two folders, one for the model and one for the optimizer states.
+// Checkpoints in two folders: one with the model and one with the optimizer states.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct Paired {
   std::filesystem::path folder;                // parent of the two folders
   std::filesystem::path config_file = {};      // the model's config.json; may be empty
   std::optional<int64_t> step = std::nullopt;  // training step of the checkpoint, if known
-  // Damage of the parent folder. The damage of the two sources is added to it.
+  // Problems of the parent folder. damage() returns them, followed by those of the two sources.
   std::vector<stored::StoredProblem> damage = {};
 };
 
-// Returns a source with the parameters of `model`, and with the tensors of `states` as optimizer
-// tensors. Leaves out tensors of `states` whose names `model` has. `states` may be null.
+// Returns a source with the parameters of `model` and with the tensors of `states` as optimizer
+// tensors. Omits tensors of `states` whose names `model` contains too. `states` may be null.
 std::unique_ptr<stored::TensorSource> pair_up(Paired what,
                                               std::unique_ptr<stored::TensorSource> model,
                                               std::unique_ptr<stored::TensorSource> states);

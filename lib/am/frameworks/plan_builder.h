@@ -1,5 +1,5 @@
-// Builds a plan during an import. Checks values against the plan's table of fields; error messages
-// have the line and column of the value in the imported file.
+// Builds a plan during an import. Checks each value against the plan's table of fields. Errors have
+// the line and column of the value in the imported file.
 //
 //   PlanBuilder builder(source, "fsdp2");
 //   builder.set("mesh.tp_size", source.size("parallelism.tensor_parallel_degree", 1));
@@ -24,11 +24,11 @@ class PlanBuilder {
   // `model`: null if unknown.
   PlanBuilder(Source& source, std::string_view strategy, const model::ModelConfig* model = nullptr);
 
-  // Sets a key of the plan. Reports an error at value.span if the value does not have the key's
-  // type or is illegal. Has no effect if the plan's strategy does not have the key.
+  // Sets a key of the plan. Reports an error at value.span if the value is illegal or has the wrong
+  // type. Does nothing if the plan's strategy does not have the key.
   void set(std::string_view key, const config::Value& value);
   // Overload for an integer, number, boolean or text that was computed from the source's setting
-  // `path`, to which error messages point.
+  // `path`. Errors point to this setting.
   template <typename T>
   void set(std::string_view key, T value, std::string_view path = {}) {
     set(key, config::value_of(value, source_.span(path)));
@@ -45,14 +45,16 @@ class PlanBuilder {
   void set_offload(bool pin_memory, std::string_view path);
   void set_betas(double first, double second, std::string_view path);
 
-  // Sets the plan's `key` to the value of the source's setting `path`, if the source has it.
+  // Sets the plan's `key` to the value of the source's setting `path`. Does nothing if the source
+  // does not have the setting.
   void copy(std::string_view path, std::string_view key);
 
-  // Adds the setting `path` to Imported::lost: it changes the job and a plan cannot express it.
-  // `why`: the aspect of the job that it changes, for example "the precision".
+  // Records the source's setting `path` as lost (Imported::lost): it changes the job, and a plan
+  // cannot express it. `why`: the aspect of the job that the setting changes, for example "the
+  // precision".
   void lose(std::string_view path, std::string_view why);
 
-  // Whether the plan's strategy has the key. set() skips other keys without a message.
+  // Whether the plan's strategy has the key. For other keys, set() does nothing.
   bool knows(std::string_view key) const;
 
   void note(std::string text) { notes_.push_back(std::move(text)); }
@@ -60,16 +62,17 @@ class PlanBuilder {
   config::Plan& plan() { return plan_; }
   Source& source() { return source_; }
   const model::ModelConfig* model() const { return model_; }
-  // Records the setting `path`, which names the model, for compare_model().
+  // Records the setting `path`, whose value is a model's name, for compare_model().
   void name_model(std::string_view path);
 
-  // Sets the sizes of the mesh. dp_size and world_size follow from the arguments. If `dp_shard` is
-  // 0, it is unknown; then adds a note that the launcher determines the number of ranks.
+  // Sets the sizes of the mesh; computes dp_size and world_size. If `dp_shard` is 0, these two are
+  // unknown: leaves them out, and adds a note that the launcher determines the number of ranks.
   void set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, int64_t pp, int64_t cp,
                 int64_t ep, std::string_view path);
 
-  // Returns the plan with everything that was recorded. A warm-up that is longer than the job is
-  // shortened and recorded as lost. `warmup_path`: the source's setting of the warm-up.
+  // Returns the finished plan and everything that was recorded. If the warm-up is longer than the
+  // job, shortens it and records the setting `warmup_path` as lost; but if the file has no number
+  // of steps, sets the job's length to the warm-up and adds a note.
   Imported done(std::vector<Ignored> ignored,
                 std::string_view warmup_path = "scheduler.warmup_steps");
 
@@ -83,7 +86,7 @@ class PlanBuilder {
   std::vector<std::string> notes_;
 };
 
-// Returns the product, or 2^62 if it is larger.
+// Returns the product of the factors, limited to 2^62.
 int64_t saturating_product(std::initializer_list<int64_t> factors);
 
 }  // namespace am::frameworks

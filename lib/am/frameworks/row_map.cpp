@@ -6,7 +6,8 @@ namespace am::frameworks {
 
 namespace {
 
-// Maximum number of rows of a piece that must be rearranged, unless one head has more rows.
+// Maximum number of rows that are joined to one piece in which rows must be rearranged. A single
+// head may have more.
 constexpr int64_t kMostRows = 1024;
 
 void append(std::vector<mesh::Extent>& extents, const mesh::Extent& next) {
@@ -38,8 +39,9 @@ int64_t RowMap::stored(int64_t row) const {
 std::vector<RowPiece> RowMap::pieces(const mesh::Extent& rows) const {
   std::vector<RowPiece> pieces;
   const bool runs = digits.back().stride == 1;
-  // Rows that are split off together. If the stored rows of the fastest digit are not contiguous,
-  // these are all rows with one value of the slowest digit, which are the rows of one head.
+  // Number of rows per piece before adjacent pieces are joined: a contiguous run, if the last digit
+  // (which changes fastest) has stride 1; otherwise all rows with one value of the first digit,
+  // i.e. those of one head.
   const int64_t block = runs ? digits.back().count : this->rows() / digits.front().count;
   const int64_t end = rows.offset + rows.size;
   for (int64_t row = rows.offset; row < end;) {

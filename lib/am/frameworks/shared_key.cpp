@@ -5,14 +5,16 @@
 namespace am::frameworks {
 namespace {
 
-// A maximum norm that gradients never reach. It means "no clipping" in files that require a number.
+// Maximum gradient norm that stands for "no clipping" in files that require a number: no norm
+// exceeds it.
 constexpr double kNoClipping = 1e30;
 
 bool is_empty(const Json& value) {
   return value.is_null() || value == "" || value == 0 || value == false;
 }
 
-// Returns the value at a path (names joined by dots); creates it and its tables if it is missing.
+// Returns the JSON value at a path (names joined by dots). Creates the value and its enclosing
+// tables if they are missing.
 Json& at_path(Json& root, std::string_view path) {
   Json* at = &root;
   for (const std::string& name : split(path, '.')) at = &(*at)[name];

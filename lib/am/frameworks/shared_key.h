@@ -1,5 +1,5 @@
-// Settings that exist both in a framework's file and in a plan. Each framework has a table of them,
-// which its export and its import use.
+// Settings that a framework's file and a plan have in common. Each framework has a table of them,
+// for its export and its import.
 //
 //   constexpr std::array<SharedKey, 2> kKeys = {{
 //       {"training.steps", "train.max_steps", int64_t{10000}},
@@ -22,24 +22,26 @@ namespace am::frameworks {
 
 enum class Form {
   kSame,       // the values in the file and in the plan are equal
-  kOptional,   // the values are equal, but a value that is 0, false or empty is not written
-  kZeroIsOff,  // norm for clipping: 0 in a plan means off, which is written as a very large number
+  kOptional,   // equal values; a value that is 0, false or empty is not written
+  kZeroIsOff,  // gradient norm limit: 0 in a plan is a very large number in the file
 };
 
 struct SharedKey {
-  std::string_view theirs;  // the framework's key; names of tables and key are joined by dots
+  std::string_view theirs;  // the framework's key, with the names of its tables, joined by dots
   std::string_view ours;    // the plan's key
-  // The framework's default if it differs from the plan's: the value of an omitted key.
+  // The framework's default: an import uses it if the file omits the key. Not set if it equals the
+  // plan's default.
   std::variant<std::monostate, int64_t, double> absent = {};
   Form form = Form::kSame;
 };
 
-// Returns the value to write into the framework's file. Returns nullopt if nothing is to be written
-// (kOptional), or if the plan's strategy does not have the key.
+// Returns the value to write to the framework's file. Returns nullopt if the value need not be
+// written (kOptional) or the plan's strategy does not have the key.
 std::optional<Json> written_value(const SharedKey& key, const JobShape& shape);
 
-// Convert, in the table's order, those keys whose SharedKey::theirs begins with `theirs`: from the
-// plan to `out`, and from the builder's source to its plan.
+// Convert the settings of a table whose keys in the framework's file begin with `theirs`, in the
+// table's order: write_keys() from the plan to `out`, read_keys() from the builder's source to its
+// plan.
 void write_keys(std::span<const SharedKey> keys, std::string_view theirs, const JobShape& shape,
                 Json& out);
 void read_keys(std::span<const SharedKey> keys, std::string_view theirs, PlanBuilder& builder);

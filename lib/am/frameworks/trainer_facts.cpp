@@ -19,8 +19,9 @@ constexpr std::string_view kCommonState = "common_state/";
 
 using Look = std::function<void(const formats::PickleValue&, TrainerFacts&)>;
 
-// Calls `look` with the value that torch.save wrote into a part of a file, and returns the facts
-// that `look` has set. `length`: bytes of the part; nullopt: up to the end of the file.
+// Parses a pickled value that torch.save wrote into a part of a file, calls `look` with the value,
+// and returns the facts that `look` has set. `length`: length of the part in bytes; nullopt: up to
+// the end of the file.
 TrainerFacts look_into(const fs::path& path, uint64_t offset, std::optional<uint64_t> length,
                        const Look& look) {
   TrainerFacts facts;
@@ -75,7 +76,7 @@ TrainerFacts megatron_facts(const fs::path& folder, const formats::DcpMetadata& 
     return look_into(folder / "common.pt", 0, {}, look_at_common);
   }
   const formats::DcpSlice& slice = common->slice;
-  // The value is a list with one element, like every object in common_state.
+  // Objects in common_state are stored as lists with one element.
   return look_into(folder / metadata.files[slice.file], slice.offset, slice.length,
                    [](const auto& value, auto& facts) {
                      if (!value.items().empty()) look_at_common(value.items()[0], facts);

@@ -1,5 +1,5 @@
-// Information that other frameworks store in a checkpoint beside the tensors: the training step,
-// and how the optimizer is sharded. The files and keys that are read:
+// Facts that other frameworks store in a checkpoint beside the tensors: the training step, and the
+// sharding of the optimizer. They are read from these files and keys:
 //
 //   train/rank0.pt                     OLMo-core: global_step
 //   common.pt, common_state/shard_0_1  Megatron: iteration, content_metadata
@@ -18,12 +18,12 @@ namespace am::frameworks {
 
 struct TrainerFacts {
   std::optional<int64_t> step;
-  std::string note;  // for the user: the optimizer's sharding, or an unreadable file; may be empty
+  std::string note;  // for the user: the sharding, or a file that cannot be read; may be empty
 };
 
-// Read the facts of a checkpoint; return empty facts if their file does not exist. Throw
-// Error(kFormat) for a pickle with globals that PyTorch would execute. An unreadable pickle is not
-// an error, because the tensors can be read without it; the note mentions it.
+// Read the facts of a checkpoint. They are empty if their file does not exist. Throw Error(kFormat)
+// for a pickle that names functions that PyTorch would call. A pickle that cannot be parsed is not
+// an error, because the tensors do not depend on it; the note mentions the file.
 TrainerFacts olmo_facts(const std::filesystem::path& step_folder);
 TrainerFacts megatron_facts(const std::filesystem::path& folder,
                             const formats::DcpMetadata& metadata);

@@ -49,7 +49,8 @@ class Splitter {
 
   static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-  // Whether a backslash at the end of a line is at `at`; it joins the line with the next one.
+  // Whether the character at `at` is a backslash at the end of a line. The shell joins this line
+  // and the next.
   bool joins(size_t at) const {
     return text_[at] == '\\' && at + 1 < text_.size() &&
            (text_[at + 1] == '\n' || (text_[at + 1] == '\r' && text_.substr(at + 2, 1) == "\n"));
@@ -141,7 +142,8 @@ class FlagReader {
   static bool is_flag(const Word& word) {
     return !word.quoted && word.text.size() > 2 && starts_with(word.text, "--");
   }
-  // Whether the word is a subcommand, for example "activation_checkpoint:full".
+  // Whether the word is torchtitan's notation of a subcommand, for example
+  // "activation_checkpoint:full".
   bool is_choice(const Word& word) const {
     constexpr std::string_view kName = "abcdefghijklmnopqrstuvwxyz_-";
     const size_t colon = word.text.find_first_not_of(kName);
@@ -149,8 +151,8 @@ class FlagReader {
            word.text[colon] == ':' && colon + 1 < word.text.size() &&
            word.text.find_first_not_of(kName, colon + 1) == std::string::npos;
   }
-  // Whether the word cannot be part of the value of the flag before it: a flag, a subcommand, "-m",
-  // or a Python script.
+  // Whether the word ends the values of the preceding flag, because it is a flag, a subcommand,
+  // "-m" or a Python script.
   bool ends_values(const Word& word) const {
     return is_flag(word) || is_choice(word) || word.text == "-m" || ends_with(word.text, ".py");
   }
@@ -250,7 +252,7 @@ std::optional<Value> read_flags(std::string_view text, const std::string& file,
 
 namespace {
 
-// Returns the text in bash's notation $'..', in which control characters are octal numbers.
+// Quotes a text in bash's notation $'..', with control characters as octal numbers.
 std::string ansi_word(const std::string& text) {
   std::string out = "$'";
   for (const char c : text) {

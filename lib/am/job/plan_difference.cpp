@@ -20,7 +20,8 @@ using config::Plan;
 
 void flatten(const std::string& key, const Json& value, std::map<std::string, Json>& out,
              std::vector<std::string>& order) {
-  // A TP plan is compared as one value, because its keys are patterns of module names.
+  // A TP plan is compared as one value, because its keys are patterns of module names instead of
+  // options.
   if (value.is_object() && key != "strategy.tp_plan") {
     for (const auto& [name, member] : value.items()) {
       flatten(cat(key, ".", name), member, out, order);
@@ -58,16 +59,17 @@ bool equal(const Json& a, const Json& b) {
   return a == b;
 }
 
-// Returns the plan's value of a key. If the plan does not have the key, returns its value in
-// `defaults`, the default plan for the strategy of the other plan; null if that has none either.
+// Returns the value of a key in a plan (`flat`). If the plan's strategy does not have the key,
+// returns the key's default in the strategy of the other plan (`defaults`); null if neither has the
+// key.
 Json value_in(const Flat& flat, const Flat& defaults, const std::string& key) {
   if (const auto at = flat.values.find(key); at != flat.values.end()) return at->second;
   if (const auto at = defaults.values.find(key); at != defaults.values.end()) return at->second;
   return nullptr;
 }
 
-// Replaces `balance` and `split_points` by split points, which are empty if layers are split
-// evenly.
+// Replaces `balance` and `split_points` by equivalent split points. Leaves split_points empty if
+// the stages are those of an even split.
 void settle_split(Plan& plan, const model::ModelConfig& config, int64_t stages) {
   const std::vector<int> stage_of = layout::stage_of_layers(plan, config, stages);
   plan.pipeline.split_points.clear();
@@ -109,8 +111,8 @@ void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
     fsdp2->enable_async_tensor_parallel = false;
     fsdp2->tp_plan = none.tp_plan;
   }
-  // Without autocast all activations have the compute dtype. output_dtype (if it is that dtype) and
-  // cast_forward_inputs then have no effect.
+  // Without autocast, all activations have the compute dtype. Therefore cast_forward_inputs has no
+  // effect, and neither has output_dtype if it is the compute dtype.
   const layout::StepPrecision precision = layout::resolve_precision(plan);
   if (precision.products == precision.compute) {
     config::MixedPrecisionPolicy& policy = fsdp2->mp_policy;

@@ -1,5 +1,5 @@
-// Finds the keys in which two plans differ. Also converts a plan to a canonical form, in which two
-// plans for the same job have equal keys.
+// Finds the keys in which two plans differ. canonical() converts plans to a form in which two plans
+// of the same job have equal keys.
 //
 //   for (const auto& d : differences(a, b)) std::cout << d.key << ": " << d.a << " -> " << d.b;
 #pragma once
@@ -16,20 +16,20 @@ namespace am::job {
 
 struct PlanDifference {
   std::string key;  // for example "mesh.tp_size" or "strategy.mp_policy.param_dtype"
-  // The key's values in the plans `a` and `b`. Null: the key is not set and has no default.
+  // The values of the key in the plans `a` and `b`. Null if the key is not set and has no default.
   Json a;
   Json b;
 };
 
 // Returns the differences in the order of the plan's table of fields. Nested tables such as
-// mp_policy are compared member by member. Numbers are equal if they agree to 12 digits. A key that
-// only one plan has is compared with its default in that plan's strategy.
+// mp_policy are compared member by member. Numbers are equal if they agree to 12 digits. If only
+// one plan's strategy has a key, its value is compared with the key's default.
 std::vector<PlanDifference> differences(const config::Plan& a, const config::Plan& b);
 
 // Returns the plan in canonical form: values that follow from other keys are set, and keys without
-// effect have their defaults. Two plans with the same layout and training then have equal keys.
-// Returns the plan unchanged if its mesh sizes are invalid. `config` gives the number of layers, to
-// compare how they are split into stages.
+// effect are reset to their defaults. Two plans with equal layout and training then have equal
+// keys. Returns the plan unchanged if its mesh sizes are invalid. `config`: the model, whose number
+// of layers determines the stages.
 config::Plan canonical(config::Plan plan, const model::ModelConfig& config);
 
 }  // namespace am::job

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kHeadWidth = 16;
 constexpr int64_t kMostRanks = 32;
 
-// Returns a size of at most 3: `size` itself, or 2 or 3, which is even or odd like `size`.
+// Returns `size` if it is at most 3; for larger sizes, 2 if `size` is even and 3 if it is odd.
 int64_t few(int64_t size) { return size <= 3 ? size : size % 2 == 0 ? 2 : 3; }
 
 class Shrinking {
@@ -52,12 +52,13 @@ class Shrinking {
             .dp_shard = few(sizes_.dp_shard),
             .cp = few(sizes_.cp),
             .tp = few(sizes_.tp)};
-    if (mesh.world_size() > kMostRanks) {  // reduces axes of 3 ranks to 2 ranks
+    if (mesh.world_size() > kMostRanks) {  // reduces all axes to at most 2 ranks
       for (int64_t* axis : {&mesh.pp, &mesh.dp_replicate, &mesh.dp_shard, &mesh.cp, &mesh.tp}) {
         *axis = std::min<int64_t>(*axis, 2);
       }
     }
-    // A custom schedule (a CSV file) is valid only for its number of pipeline ranks.
+    // A custom schedule (a CSV file) is valid only for the number of pipeline ranks for which it
+    // was written.
     if (plan_.pipeline.csv) mesh.pp = sizes_.pp;
     const int64_t stage = mesh.world_size() / mesh.pp;
     mesh.ep = std::gcd(few(sizes_.ep), stage);
@@ -75,8 +76,9 @@ class Shrinking {
     change("mesh.world_size", section.world_size, mesh.world_size());
   }
 
-  // Reduces the numbers of heads. The number of query heads stays a multiple of that of key heads.
-  // tp (and tp * cp) divides the number of key heads in the proxy if it does in the job.
+  // Reduces the numbers of heads. The number of query heads stays a multiple of the number of key
+  // heads. If tp (or tp * cp) divides the job's number of key heads, the proxy's tp (or tp * cp)
+  // divides the proxy's.
   void shrink_heads() {
     const int64_t keys = model_.num_key_value_heads;
     const int64_t each = std::max<int64_t>(1, model_.num_attention_heads / keys);
@@ -115,7 +117,8 @@ class Shrinking {
     if (to.local_rope) shrink_rope(*to.local_rope);
   }
 
-  // Truncates longrope's lists of factors, which have one factor per rotary pair.
+  // Truncates the factor lists of longrope to the proxy's number of rotary pairs: a list has one
+  // factor per pair.
   void shrink_rope(model::RopeConfig& rope) const {
     const double rotated = rope.rotated_part * static_cast<double>(proxy_.model.head_dim);
     const auto pairs = static_cast<size_t>(rotated) / 2;
@@ -144,8 +147,8 @@ class Shrinking {
            std::min<int64_t>(moe.shared_width, 16 * proxy_.mesh.tp));
   }
 
-  // Reduces the number of layers. The proxy has a layer of every kind and at least one layer per
-  // stage; its stages have unequal numbers of layers if the job's have.
+  // Reduces the number of layers. The proxy has layers of all kinds of the job and at least one
+  // layer per stage. Its stages have unequal numbers of layers if the job's stages have.
   void shrink_layers() {
     model::ModelConfig& to = proxy_.model;
     const auto stages_of = [&](int64_t pp) {
@@ -180,10 +183,10 @@ class Shrinking {
     }
   }
 
-  // Reduces the sequence length. The proxy's sequence is padded to be divisible over cp if the
-  // job's sequence is.
+  // Reduces the sequence length. If cp pads the job's sequences, it pads the proxy's too.
   void shrink_sequence() {
-    // The proxy's cp and tp are at most 3: 48 is a multiple of 2 * cp * tp unless both are 3.
+    // 48 is a multiple of 2 * cp * tp for the proxy's cp and tp, which are at most 3, unless both
+    // are 3.
     constexpr int64_t kLong = 48;
     const int64_t before = plan_.train.seq_len;
     const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
@@ -200,8 +203,8 @@ class Shrinking {
     to.sliding_window = window;
   }
 
-  // Reduces the batch. The proxy has several micro-batches per step, and several runs of the
-  // pipeline's schedule per step, if the job has.
+  // Reduces the batch. If the job has several micro-batches per step, or several runs of the
+  // pipeline's schedule per step, so does the proxy.
   void shrink_batch() {
     const config::BatchShape before = config::batch_shape(plan_, sizes_.dp());
     config::TrainSection& train = proxy_.plan.train;
@@ -218,8 +221,9 @@ class Shrinking {
            micro_batches * train.micro_batch_size * proxy_.mesh.dp());
   }
 
-  // Returns the smallest number of micro-batches that the schedule accepts and that is at least the
-  // number of stages plus pp; `before`, the job's number, if that is smaller.
+  // Returns the proxy's number of micro-batches per run of the pipeline's schedule: the smallest
+  // number that the schedule accepts and that is at least the number of stages plus pp, but at most
+  // `before`, the job's number.
   int64_t legal_round(int64_t before) const {
     pipeline::PipelineShape shape = layout::pipeline_shape(proxy_.plan.pipeline, proxy_.mesh.pp);
     const int64_t wanted = std::min(before, shape.stages() + proxy_.mesh.pp);

@@ -1,14 +1,14 @@
-// A scaled-down job (also called proxy): a small model on a small mesh, with which a plan's layout
-// is tested. It keeps everything that determines how parameters and computation are sharded.
+// A scaled-down job (also called proxy): a small model on a small mesh, for testing the layout of a
+// plan. Everything that determines how parameters and computation are sharded is kept.
 //
 //   const auto proxy = scaled_down(job.plan, job.model, job.layout.mesh.sizes(), found);
 //   if (proxy) write_file_atomically("proxy.toml", config::to_short_toml(proxy->plan));
 //
 // The proxy keeps the model family, kinds of layers, ratio of query to key heads, expert groups,
 // tied heads, attention windows, adapters, the strategy with its keys, the pipeline schedule,
-// activation checkpointing and gradient accumulation. It reduces widths, vocabulary, sequence
-// length, number of layers and sizes of mesh axes. A size that the plan's mesh does not divide
-// evenly becomes one that the proxy's mesh does not divide evenly.
+// activation checkpointing and gradient accumulation. Widths, vocabulary, sequence length, number
+// of layers and mesh axes are reduced. If the plan's mesh does not divide a size evenly, the
+// proxy's mesh does not divide the reduced size evenly either.
 #pragma once
 
 #include <optional>
@@ -22,14 +22,14 @@
 
 namespace am::job {
 
-// Returns the plan changed so that its job reads and writes no files: it has random initial
-// weights, synthetic data (packed if the plan's data is), no validation, no checkpoints and no
-// metrics.
+// Returns a plan whose job reads and writes no files: random initial weights, synthetic data
+// (packed if the plan packs its data), no validation, no checkpoints and no metrics. All other keys
+// are copied from `plan`.
 config::Plan without_files(config::Plan plan);
 
 struct ScaledDownJob {
   struct Change {
-    std::string key;  // of the plan or of config.json, for example "mesh.tp_size", "hidden_size"
+    std::string key;  // plan or config.json key, for example "mesh.tp_size", "hidden_size"
     int64_t from = 0;
     int64_t to = 0;
   };
@@ -37,11 +37,11 @@ struct ScaledDownJob {
   config::Plan plan;
   model::ModelConfig model;
   mesh::MeshSizes mesh;
-  std::vector<Change> changes;  // the changed sizes; empty if the job itself is small
+  std::vector<Change> changes;  // the reduced sizes; empty if the job is small already
 };
 
-// Returns the proxy of a checked plan whose mesh has `sizes`. If the rules reject the proxy's plan,
-// returns nullopt and adds their errors to `found`.
+// Returns the proxy of a plan that has passed the rules. `sizes`: the sizes of the plan's mesh. If
+// the proxy violates rules, returns nullopt and adds their errors to `found`.
 std::optional<ScaledDownJob> scaled_down(const config::Plan& plan, const model::ModelConfig& model,
                                          const mesh::MeshSizes& sizes, Diagnostics& found);
 

@@ -1,5 +1,5 @@
 // Finds the parameters that two layouts of one model shard differently. Parameters of several
-// layers with equal differences are combined to one entry.
+// layers with equal differences are listed as one entry.
 //
 //   for (const auto& d : shard_differences(a, b)) {
 //     d.pattern;   // "model.layers.*.mlp.up_proj.weight"
@@ -17,16 +17,16 @@ namespace am::job {
 
 // How one layout shards a parameter.
 struct Placed {
-  Shape local;  // shape of the shard on the first rank that has one
+  Shape local;  // shape of the shard on the first rank that stores the parameter
   // Placement on each mesh axis, for example "tp: Shard(0), dp_shard_cp: Shard(0)"; "whole" if the
   // parameter is not sharded.
   std::string placed;
 };
 
 struct ShardDifference {
-  std::string pattern;  // name of the parameter, with `*` for the indices of layers and experts
-  int64_t times = 0;    // number of parameters that match `pattern` and have this difference
-  Shape shape;          // global shape of the parameter
+  std::string pattern;  // name of the parameters, with `*` for the indices of layers and experts
+  int64_t times = 0;    // number of parameters with this name pattern and difference
+  Shape shape;          // global shape of each parameter
   Placed a;
   Placed b;
 };
@@ -34,7 +34,7 @@ struct ShardDifference {
 // Whether both layouts have the same parameters with the same shapes.
 bool same_model(const layout::Layout& a, const layout::Layout& b);
 
-// Returns the differences in the order of the parameters. Requires same_model(a, b).
+// Returns the differences in the layouts' order of parameters. Requires same_model(a, b).
 std::vector<ShardDifference> shard_differences(const layout::Layout& a, const layout::Layout& b);
 
 }  // namespace am::job

@@ -1,5 +1,5 @@
-// Global gradient norm over sharded parameters, each element counted once, and clipping by that
-// norm.
+// Computes the global gradient norm over sharded parameters, with each element counted once, and
+// the factor by which gradients are clipped.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,24 +10,24 @@
 
 namespace am::optim {
 
-// This rank's shard of a gradient. `counted` is true on one rank of every set of replicas, so that
-// the norm counts each element once.
+// This rank's shard of a gradient. Of several ranks with replicas of the shard, `counted` is true
+// on exactly one, so that the norm counts each element once.
 struct GradientShard {
   at::Tensor gradient;
   bool counted = true;
 };
 
-// Returns this rank's part of the squared norm: [1], float64, on the gradients' device. The sum
-// over all ranks is the square of the 2-norm.
+// Returns this rank's contribution to the squared norm: [1], float64, on the gradients' device. The
+// sum of the contributions of all ranks is the square of the 2-norm.
 at::Tensor squared_norm(const std::vector<GradientShard>& shards);
 
-// Returns the 2-norm over all shards of all ranks of `world`; collective. Sums of squares are
-// float64, so that sharding affects only the last bits of the result.
+// Returns the 2-norm of the gradients, over the shards of all ranks of `world`. Squares are summed
+// in float64, so that sharding affects only the last bits of the result. Collective.
 double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world);
 
-// Returns the factor for all gradients, as in torch.nn.utils.clip_grad_norm_: min(1, max_norm /
-// (norm + 1e-6)); 1 for max_norm = 0 (no clipping). NaN for a NaN norm, so that a broken gradient
-// shows immediately.
+// Returns the factor by which all gradients are multiplied, as in torch.nn.utils.clip_grad_norm_:
+// min(1, max_norm / (norm + 1e-6)), or 1 for max_norm = 0 (no clipping). For a NaN norm the factor
+// is NaN: all gradients become NaN, so that the error is noticed.
 double clip_factor(double norm, double max_norm);
 
 }  // namespace am::optim

@@ -61,17 +61,19 @@ void Elementwise::update(const std::vector<at::Tensor>& gradients, double lr, in
 void Elementwise::run_kernel(const Lists& lists, double weight_decay, double lr, int64_t number,
                              double factor) const {
   const auto on_device = at::TensorOptions(at::kFloat).device(lists.parameters.front().device());
-  // The kernels divide the gradients by grad_scale, in place, so it is the inverse of `factor`.
+  // ATen's kernels divide the gradients, in place, by grad_scale, which is therefore the inverse of
+  // `factor`.
   std::optional<at::Tensor> grad_scale;
   if (factor != 1.0) grad_scale = at::full({}, 1.0 / factor, on_device);
   if (options_.formula == Formula::kSgd) {
-    // is_first_step can stay false: with a buffer of zeros, the first momentum equals the gradient.
+    // is_first_step can be false in every step: because the momentum buffer starts as zeros, the
+    // first momentum equals the gradient.
     at::_fused_sgd_(lists.parameters, lists.gradients, lists.states[0], weight_decay,
                     options_.momentum, lr, /*dampening=*/0.0, options_.nesterov,
                     /*maximize=*/false, /*is_first_step=*/false, grad_scale);
     return;
   }
-  // The kernels read the number of the current step from one float32 tensor per parameter.
+  // ATen's kernels read the step number from one float32 tensor per parameter.
   const at::Tensor step = at::full({}, static_cast<float>(number), on_device);
   const std::vector<at::Tensor> steps(lists.parameters.size(), step);
   const auto run = [&](const auto& kernel) {

@@ -1,7 +1,7 @@
 // AdamW, Adam and SGD over the shards that this rank stores: PyTorch's elementwise updates, run by
-// ATen's fused kernels. Layout and padding do not affect them.
+// ATen's fused kernels. The result does not depend on layout and padding.
 //
-// One step counter serves all parameters. For step t with gradient g and decay w (0 for parameters
+// All parameters share one step counter. For step t with gradient g and decay w (0 for parameters
 // without weight decay):
 //   adamw  p <- p * (1 - lr w)
 //          m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2
@@ -35,8 +35,8 @@ struct ElementwiseOptions {
 
 class Elementwise : public Optimizer {
  public:
-  // Creates an optimizer of the parameters in `runs`, which are ranges of the flat tensors.
-  // Elements outside of `runs` are not updated.
+  // Creates an optimizer of the parameters in `runs`, which are ranges of the flat tensors `flats`.
+  // Elements outside of `runs` are never updated.
   Elementwise(const std::vector<at::Tensor>& flats, const std::vector<ParameterRun>& runs,
               const ElementwiseOptions& options);
   Elementwise(const std::vector<at::Tensor>& flats, const ElementwiseOptions& options)
@@ -44,8 +44,8 @@ class Elementwise : public Optimizer {
 
   void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
               double factor) override;
-  // True if the parameters are on a GPU. On the host, step() multiplies by `factor` in a separate
-  // pass, with bitwise equal results.
+  // True if the parameters are on a GPU, where fused kernels multiply gradients by `factor`. On the
+  // host, step() multiplies them before update(), with bitwise equal results.
   bool scales() const override;
   std::vector<StateTensor> state_of(const FlatRange& range) const override;
 

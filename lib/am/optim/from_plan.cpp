@@ -15,7 +15,8 @@ namespace {
 
 using parallel::ParallelModel;
 
-// The trainable parameters, split into runs (updated elementwise) and matrices (updated by Muon).
+// The trainable parameters, in two lists: runs, which are updated elementwise, and matrices, which
+// Muon updates.
 class ParamGroups {
  public:
   explicit ParamGroups(const ParallelModel& model) {
@@ -43,8 +44,8 @@ class ParamGroups {
       units.back().matrices.push_back({&layout, range});
       return;
     }
-    // Adjacent parameters with equal options form one run, which one kernel updates. By default, a
-    // whole parameter group is one run.
+    // Joins adjacent parameters with equal options to one run, which one kernel updates. With
+    // default options, each ParamGroup is a single run.
     if (!runs.empty()) {
       ParameterRun& last = runs.back();
       if (last.decays == layout.decays && last.range.flat == range.flat &&

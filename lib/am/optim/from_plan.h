@@ -1,4 +1,4 @@
-// Builds the optimizer of a plan's [optimizer] section for a model's parameters.
+// Builds the optimizer for a plan's section [optimizer] and a model's parameters.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace am::optim {
 
-// Returns the options of elementwise updates, which apply to all parameters, or with name = "muon"
-// to parameters that Muon does not update. `offloaded` means that parameters are in host memory
-// while a GPU computes.
+// Returns the options of elementwise updates. They apply to all parameters; with name = "muon",
+// only to those that Muon does not update. `offloaded`: parameters are in host memory while a GPU
+// computes.
 ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer, bool offloaded);
 
-// Returns the optimizer of all trainable parameters; `model` must outlive it.
+// Returns the optimizer of all trainable parameters of `model`, which must outlive the optimizer.
 std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan,
                                           const parallel::ParallelModel& model);
 
-// Returns the optimizer state of parameter `i` of the model's parameter group `g`: views of the
-// state of this rank's box, without padding. Empty if the parameter is frozen.
+// Returns the optimizer states of parameter `i` of the model's ParamGroup `g`, as views of this
+// rank's box without padding. Empty if the parameter is frozen.
 std::vector<StateTensor> parameter_state(const Optimizer& optimizer,
                                          const parallel::ParallelModel& model, size_t g, size_t i);
 

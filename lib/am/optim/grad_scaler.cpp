@@ -6,7 +6,7 @@ namespace am::optim {
 
 namespace {
 
-// The scale is not lowered below 1, because such a scale does not help against underflow.
+// Minimum of the scale. A scale below 1 would not prevent underflow.
 constexpr double kSmallestScale = 1.0;
 
 }  // namespace
@@ -25,7 +25,7 @@ GradScaler::Verdict GradScaler::update(bool found_inf) {
   ++state_.growth_tracker;
   if (state_.growth_tracker >= options_.growth_interval) {
     const double larger = state_.scale * options_.growth_factor;
-    // As in torch.amp.GradScaler, the scale does not grow beyond float32's range.
+    // The scale does not grow beyond float32's range, as in torch.amp.GradScaler.
     if (std::isfinite(static_cast<float>(larger))) state_.scale = larger;
     state_.growth_tracker = 0;
   }

@@ -1,9 +1,10 @@
-// Loss scaling for float16, whose smallest number is 6e-8, by the rule of torch.amp.GradScaler.
+// Loss scaling for float16, as in torch.amp.GradScaler.
 //
-// A loss is divided by the number of labels in the batch, so most gradients would underflow in
-// float16. The loss is multiplied by a scale before backward, and the float32 gradients are divided
-// by the scale before any other use. If the scale is too large, gradients overflow: the step is
-// skipped and the scale halved. After `growth_interval` steps without overflow it is doubled.
+// A loss is divided by the number of labels in the batch, so most gradients would be smaller than
+// 6e-8, float16's smallest number. The loss is therefore multiplied by a scale before backward, and
+// the float32 gradients are divided by the scale before any other use. If gradients overflow, the
+// scale is too large: the step is skipped and the scale halved. After `growth_interval` steps
+// without overflow the scale is doubled.
 //
 //   GradScaler scaler;
 //   (loss * scaler.scale()).backward();
@@ -15,13 +16,13 @@
 
 namespace am::optim {
 
-// Arguments of torch.amp.GradScaler, with its defaults.
+// Options with the names and defaults of torch.amp.GradScaler's arguments.
 struct GradScalerOptions {
   double init_scale = 65536.0;
   double growth_factor = 2.0;
   double backoff_factor = 0.5;
   int64_t growth_interval = 2000;
-  bool dynamic = true;  // whether the scale changes; false: it stays fixed
+  bool dynamic = true;  // false: the scale is fixed
 };
 
 // State of a GradScaler, which checkpoints store.
@@ -44,12 +45,12 @@ class GradScaler {
   explicit GradScaler(const GradScalerOptions& options = {});
 
   double scale() const { return state_.scale; }
-  // Adjusts the scale and returns the verdict on the step. Call once per step, after backward;
-  // `found_inf` must be equal on every rank.
+  // Adjusts the scale after a backward pass and returns what to do with the step. Call once per
+  // step. `found_inf`: some gradient is not finite; must be equal on all ranks.
   Verdict update(bool found_inf);
 
   const LossScale& state() const { return state_; }
-  // Restores the state of a resumed run; a fixed scale (dynamic = false) is not changed.
+  // Restores the state of a run that is resumed. A fixed scale (dynamic = false) keeps its value.
   void restore(const LossScale& state);
 
  private:

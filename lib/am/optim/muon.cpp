@@ -25,14 +25,15 @@ double scale_of(const Shape& shape, bool match_rms_adamw) {
   return std::sqrt(std::max(1.0, rows / columns));
 }
 
-// Returns the relative cost of the matrix products of one iteration.
+// Returns a number proportional to the cost of the matrix products in one Newton-Schulz iteration.
 double work_of(const Shape& shape) {
   const auto rows = static_cast<double>(shape[0]);
   const auto columns = static_cast<double>(shape[1]);
   return rows * columns * std::min(rows, columns);
 }
 
-// Assigns matrices to ranks: largest first, each to the rank with the least work.
+// Returns for each matrix the rank that computes its factor. Balances the work greedily: assigns
+// the largest matrix first, each matrix to the rank with the least work so far.
 std::vector<int64_t> deal_out(const std::vector<MatrixPiece>& matrices, int64_t ranks) {
   std::vector<size_t> order(matrices.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -76,14 +77,15 @@ Muon::Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& 
   }
 }
 
-// Updates the momentum and returns the flat tensor whose orthogonal factor is the update.
+// Updates the momentum, and returns the flat tensor u (see muon.h) whose orthogonal factor is the
+// update.
 at::Tensor Muon::direction(const Matrix& matrix, const at::Tensor& gradient) const {
   matrix.momentum.lerp_(gradient, 1.0 - options_.momentum);
   return options_.nesterov ? gradient.lerp(matrix.momentum, options_.momentum) : matrix.momentum;
 }
 
-// Returns this tp rank's part of the orthogonal factor of a matrix. `of_tp` is this tp rank's part
-// of the matrix, in bfloat16, and is overwritten.
+// Returns this tp rank's shard of the orthogonal factor of a matrix. `of_tp`: this tp rank's shard
+// of the matrix, in bfloat16; overwritten.
 at::Tensor Muon::factor(const layout::ParameterLayout& layout, at::Tensor of_tp) const {
   if (!layout.tp_dim) return orthogonal_factor(std::move(of_tp));
   at::Tensor whole = parallel::tp::gather_parameter(of_tp, layout, mesh_);
@@ -92,8 +94,8 @@ at::Tensor Muon::factor(const layout::ParameterLayout& layout, at::Tensor of_tp)
   return parallel::tp::own_pieces(whole, layout, mesh_);
 }
 
-// Updates the parameter by `factor`, the orthogonal factor of its momentum, flat like the
-// parameter.
+// Applies weight decay and the update to the parameter. `factor`: this rank's shard of the
+// orthogonal factor, flat.
 void Muon::move(const Matrix& matrix, const at::Tensor& factor, double lr) const {
   const double decay = matrix.what.layout->decays ? options_.rest.weight_decay : 0.0;
   matrix.parameter.mul_(1.0 - lr * decay);
@@ -152,7 +154,7 @@ void Muon::update_pieces(const Unit& unit, const at::Tensor& gradient, double lr
     });
     whole = whole.view(piece.full_shape);
     whole = factor(*matrix.what.layout, std::move(whole)).reshape({-1});
-    places.zero_();  // padding stays zero
+    places.zero_();  // padding must be zero
     pieces.for_each_part(i, whole, all, [](const at::Tensor& of_full, const at::Tensor& of_ranks) {
       of_ranks.copy_(of_full);
     });

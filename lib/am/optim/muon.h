@@ -5,14 +5,14 @@
 //   p <- p * (1 - lr weight_decay) - lr s orthogonal_factor(u)
 //   s = sqrt(max(1, A / B)), or 0.2 sqrt(max(A, B)) to match AdamW's step
 //
-// Note [Whole matrices]: the orthogonal factor requires the whole matrix, but a rank holds shards.
-// One all-gather collects the shards of u of one unit's matrices, rounded to bfloat16, in which the
-// iteration computes anyway. Each rank of the shard group computes the factors of some of the
-// matrices. A reduce-scatter then returns to every rank its shards of the factors: exactly, because
-// all ranks but a matrix's owner contribute zeros. Thus a rank holds the whole matrices of at most
-// one unit at a time, the work is divided, and the traffic is that of one more gather and reduction
-// of the unit. Over tp, each matrix is gathered too, and all tp ranks compute its factor. Replicas
-// compute equal results from equal inputs.
+// Note [Whole matrices]: the orthogonal factor requires the whole matrix, but a rank stores shards.
+// A unit is the matrices of one flat tensor. One all-gather collects the shards of u of a unit's
+// matrices, rounded to bfloat16, the dtype of the iteration. Each matrix has an owner, a rank of
+// the shard group that computes its factor. A reduce-scatter then returns to every rank its shards
+// of the factors. This is exact, because all ranks but the owner contribute zeros. Thus a rank
+// stores whole matrices of at most one unit at a time, the work is divided, and the traffic is one
+// more gather and one more reduction of the unit. With tp, each matrix is gathered over tp as well,
+// and all tp ranks compute its factor. Replicas compute equal results from equal inputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,13 +36,13 @@ struct MuonOptions {
   ElementwiseOptions rest;
 };
 
-// This rank's shard of a matrix, as a range of a flat tensor.
+// This rank's shard of a matrix: a range of a flat tensor.
 struct MatrixPiece {
   const layout::ParameterLayout* layout = nullptr;
   FlatRange range;
 };
 
-// Matrices of one flat tensor, all sharded over the group `shard`.
+// The matrices of one flat tensor. All of them are sharded over the group `shard`.
 struct MatrixUnit {
   std::vector<MatrixPiece> matrices;
   const runtime::Group* shard = nullptr;
@@ -50,8 +50,8 @@ struct MatrixUnit {
 
 class Muon : public Optimizer {
  public:
-  // `rest` lists the parameters that AdamW updates. The mesh, the groups and the layouts must
-  // outlive this object.
+  // `rest`: the parameters that AdamW updates. The mesh, the groups and the layouts must outlive
+  // this object.
   Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& units,
        const std::vector<ParameterRun>& rest, const runtime::DeviceMesh& mesh,
        const MuonOptions& options);
@@ -72,7 +72,7 @@ class Muon : public Optimizer {
   struct Unit {
     std::vector<Matrix> matrices;
     const runtime::Group* shard;
-    parallel::FlatLayout pieces;  // layout of a flat tensor that has only this unit's matrices
+    parallel::FlatLayout pieces;  // layout of a flat tensor that consists of this unit's matrices
   };
 
   at::Tensor direction(const Matrix& matrix, const at::Tensor& gradient) const;

@@ -24,7 +24,7 @@ at::Tensor orthogonal_factor(at::Tensor matrix) {
   at::Tensor x = matrix.to(at::kBFloat16);
   matrix.reset();
   if (tall) x = x.t();
-  // Bounds the singular values by 1.
+  // Division by the Frobenius norm makes all singular values at most 1.
   x.div_(at::linalg_vector_norm(x, 2).clamp_min(kSmallestNorm));
   for (int i = 0; i < kIterations; ++i) {
     const at::Tensor gram = at::mm(x, x.t());

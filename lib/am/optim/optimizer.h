@@ -1,8 +1,8 @@
-// Interface of optimizers, which apply PyTorch's update rules to this rank's shards.
+// Interface of optimizers. An optimizer applies PyTorch's update rules to this rank's shards.
 //
-// Parameters are the flat tensors that this rank stores, one per parameter group, and are updated
-// in place. An optimizer's state is its number of steps, and tensors laid out like the parameters,
-// under PyTorch's names.
+// The parameters are the flat tensors that this rank stores, one per ParamGroup; they are updated
+// in place. The state of an optimizer is its number of steps, and state tensors that are laid out
+// like the parameters and have PyTorch's names.
 //
 //   auto optimizer = make_optimizer(plan, model);    // from_plan.h
 //   optimizer->step(gradients, learning_rate);
@@ -17,7 +17,7 @@
 
 namespace am::optim {
 
-// A range of a flat tensor: one parameter, or several adjacent parameters.
+// A range of a flat tensor. It contains one parameter or several adjacent parameters.
 struct FlatRange {
   size_t flat = 0;
   int64_t offset = 0;
@@ -28,39 +28,40 @@ struct FlatRange {
   at::Tensor of(const at::Tensor& flat) const { return flat.narrow(0, offset, length); }
 };
 
-// Adjacent parameters with equal options.
+// A range of adjacent parameters with equal options, which one kernel can update.
 struct ParameterRun {
   FlatRange range;
   bool decays = true;
 };
 
-// Returns one run per flat tensor, covering all of it.
+// Returns one run per flat tensor, which covers the complete tensor.
 std::vector<ParameterRun> whole_runs(const std::vector<at::Tensor>& flats);
 
 struct StateTensor {
   std::string name;  // PyTorch's name, for example "exp_avg"
-  at::Tensor value;  // this state of the requested parameter; shares the optimizer's memory
+  at::Tensor value;  // state of the requested range; shares the optimizer's memory
 };
 
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Performs a step. `gradients` has one gradient per flat tensor. If a gradient is undefined, the
-  // tensor's parameters and their state stay unchanged. Gradients are first multiplied by `factor`,
-  // in place. Collective if the update rule needs more than this rank's shards.
+  // Performs a step. `gradients`: one gradient per flat tensor; an undefined gradient leaves the
+  // tensor's parameters and their state unchanged. First multiplies the gradients by `factor`, in
+  // place. Collective if the update rule needs more than this rank's shards.
   void step(const std::vector<at::Tensor>& gradients, double lr, double factor = 1.0);
-  // Number of completed steps; set when a checkpoint is loaded.
+  // The number of completed steps. It is set when a checkpoint is loaded.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 
-  // Performs step `number`, counted from 1. step() passes a `factor` other than 1 only if scales()
-  // returns true.
+  // Performs step `number`, counted from 1. If scales() returns false, step() has multiplied the
+  // gradients already, and `factor` is 1.
   virtual void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
                       double factor) = 0;
-  // Whether update() multiplies the gradients by `factor` itself.
+  // Whether update() multiplies the gradients by `factor`, so that step() need not do so.
   virtual bool scales() const { return false; }
-  // Returns the state tensors of a range of one parameter, in the optimizer's order of names.
+  // Returns the state tensors of one parameter, whose range in its flat tensor is `range`. Their
+  // order is fixed per optimizer, for example "exp_avg" before "exp_avg_sq".
   virtual std::vector<StateTensor> state_of(const FlatRange& range) const = 0;
 
  private:

@@ -8,7 +8,7 @@ namespace am::optim {
 
 namespace {
 
-// Returns the fraction, in [0, 1], of the steps from `first` to `last` that are done at `step`.
+// Returns (step - first) / (last - first), limited to [0, 1].
 double progress(int64_t step, int64_t first, int64_t last) {
   if (last <= first) return step < last ? 0.0 : 1.0;
   const double done = static_cast<double>(step - first) / static_cast<double>(last - first);

@@ -1,4 +1,4 @@
-// Learning rate by step: constant, cosine, linear, or warm-up-stable-decay.
+// Learning-rate schedules: constant, cosine, linear, and warm-up-stable-decay (wsd).
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace am::optim {
 
-// Returns the learning rate of step `step` (counted from 0) of `max_steps`. Warm-up is linear: lr *
-// (step + 1) / warmup_steps. After warm-up, t rises from 0 to 1, which it reaches at step
-// decay_steps (at max_steps if decay_steps is 0):
+// Returns the learning rate of step `step` of `max_steps`, counted from 0. During warm-up it is lr
+// * (step + 1) / warmup_steps. After warm-up, t rises from 0 to 1 at step decay_steps (at max_steps
+// if decay_steps is 0), and the learning rate is:
 //   constant   lr
 //   cosine     min_lr + (lr - min_lr) * (1 + cos(pi t)) / 2
 //   linear     lr + (min_lr - lr) * t

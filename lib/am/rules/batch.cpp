@@ -74,7 +74,8 @@ void check_length(const RuleContext& context, Diagnostics& found) {
 void check_sequence_parallel(const RuleContext& context, Diagnostics& found) {
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&context.plan.strategy);
   if (context.axes == nullptr || fsdp2 == nullptr || !fsdp2->sequence_parallel) return;
-  // With cp > 1, the sequence is padded to a multiple of tp too; the rule "seq.cp" reports this.
+  // With cp > 1, the sequence is padded so that tp divides it; the rule "seq.cp" reports the
+  // padding.
   const int64_t tp = context.axes->tp;
   const int64_t seq_len = context.plan.train.seq_len;
   if (tp == 1 || context.axes->cp > 1 || seq_len % tp == 0) return;

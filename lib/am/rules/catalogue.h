@@ -1,7 +1,7 @@
-// Functions that return the rules of each topic; check.cpp joins them. Beside each function stand
-// the ids of its rules. To add a rule, add an entry to the file of its topic: an id, a one-line
-// summary, the text of `am-plan explain`, and a check. To add a topic, add a file and a line in
-// check.cpp.
+// The catalogue of rules: one function per topic, which returns the topic's rules. The comment
+// beside each function lists the ids of its rules. check.cpp joins all topics. To add a rule, add
+// an entry to the topic's file: an id, a one-line summary, the text of `am-plan explain`, and a
+// check. To add a topic, add a file and a line in check.cpp.
 #pragma once
 
 #include <span>
@@ -28,13 +28,13 @@ std::span<const Rule> lora_rules();       // ids lora.*
 std::span<const Rule> cluster_rules();    // ids cluster.*, csv.*
 std::span<const Rule> runtime_rules();    // ids runtime.*, launch.*: reported by am-run
 
-// Returns the values of tp_size nearest to the plan's that divide `length` and that no other rule
-// rejects, for example "tp_size = 2, 4 or 8". Empty if there are none.
+// Returns a hint with legal values of tp_size near the plan's value, for example "tp_size = 2, 4 or
+// 8". Each of them divides `length` and satisfies the rules on attention heads and on the world
+// size. Empty if no value does.
 std::string tp_sizes_help(const RuleContext& context, int64_t length);
 
-// Returns the first layer whose attention heads are sharded over tp, with each query head on one
-// rank. Returns null if the TP plan does not shard attention: any tp is then possible for the
-// heads.
+// Returns the first layer whose query projection is sharded over tp by heads. Null if the TP plan
+// shards no query projection: the number of heads then does not restrict tp.
 const model::LayerSpec* layer_of_cut_heads(const RuleContext& context);
 
 }  // namespace am::rules

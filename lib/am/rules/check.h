@@ -17,25 +17,26 @@
 
 namespace am::rules {
 
-// Inputs of a rule. A pointer is null if its input could not be computed. A rule should use the
-// input with the fewest requirements (`axes` rather than `mesh`): other errors are then found even
-// if the mesh sizes do not form a world.
+// Inputs of a rule. A pointer is null if its input could not be computed. A rule should read the
+// input that can be computed for most plans, for example `axes` rather than `mesh`: the rule then
+// also finds errors in plans whose mesh sizes do not form a world.
 struct RuleContext {
   const config::Plan& plan;
   const model::ModelConfig* model = nullptr;
-  const mesh::MeshSizes* axes = nullptr;  // the plan's pp, cp and tp; the other sizes are not set
+  const mesh::MeshSizes* axes = nullptr;  // the plan's pp, cp and tp; the other members are not set
   std::optional<int64_t> dp;              // number of data-parallel ranks
   const mesh::MeshSizes* mesh = nullptr;  // all mesh sizes, if they form a world
-  // Layout of the plan on `mesh`. Without a mesh, the layout on the smallest world with the sizes
-  // in `axes`.
+  // Layout of the plan on `mesh`. If `mesh` is null, layout on the smallest world with the sizes in
+  // `axes`.
   const layout::Layout* layout = nullptr;
 };
 
-// Inputs that a rule's check reads. A search runs the kMesh rules for each candidate layout.
+// Inputs that a rule's check reads. A search for plans runs the kMesh rules for each candidate, and
+// the kLayout rules on a layout with one layer of each kind.
 enum class Needs {
-  kMesh,    // the plan, the model's sizes, the mesh
-  kLayout,  // additionally the layout, but not its number of layers
-  kFiles,   // additionally files: data, weights, clusters, the text of config.json
+  kMesh,    // the plan, the model's sizes, and the mesh
+  kLayout,  // also the layout; the check must not depend on the number of layers
+  kFiles,   // also files: data, weights, cluster files, or the text of config.json
 };
 
 struct Rule {
@@ -43,8 +44,8 @@ struct Rule {
   std::string_view summary;  // one line that says what the rule requires
   std::string_view explain;  // why the rule exists and how to satisfy it; a few paragraphs
   Needs needs = Needs::kMesh;
-  // Adds violations to `found`. Null if a loader reports the rule, for example "plan.key" or
-  // "json.syntax".
+  // Adds a diagnostic to `found` for each violation. Null if a loader reports the rule, for example
+  // "plan.key" or "json.syntax".
   void (*check)(const RuleContext& context, Diagnostics& found);
 };
 
@@ -52,9 +53,9 @@ struct Rule {
 std::span<const Rule* const> all_rules();
 const Rule* find_rule(std::string_view id);
 
-// Results of checking a loaded plan: its model config, mesh and layout, each absent if it could not
-// be computed. check() runs all rules. `world_size`: number of ranks that the launcher started; 0:
-// unknown.
+// Results of checking a loaded plan: its model config, mesh and layout. Each is absent if it could
+// not be computed. check() runs all rules. `world_size`: number of ranks that the launcher started;
+// 0: unknown.
 struct CheckedPlan {
   std::optional<model::ModelConfig> model;
   std::optional<mesh::MeshSizes> mesh;
@@ -62,13 +63,13 @@ struct CheckedPlan {
 };
 CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found);
 
-// As check, with a model that is already loaded; model.path is ignored.
+// Does what check() does, for a model config that is already loaded; ignores the plan's model.path.
 CheckedPlan check_model(const config::Plan& plan, const model::ModelConfig& model,
                         Diagnostics& found);
 
-// Results of checking a plan file. check_file() reports the loader's errors and the rules' errors
-// together; a rule's error at a place where the loader reported one is dropped as its consequence.
-// `plan` is absent if the file is not TOML. Throws Error(kIo) if the file cannot be read.
+// Results of checking a plan file. check_file() reports the loader's and the rules' errors
+// together. A rule's error is dropped if the loader reported an error at the same position of the
+// file. `plan` is absent if the file is not TOML. Throws Error(kIo) if the file cannot be read.
 struct CheckedFile {
   std::optional<config::Plan> plan;
   CheckedPlan checked;
@@ -77,13 +78,14 @@ CheckedFile check_file(const std::filesystem::path& file,
                        const std::vector<config::Override>& overrides, int64_t world_size,
                        Diagnostics& found, config::Plugins plugins = config::Plugins::kRefused);
 
-// As check_file, but calls `judge` instead of check(); for the rules of other frameworks.
+// Does what check_file() does, but calls `judge` instead of check(), for example to check another
+// framework's conditions.
 using Judge = std::function<CheckedPlan(config::Plan& plan, Diagnostics& found)>;
 CheckedFile check_file_by(const Judge& judge, const std::filesystem::path& file,
                           const std::vector<config::Override>& overrides, Diagnostics& found);
 
-// Loads the plan's model. Reports an unreadable config as an error of the key `model.path`, and
-// then returns nothing.
+// Loads the model config that the plan's model.path names. Returns nothing if the config cannot be
+// read, and then reports an error of the key `model.path`.
 std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnostics& found);
 
 }  // namespace am::rules

@@ -1,4 +1,4 @@
-// Rules that are reported by the readers of plans and of JSON files.
+// Rules on the syntax of plan files and JSON files. The loaders of these files report them.
 #include <array>
 
 #include "am/rules/catalogue.h"

@@ -1,4 +1,4 @@
-// Rules on low-rank adapters. Target modules are checked when the layout is built
+// Rules on low-rank adapters. Errors in lora.target_modules are found when the layout is built
 // (layout/adapters.h).
 #include <array>
 #include <filesystem>

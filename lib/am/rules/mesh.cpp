@@ -1,4 +1,4 @@
-// Rules on the sizes of the mesh. resolve_mesh reports all of these rules except the last one.
+// Rules on the sizes of the mesh. resolve_mesh() reports all of them except "mesh.tp_node".
 #include <array>
 
 #include "am/base/text.h"
@@ -8,10 +8,10 @@
 namespace am::rules {
 namespace {
 
-// Whether the links of the plan's GPU join more GPUs than one node has, and at least `tp` GPUs.
+// Whether fast links such as NVLink connect at least `tp` of the plan's GPUs across nodes.
 bool is_joined(const config::Plan& plan, int64_t tp) {
   if (plan.cluster.gpu.empty()) return false;
-  Diagnostics ignored;  // the rule "cluster.gpu" reports them
+  Diagnostics ignored;  // the rule "cluster.gpu" reports these errors
   const auto gpu = cluster::find_gpu(plan.cluster.gpu, plan.resolve("."), {}, ignored);
   return gpu.has_value() && gpu->link_domain > gpu->gpus_per_node &&
          static_cast<double>(tp) <= gpu->link_domain;

@@ -1,5 +1,5 @@
-// Rules on the model's config and weights. am::model reports the rules on the config when it reads
-// the config.
+// Rules on the model's config and weights. am::model reports the rules on the config while it reads
+// config.json.
 #include <array>
 #include <filesystem>
 
@@ -13,8 +13,8 @@
 namespace am::rules {
 namespace {
 
-// Reports weight files that weights = "auto" cannot read. Otherwise training would start from
-// random weights although weights exist.
+// Reports an error if the folder has weights only in PyTorch's pickle format, which weights =
+// "auto" does not load. Without this error, training would start from random weights.
 void check_pickled(const RuleContext& context, Diagnostics& found) {
   const auto folder = folder_of(context.plan.resolve(context.plan.model.path));
   const auto files = formats::weight_files(folder);

@@ -1,4 +1,5 @@
-// Notes on strategy keys that request what automesh always does or never needs.
+// Notes on strategy keys that have no effect, because automesh always or never does what they
+// request.
 #include <array>
 #include <variant>
 
@@ -13,7 +14,7 @@ class Notes {
  public:
   Notes(const RuleContext& context, Diagnostics& found) : context_(context), found_(found) {}
 
-  // Adds a note if the plan sets the key and `differs` is true: the key's value then asks for
+  // Adds a note if the plan sets the key and `differs` is true. `differs`: the key's value requests
   // behaviour that automesh does not have.
   void add(const char* key, bool differs, const char* why) {
     if (!differs || !context_.plan.given(key)) return;

@@ -33,8 +33,8 @@ void check_section(const RuleContext& context, Diagnostics& found) {
   }
 }
 
-// Reports the constraint of the schedule that the sizes violate, if there is one and it concerns
-// `key`.
+// Adds an error if the plan violates a constraint of its pipeline schedule and the constraint
+// concerns `key`.
 void report_constraint(const RuleContext& context, const char* rule, const std::string& key,
                        Diagnostics& found) {
   if (!has_pipeline(context)) return;
@@ -93,9 +93,9 @@ void check_split_points(const RuleContext& context, Diagnostics& found) {
               "leave split_points out for an even split");
 }
 
-// Returns help with the legal values of two keys: of microbatches (divisors of a step's
-// micro-batches that the schedule allows), and of the batch size (multiples for which `given`
-// microbatches fill whole rounds).
+// Returns a hint with two ways to make the number of micro-batches per step a multiple of
+// pipeline.microbatches: legal values of `microbatches`, and legal values of the global batch size
+// for the current `microbatches`.
 std::string legal_rounds(const config::BatchShape& batch, const pipeline::PipelineShape& given) {
   std::vector<int64_t> fitting;
   pipeline::PipelineShape shape = given;
@@ -134,8 +134,8 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
               legal_rounds(batch, shape));
 }
 
-// Adds a note if stages have different numbers of layers. This is legal, but every rank waits for
-// the rank with the most layers.
+// Adds a note if stages have different numbers of layers. Such a split is legal, but every rank
+// waits for the rank with the most layers.
 void check_even(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || context.model == nullptr) return;
   const int64_t layers = context.model->num_hidden_layers;

@@ -1,4 +1,4 @@
-// Rules that are reported by the reader of schedule files (am/pipeline/csv.h).
+// Rules on schedule files. Their reader (am/pipeline/csv.h) reports them.
 #include <array>
 
 #include "am/rules/catalogue.h"

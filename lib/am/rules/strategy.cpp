@@ -95,8 +95,9 @@ void check_reshard(const RuleContext& context, Diagnostics& found) {
       sizes.empty() ? "reshard_after_forward = true or false" : cat(sizes, ", true or false"));
 }
 
-// Warns of computation in float32 on a GPU, which is two to eight times slower than in bfloat16.
-// Only fsdp2 has a mixed-precision policy; all other strategies compute in the storage dtype.
+// Adds a warning if a GPU would compute in float32, which is two to eight times slower than
+// bfloat16. Only fsdp2 has a mixed-precision policy; the other strategies compute in the storage
+// dtype.
 void check_float32(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   const auto backend = layout::asked_backend(plan);

@@ -1,5 +1,5 @@
-// Rules on tensor parallelism. Rules on the text of a TP plan are reported when the TP plan is
-// selected and resolved.
+// Rules on tensor parallelism. Errors in the text of a TP plan are reported when the layout reads
+// the text.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -12,8 +12,9 @@
 namespace am::rules {
 namespace {
 
-// Whether every tp rank gets whole key heads. With more ranks than key heads, neighbouring ranks
-// share a key head, unless query and key heads are fused by key head.
+// Whether tp distributes the key heads of attention in whole heads. If tp is a multiple of the
+// number of key heads, neighbouring ranks share a key head; this is not possible for a fused
+// projection that stores each key head with its query heads.
 bool hands_out_key_heads(const model::AttentionSpec& attention, int64_t tp) {
   const bool shared =
       attention.fused != model::AttentionSpec::Fused::kByKeyHead && tp % attention.key_heads == 0;
@@ -24,8 +25,8 @@ bool hands_out_heads(const model::AttentionSpec& attention, int64_t tp) {
   return attention.heads % tp == 0 && hands_out_key_heads(attention, tp);
 }
 
-// Whether other rules accept this tp: every rank must get whole heads, and tp * cp * pp must
-// divide the world size.
+// Whether tp satisfies the rules on attention heads and on the world size: every rank must have
+// whole heads, and tp * cp * pp must divide the world size.
 bool is_legal_tp(const RuleContext& context, int64_t tp) {
   if (context.mesh != nullptr) {
     const int64_t replica = tp * context.axes->cp * context.axes->pp;
@@ -60,7 +61,7 @@ void check_kv_heads(const RuleContext& context, Diagnostics& found) {
               tp_sizes_help(context, attention.heads));
 }
 
-// Whether any parameter is sharded over tp along a dim of this length.
+// Whether tp shards any parameter along a dim of this length.
 bool cuts(const RuleContext& context, int64_t length) {
   if (context.layout == nullptr) return false;
   const auto& parameters = context.layout->parameters;
@@ -71,9 +72,9 @@ bool cuts(const RuleContext& context, int64_t length) {
                      });
 }
 
-// Warns if tp does not divide a dim. Uneven pieces are legal: the last ranks have smaller pieces,
-// and collectives pad them. Attention heads have a separate rule, because attention cannot compute
-// a part of a head.
+// Warns if tp does not divide the length of a dim. Uneven shards are legal: the last ranks have
+// smaller ones, and collectives pad them. Attention heads have a separate rule, because attention
+// cannot compute part of a head.
 void warn_uneven(const RuleContext& context, const char* rule, const char* key, int64_t length,
                  Diagnostics& found) {
   const int64_t tp = context.axes->tp;
@@ -94,7 +95,7 @@ void warn_uneven(const RuleContext& context, const char* rule, const char* key, 
 
 void check_ffn(const RuleContext& context, Diagnostics& found) {
   if (context.axes == nullptr || context.model == nullptr) return;
-  // Gate and up may be one tensor, whose width is then doubled.
+  // The projections gate and up may be one tensor with twice the width.
   const auto warn = [&](const char* key, int64_t width) {
     if (!cuts(context, width) && !cuts(context, 2 * width)) return;
     warn_uneven(context, "tp.ffn", key, width, found);
@@ -115,8 +116,8 @@ void check_hidden(const RuleContext& context, Diagnostics& found) {
   if (context.axes == nullptr || context.model == nullptr) return;
   const int64_t heads = context.model->num_attention_heads * context.model->head_dim;
   const int64_t hidden = context.model->hidden_size;
-  // In most models the input dim of o_proj has the length of the hidden state, but it is sharded by
-  // heads and is not meant here.
+  // The input dim of o_proj often has the length hidden_size too, but it is sharded by heads, which
+  // the rule "tp.heads" checks.
   if (!cuts(context, hidden)) return;
   if (hidden == heads && layer_of_cut_heads(context) != nullptr) return;
   warn_uneven(context, "tp.hidden", "hidden_size", hidden, found);

@@ -27,7 +27,8 @@ bool glob_finds(const std::string& pattern) {
   return any;
 }
 
-// Reports that section [SECTION] needs a path if `given`, the value of its key "path", is empty.
+// Reports an error if section [SECTION] needs a path and `given`, the value of its key "path", is
+// empty.
 void require_path(const RuleContext& context, const std::string& section,
                   const std::vector<std::string>& given, const Span& where, Diagnostics& found) {
   const std::string& kind = context.plan.data.kind;
@@ -48,8 +49,8 @@ void check_validation_path(const RuleContext& context, Diagnostics& found) {
                found);
 }
 
-// Whether the data exists. A Megatron dataset is named by the common stem of its .bin and .idx
-// files.
+// Whether the dataset exists. The path of a Megatron dataset lacks the suffixes .bin and .idx of
+// its two files.
 bool data_is_there(const std::string& kind, const std::filesystem::path& path) {
   if (is_there(path) || (is_glob(path.string()) && glob_finds(path.string()))) return true;
   return kind == "megatron" && is_there(path.string() + ".bin") && is_there(path.string() + ".idx");
@@ -187,7 +188,8 @@ void check_on_nonfinite(const RuleContext& context, Diagnostics& found) {
   if (wanted == "stop" || megatron == nullptr) return;
   const bool reports = megatron->report_nan_in_param_grad;
   if (!reports && !megatron->check_for_nan_in_grad) return;
-  // A loss scale disables the check for values that are not finite.
+  // With loss scaling, the keys check_for_nan_in_grad and report_nan_in_param_grad do not stop the
+  // job.
   if (layout::scales_loss(context.plan)) return;
   found.warning("train.on_nonfinite", context.plan.span("train.on_nonfinite"),
                 cat("on_nonfinite = \"", wanted, "\" has no effect: ",

@@ -14,9 +14,9 @@ namespace am::stored {
 
 namespace {
 
-// Keys of adapter_config.json (as of PEFT 0.21) whose values are not checked here: with any value,
-// the adapters are products of A and B with one rank and one factor. To which layers adapters are
-// attached is seen from the tensors' names.
+// Keys of adapter_config.json (as of PEFT 0.21) with which any value is accepted: adapters are
+// still products of A and B with one rank and one scaling factor. The tensors' names show which
+// layers have adapters.
 constexpr std::array<std::string_view, 20> kNeutralKeys = {"auto_mapping",
                                                            "base_model_name_or_path",
                                                            "eva_config",
@@ -38,8 +38,9 @@ constexpr std::array<std::string_view, 20> kNeutralKeys = {"auto_mapping",
                                                            "task_type",
                                                            "use_rslora"};
 
-// Values of init_lora_weights that leave the base model unchanged. Others, for example "pissa",
-// "olora" and "loftq", derive A and B from the base model's weights and change these.
+// Beginnings of values of init_lora_weights that leave the base model unchanged. Other values, for
+// example "pissa", "olora" and "loftq", derive A and B from the base model's weights and change
+// these weights.
 constexpr std::array<std::string_view, 3> kNeutralBeginnings = {"gaussian", "eva", "orthogonal"};
 
 bool is_neutral(const std::string& key, const Json& value) {
@@ -55,8 +56,8 @@ bool is_neutral(const std::string& key, const Json& value) {
   return (value.is_structured() || value.is_string()) && value.empty();
 }
 
-// Returns the keys that are unknown, or whose values make an adapter more than A and B with one
-// rank and one factor.
+// Returns the keys that are unknown, and the keys whose values make an adapter more than a product
+// of A and B with one rank and one scaling factor.
 std::vector<std::string> not_plain(const Json& config) {
   std::vector<std::string> found;
   for (const auto& [key, value] : config.items()) {

@@ -8,9 +8,9 @@
 
 namespace am::stored {
 
-// Throws Error(kFormat) if `text`, the contents of adapter_config.json, describes adapters other
-// than A and B of one rank and one scaling factor, or if its rank or factor differs from those of
-// the plan, `ours`. `file` is the file's name in messages.
+// Throws Error(kFormat) unless `text`, the contents of adapter_config.json, describes adapters that
+// are products of A and B, with the rank and the scaling factor of `ours`, the plan's adapters.
+// `file` is the file's name in messages.
 void check_adapter_config(std::string_view text, const std::string& file,
                           const model::AdapterSpec& ours);
 

@@ -29,17 +29,17 @@ namespace {
 
 // Where a shard's values are stored.
 struct Part {
-  uint32_t file = 0;                // number of the file in the index
+  uint32_t file = 0;                // index of the file in the checkpoint's list of files
   uint64_t position = 0;            // offset of the first value in the file, in bytes
-  std::vector<uint32_t> checksums;  // checksums of its pieces of run_folder::kChecksumPiece bytes
+  std::vector<uint32_t> checksums;  // one per run_folder::kChecksumPiece bytes of values
 };
 
-// A checkpoint that am-run wrote. read() compares the checksum of a piece of a file when it first
-// reads the piece; verify() compares all checksums each time.
+// A checkpoint that am-run wrote. read() verifies the checksum of a block of values when it first
+// reads the block; verify() verifies all checksums, each time it is called.
 class AutomeshSource : public TensorSource {
  public:
-  // Reads the index, which may have millions of boxes; add_tensors() moves them out of it instead
-  // of copying them.
+  // Reads the index of the checkpoint, which may list millions of boxes. add_tensors() therefore
+  // moves the boxes out of the index instead of copying them.
   AutomeshSource(const fs::path& folder, OnDamage damage) : AutomeshSource(folder) {
     index_ = run_folder::read_index(folder_, info_);
     if (damage == OnDamage::kRefuse) run_folder::require_data_files(folder_, info_, index_);
@@ -48,7 +48,7 @@ class AutomeshSource : public TensorSource {
   }
   AutomeshSource(const fs::path& folder, const WantedBoxes& wanted) : AutomeshSource(folder) {
     looks_when_read_ = true;
-    std::optional<std::vector<mesh::Box>> boxes;  // wanted boxes of the tensor that is being read
+    std::optional<std::vector<mesh::Box>> boxes;  // wanted boxes of the current tensor
     const auto wants = [&](const std::string& name) {
       boxes = wanted(name);
       return !boxes || !boxes->empty();
@@ -120,7 +120,7 @@ class AutomeshSource : public TensorSource {
   }
 
  private:
-  // Where a tensor is stored: its parts are in the order of its shards.
+  // Stored parts of a tensor, in the order of its shards.
   struct Place {
     const StoredTensor* tensor = nullptr;
     std::vector<Part> parts;
@@ -129,9 +129,10 @@ class AutomeshSource : public TensorSource {
   explicit AutomeshSource(const fs::path& folder)
       : folder_(folder), info_(run_folder::read_checkpoint_info(folder)) {}
 
-  // Removes the tensor's boxes that intersect no wanted box. Throws Error(kFormat) if the remaining
-  // ones do not cover each wanted box exactly once. Ignores wanted boxes that do not fit the
-  // tensor's shape, because the source's caller compares shapes.
+  // Removes from the index entry `tensor` the boxes that intersect none of the `wanted` boxes.
+  // Throws Error(kFormat) if the remaining boxes do not cover each wanted box exactly once. Wanted
+  // boxes that do not fit the tensor's shape are ignored here, because the source's caller compares
+  // shapes.
   void keep_those(run_folder::IndexedTensor& tensor, std::vector<mesh::Box> wanted) const {
     const mesh::Box whole = mesh::Box::whole(tensor.shape);
     std::erase_if(wanted, [&](const mesh::Box& box) {
@@ -187,8 +188,9 @@ class AutomeshSource : public TensorSource {
   }
 
   void verify(const StoredTensor& tensor, const VerifyCalls& calls) const;
-  // Compares the checksums of the pieces that have rows of `common`. Each piece is verified once,
-  // by the first thread that reads it, while other threads that need the piece wait.
+  // Verifies the checksums of the blocks of values that contain rows of the box `common`. Each
+  // block is verified once, by the first thread that reads it; other threads that need the block
+  // wait.
   void verify(const StoredTensor& tensor, const Part& part, const mesh::Box& own,
               std::span<const std::byte> values, const mesh::Box& common) const {
     const auto rows = own_rows(values, own, common);
@@ -233,8 +235,8 @@ class AutomeshSource : public TensorSource {
                 "checkpoint before it");
   }
 
-  // Returns a file, which is mapped when it is first read, because listing names needs only the
-  // index.
+  // Returns a data file, which is mapped when it is first read: to list tensors, the index
+  // suffices.
   const MappedFile& file_of(size_t number) const {
     const std::lock_guard lock(mutex_);
     auto& file = mapped_[number];
@@ -261,12 +263,12 @@ class AutomeshSource : public TensorSource {
 
   fs::path folder_;
   run_folder::CheckpointInfo info_;
-  run_folder::ShardIndex index_;  // without its tensors, which add_tensors() has moved out
-  bool looks_when_read_ = false;  // whether a file's label and size are checked at its first read
-  std::map<size_t, Error> damaged_;  // errors of damaged files, by file number
+  run_folder::ShardIndex index_;     // without tensors: add_tensors() moves them out
+  bool looks_when_read_ = false;     // a file's label and size are checked at its first read
+  std::map<size_t, Error> damaged_;  // errors of damaged files, by index in index_.files
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
-  std::map<std::string, Place, std::less<>> places_;  // stored parts of each tensor, by its name
+  std::map<std::string, Place, std::less<>> places_;  // stored parts of each tensor, by name
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const MappedFile>> mapped_;
   mutable std::set<std::pair<const Part*, size_t>> verified_, looked_at_;
@@ -293,7 +295,7 @@ void AutomeshSource::verify(const StoredTensor& tensor, const VerifyCalls& calls
 
 void AutomeshSource::verify(const VerifyCalls& calls) const {
   bool files_are_whole = true;
-  try {  // checks sizes and labels of the files, which may have changed since they were opened
+  try {  // checks sizes and labels again, because files may have changed since they were opened
     const auto info = run_folder::read_checkpoint_info(folder_);
     const auto damaged =
         run_folder::damaged_files(folder_, info, run_folder::read_index(folder_, info));

@@ -1,5 +1,5 @@
-// Opens a checkpoint that am-run wrote. Its tensors are assembled from the boxes in every rank's
-// file.
+// Opens a checkpoint that am-run wrote. Each rank's file has boxes of many tensors; a tensor is
+// assembled from its boxes in all files.
 #pragma once
 
 #include <filesystem>
@@ -17,15 +17,15 @@ namespace am::stored {
 std::unique_ptr<TensorSource> open_automesh_source(const std::filesystem::path& folder,
                                                    OnDamage damage);
 
-// Returns the boxes of a tensor that a rank will read; a box may have no elements. For an empty
-// list of boxes, only the tensor's name, dtype and shape are kept; nullopt stands for the full
-// tensor.
+// Function that returns the boxes of the named tensor that a rank will read; boxes without elements
+// are allowed. An empty list means that only the tensor's name, dtype and shape are needed; nullopt
+// means the full tensor.
 using WantedBoxes = std::function<std::optional<std::vector<mesh::Box>>(const std::string& name)>;
-// Opens one rank's part of a checkpoint that some rank has checked with run_folder's
-// require_complete(). Keeps only those stored boxes that intersect wanted ones: read() and the
-// shards of tensors() cover no others. A data file is opened, and its label and size are checked,
-// when it is first read. Throws Error(kFormat) if the index is invalid or does not cover the wanted
-// boxes.
+// Opens the part of a checkpoint that one rank needs. Some rank must have checked the checkpoint
+// with run_folder's require_complete(). Keeps only the stored boxes that intersect wanted boxes;
+// read() and the shards of tensors() have no others. The label and size of a data file are checked
+// when it is first read. Throws Error(kFormat) if the index is invalid or its boxes do not cover
+// the wanted boxes.
 std::unique_ptr<TensorSource> open_automesh_part(const std::filesystem::path& folder,
                                                  const WantedBoxes& wanted);
 

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Names of the values in which trainers store the number of the last step.
+// Names of values that contain the number of the last training step: torchtitan's and Megatron's.
 constexpr std::array<std::string_view, 2> kSteps = {"train_state.step", "iteration"};
 
 // Returns the rank that wrote a file, for example 3 for "__3_0.distcp"; 0 for other names.
@@ -96,8 +96,8 @@ class DcpSource : public TensorSource {
       read_chunk(place, i, *common, out.part(inside(box, *common).offset, element));
     }
   }
-  // Guesses which pages to fetch without reading the slice's archive: assumes that its values are
-  // dense and end with the slice.
+  // Prefetches without parsing the torch.save archive that contains the values: assumes that they
+  // are dense and at the end of the archive. A wrong guess only costs time.
   void prefetch(std::string_view name, const mesh::Box& box) const override {
     const Place& place = place_in(places_, name, folder_);
     const int64_t element = formats::dtype_size(place.tensor->dtype);
@@ -141,10 +141,12 @@ class DcpSource : public TensorSource {
   }
 
  private:
-  // Where a tensor is stored.
+  // A tensor's description in `.metadata`, and in this source.
   struct Place {
-    const formats::DcpTensor* stored = nullptr;  // its chunks have the slices of the shards
-    const StoredTensor* tensor = nullptr;        // has the shards' boxes, moved out of `stored`
+    // The tensor in `.metadata`. Its chunks have the shards' locations in the data files.
+    const formats::DcpTensor* stored = nullptr;
+    // The tensor in this source. It has the shards' boxes, which were moved out of `stored`.
+    const StoredTensor* tensor = nullptr;
 
     const formats::DcpSlice& slice(size_t i) const { return stored->chunks[i].slice; }
   };
@@ -192,8 +194,8 @@ class DcpSource : public TensorSource {
     return formats::TorchArchive::read(bytes.subspan(slice.offset, slice.length), where);
   }
 
-  // Reads the values at `common` from shard `i`. Throws Error(kFormat) if the shard's dtype or
-  // shape is not that in `.metadata`.
+  // Reads the box `common` of shard `i`. Throws Error(kFormat) if the shard's dtype or shape
+  // differs from `.metadata`.
   void read_chunk(const Place& place, size_t i, const mesh::Box& common,
                   const Destination& out) const {
     const auto archive = archive_of(place, i);
@@ -206,8 +208,8 @@ class DcpSource : public TensorSource {
     return archive_of(place.slice(i), place.stored->name);
   }
 
-  // Returns a view of the tensor in `archive`. Throws Error(kFormat) if its dtype or shape is not
-  // that in `.metadata`.
+  // Returns the tensor in `archive`, without copying values. Throws Error(kFormat) if its dtype or
+  // shape differs from `.metadata`.
   formats::TorchTensor require_as_said(const Place& place, size_t i,
                                        const formats::TorchArchive& archive) const {
     const auto stored = archive.tensor(archive.root());
@@ -237,8 +239,8 @@ class DcpSource : public TensorSource {
     }
   }
 
-  // Returns a file, which is mapped when it is first read, because listing names needs only
-  // `.metadata`.
+  // Returns a data file, which is mapped when it is first read: to list tensors, `.metadata`
+  // suffices.
   const MappedFile& file_of(size_t index) const {
     const std::lock_guard lock(mutex_);
     auto& file = files_[index];
@@ -251,7 +253,7 @@ class DcpSource : public TensorSource {
   std::vector<StoredProblem> known_;
   mutable std::mutex mutex_;
   mutable std::vector<std::optional<MappedFile>> files_;
-  std::map<std::string, Place, std::less<>> places_;  // where each tensor is stored, by its name
+  std::map<std::string, Place, std::less<>> places_;  // where each tensor is stored, by name
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };

@@ -1,7 +1,8 @@
-// Opens PyTorch's distributed checkpoints (DCP). Their tensors are assembled from the chunks in all
-// data files. Pickled code is never executed (formats/pickle.h).
-// Names follow state_keys.h. Tensors beside a nested "model", and torchtitan's train_state,
-// lr_scheduler and dataloader, are not parameters and are listed with the optimizer's tensors.
+// Opens PyTorch's distributed checkpoints (DCP). A tensor is assembled from its chunks in all data
+// files. Pickled code is never executed (formats/pickle.h).
+// Tensors are named as state_keys.h describes. optimizer_tensors() also lists the tensors that are
+// not parameters: tensors outside of a nested dict "model", and torchtitan's train_state,
+// lr_scheduler and dataloader.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +16,16 @@ namespace am::stored {
 
 // Returns whether the path is a folder with a `.metadata` file.
 bool is_dcp_source(const std::filesystem::path& path);
-// Opens a folder; its data files are opened when they are first read. `known` has the damage that
-// the caller found before; damage() lists it first.
+// Opens a folder. Data files are opened when they are first read. `known`: problems that the caller
+// has found before; damage() lists them first.
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
                                               std::vector<StoredProblem> known = {});
-// Opens a folder whose `.metadata` has been read already.
+// Overload for a folder whose `.metadata` the caller has read already.
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
                                               formats::DcpMetadata metadata);
 
-// Verifies a folder without reading values: checks that each slice of a data file is a complete
-// torch.save archive, whose tensor has the dtype and shape in `.metadata`.
+// Verifies the structure of a folder without reading values: each stored chunk must be a complete
+// torch.save archive of a tensor with the dtype and shape in `.metadata`.
 void verify_dcp_slices(const std::filesystem::path& folder, const VerifyCalls& calls);
 
 }  // namespace am::stored

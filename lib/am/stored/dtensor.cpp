@@ -15,12 +15,13 @@ namespace {
 using formats::PickleKind;
 using formats::PickleValue;
 
-// Indices of the arguments of torch._tensor._rebuild_from_type_v2. kArguments is the list of the
-// arguments of torch._utils._rebuild_wrapper_subclass, in which kWrapperShape is an index.
+// Indices of the arguments of torch._tensor._rebuild_from_type_v2. The argument kArguments is
+// itself the list of arguments of torch._utils._rebuild_wrapper_subclass; kWrapperShape is an index
+// in that list.
 enum RebuildArgument : size_t { kFunction, kType, kArguments, kState, kRebuildSize };
 constexpr size_t kWrapperShape = 2;
 constexpr size_t kMostDims = 64;
-constexpr int kDeepest = 4;  // nesting: a torch.Size, its arguments, a tuple, a nested size
+constexpr int kDeepest = 4;  // maximum nesting: a torch.Size, its arguments, a tuple, a nested size
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kFormat, cat(where, ": a DTensor ", what),
@@ -41,8 +42,8 @@ bool append_integers(const PickleValue& value, int depth, Shape& numbers) {
   });
 }
 
-// Returns the sizes of a mesh from the shape in its pickled layout. A nested tuple is a flattened
-// mesh dim, whose size is the product of the tuple's numbers.
+// Returns the sizes of a mesh's dims from the shape in its pickled _MeshLayout. A nested tuple
+// stands for dims that were flattened into one, whose size is the product of the tuple's numbers.
 std::optional<Shape> layout_sizes(const PickleValue* shape) {
   if (shape == nullptr || !shape->is(PickleKind::kTuple)) return integers_of(shape);
   Shape sizes;
@@ -59,8 +60,8 @@ std::optional<Shape> layout_sizes(const PickleValue* shape) {
   return sizes;
 }
 
-// Returns the sizes of a mesh. torch 2.11 stores them in the mesh's layout; older versions store a
-// tensor of the mesh's ranks, which has this shape.
+// Returns the sizes of a mesh's dims. torch 2.11 pickles a mesh with a `_layout`; older versions
+// pickle a tensor of ranks, whose shape is that of the mesh.
 std::optional<Shape> mesh_sizes(const formats::TorchArchive& archive, const PickleValue& mesh) {
   if (const PickleValue* layout = mesh.state().find("_layout")) {
     return layout_sizes(layout->state().find("shape"));
@@ -95,8 +96,8 @@ std::vector<AxisPlacement> placements_of(const PickleValue& placements, const st
   return axes;
 }
 
-// Returns the mesh dims in the order in which they cut the tensor; empty if the pickled spec has no
-// order.
+// Returns the mesh dims in the order in which they shard the tensor. Empty if the pickled spec has
+// no shard_order.
 std::vector<size_t> shard_order(const PickleValue& spec, const std::string& where) {
   std::vector<size_t> order;
   const PickleValue* entries = spec.find("shard_order");
@@ -127,8 +128,8 @@ std::optional<Shape> integers_of(const PickleValue* value) {
 DTensorPart read_dtensor(const formats::TorchArchive& archive, const PickleValue& value,
                          const std::string& where) {
   const auto arguments = value.arguments().items();
-  // An object with slots and attributes is pickled with a pair as its state, of which the second
-  // has the attributes needed here; otherwise the state is the attributes.
+  // The pickled state of an object with slots is a pair, whose second element is the dict of the
+  // slots. The state of other objects is the dict of attributes.
   PickleValue state = arguments[kState];
   if (state.is(PickleKind::kTuple) && state.items().size() == 2) state = state.items()[1];
   const PickleValue* local = state.find("_local_tensor");

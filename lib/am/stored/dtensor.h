@@ -1,5 +1,5 @@
-// Reads PyTorch's DTensors in torch.save files. A DTensor has a rank's part of a tensor, and the
-// mesh and the placements that determine where the part lies in the tensor.
+// Reads PyTorch's DTensors in torch.save files. A DTensor has one rank's shard of a tensor, and the
+// mesh and placements, from which the shard's position in the global tensor is computed.
 #pragma once
 
 #include <optional>
@@ -12,23 +12,23 @@
 namespace am::stored {
 
 struct DTensorPart {
-  formats::TorchTensor local;  // the part's values, [box.shape]
+  formats::TorchTensor local;  // values of the shard, [box.shape]
   Shape shape;                 // shape of the global tensor
-  mesh::Box box;               // location of the part in the global tensor
-  int64_t ranks = 1;           // size of the mesh, or of the root mesh that it was sliced from
+  mesh::Box box;               // the shard's box in the global tensor
+  int64_t ranks = 1;           // number of ranks of the mesh; for a sliced mesh, of its root mesh
 };
 
 bool is_dtensor(const formats::PickleValue& value);
 
-// Returns the part in `value`, a DTensor of torch 2.4 to 2.11. Mesh dims cut the tensor in the
-// order of dtensor_spec.h, unless the DTensor's shard_order gives another. Throws Error(kFormat),
-// whose message begins with `where`, for partial sums, for unknown fields, and for a part whose
-// shape differs from the one that mesh and placements give.
+// Returns the shard in `value`, a DTensor of torch 2.4 to 2.11. If several mesh dims shard one
+// tensor dim, their order is the DTensor's shard_order, otherwise the one in dtensor_spec.h. Throws
+// Error(kFormat), whose message begins with `where`, for partial sums, for unknown fields, and for
+// a shard whose shape does not follow from the mesh and placements.
 DTensorPart read_dtensor(const formats::TorchArchive& archive, const formats::PickleValue& value,
                          const std::string& where);
 
-// Returns the numbers in `value`, which may be a number, a tuple, a list or a torch.Size, also
-// nested in each other. Returns nothing for any other value, and for more than 64 numbers.
+// Returns the integers in `value`: a number, or a tuple, list or torch.Size of numbers, which may
+// be nested. Returns nothing for any other value, and for more than 64 numbers.
 std::optional<Shape> integers_of(const formats::PickleValue* value);
 
 }  // namespace am::stored

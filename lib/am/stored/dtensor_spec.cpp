@@ -12,8 +12,8 @@ constexpr size_t kMostSpecDims = 64;
 constexpr int64_t kMostMeshRanks = int64_t{1} << 32;
 constexpr int64_t kMostSpecElements = int64_t{1} << 60;
 
-// Returns whether there are not too many sizes, all are between `least` and `most`, and the product
-// of those that are not zero is at most `most`.
+// Returns whether the number of sizes is at most kMostSpecDims, each size is between `least` and
+// `most`, and the product of the sizes that are not zero is at most `most`.
 bool product_fits(const Shape& sizes, int64_t least, int64_t most) {
   int64_t product = 1;
   for (const int64_t size : sizes) {
@@ -24,8 +24,8 @@ bool product_fits(const Shape& sizes, int64_t least, int64_t most) {
   return sizes.size() <= kMostSpecDims;
 }
 
-// Returns the position at which a mesh dim with this split factor is inserted into `cuts`, the
-// later mesh dims that cut the same tensor dim; nothing if no position fits the factor.
+// Returns the index at which a mesh dim with this split factor is inserted into `cuts`, the list of
+// later mesh dims that shard the same tensor dim. Returns nothing if no index yields the factor.
 std::optional<size_t> place_among(const std::vector<size_t>& cuts, const DTensorSpec& spec,
                                   int64_t split_factor) {
   int64_t pieces = 1;

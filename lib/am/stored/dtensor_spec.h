@@ -1,4 +1,4 @@
-// Computes which part of a PyTorch DTensor each rank has, from the numbers in pickles and metadata.
+// Computes which box of a PyTorch DTensor each rank has, from the mesh and placements in pickles.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace am::stored {
 struct AxisPlacement {
   bool shard = false;
   int64_t dim = 0;  // dim of the tensor that is sharded
-  // The split factor of a _StridedShard: the number of pieces into which later mesh dims have cut
-  // the tensor dim before this mesh dim cuts it. 1 for a Shard.
+  // The split factor of a _StridedShard: the number of shards into which later mesh dims have
+  // already split the tensor dim when this mesh dim splits it. 1 for a plain Shard.
   int64_t split_factor = 1;
 };
 
@@ -24,21 +24,22 @@ struct DTensorSpec {
   Shape shape;                      // shape of the global tensor
   Shape sizes;                      // sizes of the mesh's dims
   std::vector<AxisPlacement> axes;  // the placement along each mesh dim
-  std::vector<size_t> order;        // mesh dims that shard the tensor, in the order of their cuts
+  std::vector<size_t> order;        // mesh dims that shard the tensor, in the order applied
 };
 
-// Checks a spec, and sets `order` if it is empty. The order is that of torch 2.11: mesh dims cut a
-// tensor dim in ascending order, except that a mesh dim with split factor f cuts after those later
-// mesh dims whose sizes multiply to f. Returns why the spec is invalid; nothing if it is valid.
+// Checks a spec, and sets `order` if it is empty. In torch 2.11's order, the mesh dims that shard
+// one tensor dim are applied in ascending order, but a mesh dim with split factor f is applied
+// after the later mesh dims whose sizes multiply to f. Returns why the spec is invalid; nothing if
+// it is valid.
 std::optional<std::string> put_in_order(DTensorSpec& spec);
 
-// Returns the mesh's number of ranks. This function and the next two require specs that
-// put_in_order has accepted.
+// Returns the mesh's number of ranks. The specs of this and the next two functions must have passed
+// put_in_order().
 int64_t ranks_of(const DTensorSpec& spec);
 // Returns whether `coordinate` lies inside the mesh.
 bool is_on_mesh(const DTensorSpec& spec, const Shape& coordinate);
-// Returns the part of the rank at `coordinate`, which must be on the mesh. Each mesh dim cuts as
-// torch.chunk does.
+// Returns the box of the rank at `coordinate`, which must be on the mesh. Each mesh dim splits a
+// tensor dim as torch.chunk does.
 mesh::Box part_at(const DTensorSpec& spec, const Shape& coordinate);
 
 }  // namespace am::stored

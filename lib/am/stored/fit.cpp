@@ -18,16 +18,16 @@ namespace am::stored {
 
 namespace {
 
-// Ends of the names of tables and masks that older versions of transformers saved with a model.
-// Newer versions compute them, and ignore stored ones.
+// Suffixes of the names of tables and masks that older versions of transformers saved with a model.
+// Newer versions recompute them and ignore saved ones.
 constexpr std::array<std::string_view, 6> kComputed = {
     "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
     ".attn.bias",          ".attn.masked_bias",     ".position_ids"};
 
 constexpr std::array<std::string_view, 7> kQuantized = {
     "weight_scale", "weight_scale_inv", "input_scale", ".SCB", ".absmax", ".qzeros", ".scales"};
-// Ends of the names of tensors with four-bit floats in blocks of one scale each, for example of
-// gpt-oss's experts.
+// Suffixes of the names of MXFP4 tensors (blocks of four-bit floats with one scale each), for
+// example of gpt-oss's experts.
 constexpr std::array<std::string_view, 2> kMxfp4 = {"_proj_blocks", "_proj_scales"};
 
 bool ends_with_one(std::string_view name, const auto& ends) {
@@ -52,7 +52,7 @@ bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& 
 }
 
 void compare_parameters(const layout::Layout& layout, const TensorSource& source, Misfits& misfit) {
-  // If the source has no adapters at all, it has base weights, to which new adapters are added.
+  // A source without any adapter tensors has base weights; new adapters are then added to them.
   const bool adapters = has_stored_adapters(layout.inventory, source);
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const auto& parameter = layout.parameters[i];
@@ -73,8 +73,8 @@ void compare_parameters(const layout::Layout& layout, const TensorSource& source
   }
 }
 
-// Returns whether the tensor belongs to the layers of multi-token prediction, whose numbers follow
-// the last decoder layer's. automesh does not train them.
+// Returns whether the tensor belongs to a layer for multi-token prediction. Checkpoints number
+// these layers after the last decoder layer; automesh does not train them.
 bool is_behind_layers(std::string_view name, const layout::Layout& layout,
                       const model::ModelConfig& config) {
   const std::string prefix = cat(layout.inventory.names.layers, ".");
@@ -90,7 +90,7 @@ void find_extra(const layout::Layout& layout, const model::ModelConfig& config,
                 const TensorSource& source, Misfits& misfit) {
   std::set<std::string_view> wanted;
   for (const auto& parameter : layout.parameters) wanted.insert(parameter.name);
-  // Files may have the head as a tensor of its own although it is tied to the embedding.
+  // Files may contain a separate tensor for the head although the head is tied to the embedding.
   const std::string head = cat(layout.inventory.names.head, ".weight");
   if (layout.inventory.tied_lm_head) wanted.insert(head);
   for (const StoredTensor& stored : source.tensors()) {
@@ -128,8 +128,8 @@ std::string help_for(const Misfits& misfit) {
 }
 
 void check_quantization(const model::ModelConfig& config, const TensorSource& source) {
-  // am-run's own checkpoints have trained weights, which are not quantised even if the config.json
-  // beside them says so.
+  // Only Hugging Face weights may be quantised. Checkpoints of am-run have trained weights, even if
+  // the config.json beside them has a quantization_config.
   if (source.format() != "huggingface") return;
   const bool has_config = !source.config_file().empty();
   const std::string method =

@@ -1,6 +1,6 @@
-// Checks whether stored weights match a model. Mismatches are missing tensors, other shapes or
-// dtypes, and tensors that the model does not have; but stored buffers that transformers
-// recomputes, and stored layers of multi-token prediction, are ignored.
+// Checks whether stored weights match a model. Mismatches are missing tensors, tensors with another
+// shape, quantised tensors, and tensors that the model does not have. Stored buffers that
+// transformers recomputes and layers for multi-token prediction are ignored.
 #pragma once
 
 #include <string>
@@ -12,19 +12,19 @@
 
 namespace am::stored {
 
-// Throws Error(kFormat), which lists the mismatches, if there are any. `source` must have the hub's
-// names for parameters (hub_names.h).
+// Throws Error(kFormat) with a list of the mismatches, if there are any. `source` must use the
+// parameter names of the Hugging Face hub (hub_names.h).
 void check_fit(const layout::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source);
 
-// A parameter that is missing or differs from the model's, or a tensor that the model does not
-// have.
+// A mismatch: a parameter that is missing or differs from the model's, or a tensor that the model
+// does not have.
 struct Misfit {
   std::string name;
   std::string what;  // description of the mismatch, for example "is missing"
 };
-// Returns the mismatches as a list, the model's parameters first. Compares names, shapes and dtypes
-// without reading values.
+// Returns the mismatches: first those of the model's parameters, then additional tensors. Compares
+// names, shapes and dtypes without reading values.
 std::vector<Misfit> find_misfits(const layout::Layout& layout, const model::ModelConfig& config,
                                  const TensorSource& source);
 

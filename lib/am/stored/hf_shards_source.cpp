@@ -128,8 +128,8 @@ class HfShardsSource : public TensorSource {
                 "or fetch it again");
   }
 
-  // Derives the tensors' names from the names in all files together, since several files have parts
-  // of a tensor under the same name.
+  // Derives the tensors' names from the set of names in all files, because several files have parts
+  // of one tensor under the same name.
   void name_tensors() {
     std::set<std::string> stored;
     for (const auto& file : files_) {
@@ -211,13 +211,13 @@ class HfShardsSource : public TensorSource {
   fs::path config_file_;
   std::string note_;
   std::vector<formats::SafetensorsFile> files_;
-  std::map<std::string, std::string> names_;  // tensors' names by the names in the files
+  std::map<std::string, std::string> names_;  // name in the files -> name in tensors()
   std::map<std::string, StoredTensor> by_name_;
   std::map<std::string, std::vector<Place>, std::less<>> places_;
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> none_;
   std::vector<StoredProblem> damage_;
-  std::set<std::string, std::less<>> torn_;  // names of tensors that their parts do not cover
+  std::set<std::string, std::less<>> torn_;  // names of tensors whose parts overlap or leave a gap
 };
 
 }  // namespace

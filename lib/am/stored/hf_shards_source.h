@@ -1,12 +1,12 @@
-// A folder of torch.distributed.checkpoint's Hugging Face writer that was not consolidated:
+// A folder that torch.distributed.checkpoint's Hugging Face writer wrote without consolidation:
 //
 //   shard-00001-model-00001-of-00001.safetensors     Each file has the parts of tensors that one
 //   shard-00002-model-00001-of-00001.safetensors     rank wrote. Their offsets are in the header's
 //                                                    DCP_SHARDING_INFO.
 //
-// The folder does not contain the global shapes, so a tensor's shape is inferred from its last
-// part. A missing last file is therefore only detected if a config.json gives other shapes; note()
-// reports it.
+// The files do not contain global shapes, so the shape of a tensor is inferred from the end of its
+// last part. A missing last file is therefore detected only by comparison with a config.json;
+// note() reports the difference.
 #pragma once
 
 #include <filesystem>
@@ -16,14 +16,14 @@
 
 namespace am::stored {
 
-// Returns whether the path is a folder in which all safetensors files have such names, or is one
-// file with such a name. A folder that also has other safetensors files was consolidated, and those
-// are read.
+// Returns whether the path is a file with such a name ("shard-N-model-..."), or a folder whose
+// safetensors files all have such names. A folder that also has other safetensors files was
+// consolidated; for it the result is false.
 bool is_hf_shards_source(const std::filesystem::path& path);
-// Throws Error(kFormat) if parts overlap or leave a gap, because files are missing or belong to two
-// saves. With OnDamage::kReport, damage() lists this instead, and boxes that the parts cover
-// exactly once can be read. `config_folders` are the folders that may contain the model's
-// config.json.
+// Throws Error(kFormat) if the parts of a tensor overlap or leave a gap, because files are missing
+// or belong to two saves. With OnDamage::kReport, damage() lists the error instead, and boxes that
+// the parts cover exactly once can still be read. `config_folders` are the folders that may contain
+// the model's config.json.
 std::unique_ptr<TensorSource> open_hf_shards_source(
     const std::filesystem::path& folder, const std::vector<std::filesystem::path>& config_folders,
     OnDamage damage = OnDamage::kRefuse);

@@ -155,9 +155,9 @@ class HfSource : public TensorSource {
     if (!cut.empty()) problems_.push_back({name, cut});
   }
 
-  // Compares the index with the files. With OnDamage::kReport, a tensor that the index names and no
-  // file contains is listed as damage; otherwise it is only mentioned in note(), because it matters
-  // only if the model needs it.
+  // Compares the index file with the contents of the weight files. A tensor that is in the index
+  // and in no file is listed as damage with OnDamage::kReport. Otherwise note() mentions it: an
+  // error would be premature, because the model may not need the tensor.
   void compare_index() {
     if (index_.empty()) return;
     std::unordered_map<std::string_view, const formats::SafetensorsFile*> files;
@@ -201,7 +201,7 @@ class HfSource : public TensorSource {
   std::vector<StoredProblem> problems_;
   std::set<std::string> missing_;  // files that are missing or have no readable header
   std::vector<formats::SafetensorsFile> files_;
-  WeightIndex index_;  // contents of the index that determines the files; empty without one
+  WeightIndex index_;  // contents of the index file; empty if the folder is read without one
   std::string note_;
   std::unordered_map<std::string, Place, TextHash, std::equal_to<>> places_;
   std::vector<StoredTensor> tensors_;

@@ -18,7 +18,7 @@ bool is_hub_config(const fs::path& file) {
     Diagnostics found;
     const auto json = parse_json(read_file(file), file.string(), found);
     return json && json->is_object() && json->contains("model_type");
-  } catch (const Error&) {  // a config.json that cannot be read may be another program's
+  } catch (const Error&) {  // another program may have written a config.json that is not JSON
     return false;
   }
 }

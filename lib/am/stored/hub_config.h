@@ -16,8 +16,8 @@ struct HubConfig {
   std::string problem;                       // why `config` is missing
 };
 
-// Returns the first config.json in these folders that has a model_type. OLMo-core's own config.json
-// has none and is skipped.
+// Returns the first config.json in these folders that has the key model_type. Skips OLMo-core's own
+// config.json, which does not have this key.
 HubConfig find_hub_config(const std::vector<std::filesystem::path>& folders);
 
 }  // namespace am::stored

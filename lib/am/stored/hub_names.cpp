@@ -15,8 +15,9 @@ namespace {
 
 using model::Role;
 
-// Returns the location of an expert's matrix in one of the two tensors with all experts of a layer,
-// [E, 2F, D] and [E, D, F]; nothing if the parameter is not an expert's matrix.
+// Returns the location of an expert's matrix in one of the two tensors that stack a layer's
+// experts: gate_up_proj [E, 2F, D] and down_proj [E, D, F]. Returns nothing if the parameter is not
+// an expert's matrix.
 std::optional<Place> stacked(const model::ParameterSpec& parameter,
                              const model::Inventory& inventory) {
   const auto expert = parameter.expert();
@@ -30,7 +31,8 @@ std::optional<Place> stacked(const model::ParameterSpec& parameter,
   return Place{"gate_up_proj", {experts, 2 * rows, columns}, {*expert, first, 0}};
 }
 
-// Returns the name that transformers uses in memory: Mixtral's MoE block has another name in files.
+// Returns the name that transformers uses in memory for a name in files. Only the names of
+// Mixtral's MoE block differ.
 std::string in_memory(std::string name) {
   constexpr std::string_view kInFiles = ".block_sparse_moe.";
   const size_t at = name.find(kInFiles);
@@ -41,8 +43,9 @@ std::string in_memory(std::string name) {
 constexpr std::array<std::string_view, 2> kAdapterParts = {".lora_A.", ".lora_B."};
 constexpr std::string_view kBaseLayer = ".base_layer.";
 
-// Returns the PEFT adapter's name that follows ".lora_A." or ".lora_B." in a tensor's name; nothing
-// if no adapter's name follows, for example in "q_proj.lora_A.weight".
+// Returns PEFT's adapter name in a tensor's name, for example "default" in
+// "q_proj.lora_A.default.weight". Returns nothing if the name has none, for example
+// "q_proj.lora_A.weight".
 std::optional<std::string_view> own_name(std::string_view name) {
   for (const std::string_view part : kAdapterParts) {
     const size_t at = name.find(part);
@@ -54,8 +57,8 @@ std::optional<std::string_view> own_name(std::string_view name) {
   return std::nullopt;
 }
 
-// Returns the name that PEFT has given to the adapter in a source; empty if there is no name, or
-// more than one.
+// Returns PEFT's adapter name in the names of a source's tensors. Empty if the names have no
+// adapter name, or several.
 std::string adapter_name(const TensorSource& source) {
   std::set<std::string_view> names;
   for (const StoredTensor& stored : source.tensors()) {
@@ -64,8 +67,8 @@ std::string adapter_name(const TensorSource& source) {
   return names.size() == 1 ? std::string(*names.begin()) : std::string();
 }
 
-// Returns the tensor that the source stores for the model's `name`: under `prefix` and `name`, with
-// the adapter's name inserted, or as the base layer of an adapter. Null if there is none.
+// Returns the stored tensor for the model's parameter `name`, null if there is none. Tries the name
+// behind `prefix`, then with the adapter name inserted, then as the base layer of an adapter.
 const StoredTensor* find_behind(const TensorSource& source, const std::string& prefix,
                                 const std::string& adapter, const std::string& name) {
   if (const StoredTensor* stored = source.find(prefix + name)) return stored;
@@ -83,14 +86,14 @@ const StoredTensor* find_behind(const TensorSource& source, const std::string& p
   return source.find(base.replace(dot, 1, kBaseLayer));
 }
 
-// Returns the first component of the layers' names and its dot, for example "model.". The names in
-// files of a base model (a model without its LM head) do not have this prefix.
+// Returns the first component of the layers' names with its dot, for example "model.". Names in
+// files of a base model (without the LM head) lack this component.
 std::string_view base_prefix(const model::Inventory& inventory) {
   const std::string_view layers = inventory.names.layers;
   return layers.substr(0, layers.find('.') + 1);
 }
 
-// A source in which the model's parameters are looked up.
+// A source, and the model whose parameters are looked up in it.
 struct Lookup {
   const TensorSource& source;
   const model::Inventory& inventory;
@@ -104,16 +107,16 @@ struct Lookup {
   }
 };
 
-// Returns all prefixes under which the source has a tensor with one of the parameter's possible
-// names.
+// Returns the prefixes in the source's tensor names that are followed by a possible name of the
+// parameter.
 std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const Lookup& lookup) {
   std::set<std::string> prefixes;
   for (const Place& place : places_of(parameter, lookup.inventory)) {
     for (const StoredTensor& stored : lookup.source.tensors()) {
       const size_t last = place.name.rfind('.');
       const std::string_view module = std::string_view(place.name).substr(0, last);
-      // Searches only for the module's name, because an adapter's name or "base_layer" may be
-      // inserted before the last component.
+      // Compares only the module's name, because the adapter name or "base_layer" may be inserted
+      // before the last component of the tensor's name.
       const size_t at = stored.name.rfind(module);
       if (at == std::string::npos || at == 0 || stored.name[at - 1] != '.') continue;
       std::string prefix = stored.name.substr(0, at);
@@ -124,10 +127,10 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
   return prefixes;
 }
 
-// Returns the prefix under which the source has most of the model's adapters (if `adapters`) or of
-// its other parameters. If several prefixes have equally many, returns the one with which all the
-// others begin, or throws Error(kFormat) if none is such. Returns an empty prefix if a parameter is
-// found without one, and nothing if no parameter is found.
+// Returns the prefix with which the source has most of the model's adapters (if `adapters`) or most
+// of its other parameters. If several prefixes have equally many, returns the one that all others
+// begin with; throws Error(kFormat) if there is none. Returns an empty prefix if any parameter is
+// found without a prefix, and nothing if no parameter is found.
 std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
   std::vector<const model::ParameterSpec*> parameters;
   for (const model::ParameterSpec& parameter : lookup.inventory.parameters) {
@@ -164,8 +167,8 @@ std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
               "keep only the tensors of one model in the file");
 }
 
-// Returns the prefix of the model's names in a source. It is found by the parameters that are not
-// adapters, or by adapters if the source has no others.
+// Returns the prefix of the model's names in a source. Only if the source has no base weights, the
+// prefix is derived from the adapters.
 std::string prefix_of(const Lookup& lookup) {
   const auto prefix = prefix_among(lookup, false);
   return prefix ? *prefix : prefix_among(lookup, true).value_or(std::string());

@@ -1,4 +1,4 @@
-// Splits boxes into blocks of whole rows, for reading tensors that may be larger than memory.
+// Splits boxes into blocks of consecutive rows, for tensors that may be larger than memory.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace am::stored {
 
-// Calls `visit(block)` for the blocks of a box in order. A block has at most `most` elements, or
-// one row if a row has more elements. Does nothing for a box without elements.
+// Calls `visit(block)` for consecutive blocks of rows of a box. A block has at most `most`
+// elements; if one row has more, a block is one row. Does nothing for a box without elements.
 template <typename Visit>
 void for_each_row_block(const mesh::Box& box, int64_t most, const Visit& visit) {
   if (box.numel() == 0) return;

@@ -22,20 +22,20 @@ constexpr std::array<std::string_view, 8> kOptimizers = {"optim",
                                                          "optim_state"};
 constexpr std::array<std::string_view, 4> kModels = {"model", "state_dict", "model_state_dict",
                                                      "module"};
-// An optimizer's or a model's dict is searched under this many outer keys, for example under two in
-// {"app": {"model": ..}}.
+// Maximum number of keys that lead to the dict of a model or an optimizer: two, as in {"app":
+// {"model": ..}}.
 constexpr size_t kDeepestRoot = 2;
 
-// Name components that wrappers of modules insert anywhere in a parameter's name.
+// Components that wrappers of modules insert anywhere in parameter names.
 constexpr std::array<std::string_view, 3> kWrappers = {"_orig_mod.", "_checkpoint_wrapped_module.",
                                                        "_fsdp_wrapped_module."};
-// Prefixes that wrappers of the model add to its names: DDP, DeepSpeed, Lightning's Fabric, and
-// trainers that save a flat dict.
+// Prefixes of all parameter names in a file. They are added by DDP, DeepSpeed, Lightning's Fabric,
+// and trainers that save a flat dict.
 constexpr std::array<std::string_view, 4> kInFront = {"module.", "_forward_module.",
                                                       "model_state_dict.", "state_dict."};
 
-// Prefixes of the names of torchtitan's trainer states, which it stores beside parameters without a
-// prefix.
+// Prefixes of torchtitan's trainer states. torchtitan stores them next to parameters, whose names
+// have no prefix.
 constexpr std::array<std::string_view, 3> kTrainerStates = {"lr_scheduler.", "train_state.",
                                                             "dataloader."};
 
@@ -66,7 +66,7 @@ enum class Holder : uint8_t { kModel, kOptimizer, kOther };
 
 struct Root {
   Holder holder = Holder::kOther;
-  size_t keys = 0;  // number of leading keys that lead to the dict of the model or optimizer
+  size_t keys = 0;  // number of leading keys of a path, up to the dict of the model or optimizer
 };
 
 Root root_of(const KeyPath& path) {
@@ -87,9 +87,9 @@ std::string joined(const KeyPath& path, size_t first) {
   return name;
 }
 
-// Returns whether a tensor outside of the models' dicts has a name that ends with the name of a
-// tensor inside of one. The state then contains another model, for example "net" in {"net": ..,
-// "ema": {"model": ..}}.
+// Returns whether a tensor outside of the models' dicts has the same name, after a prefix, as a
+// tensor in one of the dicts. The state then contains another model, for example "net" in {"net":
+// .., "ema": {"model": ..}}.
 bool has_rival(const std::vector<KeyPath>& paths, const std::vector<Root>& roots) {
   std::set<std::string> names;
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -108,9 +108,9 @@ bool has_rival(const std::vector<KeyPath>& paths, const std::vector<Root>& roots
   return false;
 }
 
-// Returns the dict to which each path belongs. A model's dict one level further in counts only if
-// it is the only model: in {"app": {"model": ..}}, for example, but not in {"teacher": {"model":
-// ..}, "student": {"model": ..}}.
+// Returns for each path the dict that it belongs to. A model's dict inside of another dict counts
+// only if the state has no other model: in {"app": {"model": ..}}, for example, but not in
+// {"teacher": {"model": ..}, "student": {"model": ..}}.
 std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
   std::vector<Root> roots;
   roots.reserve(paths.size());
@@ -128,8 +128,8 @@ std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
   return roots;
 }
 
-// Returns the name of an optimizer state that was saved under a flat key, for example
-// "optim.state.w.exp_avg" for "optimizer.state.w.exp_avg"; empty for other keys.
+// Converts the flat key of an optimizer state to its name, for example "optimizer.state.w.exp_avg"
+// to "optim.state.w.exp_avg". Returns an empty text for other keys.
 std::string flat_optimizer_name(const std::string& name) {
   for (const std::string_view prefix : {"optim.", "optimizer."}) {
     if (starts_with(name, prefix)) return cat("optim.", name.substr(prefix.size()));
@@ -137,7 +137,7 @@ std::string flat_optimizer_name(const std::string& name) {
   return {};
 }
 
-// Returns the longest prefix of all parameters' names that wrappers may have added.
+// Returns the longest prefix, made of prefixes that wrappers add, that all parameter names have.
 std::string common_prefix(const std::vector<StateKey>& keys) {
   std::string prefix;
   const auto all_begin = [&](const std::string& with) {
@@ -157,8 +157,8 @@ std::string common_prefix(const std::vector<StateKey>& keys) {
       longer = true;
     }
   }
-  // If a LightningModule has the model in its attribute `model`, names begin with "model.model.",
-  // because the model's own names begin with "model.".
+  // A LightningModule that stores the model in its attribute `model` adds a second "model." in
+  // front of names that begin with "model." already.
   const std::string twice = cat(prefix, "model.model.");
   const bool nested_model = std::any_of(keys.begin(), keys.end(), [&](const StateKey& key) {
     return key.parameter && starts_with(key.name, twice);

@@ -1,14 +1,14 @@
-// Derives the names of a saved state's tensors from their keys, in the same way for all file
-// formats: safetensors, torch.save and DCP. Two examples of keys and the names derived from them:
+// Derives the names of a saved state's tensors from their dict keys. safetensors, torch.save and
+// DCP files use the same rules. Two examples of keys and the names derived from them:
 //
 //   {"app": {"model": {"_orig_mod.norm.weight": ..}}}    norm.weight
 //   {"optimizer": {"state": {"module.w": {"exp_avg"}}}}  optim.state.w.exp_avg
 //
-// A state's dict of parameters is found under the keys that trainers use ("model", "state_dict",
-// "model_state_dict", "module"), at the top level or one dict further in; tensors beside it are not
-// parameters. Components added by wrappers are removed from names: _orig_mod of torch.compile,
-// _checkpoint_wrapped_module and _fsdp_wrapped_module anywhere, and at the beginning the "module."
-// of DDP and the second "model." of a LightningModule.
+// The dict of parameters is found under the keys that trainers use ("model", "state_dict",
+// "model_state_dict", "module"), at the top level or inside one other dict; tensors outside of this
+// dict are not parameters. Components that wrappers add to names are removed: _orig_mod of
+// torch.compile, _checkpoint_wrapped_module and _fsdp_wrapped_module anywhere, and at the beginning
+// the "module." of DDP and the second "model." of a LightningModule.
 #pragma once
 
 #include <filesystem>
@@ -21,26 +21,24 @@
 
 namespace am::stored {
 
-// Keys that lead to a tensor, from the outermost to the innermost. A flat state has one key per
-// tensor.
+// The dict keys that lead to a tensor, outermost first. In a flat state, a tensor has one key.
 using KeyPath = std::vector<std::string>;
 
 struct StateKey {
   std::string name;
-  bool parameter = true;  // whether the tensor is a parameter; if not, optimizer or trainer state
+  bool parameter = true;  // false: optimizer state or trainer state
 };
 
-// Returns the names that a TensorSource gives to the tensors at `paths`, in the same order. Names
-// may repeat.
+// Returns for each of the `paths` the name that the tensor has in a TensorSource. Names may repeat.
 std::vector<StateKey> name_state(const std::vector<KeyPath>& paths);
 
-// Return the keys under which PyTorch's tools expect a parameter, and an optimizer state with a
-// name like "optim.state.FQN.exp_avg".
+// Return the dict keys under which PyTorch's tools expect a parameter, or an optimizer state whose
+// name has the form "optim.state.FQN.exp_avg".
 formats::DcpPath parameter_path(const std::string& name);
 formats::DcpPath state_path(std::string_view name);
 
-// Throws Error(kFormat), which names the file and the pickle global in it that PyTorch would
-// execute.
+// Throws Error(kFormat). The message names the file, and the function in its pickle that PyTorch
+// would call and that may run code.
 [[noreturn]] void refuse_alarm(const std::filesystem::path& path,
                                const formats::PickleGlobal& alarm);
 

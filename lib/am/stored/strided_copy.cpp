@@ -26,7 +26,8 @@ Shape dense_strides(const Shape& shape) {
 void copy_box(std::span<const std::byte> data, const Shape& strides, const mesh::Box& box,
               int64_t element_size, const Destination& out) {
   if (box.numel() == 0) return;
-  // Merges the innermost dims that are contiguous in both `data` and `out` to one run.
+  // Finds the longest run of elements that is contiguous in both `data` and `out`: merges the
+  // innermost dims as far as possible.
   size_t outer = box.shape.size();
   int64_t run = 1;
   const auto goes_on = [&](size_t dim) {

@@ -26,7 +26,7 @@ std::string without(const std::string& prefix, const std::string& text) {
   return starts_with(text, prefix) ? text.substr(prefix.size()) : text;
 }
 
-// Number of elements that verify() reads at a time: 32 MiB of float32.
+// Maximum number of elements that verify() reads at a time: 32 MiB of float32.
 constexpr int64_t kVerifyBlock = int64_t{8} << 20;
 
 }  // namespace
@@ -49,7 +49,7 @@ void TensorSource::verify(const VerifyCalls& calls) const {
   for (const auto* list : {&tensors(), &optimizer_tensors()}) {
     for (const StoredTensor& tensor : *list) {
       for (const StoredShard& shard : tensor.shards) {
-        bool readable = true;  // whether no problem was found yet; only the first is reported
+        bool readable = true;  // false after the first error of this shard
         for_each_row_block(shard.box, kVerifyBlock, [&](const mesh::Box& block) {
           if (calls.between) calls.between();
           const int64_t bytes = block.numel() * formats::dtype_size(tensor.dtype);

@@ -1,5 +1,5 @@
-// Interface to the named tensors in files of any format, which are read box by box.
-// frameworks/open_weights.cpp opens the files.
+// Interface to the named tensors in checkpoint files of any format, which are read box by box.
+// frameworks/open_weights.h opens files.
 //
 //   auto source = frameworks::open_tensor_source("checkpoints/step-100");
 //   std::vector<float> rows(512 * 4096);   // source->find(..)->dtype is kFloat32
@@ -30,8 +30,8 @@ class PickleValue;
 
 namespace am::stored {
 
-// A part of a tensor in one file. `rank` is the rank that wrote the part, or 0 in formats whose
-// files are not written per rank.
+// A box of a tensor that is stored in one file. `rank`: the rank that wrote the file; 0 in formats
+// without files per rank.
 struct StoredShard {
   int64_t rank = 0;
   mesh::Box box;
@@ -41,20 +41,21 @@ struct StoredTensor {
   std::string name;
   Shape shape;  // shape of the full tensor
   formats::Dtype dtype = formats::Dtype::kFloat32;
-  std::vector<StoredShard> shards;  // stored parts, which together cover the tensor
+  std::vector<StoredShard> shards;  // together they cover the tensor
 
   int64_t numel() const { return am::numel(shape); }
   int64_t bytes() const { return numel() * formats::dtype_size(dtype); }
 };
 
-// A problem of stored files. `where` is the name of a tensor or of a file in the folder.
+// A problem in stored files. `where`: the name of the tensor or of the file, relative to the
+// folder.
 struct StoredProblem {
   std::string where;
   std::string what;
 };
 
-// How opening a checkpoint handles files that are missing, truncated or of another save. In either
-// case, data is checked when it is read.
+// How opening a checkpoint handles files that are missing, truncated or from another save. In both
+// cases, values are only checked when they are read.
 //   kRefuse   throws, if the damage can be detected without reading data
 //   kReport   opens the remaining files; TensorSource::damage() lists the damage
 enum class OnDamage { kRefuse, kReport };
@@ -73,7 +74,7 @@ class TensorSource {
  public:
   virtual ~TensorSource() = default;
 
-  // Returns a name for the format: for example "huggingface", "dcp", "torch" or "automesh", or the
+  // Returns the name of the format, for example "huggingface", "dcp", "torch" or "automesh", or the
   // name of a framework in frameworks/open_weights.cpp.
   virtual std::string format() const = 0;
   // Returns a remark for the user, for example on files that may be missing; may be empty.
@@ -81,71 +82,71 @@ class TensorSource {
   virtual std::filesystem::path path() const = 0;
   // Returns the model's parameters, in natural order of their names.
   virtual const std::vector<StoredTensor>& tensors() const = 0;
-  // Returns optimizer states, with names like "optim.state.NAME.exp_avg", and the trainer's tensors
-  // that are not parameters, all in natural order of their names.
+  // Returns two kinds of tensors, together in natural order of their names: optimizer states, with
+  // names like "optim.state.NAME.exp_avg", and tensors of the trainer that are not parameters.
   virtual const std::vector<StoredTensor>& optimizer_tensors() const = 0;
   // Returns the names of stored values that are not tensors: numbers, strings, and other pickled
   // objects.
   virtual std::vector<std::string> values() const { return {}; }
-  // Calls `view` with the value that has this name in values(). Returns false if there is none.
+  // Calls `view` with the value of this name, one of values(). Returns false if there is no such
+  // value.
   using VisitValue = std::function<void(const formats::PickleValue&)>;
   virtual bool visit_value(std::string_view name, const VisitValue& view) const;
-  // Returns the number of the training step, if the files contain it.
+  // Returns the number of the training step at which the files were saved, if they contain it.
   virtual std::optional<int64_t> step() const { return std::nullopt; }
-  // Returns the problems of files that are missing, truncated or from another save, judged without
-  // reading data. Data of these files cannot be read, and tensors() lacks the tensors that only a
-  // missing file lists.
+  // Returns the problems that were found without reading values: files that are missing, truncated
+  // or from another save. Values in these files cannot be read. tensors() lacks tensors that are
+  // listed only in a missing file.
   virtual std::vector<StoredProblem> damage() const { return {}; }
-  // Returns null if there is no tensor of that name.
+  // Returns the tensor with this name in tensors() or optimizer_tensors(); null if there is none.
   const StoredTensor* find(std::string_view name) const;
-  // Copies the box of the named tensor to `out`, in the stored dtype. The box must lie inside the
-  // tensor. Throws Error(kFormat) if there is no such tensor or its files have changed.
+  // Copies a box of the named tensor to `out`, in the stored dtype. The box must lie inside the
+  // tensor. Throws Error(kFormat) if no tensor has this name or if its files have changed.
   virtual void read(std::string_view name, const mesh::Box& box, const Destination& out) const = 0;
-  // Calls `view` with the bytes of the box's elements in the mapped file, without a copy. If that
-  // is not possible, for example because they are not contiguous, returns false without calling
-  // `view`. Throws what read throws. If the file changed while it was mapped, throws after `view`
-  // has returned; `view` then saw invalid bytes.
+  // Calls `view` with the bytes of the box's elements in the mapped file, without a copy. Returns
+  // false without calling `view` if this is not possible, for example for elements that are not
+  // contiguous. Throws what read() throws. If the file changes while it is mapped, the bytes that
+  // `view` reads are invalid; the error is thrown after `view` returns.
   using ViewBytes = std::function<void(std::span<const std::byte>)>;
   virtual bool view(std::string_view /*name*/, const mesh::Box& /*box*/,
                     const ViewBytes& /*view*/) const {
     return false;
   }
-  // Fetches the pages of a box that will be read next, and waits for them. Other threads may call
-  // prefetch() and read() at the same time.
+  // Loads the pages of a box into memory before it is read, and waits until they are loaded. Other
+  // threads may call prefetch() and read() at the same time.
   virtual void prefetch(std::string_view /*name*/, const mesh::Box& /*box*/) const {}
   // Returns the path of the model's config.json beside the weights; empty if there is none.
   virtual std::filesystem::path config_file() const = 0;
-  // Returns the paths of the files that contain the tensors.
+  // Returns the paths of the files with the tensors' values.
   virtual std::vector<std::filesystem::path> data_files() const { return {path()}; }
-  // Returns the path of the file that contains the tensor's shard with this index; empty if
-  // unknown.
+  // Returns the path of the file that contains shard `shard` of the tensor; empty if unknown.
   virtual std::filesystem::path file_of(const StoredTensor& tensor, size_t shard) const;
-  // Returns the checksums that are stored with the values: for each shard in turn, one checksum per
-  // piece of 16 MiB. Empty for formats without checksums.
+  // Returns the stored checksums of the tensor's values: for each shard in turn, one checksum per
+  // 16 MiB of values. Empty for formats without checksums.
   virtual std::vector<uint32_t> checksums(const StoredTensor& /*tensor*/) const { return {}; }
-  // Verifies all stored data, one block at a time, and reports each problem once. This default
-  // reads every part of every tensor; that the parts cover the tensors was checked when the files
-  // were opened.
+  // Verifies all stored values, one block at a time, and reports each problem once. The default
+  // implementation reads every shard of every tensor. It does not check that the shards cover the
+  // tensors, because opening the files has checked this.
   virtual void verify(const VerifyCalls& calls) const;
 };
 
-// Return the size in bytes of these tensors, or of all tensors of a source including its optimizer
+// Return a size in bytes: of these tensors, or of all tensors of a source, including its optimizer
 // states.
 int64_t bytes_of(const std::vector<StoredTensor>& tensors);
 int64_t bytes_of(const TensorSource& source);
 
-// Converts an error of `source` to a problem, and removes the folder's path from the message's
-// beginning.
+// Converts an error in a source's files to a StoredProblem. Removes the path of the source from the
+// beginning of the message.
 StoredProblem as_problem(const TensorSource& source, std::string where,
                          const std::exception& error);
 
-// Converts an error of a file in `folder` to a problem of that file.
+// Converts an error in the file `file` of a folder to a StoredProblem.
 StoredProblem file_problem(const std::filesystem::path& folder, const std::string& file,
                            const std::exception& error);
 
 [[noreturn]] void no_tensor(const std::filesystem::path& path, std::string_view name);
-// Returns the entry of a source's map for a tensor's name. Throws Error(kFormat), which names
-// `path`, if there is none.
+// Returns the entry for a tensor's name in `places`, a map from names to entries. Throws
+// Error(kFormat), which names `path`, if there is no entry.
 template <typename Places>
 const typename Places::mapped_type& place_in(const Places& places, std::string_view name,
                                              const std::filesystem::path& path) {
@@ -154,13 +155,13 @@ const typename Places::mapped_type& place_in(const Places& places, std::string_v
   return found->second;
 }
 
-// Returns why the shards of a tensor are not a partition of it; nothing if they are.
+// Returns why the shards do not cover each element of the tensor exactly once; nothing if they do.
 std::optional<std::string> why_not_covered(const StoredTensor& tensor);
-// Throws Error(kFormat), which names `path`, if the shards are not a partition of the tensor.
+// Throws Error(kFormat), which names `path`, unless the shards cover the tensor exactly once.
 void require_covered(const StoredTensor& tensor, const std::filesystem::path& path);
 
-// Throws Error(kFormat), which names `path`, if `parts` do not cover the box of a tensor exactly
-// once.
+// Throws Error(kFormat), which names `path`, unless the boxes `parts` of the tensor `name` cover
+// the elements of `box` exactly once.
 void require_held(const std::vector<mesh::Box>& parts, const mesh::Box& box, std::string_view name,
                   const std::filesystem::path& path);
 

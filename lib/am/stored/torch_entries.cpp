@@ -22,7 +22,7 @@ constexpr size_t kTop = std::numeric_limits<size_t>::max();
 // A value in a nested dict or list.
 struct Entry {
   std::string key;
-  size_t holder = kTop;  // index of the entry of the dict or list with this value; kTop: the root
+  size_t holder = kTop;  // index of the entry of the enclosing dict or list; kTop: the root
   PickleValue value;
   size_t depth = 1;  // number of keys that lead to the value
 };
@@ -42,8 +42,8 @@ bool is_tensor(const formats::TorchArchive& archive, const PickleValue& value) {
   return is_dtensor(value) || archive.tensor(value).has_value();
 }
 
-// Appends the contents of `value` to `entries`: of a dict, all keys and values; of a list, the
-// indices and values of its dicts, lists and tensors.
+// Appends the contents of `value` to `entries`: the keys and values of a dict, or the indices and
+// values of a list. Of a list, appends only dicts, lists and tensors.
 void list(const formats::TorchArchive& archive, const PickleValue& value, size_t holder,
           size_t depth, std::vector<Entry>& entries) {
   if (depth == kDeepestKeys || !holds_more(value)) return;

@@ -10,14 +10,15 @@
 namespace am::stored {
 
 struct TorchEntry {
-  // Keys of dicts and indices of lists that lead to the tensor; {"tensor"} if the file has only one
-  // tensor outside of a dict.
+  // The keys of dicts and indices of lists that lead to the tensor. {"tensor"} if the file has a
+  // single tensor and no dict.
   KeyPath path;
-  formats::PickleValue value;  // a tensor for TorchArchive::tensor, or a DTensor (dtensor.h)
+  formats::PickleValue value;  // a tensor (TorchArchive::tensor) or a DTensor (dtensor.h)
 };
 
-// Returns the tensors of a file, breadth-first. Throws Error(kFormat), whose message begins with
-// `where`, after four million keys, since a dict may contain itself.
+// Returns the tensors of a file, breadth-first. A dict that contains itself has infinitely many
+// keys, so the function throws Error(kFormat) after four million keys. The message begins with
+// `where`.
 std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
                                      const std::string& where);
 

@@ -1,5 +1,5 @@
-// Reads the parts of tensors in one rank's torch.save file. A DTensor says which part of a tensor
-// it is; for other tensors, metadata files say it.
+// Reads the shards of tensors in one rank's torch.save file. A DTensor contains its position in the
+// global tensor; the position of other shards is in metadata files.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace am::stored {
 
-// The location of a rank's values in the global tensor, as metadata files give it.
+// The location of a rank's values in the global tensor, as a metadata file describes it.
 struct PartPlace {
   struct Box {
     mesh::Box box;  // location in the global tensor
@@ -21,10 +21,10 @@ struct PartPlace {
   };
   Shape shape;             // shape of the global tensor
   std::string dtype = {};  // torch's name of the dtype
-  bool fills = false;      // whether the only box has all of the rank's values
+  bool fills = false;      // true: the values consist of the only box and nothing else
   std::vector<Box> boxes = {};
 };
-// Values of a tensor in one file, and their location in the global tensor.
+// Values in one file, and the box of the global tensor that they fill.
 struct TorchPiece {
   formats::TorchTensor values;  // [box.shape]
   Shape shape;                  // shape of the global tensor
@@ -32,13 +32,14 @@ struct TorchPiece {
 };
 struct TorchPieces {
   std::vector<TorchPiece> pieces;
-  int64_t ranks = 1;  // number of ranks of the DTensor's mesh; 1 for other tensors
+  int64_t ranks = 1;  // number of ranks of a DTensor's mesh; 1 for other tensors
 };
 
-// Returns the pieces of a tensor that `value`, a tensor or DTensor of the archive, contains. A
-// tensor without a `place` is the full tensor. Throws Error(kFormat), whose message begins with
-// `where`, if `place` describes another part, if a tensor is marked as a part but has no `place`,
-// or if read_dtensor refuses it.
+// Returns the boxes of a global tensor that `value`, a tensor or DTensor of the archive, contains.
+// `place`: the description of the value in a metadata file; a tensor without a description is the
+// full tensor. Throws Error(kFormat), whose message begins with `where`: if `value` disagrees with
+// `place`, if a tensor is marked as a shard but has no `place`, or if read_dtensor() rejects a
+// DTensor.
 TorchPieces read_pieces(const formats::TorchArchive& archive, const formats::PickleValue& value,
                         const std::optional<PartPlace>& place, const std::string& where);
 

@@ -45,7 +45,7 @@ std::string first_bytes(const fs::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Whether a file that begins with `bytes` is a tar archive, as PyTorch wrote before 2017.
+// Whether a file that begins with `bytes` is a tar archive. PyTorch wrote such files before 2017.
 bool is_tar(const std::string& bytes) {
   return bytes.size() == kTarPlace + kTar.size() && ends_with(bytes, kTar);
 }
@@ -135,11 +135,11 @@ class TorchSource : public TensorSource {
   struct Piece : TorchPiece {
     const File* file;
     int64_t rank;
-    size_t entry;  // number of the tensor among those of all files; its pieces share the number
+    size_t entry;  // number of the stored tensor that the values belong to, counted over all files
   };
 
-  // Opens a file. With OnDamage::kReport, records a damaged file and returns null, unless it is the
-  // only file.
+  // Opens a file. Throws if it is damaged; but with OnDamage::kReport and several files, records
+  // the damage and returns null.
   const File* open(const TorchPart& part) {
     if (what_.damage == OnDamage::kRefuse || what_.parts.size() == 1) {
       return files_.emplace_back(std::make_unique<File>(part.path)).get();
@@ -172,7 +172,8 @@ class TorchSource : public TensorSource {
     }
   }
 
-  // Finds the ranks whose files are missing: the meshes of DTensors say how many ranks wrote files.
+  // Finds ranks whose files are missing: the size of the DTensors' mesh is the number of ranks that
+  // wrote files.
   void find_missing() {
     if (!what_.rank_file) return;
     std::set<fs::path> there;
@@ -194,8 +195,8 @@ class TorchSource : public TensorSource {
     }
   }
 
-  // Adds a piece of the tensor `key`. Ignores a part that another file has contributed already, and
-  // parts without elements unless the tensor has none.
+  // Adds the values of a box of the tensor `key`. Ignores a box that another file has contributed
+  // already, and boxes without elements of tensors with elements.
   void add(const StateKey& key, Piece piece) {
     std::vector<StoredTensor>& list = key.parameter ? tensors_ : optimizer_;
     const formats::Dtype dtype = formats::dtype_of_torch(piece.values.dtype);
@@ -224,9 +225,9 @@ class TorchSource : public TensorSource {
     pieces.push_back(std::move(piece));
   }
 
-  // Throws if the first or last bytes of a tensor differ between two files. Without DTensors, files
-  // "model_0.pt" and "model_1.pt" may be equal copies of two ranks, but also two epochs of a run,
-  // which must not be taken for one model.
+  // Throws if the first or last bytes of a tensor differ between two files. The files "model_0.pt"
+  // and "model_1.pt", for example, may be equal copies that two ranks wrote; but they may also be
+  // from two epochs of a run, and must then not be read as one model.
   void require_alike(const std::string& name, const Piece& first, const Piece& piece) const {
     constexpr size_t kEnd = 4096;
     const auto a = first.values.data, b = piece.values.data;
@@ -245,7 +246,7 @@ class TorchSource : public TensorSource {
   void check_covered(const StoredTensor& tensor) {
     const auto problem = why_not_covered(tensor);
     if (!problem) return;
-    // Whether one rank's file was opened alone, so that the missing parts are in the files beside
+    // True if the caller opened the file of a single rank: the missing shards are in files beside
     // it.
     const bool lone = ranks_ > 1 && !fs::is_directory(what_.path);
     const std::string one = cat("one rank's file of ", ranks_);
@@ -268,21 +269,20 @@ class TorchSource : public TensorSource {
   TorchFiles what_;
   int64_t ranks_ = 1;  // number of ranks of the largest DTensor mesh
   size_t entries_ = 0;
-  std::vector<std::unique_ptr<File>> files_;  // the files that pieces point to
+  std::vector<std::unique_ptr<File>> files_;  // the open files
   std::map<std::string, std::vector<Piece>, std::less<>> places_;
-  // The index of each tensor in tensors_ or optimizer_ while they are filled, before they are
-  // sorted.
+  // Index of each tensor in tensors_ or optimizer_ by name, valid until the lists are sorted.
   std::map<std::string, size_t> numbers_;
-  std::set<std::string, std::less<>> torn_;  // names of tensors that their pieces do not cover
+  std::set<std::string, std::less<>> torn_;  // names of tensors whose shards overlap or leave a gap
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };
 
-// Files in which accelerate saves an FSDP model with full tensors, and the states of its optimizer
-// under parameter names.
+// accelerate's file of an FSDP model with full tensors, and its file of the optimizer states, which
+// are saved under parameter names.
 constexpr const char* kGathered = "pytorch_model_fsdp.bin";
 constexpr const char* kGatheredOptimizer = "optimizer.bin";
-// Name patterns of files that trainers write beside a model and that contain no model.
+// Patterns of names of files that trainers write beside a model and that do not contain a model.
 constexpr std::array<std::string_view, 7> kNoModels = {
     "optimizer*",     "scheduler*", "rng_state*", "random_states*",
     "training_args*", "scaler*",    "sampler*"};
@@ -298,8 +298,8 @@ bool is_torch_file(const fs::path& path) {
   return formats::is_zip(begin) || formats::is_legacy_torch(begin) || is_tar(bytes);
 }
 
-// Returns the files of a folder that may contain a model, for folders in which no file has a
-// standard name.
+// Returns the files of a folder that may contain a model, for a folder without a file of a standard
+// name.
 std::vector<fs::path> unnamed_models(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

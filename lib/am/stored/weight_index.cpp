@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kMapKey = "weight_map";
 
-// Reads the index while the JSON is parsed. Building a JSON tree of a hundred thousand names would
-// take longer than reading the headers of all files.
+// Reads the index while the JSON text is parsed, without a JSON tree: for a hundred thousand names,
+// building the tree would take longer than reading the headers of all weight files.
 class IndexSax final : public SortedJson::json_sax_t {
  public:
   IndexSax(const std::filesystem::path& path, WeightIndex& index) : path_(path), index_(index) {}
@@ -67,7 +67,7 @@ class IndexSax final : public SortedJson::json_sax_t {
   }
 
  private:
-  // Returns whether the parser is at a value of the object "weight_map", outside of nested objects.
+  // Returns whether the current value is a direct member of the object "weight_map".
   bool in_map() const { return depth_ == 2 && is_map_ && has_map_; }
 
   bool other() const {
@@ -89,7 +89,7 @@ class IndexSax final : public SortedJson::json_sax_t {
   WeightIndex& index_;
   int depth_ = 0;
   bool is_object_ = false;  // whether the root is an object
-  bool is_map_ = false;     // whether the root's last key was "weight_map"
+  bool is_map_ = false;     // whether the last key of the root object was "weight_map"
   bool has_map_ = false;
   std::string name_;
 };
@@ -115,7 +115,7 @@ std::optional<std::filesystem::path> path_inside(std::string_view text) {
 
 IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex& index,
                            OnDamage damage) {
-  std::map<std::string, int64_t> names;  // files, with the number of tensors in each
+  std::map<std::string, int64_t> names;  // file name -> number of tensors in the file
   for (const auto& [name, file] : index) ++names[file];
   IndexedFiles files;
   for (const auto& [name, tensors] : names) {

@@ -21,11 +21,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Beginnings of the names of the job's first model and optimizer; those of a second one end in
-// "_1".
+// Beginnings of the file names of a job's first model and optimizer. Names of a second model or
+// optimizer end in "_1" instead.
 constexpr const char* kModel = "pytorch_model_fsdp_0";
 constexpr const char* kOptimizer = "optimizer_0";
-// File of the Trainer with its training step; accelerate without the Trainer writes none.
+// File in which transformers' Trainer stores the training step. Without the Trainer, no file has
+// the step.
 constexpr const char* kTrainerState = "trainer_state.json";
 
 std::optional<int64_t> step_of(const fs::path& folder) {
@@ -39,13 +40,13 @@ std::optional<int64_t> step_of(const fs::path& folder) {
   return step->get<int64_t>();
 }
 
-// Returns the file in which a rank stores its part of each tensor if use_dcp=False. `what`: kModel
-// or kOptimizer.
+// Returns the file to which a rank saves its shards with use_dcp=False. `what`: kModel or
+// kOptimizer.
 fs::path rank_file(const fs::path& folder, const char* what, int64_t rank) {
   return folder / cat(what, "_rank", rank, ".bin");
 }
 
-// Returns the ranks whose model files exist.
+// Returns the ranks for which a model file exists.
 std::vector<int64_t> ranks_of(const fs::path& folder) {
   const std::string begin = cat(kModel, "_rank");
   std::vector<int64_t> ranks;
@@ -73,7 +74,7 @@ std::unique_ptr<stored::TensorSource> open_rank_files(const fs::path& path, cons
       .rank_file = [path](int64_t rank) { return rank_file(path, kModel, rank); },
       .damage = damage};
   const std::vector<int64_t> ranks = ranks_of(path);
-  // Whether the job saved an optimizer; it may save only the model.
+  // False if the job saved only the model.
   const bool optimizer = std::any_of(ranks.begin(), ranks.end(), [&](int64_t rank) {
     return fs::is_regular_file(rank_file(path, kOptimizer, rank));
   });

@@ -1,8 +1,8 @@
 // Checkpoint folders that accelerate and transformers' Trainer write for a model under FSDP, for
-// example "checkpoint-500". Tensors have the Hugging Face hub's names. The model is in
-// pytorch_model_fsdp_0/ and the optimizer in optimizer_0/, folders of torch.distributed.checkpoint.
-// With use_dcp=False they are torch.save files of each rank instead, for example
-// pytorch_model_fsdp_0_rank3.bin and optimizer_0_rank3.bin.
+// example "checkpoint-500". Tensors have the names of the Hugging Face hub. By default, the
+// subfolders pytorch_model_fsdp_0/ and optimizer_0/ contain the model and the optimizer in the
+// format of torch.distributed.checkpoint. With use_dcp=False, there are torch.save files of each
+// rank instead, for example pytorch_model_fsdp_0_rank3.bin and optimizer_0_rank3.bin.
 #pragma once
 
 #include <filesystem>

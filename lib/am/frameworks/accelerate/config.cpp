@@ -1,5 +1,5 @@
 // Export to and import from Hugging Face accelerate: the YAML file that `accelerate config` writes.
-// It contains the layout; batches, optimizer and model are in the user's training script.
+// The file contains the layout; batches, optimizer and model are set in the user's training script.
 #include <array>
 
 #include "am/base/text.h"
@@ -39,8 +39,8 @@ constexpr std::array<Reason, 20> kReasons = {{
     {"model.", "the training script loads the model"},
 }};
 
-// Returns the dtype to write as mixed_precision: FSDP's compute dtype, or the dtype of autocast
-// under DDP, where weights keep the dtype in which the training script loads them.
+// Returns the dtype for accelerate's mixed_precision: the compute dtype under FSDP, the autocast
+// dtype under DDP. Under DDP, the training script determines the dtype of the weights.
 std::string mixed_precision(const JobShape& shape) {
   const layout::StepPrecision precision = layout::resolve_precision(shape.plan);
   if (shape.ddp == nullptr) return precision.compute;
@@ -86,8 +86,8 @@ Exported write(const ExportInput& input) {
   return exported;
 }
 
-// Returns the setting distributed_type. Reports an error and returns an empty text if it is missing
-// or a plan cannot express it.
+// Returns the value of distributed_type. If it is missing or has no equivalent in a plan, reports
+// an error and returns an empty text.
 std::string distributed_type(Source& source) {
   const auto type = source.text("distributed_type");
   if (!type.has_value()) {
@@ -106,15 +106,15 @@ std::string distributed_type(Source& source) {
   return "";
 }
 
-// Returns the plan's strategy for a distributed type. For DEEPSPEED, whose settings are in the
-// accelerate file, it depends on the ZeRO stage.
+// Returns the plan's strategy for a distributed_type. For DEEPSPEED, the strategy depends on the
+// ZeRO stage in the section deepspeed_config.
 std::string_view strategy_of(Source& source, const std::string& type) {
   if (type == "FSDP") return "fsdp2";
   if (type != "DEEPSPEED") return "ddp";
   constexpr const char* kStage = "deepspeed_config.zero_stage";
   const int64_t stage = source.integer(kStage, 0).value_or(0);
   if (stage > 3) source.refuse(kStage, cat("zero_stage = ", stage), "0 to 3");
-  // The plan's strategy ddp has only one dtype. Mixed precision without sharding is expressed as
+  // The strategy ddp has a single dtype. Mixed precision without sharding is therefore expressed as
   // megatron_fsdp with zero_dp_strategy = 0.
   const config::Value* mixed = source.find("mixed_precision");
   const bool narrow = mixed != nullptr && (mixed->text == "bf16" || mixed->text == "fp16");
@@ -146,7 +146,7 @@ void read_precision(PlanBuilder& builder) {
   std::string mixed = "no";
   const config::Value* value = source.find("mixed_precision");
   if (value != nullptr && value->kind == config::Value::Kind::kBoolean) {
-    source.skip("mixed_precision");  // a `no` without quotes, which YAML reads as a boolean
+    source.skip("mixed_precision");  // YAML reads `no` without quotes as a boolean
   } else {
     mixed = source.text("mixed_precision").value_or("no");
   }
@@ -161,7 +161,7 @@ void read_precision(PlanBuilder& builder) {
   } else if (mixed == "no") {
     return;
   } else if (builder.knows("strategy.zero_dp_strategy")) {
-    // DeepSpeed keeps float32 weights in addition to the narrower weights with which it computes.
+    // DeepSpeed computes with weights of this dtype and keeps a float32 copy of them.
     builder.set("model.dtype", dtype, "mixed_precision");
     builder.set("strategy.preserve_fp32_weights", true, "mixed_precision");
   } else {
@@ -169,10 +169,10 @@ void read_precision(PlanBuilder& builder) {
   }
 }
 
-// Sharding strategies of FSDP1. kKeeps and kHybridKeeps: parameters stay gathered after forward.
-// Files for FSDP1 have the strategy as a word or a number in fsdp_sharding_strategy. Files for
-// FSDP2 have a boolean in fsdp_reshard_after_forward; some versions of accelerate put the word
-// there.
+// Sharding strategies of FSDP1. With kKeeps and kHybridKeeps, parameters stay gathered after
+// forward. In files for FSDP1, fsdp_sharding_strategy is the strategy's name or number. In files
+// for FSDP2, fsdp_reshard_after_forward is a boolean, or with some versions of accelerate the name
+// of a strategy.
 enum class Sharding { kFull, kKeeps, kNone, kHybrid, kHybridKeeps };
 Sharding sharding_of(Source& source) {
   constexpr std::array<std::string_view, 5> kWords = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",
@@ -234,7 +234,7 @@ void read_mesh(PlanBuilder& builder, bool fsdp, Sharding sharding) {
   const int64_t cp = fsdp ? size("cp_size") : 1;
   int64_t replicas = fsdp ? size("dp_replicate_size") : 1;
   if (sharding == Sharding::kNone) replicas = std::max<int64_t>(1, world / (tp * cp));
-  // FSDP1's hybrid sharding replicates over nodes.
+  // FSDP1's hybrid strategies shard within a node and replicate across nodes.
   if (sharding == Sharding::kHybrid || sharding == Sharding::kHybridKeeps) replicas = nodes;
   const int64_t model = saturating_product({tp, cp, replicas});
   const int64_t shards =

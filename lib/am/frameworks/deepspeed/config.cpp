@@ -1,6 +1,7 @@
-// Export to and import from DeepSpeed: the JSON file that deepspeed.initialize reads. ZeRO stages
-// correspond to strategies of a plan: stage 0 to ddp, 1 and 2 to megatron_fsdp, 3 to fsdp2. Stage 0
-// with tensor parallelism or in 16 bits corresponds to megatron_fsdp with zero_dp_strategy = 0.
+// Export to and import from DeepSpeed: the JSON file that deepspeed.initialize reads. A ZeRO stage
+// corresponds to a strategy of a plan: stage 0 to ddp, stages 1 and 2 to megatron_fsdp, stage 3 to
+// fsdp2. Stage 0 with tensor parallelism or with 16-bit weights corresponds to megatron_fsdp with
+// zero_dp_strategy = 0.
 #include <array>
 
 #include "am/base/text.h"
@@ -77,8 +78,8 @@ Json zero_optimization(const JobShape& shape) {
   return zero;
 }
 
-// Writes the batch sizes. DeepSpeed treats world / tp ranks as data parallel. These include the
-// ranks of the plan's pp, cp and ep axes, which cannot be exported.
+// Writes the batch sizes. The number of data-parallel ranks is world / tp in DeepSpeed. It includes
+// the ranks of the plan's axes pp, cp and ep, which cannot be exported.
 void write_batches(const JobShape& shape, Json& out) {
   const int64_t dp = shape.world() / shape.mesh.tp;
   const int64_t micro = shape.plan.train.micro_batch_size;
@@ -107,7 +108,7 @@ Exported write(const ExportInput& input) {
   write_keys(kKeys, "optimizer.", shape, out);
   Json& arguments = out["optimizer"]["params"];
   if (plan.optimizer.name == "sgd") write_sgd(plan.optimizer, arguments);
-  // Without this setting DeepSpeed's Adam is AdamW.
+  // By default, DeepSpeed's optimizer "Adam" is AdamW.
   if (plan.optimizer.name == "adam") arguments["adam_w_mode"] = false;
   if (plan.metrics.every != 1) out["steps_per_print"] = plan.metrics.every;
   Exported exported;
@@ -118,8 +119,8 @@ Exported write(const ExportInput& input) {
   return exported;
 }
 
-// Reads the batch sizes. Because train_batch_size = micro-batch size * accumulation steps * dp, a
-// file that sets all three sizes determines dp.
+// Reads the batch sizes. In DeepSpeed, train_batch_size = micro-batch size * accumulation steps *
+// dp. A file that sets the three sizes therefore determines dp.
 void read_batches(PlanBuilder& builder, int64_t tp) {
   Source& source = builder.source();
   constexpr const char* kBatch = "train_batch_size";
@@ -147,16 +148,16 @@ void read_batches(PlanBuilder& builder, int64_t tp) {
 
 // Returns the dtype in which DeepSpeed's engine computes.
 std::string compute_dtype(Source& source) {
-  // "bfloat16" is the old name of the section "bf16".
+  // "bfloat16" is an older name of the section "bf16".
   for (const char* key : {"bf16.enabled", "bfloat16.enabled"}) {
     if (source.boolean(key).value_or(false)) return "bfloat16";
   }
   return source.boolean("fp16.enabled").value_or(false) ? "float16" : "float32";
 }
 
-// Reads the dtypes. If weights have 16 bits, DeepSpeed's optimizer keeps a float32 copy of them. A
-// plan expresses this copy by preserve_fp32_weights for ZeRO stages 0 to 2, and by the dtype in
-// which fsdp2 stores parameters for stage 3.
+// Reads the dtypes. For 16-bit weights, DeepSpeed's optimizer keeps a float32 copy. For ZeRO stages
+// 0 to 2, a plan expresses the copy by preserve_fp32_weights; for stage 3, fsdp2 stores the
+// parameters in float32.
 void read_precision(PlanBuilder& builder) {
   Source& source = builder.source();
   const std::string dtype = compute_dtype(source);
@@ -194,8 +195,8 @@ void read_zero(PlanBuilder& builder) {
     builder.copy(kSecond, "strategy.reshard_after_forward");
   }
   constexpr const char* kOffload = "zero_optimization.offload_param";
-  // Any other offload (to disk, or with a strategy without offload_policy) stays unread, so that it
-  // is reported as lost.
+  // Any other offload is reported as lost, because it is not read here: offload to disk, or with a
+  // strategy that has no offload_policy.
   const config::Value* device = source.find(cat(kOffload, ".device"));
   if (device != nullptr && device->text == "cpu" && builder.knows("strategy.offload_policy")) {
     source.skip(cat(kOffload, ".device"));
@@ -208,8 +209,8 @@ void read_training(PlanBuilder& builder) {
   Source& source = builder.source();
   read_keys(kKeys, "gradient_clipping", builder);
   std::string optimizer = source.text("optimizer.type").value_or("AdamW");
-  // DeepSpeed accepts the name in upper or lower case. Its Adam is AdamW unless adam_w_mode is
-  // false.
+  // DeepSpeed accepts the optimizer's name in upper or lower case. "Adam" means AdamW unless
+  // adam_w_mode is false.
   for (const char* known : {"Adam", "AdamW", "SGD"}) {
     if (plain_word(optimizer) == plain_word(known)) optimizer = known;
   }
@@ -220,8 +221,8 @@ void read_training(PlanBuilder& builder) {
   builder.copy("steps_per_print", "metrics.every");
 }
 
-// Removes settings with the value "auto" and returns their paths. The Trainer of transformers
-// replaces "auto" by a value from its own arguments.
+// Removes settings with the value "auto" and returns their paths. transformers' Trainer replaces
+// "auto" by values of its own arguments.
 std::vector<std::string> drop_auto(config::Value& value, const std::string& path) {
   std::vector<std::string> dropped;
   std::vector<config::Member> kept;
@@ -239,8 +240,8 @@ std::vector<std::string> drop_auto(config::Value& value, const std::string& path
 }
 
 std::optional<Imported> read(const ImportInput& input) {
-  // JSON is a subset of YAML. The YAML reader also accepts comments and unquoted words, as
-  // DeepSpeed does.
+  // Reads the JSON with a YAML reader, which also accepts comments and unquoted words, as DeepSpeed
+  // does.
   auto root = config::read_yaml(input.text, input.file, input.found);
   if (!root.has_value()) return std::nullopt;
   const std::vector<std::string> left_to_trainer = drop_auto(*root, "");
@@ -260,7 +261,7 @@ std::optional<Imported> read(const ImportInput& input) {
   }
   constexpr const char* kTp = "tensor_parallel.autotp_size";
   const int64_t tp = source.integer(kTp).value_or(0) == 0 ? 1 : source.size(kTp, 1);
-  // The plan's strategy ddp has no tensor parallelism and only one dtype.
+  // The strategy ddp has neither tensor parallelism nor mixed precision.
   const bool ddp = stage == 0 && tp == 1 && compute_dtype(source) == "float32";
   PlanBuilder builder(source, ddp ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp", input.model);
   read_batches(builder, tp);

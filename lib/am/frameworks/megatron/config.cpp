@@ -143,7 +143,7 @@ class Writer {
     if (precision.compute == "float16" && precision.reduce == "float32") {
       flag("accumulate-allreduce-grads-in-fp32");
     }
-    // Without this flag Megatron reduces gradients in float32 under --bf16.
+    // With --bf16, Megatron reduces gradients in float32 unless this flag is set.
     if (precision.compute == "bfloat16" && precision.reduce == "bfloat16") {
       flag("grad-reduce-in-bf16");
     }
@@ -184,7 +184,7 @@ class Writer {
     add_keys("checkpoint.");
   }
 
-  // Adds the flags of kMegatronKeys whose plan key begins with `ours`.
+  // Adds the flags in kMegatronKeys for plan keys that begin with `ours`.
   void add_keys(std::string_view ours) {
     for (const SharedKey& key : kMegatronKeys) {
       const auto value =

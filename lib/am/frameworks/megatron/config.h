@@ -10,16 +10,16 @@
 
 namespace am::frameworks {
 
-// Values of --data-parallel-sharding-strategy for the ZeRO stages 0 to 3.
+// Values of --data-parallel-sharding-strategy; the index is the ZeRO stage.
 inline constexpr std::array<std::string_view, 4> kMegatronSharding = {
     "no_shard", "optim", "optim_grads", "optim_grads_params"};
 
-// Pairs of Megatron's and torch's name of a dtype.
+// Names of dtypes: Megatron's, then torch's.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kMegatronDtypes = {
     {{"fp32", "float32"}, {"bf16", "bfloat16"}, {"fp16", "float16"}}};
 
-// Megatron's arguments (without dashes) that correspond to one key of a plan. The third column is
-// SharedKey::absent, Megatron's default.
+// Megatron's arguments (without dashes) that correspond to one plan key each. The third column is
+// Megatron's default (SharedKey::absent).
 inline constexpr std::array<SharedKey, 15> kMegatronKeys = {{
     {"distributed-backend", "strategy.backend", {}, Form::kOptional},
     {"seq-length", "train.seq_len"},
@@ -38,11 +38,11 @@ inline constexpr std::array<SharedKey, 15> kMegatronKeys = {{
     {"async-save", "checkpoint.async", {}, Form::kOptional},
 }};
 
-// Arguments without a value that correspond to a boolean key of the strategy megatron_fsdp.
+// An argument without a value that corresponds to a boolean key of the strategy megatron_fsdp.
 struct MegatronSwitch {
   std::string_view theirs;  // Megatron's argument, without dashes
   std::string_view ours;    // the plan's key
-  bool inverted = false;    // the argument sets the key to false
+  bool inverted = false;    // true: the argument sets the key to false
 };
 inline constexpr std::array<MegatronSwitch, 9> kMegatronSwitches = {{
     {"overlap-grad-reduce", "strategy.overlap_grad_reduce"},
@@ -56,8 +56,8 @@ inline constexpr std::array<MegatronSwitch, 9> kMegatronSwitches = {{
     {"init-model-with-meta-device", "strategy.init_fsdp_with_meta_device"},
 }};
 
-// Arguments with a size of the model that is also in its config.json. The first table below is for
-// all models, the second one for models with experts.
+// An argument that gives a size of the model, which the model's config.json contains too. Of the
+// two tables below, the first is for all models, the second for models with experts.
 struct MegatronSize {
   std::string_view theirs;      // Megatron's argument, without dashes
   std::string_view config_key;  // key in config.json

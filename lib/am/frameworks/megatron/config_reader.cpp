@@ -15,8 +15,9 @@ namespace {
 constexpr int64_t kMostLayers = 1 << 16;
 
 // Parses a value of --pipeline-model-parallel-layout. For example, "Ett|(tt|)*2,tL" has stages with
-// 2, 2, 2 and 1 decoder layers. `E`, `t`, `m` and `L` are modules (`t`: a decoder layer), `|`
-// separates stages, `x*n` and `(...)*n` are repetitions, and commas are ignored.
+// 2, 2, 2 and 1 decoder layers. A stage is a sequence of the modules `E`, `t`, `m` and `L`, of
+// which `t` is a decoder layer; `|` separates stages, `x*n` and `(...)*n` are repetitions, and
+// commas are ignored.
 class LayoutReader {
  public:
   explicit LayoutReader(std::string_view text) : text_(text) {}
@@ -46,7 +47,7 @@ class LayoutReader {
       std::string piece(1, c);
       if (c == '(') {
         piece.clear();
-        // Megatron does not allow a group inside of another group.
+        // Megatron does not allow nested groups.
         if (inside || !expand(piece, true) || at_ >= text_.size()) return false;
         ++at_;
       } else if (std::string_view("EtmL|").find(c) == std::string_view::npos) {
@@ -106,11 +107,11 @@ class Reader {
     megatron_fsdp_ = flag("use-megatron-fsdp") || flag("use-custom-fsdp");
     if (megatron_fsdp_) return "megatron_fsdp";
     distributed_optimizer_ = flag("use-distributed-optimizer");
-    // A plan supports pipelines and sequence parallelism only with fsdp2.
+    // Of a plan's strategies, only fsdp2 supports pipelines and sequence parallelism.
     if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel"))) return "fsdp2";
     if (distributed_optimizer_) return "megatron_fsdp";
     // megatron_fsdp with zero_dp_strategy = 0 shards nothing, like Megatron's DDP. Unlike the
-    // plan's strategy ddp, it supports mixed precision and tensor parallelism.
+    // strategy ddp, it supports mixed precision and tensor parallelism.
     return compute_dtype() == "float32" && tp_ * cp_ == 1 ? "ddp" : "megatron_fsdp";
   }
 
@@ -118,7 +119,7 @@ class Reader {
     return flag("bf16") ? "bfloat16" : flag("fp16") ? "float16" : "float32";
   }
 
-  // Returns the integer value of a torchrun option; 0 if the command line does not have it.
+  // Returns the integer value of an option of torchrun; 0 if the option is missing.
   int64_t launcher(const char* name) { return source_.has(name) ? source_.size(name, 0) : 0; }
 
   void read_mesh(PlanBuilder& builder) {
@@ -136,7 +137,7 @@ class Reader {
     }
     builder.set_mesh(1, node > 0 ? world / model : 0, tp_, pp_, cp_, ep, "nproc-per-node");
     if (node > 0) builder.set("mesh.ranks_per_node", node, "nproc-per-node");
-    if (tp_ == 1) source_.skip("sequence-parallel");  // without tp it has no effect
+    if (tp_ == 1) source_.skip("sequence-parallel");  // without tp the flag has no effect
     if (builder.knows("strategy.sequence_parallel") && flag("sequence-parallel")) {
       builder.set("strategy.sequence_parallel", true, "sequence-parallel");
     }
@@ -176,7 +177,7 @@ class Reader {
   }
 
   // Returns torch's name of the dtype in the flag `name`, for example "bfloat16" for "bf16".
-  // Returns `absent` for "auto" and for a missing flag.
+  // Returns `absent` if the flag is "auto" or missing.
   std::string dtype_at(const char* name, const std::string& absent) {
     const std::string word = source_.text(name).value_or("auto");
     if (word == "auto") return absent;
@@ -187,22 +188,22 @@ class Reader {
     return absent;
   }
 
-  // Records the flag `name` as lost if its dtype is not float32, which all optimizer states of a
-  // plan have.
+  // Records the flag `name`, the dtype of an optimizer state, as lost if it is not float32. In a
+  // plan, all optimizer states are float32.
   void lose_narrow(PlanBuilder& builder, const char* name) {
     if (dtype_at(name, "float32") != "float32") {
       builder.lose(name, "the dtype of the optimizer states, which is float32 in a plan");
     }
   }
 
-  // Returns the dtype of gradient reductions that Megatron derives from its arguments: with --bf16
-  // float32, unless a flag turns that off; with --fp16 float16, unless a flag asks for float32.
+  // Returns Megatron's dtype for gradient reduction. It is float32 with --bf16, unless a flag
+  // selects bfloat16, and float16 with --fp16, unless a flag selects float32.
   std::string reduce_dtype(const std::string& compute) {
     const bool wide = flag("accumulate-allreduce-grads-in-fp32");
     const bool narrow = flag("grad-reduce-in-bf16");
     const std::string main = dtype_at("main-grads-dtype", "float32");
     if (compute == "float32") return compute;
-    if (torch_fsdp2_) return compute;  // Megatron does not set a reduce dtype for PyTorch's FSDP2
+    if (torch_fsdp2_) return compute;  // with PyTorch's FSDP2, Megatron does not set a reduce dtype
     if (megatron_fsdp_ && source_.has("megatron-fsdp-main-grads-dtype")) {
       return dtype_at("megatron-fsdp-main-grads-dtype", compute);
     }
@@ -367,10 +368,10 @@ class Reader {
       for (const auto& [flag, key] : group) {
         const config::Value* value = source_.find(flag);
         if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
-        // Without --group-query-attention Megatron ignores the number of KV heads.
+        // Megatron ignores the number of KV heads if --group-query-attention is missing.
         if (key == "num_key_value_heads" && !source_.has("group-query-attention")) continue;
-        // If the model has experts, --ffn-hidden-size may be the experts' width (without
-        // --moe-ffn-hidden-size), so it is not compared.
+        // With experts, --ffn-hidden-size may be the experts' width (if --moe-ffn-hidden-size is
+        // missing), so it is not compared.
         if (key == "intermediate_size" && source_.has("num-experts")) continue;
         sizes.push_back({cat("--", flag), key, value->integer, value->span});
       }
@@ -417,8 +418,7 @@ class Reader {
 };
 
 // Whether the flags are those of a command line. Reports an error if a flag ends in ":", for
-// example
-// "--num-layers: 24", because the text is then YAML.
+// example "--num-layers: 24", because the text is then YAML.
 bool has_flags_of_a_shell(const config::Value& root, Diagnostics& found) {
   for (const config::Member& member : root.members) {
     if (!ends_with(member.key, ":")) continue;

@@ -1,8 +1,8 @@
-// Names of Megatron-core's GPTModel. torch_dist stores layers one by one, or all layers in one
-// tensor whose name has no layer number; experts likewise. A norm may have the name of the linear
-// layer into which it is fused. The fused projection of attention has for each group of heads its
-// queries, then its key, then its value. Gate and up are in one matrix, or in two whose names end
-// in weight_w and weight_v.
+// Names of the tensors of Megatron-core's GPTModel. The format torch_dist stores layers either one
+// by one, or all in one tensor, whose name has no layer number; likewise for experts. If a norm is
+// fused into a linear layer, its name is that of the layer. The fused projection of attention has
+// for each group of heads the queries, then the key, then the value. Gate and up are one matrix, or
+// two matrices whose names end in weight_w and weight_v.
 #include <array>
 #include <span>
 
@@ -13,8 +13,8 @@ namespace am::frameworks {
 namespace {
 
 constexpr std::string_view kTypes = "llama mistral qwen2 qwen3 mixtral qwen2_moe qwen3_moe";
-// Model types without experts (kDense) and with experts (kSparse). They differ in the stored name
-// of the norm before the feed-forward.
+// Model types without experts (kDense) and with experts (kSparse). The norm before the feed-forward
+// has different stored names in them.
 constexpr std::string_view kDense = "llama mistral qwen2 qwen3";
 constexpr std::string_view kSparse = "mixtral qwen2_moe qwen3_moe";
 constexpr std::string_view kExperts = "qwen2_moe qwen3_moe";
@@ -62,7 +62,8 @@ constexpr auto kCommon = std::to_array<NameRow>({
     {"lm_head.weight", "output_layer.weight", Rows::kVocabulary},
 });
 
-// Rows for separate matrices of gate and up. fsdp_dtensor always has them, torch_dist sometimes.
+// Entries of the name table for separate matrices of gate and up: always separate in fsdp_dtensor,
+// sometimes in torch_dist.
 constexpr auto kApart = std::to_array<NameRow>({
     {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_w"},
     {"model.layers.#.mlp.up_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_v"},
@@ -72,9 +73,10 @@ constexpr auto kApart = std::to_array<NameRow>({
      "decoder.layers.#.mlp.shared_experts.linear_fc1.weight_v", Rows::kAll, kShared},
 });
 
-// Rows that only torch_dist has (kDist) and only fsdp_dtensor has (kFsdp). torch_dist may have gate
-// and up in one matrix. Experts are named for example "experts.experts.3.linear_fc1.weight" in
-// torch_dist and "experts.linear_fc1.weight3_w" in fsdp_dtensor.
+// Entries of the name table for torch_dist only (kDist) and for fsdp_dtensor only (kFsdp).
+// torch_dist may have gate and up in one matrix. Names of experts differ:
+// "experts.experts.3.linear_fc1.weight" in torch_dist, "experts.linear_fc1.weight3_w" in
+// fsdp_dtensor.
 constexpr auto kDist = std::to_array<NameRow>({
     {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight",
      Rows::kFirstHalf},
@@ -121,8 +123,9 @@ constexpr auto kFsdp = std::to_array<NameRow>({
      "decoder.layers.#.mlp.experts.linear_fc2.weight#", Rows::kAll, kMixtral},
 });
 
-// Returns all rows of a format whose own rows are `own`. A writer uses the first row with a hub
-// name. It therefore writes gate and up into one matrix if `own` has rows for such a matrix.
+// Returns the name table of a format: the entries common to both formats, the format's `own`
+// entries, then those for separate gate and up. A writer uses the first entry with a hub name, so
+// it writes gate and up as one matrix if `own` has such entries.
 std::vector<NameRow> with_common(std::span<const NameRow> own) {
   std::vector<NameRow> rows(kCommon.begin(), kCommon.end());
   rows.insert(rows.end(), own.begin(), own.end());

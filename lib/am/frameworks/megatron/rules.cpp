@@ -1,5 +1,4 @@
-// Megatron-LM's conditions. They are those of its arguments, parallel state, transformer config and
-// schedules.
+// Megatron-LM's conditions, from its arguments, parallel state, transformer config and schedules.
 //
 // Conversion of a plan to Megatron's arguments:
 //
@@ -20,13 +19,13 @@
 namespace am::frameworks {
 namespace {
 
-// Returns the data-parallel size, world / (tp * pp * cp); 0 if that is not an integer.
+// Returns the data-parallel size, world / (tp * pp * cp); 0 if it would not be an integer.
 int64_t data_parallel(const FrameworkLayout& layout) {
   return layout.world % layout.replica() == 0 ? layout.world / layout.replica() : 0;
 }
 
-// Returns the number of micro-batches per step; 0 if the global batch is not a multiple of the
-// sequences that all data-parallel ranks process at a time.
+// Returns the number of micro-batches per step. Returns 0 if the global batch is not a multiple of
+// micro-batch size * data-parallel size.
 int64_t micro_batches(const FrameworkLayout& layout) {
   const int64_t one = layout.micro_batch * data_parallel(layout);
   if (one == 0) return 0;
@@ -80,7 +79,7 @@ void check_batch(const FrameworkLayout& layout, Violations& found) {
                    assignment("global_batch_size", nearest_multiples(one, layout.global_batch))});
 }
 
-// Adds a violation if tp_size does not divide `size`, a size that Megatron calls `name`.
+// Adds a violation if tp does not divide `size`, a size that Megatron calls `name`.
 void check_divides(const FrameworkLayout& layout, const char* name, int64_t size,
                    Violations& found) {
   if (size % layout.tp == 0) return;

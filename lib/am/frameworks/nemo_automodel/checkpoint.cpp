@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kIncomplete = ".incomplete";
-constexpr const char* kNewest = "LATEST";  // symbolic link to the newest checkpoint
+constexpr const char* kNewest = "LATEST";  // name of the symbolic link to the newest checkpoint
 
-// Opens the weights. Prefers the shards of ranks to a consolidated copy, which may be in the same
-// folder.
+// Opens the weights. If the folder has both the shards of ranks and a consolidated copy, opens the
+// shards.
 std::unique_ptr<stored::TensorSource> open_model(const fs::path& folder,
                                                  const std::vector<fs::path>& configs,
                                                  stored::OnDamage damage) {

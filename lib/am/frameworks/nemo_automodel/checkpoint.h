@@ -1,6 +1,6 @@
-// Checkpoint folders of NeMo AutoModel, for example "epoch_0_step_99". model/ has the weights with
-// the Hugging Face hub's names, as shards of each rank or consolidated. optim/ has the optimizer
-// states in the format of torch.distributed.checkpoint.
+// Checkpoint folders of NeMo AutoModel, for example "epoch_0_step_99". The subfolder model/
+// contains the weights, with the names of the Hugging Face hub, as shards of each rank or
+// consolidated; optim/ contains the optimizer states in the format of torch.distributed.checkpoint.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +10,13 @@
 
 namespace am::frameworks {
 
-// Returns whether the path is a checkpoint folder of AutoModel, complete or not: it has model/, and
-// also optim/, config.yaml or losses.json. Also true for a parent folder whose link LATEST points
-// to such a folder.
+// Returns whether the path is a checkpoint folder of AutoModel, complete or not: it contains
+// model/, and also optim/, config.yaml or losses.json. Also returns true for the parent folder of
+// checkpoints if its link LATEST points to a checkpoint folder.
 bool is_automodel_folder(const std::filesystem::path& path);
-// Opens the checkpoint. If AutoModel did not complete it, the folder contains a file `.incomplete`;
-// then throws Error(kFormat) if `damage` is kRefuse, otherwise lists this as damage.
+// Opens the checkpoint. A file `.incomplete` in the folder shows that AutoModel did not complete
+// it: with `damage` = kRefuse, throws Error(kFormat); otherwise, damage() of the source lists the
+// error.
 std::unique_ptr<stored::TensorSource> open_automodel_folder(const std::filesystem::path& path,
                                                             stored::OnDamage damage);
 

@@ -111,7 +111,8 @@ void write_distributed(const ExportInput& input, const JobShape& shape, Json& ou
   to["ep_size"] = shape.mesh.ep;
   write_strategy(shape, to);
   if (shape.mesh.ep > 1 && shape.fsdp2 != nullptr) {
-    // Without the section `moe` AutoModel keeps all layers gathered under expert parallelism.
+    // With expert parallelism, AutoModel keeps all layers gathered unless the section `moe` sets
+    // reshard_after_forward.
     const bool by_default = shape.mesh.pp == 1 || shape.fsdp2->reshard_after_forward.has_value();
     to["moe"] = {{"reshard_after_forward", shape.reshards().value_or(by_default)}};
   }
@@ -160,9 +161,9 @@ void write_scheduler(const JobShape& shape, Json& out) {
   }
 }
 
-// Writes the adapters (LoRA). A plan's "all-linear", which does not include the head, is written as
-// exclude_modules, which means all other linear modules. AutoModel's match_all_linear would include
-// the head and cannot be combined with exclude_modules.
+// Writes the adapters (LoRA). In a plan, "all-linear" excludes the head. It is written as
+// exclude_modules = the head, which adapts all other linear modules. AutoModel's match_all_linear
+// would adapt the head, and cannot be combined with exclude_modules.
 void write_peft(const JobShape& shape, Json& out) {
   const config::LoraSection& lora = shape.plan.lora;
   if (lora.rank == 0) return;

@@ -1,6 +1,6 @@
-// Tables of NeMo AutoModel's recipes that both its export (config.cpp) and its import
-// (config_reader.cpp) use. Keys of the strategy are not in the table: they have equal names in
-// plans and recipes, and are converted by the plan's table of fields.
+// Table of the settings of NeMo AutoModel's recipes that its export (config.cpp) and its import
+// (config_reader.cpp) use. The table does not contain keys of the strategy, because they have equal
+// names in plans and recipes; the plan's table of fields converts them.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@
 
 namespace am::frameworks {
 
-// The module that a recipe excludes from adapters (LoRA) if a plan has target_modules =
-// "all-linear", because in plans this value does not include the head.
+// The pattern by which a recipe excludes the head from adapters (LoRA). It is needed for a plan's
+// target_modules = "all-linear", which does not include the head.
 inline constexpr const char* kHeadModule = "*lm_head";
 
-// Settings of a recipe that correspond to one key of a plan. The third column is SharedKey::absent,
-// AutoModel's default.
+// Settings of a recipe that correspond to one plan key each. The third column is AutoModel's
+// default (SharedKey::absent).
 inline constexpr std::array<SharedKey, 18> kNemoAutomodelKeys = {{
     {"seed", "model.seed", int64_t{42}},
     {"step_scheduler.max_steps", "train.max_steps"},

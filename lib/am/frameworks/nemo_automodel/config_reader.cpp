@@ -11,7 +11,7 @@
 namespace am::frameworks {
 namespace {
 
-// Reads the checkpointing mode. AutoModel accepts booleans, and also words such as "full" and
+// Reads the activation-checkpointing mode. AutoModel accepts booleans, and words such as "full" and
 // "none".
 void read_checkpointing(PlanBuilder& builder) {
   Source& source = builder.source();
@@ -21,7 +21,7 @@ void read_checkpointing(PlanBuilder& builder) {
   constexpr const char* kScope = "distributed.activation_checkpointing_scope";
   const std::string scope = source.text(kScope).value_or("all");
   if (scope != "all" && scope.find("language") == std::string::npos) {
-    source.skip(kKey);  // only encoders are checkpointed, which a plan's model does not have
+    source.skip(kKey);  // checkpoints only encoders, which a plan's model does not have
     return;
   }
   const config::Value* value = source.take(kKey);
@@ -37,7 +37,7 @@ void read_checkpointing(PlanBuilder& builder) {
   builder.set("strategy.activation_checkpointing", *value);
 }
 
-// Reads mp_policy and offload_policy, skipping the class names in their `_target_`. Missing members
+// Reads mp_policy and offload_policy. Skips their `_target_`, the name of a class. Missing members
 // get AutoModel's defaults.
 void read_policies(PlanBuilder& builder) {
   Source& source = builder.source();
@@ -83,15 +83,14 @@ void read_strategy(PlanBuilder& builder) {
   read_keys(kNemoAutomodelKeys, "dist_env.", builder);
 }
 
-// Reads reshard_after_forward for models under expert parallelism. AutoModel shards them by
-// separate code, which keeps layers gathered unless the section `moe` or the strategy sets this
-// key.
+// Reads reshard_after_forward of models under expert parallelism. Without this key in the section
+// `moe` or in the strategy, AutoModel keeps layers of such models gathered.
 void read_experts(PlanBuilder& builder) {
   Source& source = builder.source();
   constexpr const char* kOurs = "strategy.reshard_after_forward";
   const char* kTheirs = source.has("distributed.moe") ? "distributed.moe.reshard_after_forward"
                                                       : "parallelizer.reshard_after_forward";
-  // Without expert parallelism AutoModel ignores the section.
+  // AutoModel ignores the section distributed.moe if ep_size is 1.
   if (builder.plan().mesh.ep_size == 1) return source.skip("distributed.moe");
   const bool frees = source.boolean(kTheirs).value_or(false);
   if (builder.knows(kOurs) && !source.has("distributed.reshard_after_forward")) {
@@ -99,8 +98,8 @@ void read_experts(PlanBuilder& builder) {
   }
 }
 
-// Returns the path of a pipeline setting, for example "distributed.pipeline.pp_schedule". Older
-// recipes have these settings in the section `autopipeline`.
+// Returns the path of a pipeline setting, for example "distributed.pipeline.pp_schedule". In older
+// recipes, the settings are in the section `autopipeline`.
 std::string pipeline_key(const Source& source, const char* name) {
   const bool older = !source.has("distributed.pipeline") && source.has("autopipeline");
   return cat(older ? "autopipeline." : "distributed.pipeline.", name);
@@ -181,8 +180,8 @@ void read_data(PlanBuilder& builder) {
   read_keys(kNemoAutomodelKeys, "dataloader.", builder);
 }
 
-// Reads the model's path, name and dtype. The dtype "auto" means the checkpoint's dtype, or
-// bfloat16 for a model that is created from its configuration without a checkpoint.
+// Reads the model's path, name and dtype. The dtype "auto" means the checkpoint's dtype; for a
+// model without a checkpoint, which is created from its config, it means bfloat16.
 void read_model(PlanBuilder& builder) {
   Source& source = builder.source();
   const char* path = "model.pretrained_model_name_or_path";
@@ -207,7 +206,8 @@ void read_model(PlanBuilder& builder) {
   }
 }
 
-// Returns the model sizes in the recipe, which override those in the model's config.json.
+// Returns the model sizes in the recipe. AutoModel prefers them to those in the model's
+// config.json.
 std::vector<Geometry> read_geometry(Source& source) {
   std::vector<Geometry> sizes;
   for (const char* section : {"model.", "model.config.", "model.text_config."}) {
@@ -248,8 +248,9 @@ void read_training(PlanBuilder& builder) {
     builder.lose("optimizer.master_weight_bits", "the dtype of the optimizer's weights");
   }
   if (source.boolean("optimizer.master_weights").value_or(false)) {
-    // fsdp2 stores float32 weights, so a plan needs no separate master weights. AutoModel may store
-    // the low halves of the float32 weights separately.
+    // fsdp2 stores float32 weights, which are the master weights. With store_param_remainders,
+    // AutoModel stores only the low halves of the float32 weights separately; a plan has no such
+    // option.
     builder.set("model.dtype", "float32", "optimizer.master_weights");
     source.skip("optimizer.store_param_remainders");
   }
@@ -260,8 +261,7 @@ void read_training(PlanBuilder& builder) {
   }
 }
 
-// Whether a pattern of module names is for image or audio encoders, which a plan's model does not
-// have.
+// Whether a pattern of module names is for image or audio encoders. A plan's model has none.
 bool is_outside_of_text(std::string_view pattern) {
   for (const char* word : {"vision", "visual", "image", "audio", "multi_modal", "mm_projector"}) {
     if (pattern.find(word) != std::string_view::npos) return true;
@@ -269,8 +269,8 @@ bool is_outside_of_text(std::string_view pattern) {
   return false;
 }
 
-// Reads exclude_modules. A plan can express it if the head is the only excluded module of the text
-// model; otherwise it is recorded as lost.
+// Reads exclude_modules. A plan can exclude only the head: if the pattern excludes other modules of
+// the text model, the setting is recorded as lost.
 void read_excluded(PlanBuilder& builder) {
   constexpr const char* kExcluded = "peft.exclude_modules";
   const config::Value* excluded = builder.source().take(kExcluded);
@@ -338,8 +338,8 @@ void read_scheduler(PlanBuilder& builder) {
                "scheduler.decay_steps");
 }
 
-// Removes settings with the value `none`. YAML reads it as a text, but AutoModel as null,
-// everywhere in a recipe.
+// Removes settings with the value `none`, which means null everywhere in a recipe although YAML
+// reads it as a text.
 void drop_nones(config::Value& value) {
   std::erase_if(value.members, [](const config::Member& member) {
     return member.value.kind == config::Value::Kind::kText &&
@@ -349,8 +349,9 @@ void drop_nones(config::Value& value) {
   for (config::Value& item : value.items) drop_nones(item);
 }
 
-// Reads the kind of training. A plan trains a causal language model. Recipes for other kinds of
-// training have the same keys; their kind is recorded as lost, or in a note for multimodal models.
+// Reads the recipe's kind of training. A plan trains a causal language model. Recipes for other
+// kinds have the same keys, so their kind is recorded as lost, or for multimodal models mentioned
+// in a note.
 void read_kind(PlanBuilder& builder) {
   Source& source = builder.source();
   for (const char* key : {"model._target_", "recipe._target_", "recipe"}) {
@@ -370,7 +371,8 @@ void read_kind(PlanBuilder& builder) {
   }
 }
 
-// Returns the strategy of an older recipe, which names the class of the strategy's manager instead.
+// Returns the strategy of an older recipe, which contains the name of the class that manages the
+// strategy instead of the strategy's name.
 std::string strategy_of_class(Source& source) {
   const std::string target = source.text("distributed._target_").value_or("");
   if (ends_with(target, "DDPManager")) return "ddp";

@@ -1,8 +1,7 @@
-// NeMo AutoModel's conditions. They are those of its device meshes, recipe, parallelizer and
-// pipeline set-up.
+// NeMo AutoModel's conditions, from its device meshes, recipe, parallelizer and pipeline set-up.
 //
-// Conversion of a plan to a recipe: keys of the section `distributed` have the names that they have
-// in the plan. step_scheduler.local_batch_size = micro_batch_size * pipeline.microbatches, and
+// Conversion of a plan to a recipe: keys of the section `distributed` have the same names as in the
+// plan. step_scheduler.local_batch_size = micro_batch_size * pipeline.microbatches, and
 // pp_microbatch_size = micro_batch_size. layers_per_stage is set if virtual_stages is not the
 // schedule's default.
 #include <algorithm>
@@ -15,14 +14,14 @@
 namespace am::frameworks {
 namespace {
 
-// Returns the number of ranks per data-parallel rank: the product of the mesh's other axes. The
-// mesh for Megatron-FSDP has no pipeline axis.
+// Returns the product of the mesh axes other than data parallel: the number of ranks that work on
+// the same sequences. The mesh for Megatron-FSDP has no pipeline axis.
 int64_t non_dp(const FrameworkLayout& layout) {
   return layout.megatron_fsdp != nullptr ? layout.tp * layout.cp : layout.replica();
 }
 
-// Returns AutoModel's data-parallel size. That is dp_size if the plan sets it, otherwise the number
-// of ranks divided by non_dp(); 0 if that is not an integer.
+// Returns AutoModel's data-parallel size: dp_size if the plan sets it, otherwise the number of
+// ranks divided by non_dp(). Returns 0 if the quotient is not an integer.
 int64_t data_parallel(const FrameworkLayout& layout) {
   if (layout.ddp) return layout.world;
   if (layout.dp_size > 0) return layout.dp_size;

@@ -1,4 +1,4 @@
-// Names of OLMo-core 3.0. They are taken from its own conversion to the Hugging Face hub
+// Names of the tensors of OLMo-core 3.0, as in its conversion to the Hugging Face hub
 // (olmo_core/nn/hf/convert.py). Models with experts are not supported, because OLMo-core stores the
 // experts' matrices transposed.
 #include "am/frameworks/name_map.h"
@@ -7,9 +7,9 @@ namespace am::frameworks {
 
 namespace {
 
-// Model types whose norms are before attention and feed-forward (kBefore), after them (kBehind), or
-// both (kBoth). OLMo-core stores the norms of kBefore and kBehind under the same names, but the hub
-// does not.
+// Model types with norms before attention and feed-forward (kBefore), after them (kBehind), or
+// before and after them (kBoth). OLMo-core stores the norms of kBefore and kBehind under the same
+// names; the hub has different names.
 constexpr std::string_view kBefore = "llama mistral qwen2 qwen3";
 constexpr std::string_view kBehind = "olmo2 olmo3";
 constexpr std::string_view kBoth = "gemma3_text";

@@ -20,14 +20,14 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kMetadata = "metadata.pkl";
-// A text that the metadata of versions 1.0 and 2.0 contains. metadata.pkl is recognised by it,
-// because other programs also write files of this name.
+// A text that metadata.pkl of versions 1.0 and 2.0 contains. It distinguishes the file from files
+// of the same name that other programs write.
 constexpr std::string_view kLayouts = "rank_to_layout_info";
 
 using Metadata = TorchCheckpointingMetadata;
 
 // Returns the item and rank in a file's name, for example "model" and 3 for "model_3.pt"; nullopt
-// for a name of another form.
+// if the name does not have this form.
 std::optional<Metadata::ItemFile> item_file(const fs::path& path) {
   const std::string name = path.stem().string();
   const size_t at = name.rfind('_');
@@ -38,7 +38,8 @@ std::optional<Metadata::ItemFile> item_file(const fs::path& path) {
   return usual ? std::optional(std::move(file)) : std::nullopt;
 }
 
-// Returns the files with names such as "model_3.pt" whose items the metadata does not describe.
+// Returns the files with names such as "model_3.pt" that belong to items without a description in
+// the metadata.
 std::vector<Metadata::ItemFile> other_files(const fs::path& folder, const Metadata* metadata) {
   std::vector<Metadata::ItemFile> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

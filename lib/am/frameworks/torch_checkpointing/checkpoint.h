@@ -1,6 +1,6 @@
-// Checkpoint folders of torch_checkpointing 0.1. They have a torch.save file for each item (model,
-// optimizer, ...) and rank, for example "optimizer_3.pt", and metadata.pkl if the items can be
-// loaded on other meshes.
+// Checkpoint folders of torch_checkpointing 0.1. An item is a top-level part of the saved state,
+// such as the model or the optimizer. Each rank has one torch.save file per item, for example
+// "optimizer_3.pt". metadata.pkl exists if the items can be loaded on other meshes.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +11,10 @@
 namespace am::frameworks {
 
 bool is_torch_checkpointing(const std::filesystem::path& path);
-// Opens the checkpoint. metadata.pkl, if it exists, names the files and the places of their tensors
-// in the global tensors. A DTensor in a file also has its place, which must agree. The files of
-// items that metadata.pkl does not name are found by their names. Throws Error(kFormat) for a
-// metadata.pkl that TorchCheckpointingMetadata::read refuses.
+// Opens the checkpoint. If metadata.pkl exists, it lists the files, and the position of their
+// tensors in the global tensors; the position that a DTensor in a file contains must agree. Files
+// of items that metadata.pkl does not describe are found by the form of their names. Throws
+// Error(kFormat) for a metadata.pkl that TorchCheckpointingMetadata::read rejects.
 std::unique_ptr<stored::TensorSource> open_torch_checkpointing(const std::filesystem::path& path,
                                                                stored::OnDamage damage);
 

@@ -33,13 +33,14 @@ using RankIndex = std::unordered_map<int64_t, int64_t>;
 
 struct TorchCheckpointingMetadata::Group {
   std::shared_ptr<const RankIndex> ranks;  // the ranks of the group
-  std::shared_ptr<const RankIndex> mesh;   // the mesh of a DTensor; null for other tensors
+  std::shared_ptr<const RankIndex> mesh;   // ranks of a DTensor's mesh; null for other tensors
   stored::DTensorSpec spec;                // sharding of a DTensor; unused for other tensors
-  stored::PartPlace part;  // place of the ranks' values; of a DTensor only its shape and dtype
+  // Position of the ranks' values. For a DTensor, only shape and dtype are set.
+  stored::PartPlace part;
 };
 
-// Reads the pickle. A list or dict to which the pickle refers several times is read only once, so
-// that a small pickle cannot need much time or memory.
+// Reads the pickle. A list or dict to which the pickle refers several times is converted only once,
+// because otherwise a small pickle could require much time and memory.
 class MetadataReader {
  public:
   using Group = TorchCheckpointingMetadata::Group;
@@ -111,7 +112,7 @@ class MetadataReader {
     });
   }
 
-  // Reads version 1.0, in which the first key of each path is the item, and one dict has the files
+  // Reads version 1.0. Its paths of tensors begin with the item, and a single dict lists the files
   // of all ranks.
   void read_flat(const PickleValue& metadata, const PickleValue& layouts) {
     each(metadata, "metadata", [&](const std::string& path, const PickleValue& groups) {
@@ -141,7 +142,8 @@ class MetadataReader {
     }
   }
 
-  // Adds the file of an item and rank. If `layout` is None, its name is that of usual_file().
+  // Adds the file of an item and rank. `layout` describes the file; if it is None, the file has the
+  // name that usual_file() returns.
   void add_file(const std::string& item, int64_t rank, const PickleValue& layout) {
     std::string path = usual_file(item, rank).string();
     if (!layout.is(PickleKind::kNone)) {
@@ -175,7 +177,7 @@ class MetadataReader {
   }
 
   void add(stored::KeyPath keys, const PickleValue& groups) {
-    // A path that consists only of the item: the item itself is a tensor.
+    // A path of one key means that the item itself is a tensor.
     if (keys.size() == 1) keys.emplace_back("tensor");
     const auto items = groups.items();
     auto& known = groups_[items.data()];
@@ -234,7 +236,8 @@ class MetadataReader {
     }
   }
 
-  // Reads the boxes of the global tensor that a rank stores, and their offsets in its local tensor.
+  // Reads the boxes of the global tensor that a rank stores, and the position of each box in the
+  // rank's local tensor.
   void read_boxes(const PickleValue& data, Group& group) const {
     const auto offsets = field(data, "global_offsets").items();
     const auto locals = field(data, "local_offsets").items();
@@ -289,7 +292,7 @@ class MetadataReader {
   const std::string& where_;
   TorchCheckpointingMetadata found_;
   std::set<std::string> names_;
-  // Lists and dicts of the pickle that were already read. Key: the address of their items.
+  // Converted lists and dicts of the pickle, by the address of their items.
   std::unordered_map<const PickleValue*, std::shared_ptr<const Groups>> groups_;
   std::unordered_map<const PickleValue*, std::shared_ptr<const Group>> single_;
   std::unordered_map<const PickleValue*, std::shared_ptr<const RankIndex>> ranks_;
@@ -320,7 +323,7 @@ std::optional<stored::PartPlace> TorchCheckpointingMetadata::place(const stored:
   if (found == groups_.end() || rank < 0) return std::nullopt;
   const auto& groups = *found->second;
   for (size_t i = 0; i < groups.size(); ++i) {
-    // Starts with the group whose index is the rank, because often each rank has its own group.
+    // Tries the group with the rank's number first, because often each rank has a group of its own.
     const Group& group = *groups[(static_cast<size_t>(rank) + i) % groups.size()];
     if (!group.ranks->contains(rank)) continue;
     stored::PartPlace part = group.part;

@@ -1,6 +1,6 @@
-// metadata.pkl of torch_checkpointing 0.1. It names the file of each item (model, optimizer, ...)
-// and rank, and the place of the rank's values in the global tensors. The pickle is parsed as data:
-// Python names in it are never imported or called.
+// Parses metadata.pkl of torch_checkpointing 0.1. The file lists the torch.save file of each item
+// (model, optimizer, ...) and rank, and the position of the rank's values in the global tensors.
+// The pickle is parsed as data: functions that it names are never imported or called.
 //
 //   const auto metadata = TorchCheckpointingMetadata::read(bytes, "step-2/metadata.pkl");
 //   metadata.files().front();                                   // {"model", 3, "model_3.pt"}
@@ -22,44 +22,47 @@
 
 namespace am::frameworks {
 
-// Returns the file of an item and rank if the metadata names no other, for example "model_3.pt".
+// Returns the default name of the file of an item and rank, for example "model_3.pt".
 std::filesystem::path usual_file(const std::string& item, int64_t rank);
 
 class TorchCheckpointingMetadata {
  public:
-  // One file of torch.save. `path`: relative to the checkpoint's folder, and inside of it.
+  // A torch.save file. `path` is relative to the checkpoint's folder and does not lead out of it.
   struct ItemFile {
     std::string item;
     int64_t rank = 0;
     std::string path;
   };
 
-  // Parses metadata.pkl of the versions 1.0 and 2.0. Throws Error(kFormat) if `bytes` is not such a
-  // pickle, has globals that execute commands, has paths outside of the folder, stores tensors in a
-  // format other than torch.save's, or has sharding that is invalid or neither DTensor's nor
-  // default_tensor_v1. Messages begin with `where`.
+  // Parses metadata.pkl of version 1.0 or 2.0. Messages of errors begin with `where`. Throws
+  // Error(kFormat) if `bytes` is not such a pickle, names functions that execute commands, has
+  // paths out of the folder, or describes tensors in formats other than torch.save. Also throws for
+  // invalid sharding, and for sharding that is described neither as a DTensor nor as
+  // default_tensor_v1.
   static TorchCheckpointingMetadata read(std::span<const std::byte> bytes,
                                          const std::string& where);
 
   int64_t ranks() const { return ranks_; }
   const std::vector<ItemFile>& files() const { return files_; }
-  // Returns whether the metadata describes the item. The files of other items have the names that
+  // Returns whether the metadata describes the item. Files of other items have default names, which
   // usual_file() returns.
   bool has(const std::string& item) const { return items_.contains(item); }
-  // Returns the names of the tensors that the metadata describes, for example
-  // {"model", "lm_head.weight"}.
+  // Returns the key paths of the tensors that the metadata describes, for example {"model",
+  // "lm_head.weight"}.
   std::vector<stored::KeyPath> paths() const;
-  // Returns the place of a rank's values in the tensor `path`; nullopt if the metadata has none.
+  // Returns the position of a rank's values in the global tensor `path`; nullopt if the metadata
+  // does not contain it.
   std::optional<stored::PartPlace> place(const stored::KeyPath& path, int64_t rank) const;
 
  private:
   friend class MetadataReader;
-  struct Group;  // a group of ranks for which the pickle has one description of a tensor
+  struct Group;  // a group of ranks that share a description of a tensor
 
   int64_t ranks_ = 0;
   std::vector<ItemFile> files_;
   std::set<std::string, std::less<>> items_;
-  // The groups of each tensor. Tensors that refer to one list of groups in the pickle share it.
+  // The groups of each tensor. If the pickle has one list of groups for several tensors, they share
+  // one vector.
   std::map<stored::KeyPath, std::shared_ptr<const std::vector<std::shared_ptr<const Group>>>>
       groups_;
 };

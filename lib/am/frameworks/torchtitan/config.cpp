@@ -111,8 +111,8 @@ void write_checkpointing(const JobShape& shape, Json& out) {
     return;
   }
   const bool selective = shape.checkpoints_selectively();
-  // torchtitan's mode "selective" has an option: "op" keeps the outputs of some operators, and a
-  // number n checkpoints every n-th layer fully.
+  // torchtitan's mode "selective" has an option: "op" saves the outputs of some operators, and a
+  // number n checkpoints every n-th layer.
   const int64_t every = shape.options.activation_checkpointing_every;
   to["mode"] = selective || every > 1 ? "selective" : "full";
   if (selective) {
@@ -168,8 +168,8 @@ void write_rest(const JobShape& shape, Json& out) {
   out["debug"]["seed"] = shape.plan.model.seed;
 }
 
-// Returns the number of layers per stage if all stages have equally many and the number of stages
-// per rank is not the schedule's default; otherwise 0.
+// Returns the number of layers per stage, if it is equal for all stages and must be written because
+// the number of stages per rank is not the schedule's default; otherwise 0.
 int64_t layers_per_stage(const JobShape& shape, const model::ModelConfig& model) {
   const auto stages = static_cast<int64_t>(shape.stages.size());
   const config::PipelineSection& pipeline = shape.plan.pipeline;
@@ -203,8 +203,9 @@ std::string as_flags(Json settings, int64_t layers_per_stage) {
     settings.erase(section);
   }
   Json& parallelism = settings["parallelism"];
-  // Flags cannot express lists of modules. torchtitan then splits the layers itself; it splits them
-  // as the plan does if the embedding and the head count as 0 layers.
+  // Flags cannot express lists of modules; without these lists, torchtitan divides the layers over
+  // the stages itself. The result is that of the plan if the embedding and the head count as 0
+  // layers.
   if (parallelism.erase("module_fqns_per_model_part") > 0) {
     parallelism["pipeline_parallel_first_stage_less_layers"] = 0;
     parallelism["pipeline_parallel_last_stage_less_layers"] = 0;

@@ -1,4 +1,4 @@
-// Table of torchtitan's settings that both its export (config.cpp) and its import
+// Table of the settings of torchtitan that its export (config.cpp) and its import
 // (config_reader.cpp) use.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace am::frameworks {
 
-// Settings of torchtitan that correspond to one key of a plan. The third column is
-// SharedKey::absent, torchtitan's default.
+// Settings of torchtitan that correspond to one plan key each. The third column is torchtitan's
+// default (SharedKey::absent).
 inline constexpr std::array<SharedKey, 11> kTorchtitanKeys = {{
     {"training.seq_len", "train.seq_len", int64_t{2048}},
     {"training.steps", "train.max_steps", int64_t{10000}},

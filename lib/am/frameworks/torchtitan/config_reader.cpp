@@ -1,5 +1,5 @@
-// Import of torchtitan's job files and flags. Omitted settings get torchtitan's defaults, not those
-// of a plan.
+// Import of torchtitan's job files and command-line flags. Settings that are omitted get
+// torchtitan's defaults, not a plan's.
 #include <algorithm>
 #include <cmath>
 
@@ -59,10 +59,10 @@ void read_parallelism(PlanBuilder& builder) {
   set_pipeline(builder, keys, pp);
 }
 
-// The batch of one data-parallel rank. Torchtitan's newest flags give numbers of tokens instead of
-// sequences; they are converted.
+// Batch of one data-parallel rank. In torchtitan's newest flags, batches are numbers of tokens;
+// they are converted to numbers of sequences.
 struct LocalBatch {
-  const char* key;    // the setting that errors point to
+  const char* key;    // the setting to which errors point
   int64_t local = 8;  // number of sequences in one run of the pipeline's schedule
   int64_t micro = 1;  // number of sequences in a micro-batch
 };
@@ -89,7 +89,7 @@ LocalBatch local_batch(PlanBuilder& builder) {
     out.local = saturating_product({out.micro, source.integer(kRounds, 1).value_or(1)});
     return out;
   }
-  // In 2024 the key was named batch_size.
+  // In torchtitan's versions of 2024 the key is named batch_size.
   if (!source.has(out.key) && source.has("training.batch_size")) out.key = "training.batch_size";
   out.local = source.integer(out.key, 1).value_or(8);
   out.micro = source.integer("parallelism.pipeline_parallel_microbatch_size", 1).value_or(1);
@@ -122,19 +122,19 @@ void read_training(PlanBuilder& builder) {
   read_keys(kTorchtitanKeys, "training.steps", builder);
   read_keys(kTorchtitanKeys, "training.max_norm", builder);
   builder.copy("training.dtype", "model.dtype");
-  builder.copy("training.seed", "model.seed");  // the key up to version 0.2.1
+  builder.copy("training.seed", "model.seed");  // the key in versions up to 0.2.1
   builder.copy("debug.seed", "model.seed");
   if (source.boolean("training.enable_cpu_offload").value_or(false)) {
     builder.set_offload(true, "training.enable_cpu_offload");
   }
   read_keys(kTorchtitanKeys, "compile.", builder);
-  if (source.boolean("training.compile").value_or(false)) {  // the key of 2024
+  if (source.boolean("training.compile").value_or(false)) {  // the key in versions of 2024
     builder.set("strategy.enable_compile", true, "training.compile");
   }
 }
 
 // Reads the dtypes. `under_autocast`: the job file has replicas but no shards. torchtitan up to 0.2
-// trains it by DDP under autocast, so that weights keep the dtype in which they are stored.
+// trains such a job with DDP under autocast, and weights keep their storage dtype.
 void read_precision(PlanBuilder& builder, bool under_autocast) {
   Source& source = builder.source();
   constexpr const char* kParam = "training.mixed_precision_param";
@@ -151,7 +151,8 @@ void read_precision(PlanBuilder& builder, bool under_autocast) {
 
 void read_checkpointing(PlanBuilder& builder) {
   Source& source = builder.source();
-  // Key under which read_flags() stores the subcommand, for example "activation_checkpoint:full".
+  // Key under which read_flags() stores a subcommand: the value is "full" for the word
+  // "activation_checkpoint:full".
   constexpr const char* kChoice = "activation_checkpoint:";
   const char* key = source.has(kChoice) ? kChoice : "activation_checkpoint.mode";
   const std::string mode = source.text(key).value_or("selective");
@@ -182,18 +183,18 @@ void read_optimizer(PlanBuilder& builder) {
 void read_scheduler(PlanBuilder& builder) {
   Source& source = builder.source();
   read_keys(kTorchtitanKeys, "lr_scheduler.", builder);
-  constexpr const char* kOld = "training.warmup_steps";  // name of the key in 2024
+  constexpr const char* kOld = "training.warmup_steps";  // the key in versions of 2024
   if (!source.has("lr_scheduler.warmup_steps")) builder.copy(kOld, "scheduler.warmup_steps");
   const int64_t steps = builder.plan().train.max_steps;
-  // As in torchtitan, the warm-up is at most as long as the job, and the decay at most as long as
-  // the steps after the warm-up.
+  // Limits the warm-up to the length of the job, and the decay to the steps after the warm-up, as
+  // torchtitan does.
   const int64_t warmup = std::min(builder.plan().scheduler.warmup_steps, steps);
   builder.set("scheduler.warmup_steps", warmup, "lr_scheduler.warmup_steps");
   const int64_t total = source.integer("lr_scheduler.total_steps", 0).value_or(steps);
   const auto ratio = source.number("lr_scheduler.decay_ratio");
   std::string type = source.text("lr_scheduler.decay_type").value_or("linear");
   const char* floor = source.has("lr_scheduler.lr_min")
-                          ? "lr_scheduler.lr_min"  // key of version 0.1
+                          ? "lr_scheduler.lr_min"  // the key in version 0.1
                           : "lr_scheduler.min_lr_factor";
   const double least = source.number(floor).value_or(0.0);
   if (ratio.has_value() && *ratio <= 0.0) return;  // no decay: the rate stays constant
@@ -238,8 +239,8 @@ void read_rest(PlanBuilder& builder) {
   }
 }
 
-// Whether the text is a command line, not a job file: a line with a flag comes before any line with
-// a section header such as "[training]".
+// Whether the text is a command line instead of a job file: it has a line with a flag before any
+// section header such as "[training]".
 bool has_flags(std::string_view text) {
   for (const std::string& line : split(std::string(text), '\n')) {
     const std::string_view begin = trim(line);
@@ -249,8 +250,8 @@ bool has_flags(std::string_view text) {
   return false;
 }
 
-// Replaces each flag "--section.no_key", by which version 0.3 sets a key to false, by `key =
-// false`.
+// Replaces each flag "--section.no_key" by `key = false`. Version 0.3 uses such flags for keys that
+// are false.
 void settle_flags(config::Value& root) {
   for (config::Member& section : root.members) {
     for (config::Member& member : section.value.members) {

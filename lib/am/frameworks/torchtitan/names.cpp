@@ -1,7 +1,7 @@
-// Names of torchtitan 0.2.1. They are taken from its own adapters to the Hugging Face hub
+// Names of the tensors of torchtitan 0.2.1, as in its adapters to the Hugging Face hub
 // (torchtitan/models/*/model/state_dict_adapter.py). torchtitan's llama stores the two rows of a
-// rotary pair side by side; the hub stores the first rows of all pairs of a head before the second
-// ones. torchtitan's other models have the hub's order.
+// rotary pair side by side; the hub stores the first rows of all pairs of a head, then the second
+// rows. torchtitan's other models have the hub's order.
 #include "am/frameworks/name_map.h"
 
 namespace am::frameworks {
@@ -68,7 +68,7 @@ const NameTable& torchtitan_table() {
               {"model.norm.weight", "norm.weight"},
               {"lm_head.weight", "output.weight"},
           },
-      // These tensors are state of the load balancing of experts.
+      // States of the load balancing of experts.
       .trainers = {"layers.#.moe.expert_bias", "layers.#.moe.tokens_per_expert"},
   };
   return kTable;

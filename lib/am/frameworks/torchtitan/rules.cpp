@@ -1,5 +1,4 @@
-// torchtitan's conditions. They are those of its ParallelDims, trainer, model config and pipeline
-// set-up.
+// torchtitan's conditions, from its ParallelDims, trainer, model config and pipeline set-up.
 //
 // Conversion of a plan to torchtitan's config:
 //
@@ -21,8 +20,8 @@ int64_t replicas(const FrameworkLayout& layout) {
   return layout.ddp ? std::max<int64_t>(1, layout.dp()) : layout.dp_replicate;
 }
 
-// Returns data_parallel_shard_degree, or the value that torchtitan computes if it is -1. Returns 0
-// if dp_replicate does not divide dp_size.
+// Returns data_parallel_shard_degree; if it is -1, the value that torchtitan computes instead.
+// Returns 0 if dp_replicate does not divide dp_size.
 int64_t shards(const FrameworkLayout& layout) {
   if (layout.ddp) return 1;
   if (layout.dp_size == 0) return layout.world / (layout.dp_replicate * layout.replica());
@@ -91,9 +90,9 @@ void check_batch(const FrameworkLayout& layout, Violations& found) {
   demand_whole_batches(layout, layout.local_batch() * replicas(layout) * shards(layout), found);
 }
 
-// Checks the number of stages. If a rank has torchtitan's default number of stages (1 or 2),
-// torchtitan splits the layers itself. A larger number must be given as layers_per_stage, from
-// which torchtitan computes the number of stages; this must be the plan's.
+// Checks the number of stages. Without layers_per_stage, a rank has torchtitan's default number of
+// stages (1 or 2). For more stages per rank, layers_per_stage must be set, and the number of stages
+// that torchtitan computes from it must be the plan's.
 void check_stages(const FrameworkLayout& layout, Violations& found) {
   if (layout.pp == 1 || layout.split_points) return;
   const int64_t weights = layout.model->num_hidden_layers + 2;
