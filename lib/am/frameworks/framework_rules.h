@@ -28,7 +28,7 @@ namespace am::frameworks {
 struct FrameworkLayout {
   const config::MegatronFSDPConfig* megatron_fsdp = nullptr;  // null for other strategies
   bool ddp = false;
-  int64_t world = 0;    // 0: unknown
+  int64_t world = 0;    // number of ranks; 0: unknown
   int64_t dp_size = 0;  // the plan's dp_size; 0: derived from the world size
   int64_t dp_replicate = 1;
   int64_t tp = 1;
@@ -37,7 +37,7 @@ struct FrameworkLayout {
   int64_t ep = 1;
   bool sequence_parallel = false;
 
-  const model::ModelConfig* model = nullptr;  // null if it could not be read
+  const model::ModelConfig* model = nullptr;  // null if config.json could not be read
   int64_t seq_len = 0;
   int64_t micro_batch = 1;           // sequences per forward pass of a rank
   int64_t global_batch = 0;          // sequences per step; 0: the framework's minimum

@@ -13,7 +13,7 @@ namespace {
 // Values with which a setting has no effect.
 enum class Off {
   kUsual,   // false, none, 0 and similar values
-  kDegree,  // false, none, 0 and similar values, and also 1 and -1
+  kDegree,  // degrees of parallelism: false, none, 0 and similar values, 1 and -1
 };
 
 // A kind of setting that changes the job. `pattern`: a glob for the last component of a key; if it

@@ -49,7 +49,7 @@ enum class Rows : uint8_t {
   // rotary pair are adjacent.
   kQueryPairs,
   kKeyPairs,
-  kVocabulary,  // all but the padding rows at the end
+  kVocabulary,  // all rows except padding rows at the end
   // The rows of queries, keys or values in a fused projection. For each KV group, the projection
   // has the queries, then the key, then the value.
   kQuery,

@@ -38,7 +38,7 @@ double global_norm(const std::vector<GradientShard>& shards, const runtime::Grou
 double clip_factor(double norm, double max_norm) {
   if (max_norm <= 0.0) return 1.0;
   const double factor = max_norm / (norm + 1e-6);
-  return factor > 1.0 ? 1.0 : factor;  // NaN stays NaN
+  return factor > 1.0 ? 1.0 : factor;  // a NaN factor is returned as it is
 }
 
 }  // namespace am::optim

@@ -32,7 +32,8 @@ struct MuonOptions {
   double momentum = 0.95;
   bool nesterov = true;
   bool match_rms_adamw = false;
-  // Options of AdamW for all other parameters; weight_decay applies to matrices too.
+  // Options of AdamW for the parameters that Muon does not update. The weight_decay applies to
+  // Muon's matrices too.
   ElementwiseOptions rest;
 };
 

@@ -46,7 +46,7 @@ void check_divide(const RuleContext& context, Diagnostics& found) {
               help);
 }
 
-// Whether the model has a table of learned positions, which limits the sequence length.
+// Whether the model has learned position embeddings, whose number limits the sequence length.
 bool has_position_table(const RuleContext& context) {
   if (context.layout == nullptr) return false;
   const model::Inventory& inventory = context.layout->inventory;

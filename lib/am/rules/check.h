@@ -25,7 +25,7 @@ struct RuleContext {
   const model::ModelConfig* model = nullptr;
   const mesh::MeshSizes* axes = nullptr;  // the plan's pp, cp and tp; the other members are not set
   std::optional<int64_t> dp;              // number of data-parallel ranks
-  const mesh::MeshSizes* mesh = nullptr;  // all mesh sizes, if they form a world
+  const mesh::MeshSizes* mesh = nullptr;  // all mesh sizes; null if they do not form a world
   // Layout of the plan on `mesh`. If `mesh` is null, layout on the smallest world with the sizes in
   // `axes`.
   const layout::Layout* layout = nullptr;
@@ -41,7 +41,7 @@ enum class Needs {
 
 struct Rule {
   std::string_view id;       // for example "tp.heads"
-  std::string_view summary;  // one line that says what the rule requires
+  std::string_view summary;  // what the rule requires, in one line
   std::string_view explain;  // why the rule exists and how to satisfy it; a few paragraphs
   Needs needs = Needs::kMesh;
   // Adds a diagnostic to `found` for each violation. Null if a loader reports the rule, for example

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Where a shard's values are stored.
+// Location of a shard's values in a data file, and their checksums.
 struct Part {
   uint32_t file = 0;                // index of the file in the checkpoint's list of files
   uint64_t position = 0;            // offset of the first value in the file, in bytes

@@ -146,7 +146,7 @@ class HfSource : public TensorSource {
     try {
       files_.push_back(formats::SafetensorsFile::open(path, formats::Truncated::kOpened));
     } catch (const Error& error) {  // the file has no readable header
-      if (path == path_) throw;     // it is the only file
+      if (path == path_) throw;     // the caller named this file, not a folder
       problems_.push_back(file_problem(path_, name, error));
       missing_.insert(name);
       return;

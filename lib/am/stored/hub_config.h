@@ -12,7 +12,7 @@ namespace am::stored {
 
 struct HubConfig {
   std::filesystem::path file;                // path of the config.json; empty if none was found
-  std::optional<model::ModelConfig> config;  // nothing if no file was found or it is not usable
+  std::optional<model::ModelConfig> config;  // nothing without a usable file
   std::string problem;                       // why `config` is missing
 };
 

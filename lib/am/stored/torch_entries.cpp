@@ -62,7 +62,7 @@ void list(const formats::TorchArchive& archive, const PickleValue& value, size_t
     if (const auto text = pairs[i].text()) {
       add(std::string(*text), pairs[i + 1]);
     } else if (const auto number = pairs[i].integer()) {
-      add(std::to_string(*number), pairs[i + 1]);  // optimizers number their parameters
+      add(std::to_string(*number), pairs[i + 1]);  // an optimizer's parameter number
     }
   }
 }

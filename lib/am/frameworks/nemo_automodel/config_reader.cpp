@@ -315,7 +315,7 @@ void read_peft(PlanBuilder& builder) {
 
 void read_scheduler(PlanBuilder& builder) {
   Source& source = builder.source();
-  if (!source.has("lr_scheduler")) return;  // constant learning rate, as in a plan
+  if (!source.has("lr_scheduler")) return;  // constant learning rate, a plan's default
   constexpr const char* kStyle = "lr_scheduler.lr_decay_style";
   std::string style = source.text(kStyle).value_or("cosine");
   if (style == "WSD") style = "wsd";

@@ -218,8 +218,9 @@ void read_rest(PlanBuilder& builder) {
   Source& source = builder.source();
   read_keys(kTorchtitanKeys, "checkpoint.", builder);
   const int64_t interval = source.integer("checkpoint.interval", 1).value_or(500);
+  // Version 0.1 has the key enable_checkpoint instead of enable.
   const bool saves = source.boolean("checkpoint.enable").value_or(false) ||
-                     source.boolean("checkpoint.enable_checkpoint").value_or(false);  // version 0.1
+                     source.boolean("checkpoint.enable_checkpoint").value_or(false);
   if (saves && interval < builder.plan().train.max_steps) {
     builder.set("checkpoint.every", interval, "checkpoint.interval");
   }
