@@ -41,9 +41,9 @@ class SigintIgnored {
   inline static struct sigaction previous_ = {};
 };
 
-// All existing Distributed objects. An exit handler makes objects leave their jobs whose
-// destructors do not run, because they are leaked or on the stack of a thread that calls exit. The
-// list is never destroyed, because exit handlers use it.
+// All existing Distributed objects. Destructors do not run for objects that are leaked, or on the
+// stack of a thread that calls exit; an exit handler makes these objects leave their jobs. The list
+// is never destroyed, because exit handlers use it.
 struct Living {
   std::mutex mutex;
   std::vector<Distributed*> all;

@@ -72,7 +72,7 @@ int64_t get_local_world_size(const Distributed& dist);
 int64_t get_num_nodes(const Distributed& dist);
 
 // Return the value of rank `src`, or the reduction of all ranks' values. `src` is a rank of the
-// job, not an index in the group. The result is on `device`, or if that is empty on the group's
+// job, not an index in the group. The result is on `device`; if `device` is empty, on the group's
 // device.
 at::Tensor synchronize_value(const Distributed& dist, const at::Tensor& value, int64_t src = 0,
                              const runtime::Group* group = nullptr,
@@ -112,8 +112,9 @@ std::vector<at::Tensor> all_gather(const Distributed& dist, const at::Tensor& te
 std::optional<std::vector<int64_t>> get_mesh_coordinates(
     const runtime::DeviceMesh& mesh, std::optional<int64_t> rank = std::nullopt);
 
-// Whether `backend` can communicate tensors on GPUs, or tensors on the host. If it is empty, the
-// backend is the job's. Without a job, the first returns whether a GPU exists, and the second true.
+// Whether `backend` can communicate tensors on GPUs, or tensors on the host. An empty `backend`
+// means the job's backend. Outside a job, backend_supports_cuda then returns whether a GPU exists,
+// and backend_supports_cpu returns true.
 bool backend_supports_cuda(const Distributed& dist,
                            const std::optional<std::string>& backend = std::nullopt);
 bool backend_supports_cpu(const Distributed& dist,

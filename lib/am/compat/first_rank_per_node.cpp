@@ -79,9 +79,9 @@ void FirstRankPerNode::connect(std::chrono::milliseconds timeout, const runtime:
   if (first_) firsts_ = world.new_group(cat(name, "/first ranks"), firsts, options, "gloo");
 }
 
-// Called on a first rank with its failure or "". Returns the failures of the first ranks of all
-// nodes: these exchange them, and each broadcasts them to its node, which releases the node's
-// ranks.
+// Called on the first rank of each node with its failure; "" means success. Returns the failures of
+// all nodes' first ranks. The first ranks exchange their failures, then each broadcasts them to its
+// node; the broadcast releases the node's ranks.
 std::string FirstRankPerNode::settle(const std::string& failure) {
   left_ = true;
   if (!first_) return {};

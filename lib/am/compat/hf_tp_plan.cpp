@@ -33,11 +33,11 @@ constexpr std::array<Absent, 5> kAbsent = {{
     {"deepseek_v3", kLatent},
 }};
 
-// Modules whose style in transformers' plan differs from automesh's plan of the family.
-// transformers gathers the outputs of fused projections (Phi-3), whereas automesh shards each fused
-// part, and of OLMo 2's projections, because OLMo 2 normalises all heads together. It lists no
-// styles for the shared expert of Qwen2 MoE and for Phi's norms of queries and keys; the gradients
-// of these norms are summed over tp nevertheless (model/tp_plan.h).
+// Modules whose style in transformers' plan differs from automesh's plan of the family. For Phi-3,
+// transformers gathers the outputs of fused projections, whereas automesh shards each fused part.
+// For OLMo 2, transformers gathers the outputs of projections, because OLMo 2 normalises all heads
+// together. transformers lists no styles for the shared expert of Qwen2 MoE, and none for Phi's
+// norms of queries and keys, whose gradients are summed over tp nevertheless (model/tp_plan.h).
 struct OwnStyle {
   std::string_view family;
   std::string_view module;

@@ -11,9 +11,9 @@
 namespace am::compat {
 namespace {
 
-// Returns the known name that is nearest to `path`, to be shown after a typing error. Class names
-// are compared with and without their modules, so that "LamaDecoderLayer", for example, is near
-// one.
+// Returns the known name that is nearest to `path`, to be suggested for a misspelt one. Class names
+// are compared with and without their modules, so that "LlamaDecoderLayer" is suggested for
+// "LamaDecoderLayer".
 std::optional<std::string> nearest_name(const std::string& path) {
   std::vector<std::string> candidates = model::layer_class_names();
   for (const std::string& full : model::layer_class_names()) {

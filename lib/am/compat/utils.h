@@ -24,18 +24,18 @@
 
 namespace am::compat {
 
-// Creates a Gloo group of the ranks of `members`, or if it is null of all ranks, with connections
-// of its own. Returns nothing outside a job. If creation fails, logs a warning and returns nothing.
+// Creates a Gloo group of the ranks of `members` (null: of all ranks) with separate connections.
+// Outside a job, returns nothing. If creation fails, logs a warning and returns nothing.
 // Collective.
 std::optional<runtime::Group> create_gloo_group(
     Distributed& dist, std::optional<std::chrono::milliseconds> timeout = {},
     const runtime::Group* members = nullptr);
 
-// Waits for the group's ranks, or if it is null for all ranks, and returns whether all arrived
-// within `timeout`. If not, a warning names the missing ranks. Returns true immediately for a group
-// of one rank. Creates a temporary Gloo group. Each of its three steps (rendezvous, connecting,
-// barrier) may take `timeout`, so a rank that dies between two steps can delay the other ranks by
-// several times `timeout`. Collective over the group.
+// Waits for the ranks of `group` (null: for all ranks), and returns whether all arrived within
+// `timeout`. If a rank is missing, a warning names the missing ranks. Returns true immediately for
+// a group of one rank. Creates a temporary Gloo group. Each of its three steps (rendezvous,
+// connecting, barrier) may take `timeout`, so a rank that dies between two steps can delay the
+// other ranks by several times `timeout`. Collective over the group.
 bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
                           const runtime::Group* group = nullptr);
 

@@ -262,7 +262,7 @@ bool dense_packs(const Tensors&... all) {
   return ((all.is_contiguous() && aligned(all)) && ...);
 }
 
-// Returns a grid in which each thread has one pack of 16 bytes.
+// Returns a grid with one thread for each pack of 16 bytes.
 Grid packs_of(const at::Tensor& x) {
   const int64_t lanes = kPackBytes / x.element_size();
   const int64_t packs = (x.numel() + lanes - 1) / lanes;

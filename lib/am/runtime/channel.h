@@ -1,8 +1,9 @@
 // Messages from one rank to another, as between pipeline stages.
 //
 // A channel has one direction and its own connections. send() and receive() return immediately; the
-// tensors must not be used before wait(). Messages arrive in the order in which they were sent, and
-// both ends number them equally, so that the watchdog can name the rank for which a message waits.
+// tensors must not be used before wait(). Messages arrive in the order in which they were sent.
+// Both ends number the messages in this order, so the watchdog can name the rank for which a
+// message waits.
 //
 //   const Channels channels = mesh.channels("pp", {{0, 1}, {1, 0}});
 //   Pending sent = channels.at({0, 1}).send(x);                  // on index 0
@@ -29,8 +30,8 @@ struct Hop {
   int64_t from = 0;
   int64_t to = 0;
 
-  // Order of hops, equal on all ranks: by the lower index, then by the higher index, then by the
-  // direction.
+  // Orders hops by the lower index, then by the higher index, then by the sender's index. The order
+  // is thus equal on all ranks.
   friend bool operator<(const Hop& a, const Hop& b) {
     const auto key = [](const Hop& hop) {
       return std::make_tuple(std::min(hop.from, hop.to), std::max(hop.from, hop.to), hop.from);
@@ -47,8 +48,8 @@ class Channel {
   bool sends() const { return pair_.index() == 0; }
   int64_t peer() const { return pair_.ranks()[sends() ? 1 : 0]; }
 
-  // Send or receive a contiguous tensor; both ends must agree on size and dtype. Call wait() on the
-  // result: destroying it cancels the message.
+  // Send or receive a contiguous tensor, of equal size and dtype at both ends. Call wait() on the
+  // result; destroying the result before wait() cancels the message.
   [[nodiscard]] Pending send(const at::Tensor& tensor) const;
   [[nodiscard]] Pending receive(const at::Tensor& tensor) const;
 

@@ -17,7 +17,8 @@ DeviceMesh::DeviceMesh(const World& world, const mesh::MeshLayout& layout,
     throw Error(ErrorKind::kPlan, cat("the plan's mesh has ", layout.world_size(),
                                       " ranks, but the world has ", world.size()));
   }
-  // Names of the mesh's groups contain this text, so that a world can have several meshes.
+  // Part of the names of all groups of this mesh. It is unique, because a world may have several
+  // meshes.
   const std::string mesh = world.unique_name("mesh");
   std::map<std::vector<int64_t>, Group> made;
   for (const std::string_view name : mesh::kGroupNames) {
@@ -50,7 +51,8 @@ Group DeviceMesh::split(std::string_view name, int64_t size) const {
 }
 
 // Connecting a hop blocks until the hop's other end connects too. All ranks connect their hops in
-// one global order, so both ends of the first unconnected hop are always ready.
+// one global order, so both ends of the first unconnected hop are always ready, and no ranks
+// deadlock.
 Channels DeviceMesh::channels(std::string_view name, const std::set<Hop>& hops) const {
   const Group& whole = group(name);
   Channels made;

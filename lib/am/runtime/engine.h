@@ -34,7 +34,7 @@ struct GroupOptions {
   // reduce-scatter do.
   bool high_priority_stream = false;
   // Whether the group sends messages from index 0 to index 1 (channel.h) and runs no collectives.
-  // Through shared memory, it then needs no connections.
+  // If its messages go through shared memory, the group then needs no connections.
   bool messages_only = false;
 };
 
@@ -50,8 +50,8 @@ class Engine {
   virtual c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store,
                                                     const CommunicatorId& group, int64_t index,
                                                     const GroupOptions& options) = 0;
-  // Returns a handle of a collective that does not block the host, as NCCL's do not. Another thread
-  // may poll the handle's isCompleted(), and the handle does not keep the collective's tensors
+  // Returns a handle of a collective that runs asynchronously to the host, such as NCCL's. Another
+  // thread may poll the handle's isCompleted(). The handle does not keep the collective's tensors
   // alive. Returns null for engines whose wait() blocks the host.
   virtual c10::intrusive_ptr<c10d::Work> observer(
       const c10::intrusive_ptr<c10d::Work>& /*work*/) const {

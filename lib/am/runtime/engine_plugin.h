@@ -40,8 +40,8 @@ const CudaPlugin& load_cuda_plugin();
 
 using launch::CudaProblem;
 
-// Returns why NCCL cannot run; nothing if it can. If there is no GPU, only checks for the driver;
-// if there is one, loads the plugin.
+// Returns why NCCL cannot run; nothing if NCCL can run. Loads the plugin if the machine has a GPU;
+// otherwise only checks for the GPU driver.
 std::optional<CudaProblem> why_no_cuda();
 
 // Returns the default backend: "nccl" if there is a GPU that this build can use, otherwise "gloo".

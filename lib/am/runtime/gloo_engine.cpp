@@ -89,8 +89,9 @@ int64_t usable_cores() {
   return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
-// The process group for messages between two ranks of one host (channel.h), through a mailbox,
-// without connections. Index 0 sends and index 1 receives; no other operation is supported.
+// The process group for messages between two ranks of one host (channel.h). Messages go through
+// shared memory (mailbox.h), without connections. Index 0 sends and index 1 receives; no other
+// operation is supported.
 class MessageGroup final : public c10d::Backend {
  public:
   MessageGroup(std::unique_ptr<shared_memory::Channel> channel, std::chrono::milliseconds timeout)

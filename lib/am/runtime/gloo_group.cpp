@@ -43,8 +43,8 @@ class SumOfParts final : public c10d::Work {
   at::Tensor parts_, in_, out_;
 };
 
-// The memory of a tensor that is passed to a Gloo thread. That thread may keep a reference for some
-// time after the work has completed; let_go() frees the memory nevertheless.
+// Holds the memory of a tensor that is passed to a Gloo thread. The thread may keep its reference
+// for some time after the work has completed; let_go() frees the memory nevertheless.
 class Lent {
  public:
   explicit Lent(const at::Tensor& tensor)
@@ -96,8 +96,8 @@ class Message final : public c10d::Work {
   }
   void abort() override { work_->abort(); }
 
-  // Called when no strong reference is left. Without it, a weak reference (GlooGroup::messages_)
-  // would keep `work_` and thereby the message's tensor.
+  // Called when no strong reference is left. Without this override, a weak reference
+  // (GlooGroup::messages_) would keep `work_` and thereby the message's tensor.
   void release_resources() override { work_.reset(); }
 
  private:
@@ -121,7 +121,7 @@ c10::intrusive_ptr<c10d::Work> GlooGroup::alltoall_base(at::Tensor& out, at::Ten
                                                         std::vector<int64_t>& out_rows,
                                                         std::vector<int64_t>& in_rows,
                                                         const c10d::AllToAllOptions& options) {
-  // Lent needs an address: a tensor without elements may have no memory.
+  // Lent requires an address, but a tensor without elements may have no memory.
   if (out.numel() == 0 || in.numel() == 0) {
     return ProcessGroupGloo::alltoall_base(out, in, out_rows, in_rows, options);
   }

@@ -262,7 +262,7 @@ Pending Group::all_to_all_async(at::Tensor out, at::Tensor in, const std::vector
   return begin_all_to_all(std::move(out), std::move(in), out_rows, in_rows, Waits::kLater);
 }
 
-// A rank without rows to send or receive participates too, because other ranks may have rows.
+// A rank without rows to send or receive also calls the backend, because other ranks may have rows.
 Pending Group::begin_all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                                 const std::vector<int64_t>& in_rows, Waits waits) const {
   const auto fits = [&](const at::Tensor& tensor, const std::vector<int64_t>& rows) {
@@ -357,8 +357,8 @@ std::string Group::broadcast_text(const std::string& text, int64_t root) const {
 
 void Group::barrier() const {
   if (size() == 1) return;
-  // An all-reduce, as c10d's NCCL barrier is too. c10d's barrier is not used, because it would have
-  // to be told which GPU to use.
+  // The barrier is an all-reduce, like c10d's NCCL barrier. c10d's barrier is not used, because its
+  // caller must specify the GPU.
   const at::Tensor token = at::zeros({1}, at::TensorOptions(device()));
   auto pending = issue("barrier", token, [&](c10d::Backend& engine) {
     std::vector<at::Tensor> tensors = {token};

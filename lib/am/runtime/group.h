@@ -94,8 +94,8 @@ class Group {
   Group renamed(std::string name) const;
   // Returns the communicator; null for a group of one rank.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
-  // Returns a device whose tensors the group's collectives accept: the host, if the group supports
-  // host tensors.
+  // Returns a device whose tensors the group's collectives accept: the host if the group supports
+  // host tensors, otherwise the accelerator.
   c10::Device device() const;
 
   // Reduces a contiguous tensor over the group, in place.
@@ -114,7 +114,7 @@ class Group {
   Pending reduce_scatter_async(at::Tensor out, at::Tensor in) const;
 
   // Sends rows of `in` (dim 0) to the ranks in index order: in_rows[i] rows to index i. Receives
-  // out_rows[i] rows of `out` from index i, which must be as many as that rank sends to this rank.
+  // out_rows[i] rows of `out` from index i; out_rows[i] must equal that rank's in_rows[index()].
   // Both tensors must be contiguous, of one dtype and row size; counts may be zero.
   void all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                   const std::vector<int64_t>& in_rows) const;
@@ -168,7 +168,7 @@ class Group {
 
   std::string name_;
   std::shared_ptr<Communicator> communicator_;
-  std::vector<int64_t> alone_;  // used without a communicator: the group's only rank
+  std::vector<int64_t> alone_;  // ranks of a group of one rank, which has no communicator
 };
 
 }  // namespace am::runtime

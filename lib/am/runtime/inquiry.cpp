@@ -16,8 +16,8 @@ using std::chrono::milliseconds;
 
 // Number of ranks of a group that watch the states of the other ranks while a collective is late.
 constexpr int64_t kWatchers = 2;
-// Largest number of runs of consecutive ranks in a list that is published inside a rank's state. A
-// longer list has a key of its own.
+// A list of ranks with at most this many runs of consecutive ranks is published inside a rank's
+// state. A longer list is published under a separate key.
 constexpr size_t kMostRuns = 8;
 // Delay between a lost connection and reading the states. During this delay the other ranks lose
 // their connections too, and publish their states.
@@ -184,8 +184,8 @@ Stall Inquiry::explain(const Collective& collective, bool timed_out, int64_t pla
   std::optional<Stall> verdict;
   if (place > 1) verdict = await_verdict(collective, place == 2 ? patience_ : 2 * patience_);
   if (place == 1 && !timed_out) std::this_thread::sleep_for(kAfterLoss);
-  // Ignores a verdict on a timeout that blames this rank: the verdict is older than the published
-  // state in which this rank waits too.
+  // Ignores a verdict that blames this rank for a timeout: the verdict is older than this rank's
+  // published state, which shows that this rank waits in the collective too.
   if (verdict && !(timed_out && is_member(verdict->missing, rank_))) {
     std::erase(verdict->missing, rank_);
     return *std::move(verdict);
@@ -220,7 +220,8 @@ std::optional<Stall> Inquiry::await_verdict(const Collective& collective, millis
 }
 
 void Inquiry::publish_verdict(const Collective& collective, Stall stall) {
-  // In the other ranks' view, this rank belongs to the cycle.
+  // `stall` lists the ranks of the cycle without this rank; the verdict for other ranks includes
+  // it.
   if (stall.circle) stall.missing.push_back(rank_);
   std::sort(stall.missing.begin(), stall.missing.end());
   if (stall.text.size() > kMostText) stall.text.resize(kMostText);

@@ -34,8 +34,8 @@ namespace am::runtime {
 // 1.5 s plus 1 s per thousand ranks, because all ranks ask the store at the same time.
 std::chrono::milliseconds store_patience(int64_t world_size);
 
-// Performs one rank's part of the inquiries; used by one thread. All functions throw the store's
-// exceptions.
+// Finds out, as one rank of a group, why collectives do not end. Used by one thread. All functions
+// throw the store's exceptions.
 class Inquiry {
  public:
   using Clock = Progress::Clock;
@@ -48,15 +48,16 @@ class Inquiry {
   // Publishes this rank's state. It has at most 1 KB for a group of any size, because a long list
   // of a group's ranks is published only once, under a separate key.
   void publish();
-  // Call it repeatedly while this rank's collective `waiting` is late. The first ranks to do so
-  // watch the states of the group's ranks.
+  // Reports that this rank's collective `waiting` is late; call it repeatedly while this is so. The
+  // first ranks that call it watch the states of the group's ranks.
   void listen(const Collective& waiting);
   // Forgets the states of other ranks; call it while no collective is late.
   void rest();
-  // Counts this rank among the ranks that have to explain `collective`, and returns its position in
-  // the order of their calls: 1 for the first rank.
+  // Registers this rank as one that needs to know why `collective` does not end. Returns the rank's
+  // position in the order of registration: 1 for the first rank.
   int64_t take_place(const Collective& collective);
-  // Returns the group's verdict on a collective that failed or timed out. `place`: the result of
+  // Returns why a collective failed or timed out. One rank of the group finds the reason and
+  // publishes it as the group's verdict; the other ranks read the verdict. `place`: the result of
   // take_place.
   Stall explain(const Collective& collective, bool timed_out, int64_t place);
 

@@ -12,11 +12,11 @@ namespace am::runtime {
 // any other text.
 std::set<int> parse_core_list(std::string_view text);
 
-// Binds the calling thread, and thus the threads that it creates later, to the cores that sysfs
-// lists as local to a PCI device, for example "0000:3b:00.0"; returns whether it did. Does nothing
-// if the thread's affinity excludes cores of the machine (or container), because then a launcher or
-// the user chose the affinity, or if sysfs lists no core of the thread. `root`: folder that
-// contains sys/; "/" except in tests.
+// Binds the calling thread, and the threads that it creates later, to the cores that sysfs lists as
+// local to a PCI device, for example "0000:3b:00.0". Returns false and changes nothing if sysfs
+// lists no core of the thread, or if the thread's affinity excludes cores of the machine (or
+// container): a launcher or the user has then chosen the affinity. `root`: folder that contains
+// sys/; "/" except in tests.
 bool keep_near(const std::string& pci_address, const std::filesystem::path& root = "/");
 
 }  // namespace am::runtime

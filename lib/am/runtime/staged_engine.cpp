@@ -17,8 +17,8 @@ namespace {
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using Tensors = std::vector<at::Tensor>;
 
-// Copies without autograd and without changing version counters, as c10d's engines write to
-// tensors.
+// Copies without autograd and without changing version counters, as c10d's engines do when they
+// write to tensors.
 void copy_raw(const at::Tensor& to, const at::Tensor& from) {
   const at::AutoDispatchBelowADInplaceOrView raw;
   to.copy_(from, /*non_blocking=*/true);

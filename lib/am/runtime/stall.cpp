@@ -12,7 +12,7 @@ namespace am::runtime {
 
 namespace {
 
-// The fields of a collective by which the walk finds the ranks that have not issued it.
+// Identifies a collective that a rank waits for, with the ranks that must issue it.
 struct Wanted {
   std::string communicator;
   uint64_t sequence = 0;
@@ -38,7 +38,7 @@ class Walk {
     return !peer.state || (silent_limit_ > 0.0 && peer.silent_seconds >= silent_limit_);
   }
 
-  // Returns the members that have not issued this collective, or that failed or are silent.
+  // Returns the ranks that have not issued `collective`, or that failed or are silent.
   std::vector<int64_t> blockers(const Wanted& collective, int64_t waiter) const {
     std::vector<int64_t> found;
     for (const int64_t rank : collective.ranks) {
@@ -51,8 +51,8 @@ class Walk {
     return found;
   }
 
-  // Walks from `collective` along the waiting ranks, and adds the ranks that wait for no other rank
-  // to `ends_`.
+  // Follows the chain of waits from `collective`: the ranks for which it waits, the ranks for which
+  // those wait, and so on. Adds the ranks that wait for no other rank to `ends_`.
   void follow(const Wanted& collective, int64_t waiter) {
     for (const int64_t rank : blockers(collective, waiter)) {
       if (!seen_.insert(rank).second) continue;
@@ -76,7 +76,7 @@ class Walk {
   const std::set<int64_t>& seen() const { return seen_; }
 
   // Returns the failed or silent ranks if there are any, because the other ranks hang as a
-  // consequence; otherwise all ranks at which the walk ended.
+  // consequence; otherwise all ranks that wait for no other rank.
   std::vector<int64_t> culprits() const {
     std::vector<int64_t> worst;
     for (const int64_t rank : ends_) {
@@ -89,7 +89,7 @@ class Walk {
  private:
   const std::map<int64_t, PeerView>& peers_;
   double silent_limit_;
-  std::set<int64_t> seen_;  // ranks that the walk has reached
+  std::set<int64_t> seen_;  // ranks found on the chain of waits
   std::set<int64_t> ends_;  // ranks that wait for no other rank
 };
 
@@ -115,7 +115,7 @@ Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t
   if (walk.seen().empty()) return stall;
   std::vector<std::string> lines;
   stall.circle = stall.missing.empty();
-  if (stall.circle) {  // the walk reached only ranks that wait for each other
+  if (stall.circle) {  // true: each rank that was found waits for another one
     stall.missing.assign(walk.seen().begin(), walk.seen().end());
     std::erase(stall.missing, self);
     lines.emplace_back("the ranks wait for each other: they call collectives in different orders");

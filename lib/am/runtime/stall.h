@@ -35,7 +35,7 @@ struct PeerView {
 };
 
 // Returns why `waiting`, in which rank `self` waits, does not end. `peers` must include the state
-// of `self`: a rank without a state counts as silent, and the walk would end there. Collectives are
+// of `self`, because a rank without a state counts as silent and would be blamed. Collectives are
 // compared by communicator and sequence. A rank silent for `silent_limit_seconds` counts as
 // stopped; 0: silence is ignored.
 Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t, PeerView>& peers,

@@ -11,8 +11,8 @@ namespace {
 
 using AbiVersion = uint64_t();
 
-// Returns libtorch's version function; null in older versions. The symbol has C linkage, so that
-// the lookup is safe with any version.
+// Returns libtorch's version function; null in older versions. The lookup is safe with any version,
+// because the symbol has C linkage.
 AbiVersion* abi_version() {
   return reinterpret_cast<AbiVersion*>(::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version"));
 }

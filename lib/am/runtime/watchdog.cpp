@@ -38,9 +38,10 @@ struct Watchdog::Shared {
                     [this] { return stopping.load(); });
   }
 
-  // A question that a thread of the rank asks the thread that talks to the store, and its answer.
+  // A request to the thread that talks to the store, with the result. Another thread of the rank
+  // asks why a collective does not end, or only whether the store answers.
   struct Question {
-    // The collective that does not end. Nothing: only ask whether the store answers.
+    // The collective that does not end; empty to ask only whether the store answers.
     std::optional<Collective> collective;
     bool timed_out = false;
     int64_t place = 0;
@@ -97,8 +98,8 @@ struct Watchdog::Shared {
     }
   }
 
-  // Makes talk() publish the state once more and answer a question. Returns the question with its
-  // answer, if the answer came in time.
+  // Makes talk() publish the state once more and answer a question, and waits for the answer for a
+  // limited time. Returns the question, with the answer if it came in time.
   std::shared_ptr<Question> ask(std::optional<Collective> collective, bool timed_out) {
     const std::lock_guard one(asking);
     std::unique_lock lock(mutex);
@@ -114,8 +115,8 @@ struct Watchdog::Shared {
     return asked;
   }
 
-  // Publishes the state. If the question is about a collective, also counts this rank among the
-  // ranks that explain the collective. Returns false if the store does not answer.
+  // Publishes the state. If the question is about a collective, also registers this rank with
+  // Inquiry::take_place. Returns false if the store does not answer.
   bool publish_and_ask(Question& asked) {
     try {
       inquiry->publish();
@@ -143,7 +144,7 @@ struct Watchdog::Shared {
         inquiry->rest();
       }
     } catch (const std::exception&) {
-      // Ignored: if the store does not answer, the next question finds out and reports it.
+      // Ignored, because ask() reports a store that does not answer.
     }
   }
 

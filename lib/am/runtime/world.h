@@ -33,9 +33,9 @@ class World {
  public:
   // Returns a world of one rank, without a store.
   static World single();
-  // Returns a world of `size` ranks of which only this one exists: every collective completes
-  // immediately and leaves its tensors unchanged. For one rank's part of a step on the meta device,
-  // where tensors have no values.
+  // Returns a world of `size` ranks of which only `rank` exists: every collective completes
+  // immediately and leaves its tensors unchanged. Serves to run one rank's part of a step on the
+  // meta device, where tensors have no values.
   static World fake(int64_t rank, int64_t size);
   // Collective: joins the job that the launcher's environment describes. Throws Error(kPeer), which
   // names the address, or the ranks that did not arrive in time; otherwise throws as make_engines.

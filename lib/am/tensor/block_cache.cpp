@@ -13,9 +13,8 @@ namespace am::tensor {
 namespace {
 
 constexpr size_t kPage = 4096;
-// The budget exceeds the most bytes ever in use by 1/kSpare of that number. Without this slack no
-// block could wait at the peak of a step, and blocks of other sizes would be allocated anew in each
-// step.
+// Slack of the budget: 1/kSpare of the most bytes that were ever in use. Without it, no freed block
+// could be kept at the peak of a step, and every step would allocate blocks of other sizes anew.
 constexpr size_t kSpare = 256;
 
 // Rounds up to whole pages, so that tensors of nearly equal size share blocks.
@@ -26,7 +25,7 @@ void* ask_system(size_t bytes) {
   void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return nullptr;
 #if defined(MADV_HUGEPAGE)
-  // A hint that may fail: larger pages, of which fewer must be cleared.
+  // Requests huge pages, of which fewer must be cleared; the kernel may ignore the request.
   ::madvise(start, bytes, MADV_HUGEPAGE);
 #endif
   return start;
@@ -82,8 +81,8 @@ void BlockCache::drop(std::list<Block>::iterator block) {
   waiting_.erase(block);
 }
 
-// Unmaps waiting blocks until a new block fits into the budget; see Note [The budget] in
-// block_cache.h.
+// Unmaps freed blocks that are kept for reuse until a new block fits into the budget; see Note [The
+// budget] in block_cache.h.
 void BlockCache::make_room(size_t bytes) {
   const size_t in_use = counts_.in_use + bytes;
   const size_t most = std::max(counts_.most, in_use) / kSpare * (kSpare + 1);
@@ -103,7 +102,8 @@ void BlockCache::make_room(size_t bytes) {
 void* BlockCache::take(size_t bytes) {
   const size_t size = rounded(bytes);
   const std::lock_guard lock(mutex_);
-  // Takes the block that was freed last, because it is most likely still in the processor's caches.
+  // Reuses the block that was freed last, because it is most likely still in the processor's
+  // caches.
   const auto found = std::find_if(waiting_.rbegin(), waiting_.rend(),
                                   [&](const Block& block) { return block.bytes == size; });
   void* start = nullptr;

@@ -17,7 +17,8 @@ at::ScalarType parse_dtype(std::string_view name);
 // Returns the name of a dtype, for example "float32" for kFloat.
 std::string dtype_name(at::ScalarType dtype);
 at::ScalarType scalar_type(formats::Dtype dtype);
-// Throws Error(kFormat) for a dtype that files cannot store.
+// Returns the dtype in which files store tensors of this dtype. Throws Error(kFormat) for a dtype
+// that files cannot store.
 formats::Dtype stored_dtype(at::ScalarType dtype);
 
 }  // namespace am::tensor

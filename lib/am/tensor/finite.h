@@ -5,8 +5,8 @@
 
 namespace am::tensor {
 
-// Whether all elements are finite. If they are, one pass is enough: a sum is finite only if all its
-// terms are. True for tensors without contents: undefined, empty, on the meta device.
+// Whether all elements are finite. For finite elements, one pass that sums them usually suffices.
+// True for tensors without contents: undefined, empty, on the meta device.
 bool all_finite(const at::Tensor& tensor);
 
 }  // namespace am::tensor

@@ -19,8 +19,8 @@
 
 namespace am::tensor {
 
-// Random values of the streams of base/random.h: normal with standard deviation `scale`, or uniform
-// in [-scale, scale) if `normal` is false.
+// Describes random values that a stream of base/random.h generates: normal with standard deviation
+// `scale`, or uniform in [-scale, scale) if `normal` is false.
 struct Draws {
   uint64_t key = 0, stream = 0;  // key and stream number of a NormalStream or UniformStream
   bool normal = true;
@@ -49,8 +49,8 @@ struct GpuKernels {
   // last dim of x_BHTK must have stride 1, and y_BTHK must be dense.
   bool (*rotate)(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& cos,
                  const at::Tensor& sin, bool back);
-  // Fills `out`, a dense box of a tensor of shape `whole`, with the random values that belong to
-  // its elements' indices in that tensor. The bits are those of the streams of base/random.h.
+  // Fills `out`, which is dense, with the elements in `box` of a random tensor of shape `whole`.
+  // The bits equal those that the streams of base/random.h generate on the host.
   bool (*draw)(const at::Tensor& out, const Shape& whole, const mesh::Box& box, const Draws& draws);
 };
 

@@ -140,7 +140,8 @@ at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       autocast(q), autocast(k), autocast(v), dropout, causal, mask, scale));
 }
 
-// The fused updates of AdamW and of Adam are in place, so that they only check the arguments here.
+// Checks the arguments of the fused updates of AdamW and Adam, which change tensors in place and
+// allocate nothing.
 void fused_adam(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avg,
                 at::TensorList exp_avg_sq, at::TensorList /*max_exp_avg_sq*/,
                 at::TensorList /*steps*/, double /*lr*/, double /*beta1*/, double /*beta2*/,

@@ -1,6 +1,6 @@
 // DTensor's redistributions of a tensor over a group, without autograd.
 //
-// Pieces are those of torch.chunk (mesh/shard.h): trailing ones may be shorter or empty. Legend: R
+// Shards are cut as by torch.chunk (mesh/shard.h): the last ones may be shorter or empty. Legend: R
 // replicated, S(d) sharded on dim d, P partial sums.
 #pragma once
 
@@ -15,9 +15,9 @@ namespace am::tensor {
 // All-gathers the shards of dim `dim` (S(dim) -> R). `size` is the global length of that dim.
 at::Tensor all_gather_dim(const at::Tensor& local, int64_t dim, int64_t size,
                           const runtime::Group& group);
-// Reduce-scatters along `dim` (P -> S(dim)): every rank gets the sum for its piece.
+// Reduce-scatters along `dim` (P -> S(dim)): each rank gets its shard of the sum.
 at::Tensor reduce_scatter_dim(const at::Tensor& partial, int64_t dim, const runtime::Group& group);
-// Returns a view of this rank's piece (R -> S(dim)), without communication.
+// Returns a view of this rank's shard (R -> S(dim)), without communication.
 at::Tensor local_chunk(const at::Tensor& full, int64_t dim, const runtime::Group& group);
 
 // Returns a view of the elements of `tensor` that lie in `box`, which is given in global indices.

@@ -8,10 +8,11 @@
 //   }
 //   copies.current_waits();                    // or host_waits()
 //
-// Memory allocated while a stream is in use belongs to that stream: the allocator reuses it in the
-// stream's order, so before it is freed, that stream must wait for the last use in other streams.
-// Memory of the compute stream that the side stream uses must be freed after current_waits(). Host
-// and meta devices have no streams: work runs in order there, and these functions do nothing.
+// Memory allocated while a stream is current belongs to that stream: once freed, the allocator
+// reuses it in the order of the stream's work. Memory of the side stream that other streams use
+// must therefore be freed only after the side stream waits for them. Memory of the compute stream
+// that the side stream uses must be freed after current_waits(). Host and meta devices have no
+// streams: work runs in order there, and these functions do nothing.
 #pragma once
 
 #include <c10/core/Device.h>

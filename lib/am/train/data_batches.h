@@ -39,8 +39,8 @@ class DataBatches : public BatchSource {
   };
 
   data::Batch read_host(Place place) const;
-  // Returns the batch of `place`, which may have been read ahead, and starts to read the next batch
-  // in the background.
+  // Returns the batch of a step and micro-batch (`place`), which may have been read ahead, and
+  // starts to read the next batch in the background.
   data::Batch read_and_go_ahead(Place place);
   at::Tensor on_host(const std::vector<int64_t>& values, const data::Batch& batch) const;
   at::Tensor ids_on_device(const std::vector<int64_t>& values, const data::Batch& batch,

@@ -129,7 +129,8 @@ DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked) {
   const config::BatchShape batch = config::batch_shape(plan, job.layout.mesh.sizes().dp());
   const int64_t rounds = std::max<int64_t>(1, batch.micro_batches / batch.in_round);
   const int64_t taken = std::min(rounds, std::max(walked, kWalkedRounds));
-  // Runs steps before the reported one, which thus begins with the memory that a step leaves.
+  // Runs earlier steps first, so that the reported step begins with the memory that a step leaves
+  // allocated.
   take_step(with_rounds(plan, batch, taken), 0);
   std::vector<CollectiveCount> fewer;
   if (taken < rounds) {

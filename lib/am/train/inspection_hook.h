@@ -28,8 +28,8 @@ class InspectionHook {
  public:
   virtual ~InspectionHook() = default;
 
-  // Whether this rank requests a visit after `steps` finished steps. Called in every step, so it
-  // must be cheap.
+  // Whether this rank requests a call of visit() after `steps` finished steps. Called in every
+  // step, so it must be cheap.
   virtual bool wants_visit(int64_t steps) = 0;
   // Inspects the model. Returns false if the job must stop after this visit. Collective.
   virtual bool visit(const Boundary& boundary) = 0;

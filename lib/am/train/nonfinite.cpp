@@ -90,7 +90,7 @@ std::string value_text(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-// An output of a unit in the forward of a step.
+// The position of an FSDP unit's output in the forward pass of a step, over all stages.
 struct OutputPlace {
   int64_t micro_batch = 0;
   int64_t unit = 0;  // index in the order of forward

@@ -33,8 +33,8 @@ class StepGuard {
   StepGuard(const config::Plan& plan, parallel::ParallelModel& model,
             const optim::Optimizer& optimizer, std::function<void(const std::string& line)> log);
 
-  // Returns the factor by which the loss is multiplied before backward. The gradients contain it
-  // until the update.
+  // Returns the factor by which the loss is multiplied before backward. The gradients contain this
+  // factor until the update.
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1.0; }
   // Whether the optimizer may make the step's update. Reads the step's loss and gradient norm from
   // `metrics`, and writes the loss scale and the number of skipped steps to `metrics`. `own_loss`

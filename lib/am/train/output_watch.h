@@ -14,7 +14,8 @@
 
 namespace am::train {
 
-// The output of an FSDP unit in one of its uses (nn::Decoder::unit_uses) in a stage.
+// The output of an FSDP unit in a forward pass of a stage. A unit may have several uses, for
+// example a tied embedding that is also the head (nn::Decoder::unit_uses).
 struct UnitOutput {
   size_t use = 0;     // index in nn::Decoder::unit_uses
   int64_t call = 0;   // index of the micro-batch: number of earlier forward passes since begin()

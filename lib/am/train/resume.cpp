@@ -55,7 +55,8 @@ Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
   return choice;
 }
 
-// Serialises a choice as CBOR, because JSON text cannot contain paths that are not valid UTF-8.
+// Serialises rank 0's choice of a checkpoint as CBOR, because JSON text cannot contain paths that
+// are not valid UTF-8.
 std::string to_bytes(const Choice& choice) {
   const auto bytes = Json::to_cbor(
       {{"folder", choice.folder.string()}, {"info", choice.info}, {"notes", choice.notes}});
@@ -87,8 +88,8 @@ std::string why_not_seen(const Choice& choice) {
   return reason;
 }
 
-// Throws Error(kPlan) if a rank's verdict is not empty, for the first such rank. All ranks must
-// pass equal verdicts.
+// Throws Error(kPlan) with the first text in `verdicts` that is not empty. verdicts[r] is rank r's
+// error, and empty without an error. All ranks must pass equal vectors.
 void throw_first(const std::vector<std::string>& verdicts, const std::string& what,
                  const std::string& help) {
   for (size_t rank = 0; rank < verdicts.size(); ++rank) {

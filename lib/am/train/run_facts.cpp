@@ -16,7 +16,7 @@ namespace {
 enum class Part { kNone, kNoted, kBreaks };
 
 struct Rule {
-  std::string_view name;  // name of a section, or of a key, whose rule precedes its section's
+  std::string_view name;  // name of a section or of a key; a key's rule overrides its section's
   Part part;
 };
 
@@ -45,7 +45,8 @@ constexpr std::array kRules = {
     Rule{"optimizer.no_decay", Part::kNoted},
     Rule{"optimizer.adjust_lr", Part::kNoted},
     Rule{"scheduler", Part::kNoted},
-    // These need not be equal, because the tokens themselves are compared ("data.fingerprint").
+    // Paths and tokenizers may differ, because the tokens themselves are compared
+    // ("data.fingerprint").
     Rule{"data.path", Part::kNoted},
     Rule{"data.tokenizer", Part::kNoted},
     Rule{"data.token_dtype", Part::kNone},

@@ -4,7 +4,8 @@
 //   const Json here = run_facts(plan, config, reader.source());
 //   for (const auto& d : differences(info.facts, here)) std::cerr << d.text() << "\n";
 //
-// Layout, precision of the computation, number of steps, checkpoints and metrics are no such facts.
+// Layout, precision of the computation, number of steps, checkpoints and metrics do not identify a
+// run.
 #pragma once
 
 #include <string>
@@ -27,8 +28,9 @@ struct FactDifference {
   std::string key;
   Json there;  // value in the checkpoint
   Json here;   // value in this job
-  // Whether training would not continue the same run. False for settings that users may change
-  // during a run, for example the learning rate and its schedule, decay, and clipping.
+  // Whether the difference means that training would not continue the same run. False for settings
+  // that users may change during a run, for example the learning rate and its schedule, decay, and
+  // clipping.
   bool breaks = false;
 
   // Returns a description for the user, for example "train.seed: 0 there, 7 here".

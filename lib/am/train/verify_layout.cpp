@@ -230,7 +230,8 @@ class Comparison {
   }
 
   // Records the norm of the difference between `mine` and this rank's part of `whole`, divided by
-  // the larger of `least` and the norm of `whole`. Returns it divided by the norm of `whole`.
+  // the larger of `least` and the norm of `whole`. Returns the norm of the difference divided by
+  // the norm of `whole`.
   double compare(What what, const parallel::LocalParameter& owned, const at::Tensor& mine,
                  const at::Tensor& whole, double least) {
     const at::Tensor wanted = part_of(whole, owned.box);
@@ -242,8 +243,8 @@ class Comparison {
   }
 
   // Compares the gradients. A gradient that is zero except for rounding has no meaningful
-  // direction, but an optimizer may take a full step along it. From that step on, the parameter's
-  // gradients are still compared, but not its values.
+  // direction, but an optimizer may take a full step along it. After such a step, the parameter's
+  // values are no longer compared, but its gradients still are.
   void compare_gradients() {
     for_each_gradient(trainer_->model(), [&](const auto& owned, const at::Tensor& gradient) {
       const double own = compare(What::kGradient, owned, gradient, now().gradients.at(owned.name),

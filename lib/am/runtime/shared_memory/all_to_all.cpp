@@ -44,8 +44,8 @@ bool AllToAll::has_more() const {
   return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.left > 0; });
 }
 
-// Each part first gets an equal share of the slot. After that, the rest of the slot goes to the
-// parts in their order.
+// Writes the table and the next bytes for each rank to the slot. Ranks that still receive data get
+// equal parts of the slot; bytes that remain go to the first ranks that need more.
 void AllToAll::write(std::byte* slot) {
   std::vector<Header> headers(parts_.size());
   const auto table = whole_lines(static_cast<int64_t>(headers.size() * sizeof(Header)));

@@ -1,9 +1,10 @@
 // One all-to-all of a channel, with parts of any sizes; each rank knows only the sizes of the parts
 // that it sends and receives.
 //
-// In each round, a rank's slot begins with a table: the bytes in the slot for each rank, and
-// whether more bytes follow in later rounds. All ranks thus run equally many rounds, until no rank
-// has more. Parts share a slot equally; a finished part leaves its share to the other parts.
+// In each round, a rank's slot begins with a table: the number of bytes in the slot for each rank,
+// and whether more bytes follow in later rounds. All ranks run equally many rounds, until no rank
+// has more bytes to send. Destination ranks share a slot equally; when all bytes for a rank are
+// sent, the other ranks get its share.
 #pragma once
 
 #include <cstddef>

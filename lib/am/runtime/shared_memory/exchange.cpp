@@ -11,8 +11,8 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// Largest size in bytes for which every rank sums all elements itself. For so few bytes, waiting
-// for the sums of other ranks would take longer.
+// Up to this size in bytes, every rank sums all elements itself, which is faster than waiting for
+// sums from other ranks.
 constexpr int64_t kSmall = 16 << 10;
 
 constexpr auto kSlot = static_cast<int64_t>(Channel::kSlotBytes);

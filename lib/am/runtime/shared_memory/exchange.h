@@ -62,7 +62,7 @@ class Exchange {
   Rounds rounds_;
   uint64_t label_ = 0;  // label of the current collective; the peers must have an equal label
   Deadline deadline_;   // deadline of the current collective
-  std::string broken_;  // why no further collective can run; empty: one can
+  std::string broken_;  // reason why no further collective can run; empty if one can
 };
 
 }  // namespace am::runtime::shared_memory

@@ -1,5 +1,6 @@
 // A label identifies the collective or message of a round. Ranks compare labels, so that a rank in
-// another collective is reported, instead of being waited for or its bytes misinterpreted.
+// another collective causes an error. Otherwise its peers would wait for it or misinterpret its
+// data.
 #pragma once
 
 #include <c10/core/ScalarType.h>

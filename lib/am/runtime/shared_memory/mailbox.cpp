@@ -59,8 +59,8 @@ c10::intrusive_ptr<c10d::Work> Mailbox::post(const at::Tensor& tensor) {
   c10::intrusive_ptr<c10d::Work> work;
   std::unique_lock lock(mutex_);
   if (channel_->has_left()) fail("the group was aborted");
-  // A receiver may still post if the sender has left, because the slots may contain data that the
-  // sender left in them.
+  // After the sender has left, a receiver may still post, because the slots may contain data of the
+  // sender.
   if (sends()) {
     if (const std::string reason = channel_->why_gone(kReceiver); !reason.empty()) fail(reason);
   }
@@ -129,7 +129,7 @@ void Mailbox::move_part(Posted& message) {
   const int64_t left = static_cast<int64_t>(message.tensor.nbytes()) - message.moved;
   const int64_t bytes = std::min<int64_t>(left, Channel::kSlotBytes);
   const uint64_t label = label_of(message.tensor);
-  // The deadline: write() and shown() need not wait, as move_some() has checked.
+  // The deadline may be now: move_some() has checked that write() and shown() do not need to wait.
   const auto now = Channel::Clock::now();
   if (sends()) {
     copy_bytes(rounds_.write(now), at, bytes);

@@ -5,11 +5,11 @@
 //   work->wait();
 //
 // Note [Messages]: both ends keep a list of posted messages. The first message of the list moves, a
-// slot's size at a time, whenever a slot is free (sender) or full (receiver): in post() itself, in
-// a thread that waits, or in a thread of the mailbox, which is started when a message is not
-// complete after its post. A sender can thus fill all slots before the receiver is there, two ranks
-// that send to each other progress without waiting, and a message that is already in the slots
-// costs no thread switch. Timeouts apply to waits: a message may stay pending as long as no thread
+// slot's size at a time, whenever a slot is free (sender) or full (receiver). It is moved by
+// post(), by a thread that waits, or by the mailbox's own thread, which starts when a message is
+// incomplete after its post. A sender can thus fill all slots before the receiver is there, two
+// ranks that send to each other make progress without waiting, and a message that is already in the
+// slots costs no thread switch. Timeouts apply to waits: a message may stay pending while no thread
 // waits for it.
 #pragma once
 

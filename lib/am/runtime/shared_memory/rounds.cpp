@@ -72,7 +72,8 @@ std::byte* Rounds::own() const {
   return channel_.slot(channel_.index(), channel_.entry(channel_.index(), count_done()).slot);
 }
 
-// Also advances kReduced: it counts every round, although only reductions in parts call reduced().
+// Ends the round. Also publishes kReduced, which counts every round, although reduced() is called
+// only in reductions whose ranks sum separate parts.
 void Rounds::done() {
   ++done_;
   channel_.reach(Count::kReduced, count_done());
