@@ -24,8 +24,8 @@ struct Verdict {
   std::vector<std::string> lacks;  // features of a valid plan that am-run cannot run
 };
 
-// Returns whether the plan is meant to be run by am-run. If it is, features that am-run cannot run
-// are errors.
+// Returns whether the plan is meant for am-run. Features that am-run cannot run are errors in this
+// case.
 bool is_for_am_run(const am::config::Plan& plan, const PlanOptions& options) {
   return !options.plan_only && options.dialect.empty() &&
          plan.cluster.implementation == am::cluster::automesh_implementation().name;
@@ -82,7 +82,8 @@ am::Json to_json(const std::string& path, const Verdict& verdict, const std::str
   json["file"] = path;
   json["ok"] = verdict.found.ok();
   json["diagnostics"] = am::to_json(verdict.found);
-  // "runs" says whether am-run can run the plan, which another framework's rules do not decide.
+  // "runs" is whether am-run can run the plan. It is absent with --dialect, whose rules are those
+  // of another framework.
   if (dialect.empty()) json["runs"] = verdict.found.ok() && verdict.lacks.empty();
   if (!verdict.lacks.empty()) json["unsupported"] = verdict.lacks;
   return json;

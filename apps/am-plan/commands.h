@@ -1,5 +1,5 @@
-// The commands of am-plan: one row each, from which the command line, --help, completions and
-// manual pages are generated.
+// The commands of am-plan, each described by one `Command`. The command line, --help, completions
+// and manual pages are generated from these descriptions.
 //
 // To add a command, write a file with its `Command` value, and add its name here and in
 // commands.cpp.
@@ -26,8 +26,8 @@ struct Command {
   const char* name;
   const char* summary;  // one line
   const char* example;
-  // Adds the command's own options, and returns the function that runs it after the line is parsed.
-  // `command` and `shared` outlive that function.
+  // Adds the command's own options, and returns the function that runs the command once the command
+  // line has been parsed. `command` and `shared` outlive that function.
   Run (*declare)(CLI::App& command, SharedOptions& shared);
 };
 

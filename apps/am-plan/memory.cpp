@@ -125,7 +125,7 @@ struct OnDevice {
   double reserved = 0.0;                // bytes that PyTorch's caching allocator reserves
   double process = 0.0;                 // bytes that nvidia-smi shows, with the CUDA context
   std::optional<am::cluster::Gpu> gpu;  // the GPU that the plan names; absent: it names none
-  Fit fit = Fit::kFits;  // whether the peak fits into `gpu`; meaningless if that is not set
+  Fit fit = Fit::kFits;  // whether the peak fits into `gpu`; meaningless without a `gpu`
 };
 
 OnDevice on_device(const PlanInput& input, int64_t peak_bytes, am::Diagnostics& found) {

@@ -27,7 +27,7 @@ void SharedOptions::settle() {
 }
 
 void SharedOptions::require_free_outputs() const {
-  std::map<std::string, std::string> options;  // maps each output file to the option that names it
+  std::map<std::string, std::string> options;  // options by the path of the output file
   for (const OutputFile& output : outputs) {
     if (!output.command->parsed() || output.path->empty()) continue;
     am::require_free_path(*output.path, force);

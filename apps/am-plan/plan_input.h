@@ -23,10 +23,10 @@ std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
                                                  const PlanOptions& options,
                                                  am::Diagnostics& found);
 
-// Loads and checks the first plan of `options`. If an error would make the command's answer wrong,
-// prints the errors, sets `status` to the exit status and returns nothing. Files that only a
-// training job needs (data, weights, checkpoints) may be missing, because the plan may be meant for
-// another machine. Prints warnings to stderr.
+// Loads and checks the first plan of `options`. If the plan has an error that would make the
+// command's result wrong, prints the errors, sets `status` to the exit status and returns nothing.
+// Files that only a training job needs (data, weights, checkpoints) may be missing, because the
+// plan may be meant for another machine. Prints warnings to stderr.
 std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::Output& output,
                                     int& status);
 

@@ -34,7 +34,8 @@ constexpr int64_t kLongestRow = 16;
 constexpr const char* kJsonGroups[] = {"tp",       "cp",    "pp", "dp",       "dp_replicate",
                                        "dp_shard", "dp_cp", "ep", "ep_shard", "dp_shard_cp"};
 
-// Returns over how many nodes the groups of this name are spread: the largest number of any group.
+// Returns the number of nodes over which a group of this name is spread; of all its groups, the
+// largest such number.
 int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t ranks_per_node) {
   int64_t most = 1;
   for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // ranks of a group ascend
@@ -63,8 +64,8 @@ std::string crossing_text(const MeshLayout& mesh, int64_t ranks_per_node) {
   return am::cat(am::join(names, ", "), names.size() == 1 ? " crosses" : " cross", " nodes");
 }
 
-// Equally spaced groups whose rank ranges have one count and stride. `ranks` is the range of group
-// 0; that of group i begins at ranks.first + i * step.
+// A run of process groups of equal size and stride, whose first ranks are evenly spaced. `ranks`
+// are the ranks of group 0; group i begins at rank ranks.first + i * step.
 struct GroupRun {
   am::RankRange ranks;
   int64_t groups = 1;
@@ -135,7 +136,7 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
   return json;
 }
 
-// How the drawing of a pipeline stage arranges its ranks: each row has consecutive ranks along
+// Describes how the ranks of a pipeline stage are drawn: each row has consecutive ranks along
 // `axis`, the innermost axis with more than one rank.
 struct Rows {
   Axis axis = Axis::kTp;
@@ -156,8 +157,8 @@ Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
   }
   const int64_t size = sizes.size(rows.axis);
   rows.length = size;
-  // A tensor-parallel group is always one row. Any other axis that is too long, or does not divide
-  // a node, is split into rows that do not cross nodes.
+  // A tensor-parallel group is always one row. Along any other axis, a group that is too long or
+  // does not divide a node is split into rows that do not cross nodes.
   if (rows.axis != Axis::kTp && (size > kLongestRow || ranks_per_node % size != 0)) {
     rows.length = 1;
     const int64_t common = std::gcd(size, ranks_per_node);
@@ -170,8 +171,9 @@ Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
   return rows;
 }
 
-// Returns the title of the row that begins at `rank`, for example "replica 0 shard 8-15": its
-// indices on each axis inside a stage that has several ranks and is not drawn as columns.
+// Returns the title of the row that begins at `rank`, for example "replica 0 shard 8-15". It has
+// the row's index on each axis of the stage, except axes of size 1 and the axis that is drawn as
+// columns.
 std::string row_title(const MeshLayout& mesh, const Rows& rows, int64_t rank) {
   const auto at = mesh.coordinate(rank);
   std::vector<std::string> parts;
@@ -196,8 +198,8 @@ am::term::GridBox new_box(std::string title, const Rows& rows) {
   return box;
 }
 
-// Draws one pipeline stage with one box per node. If rows cross nodes, or if each row is a node,
-// the stage is one box; in the second case each row's title names its node.
+// Draws one pipeline stage with one box per node. The stage is one box if rows cross nodes, or if
+// each row is a node; a row's title names its node in the latter case.
 am::term::GridStack stage_picture(const MeshLayout& mesh, int64_t pp, int64_t ranks_per_node) {
   const Rows rows = rows_of(mesh.sizes(), ranks_per_node);
   const int64_t count = mesh.world_size() / mesh.sizes().pp;

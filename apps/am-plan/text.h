@@ -31,8 +31,8 @@ class ByteColumn {
   const char* name_;
 };
 
-// Returns the text with its lines broken at blanks, so that each has at most `width` columns unless
-// a single word is longer. Empty lines, which separate paragraphs, are kept.
+// Returns the text with its lines broken at blanks, so that each line has at most `width` columns
+// or consists of one longer word. Empty lines, which separate paragraphs, are kept.
 std::string wrap(const std::string& paragraphs, int width);
 
 // Prints the text to stdout. Lines wider than `style` allows are broken between words.

@@ -24,7 +24,7 @@ struct TpAnswer {
 // A table row: parameters of all layers with one name, replicated over tp.
 struct Replicated {
   std::string name;       // name of the parameters, with "*" for the layer's number
-  bool grad_sum = false;  // the gradient of each must be summed over tp
+  bool grad_sum = false;  // the gradient of each parameter must be summed over tp
 };
 
 std::vector<Replicated> replicated(const TpAnswer& answer) {
@@ -95,8 +95,8 @@ std::string report(const TpAnswer& answer, const am::term::Style& style) {
   return text + rules.text(style) + (rest.empty() ? std::string() : "\n" + rest.text(style));
 }
 
-// Adds a note that names the norms of query and key heads whose gradients must be summed over tp.
-// Other tools omit that sum.
+// Adds a note that names the norms of query and key heads whose gradients must be summed over tp,
+// because other tools omit that sum.
 void note_head_norms(const TpAnswer& answer, const am::Span& where, am::Diagnostics& out) {
   if (answer.tp == 1) return;
   std::vector<std::string> names;

@@ -25,7 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHistoryLines = 2000;
-// Marks the beginning and the end of text (colour sequences) that takes no columns on the screen.
+// Marks the beginning and the end of text, such as a colour sequence, that occupies no columns on
+// the screen.
 constexpr char kUnseen = '\1';
 // Key that makes libedit redraw the line with the hint: Ctrl-_, which has no other use here.
 constexpr wchar_t kDrawHint = 0x1f;

@@ -63,7 +63,8 @@ values::OpenOptions open_options(const Options& options, Interrupts& interrupts)
   return open;
 }
 
-// Returns whether the next line continues this one: an open quote, or a backslash at the end.
+// Returns whether the command continues on the next line: the text has an open quote, or ends with
+// a backslash.
 bool goes_on(const std::string& text) {
   const inspect::SplitCommands split = inspect::split_commands(text, false);
   return split.open_quote || (!text.empty() && text.back() == '\\');

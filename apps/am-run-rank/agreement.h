@@ -16,8 +16,8 @@
 
 namespace am_run {
 
-// Throws if a rank has another plan than rank 0: the ranks would train different models or wait for
-// each other forever.
+// Throws if a rank has another plan than rank 0. Without this check, ranks with different plans
+// would train different models or wait for each other forever.
 void compare_plans(const am::config::Plan& plan, const am::runtime::World& world);
 
 // Creates the run folder and the checkpoint folder on rank 0, then checks that every rank sees

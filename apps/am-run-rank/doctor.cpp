@@ -25,8 +25,8 @@ namespace {
 
 using namespace am;
 
-// Checks the plan for the world size that its mesh determines; if the mesh leaves the world size
-// open, for the one that the launcher gives.
+// Checks the plan for the world size that its mesh determines. If the mesh leaves the world size
+// open, checks it for `given_world`, which comes from the launcher or the options.
 rules::CheckedPlan check_plan(const config::Plan& plan, int64_t given_world, Diagnostics& found) {
   Diagnostics alone;
   rules::CheckedPlan checked = rules::check(plan, 0, alone);
@@ -180,7 +180,7 @@ int examine_machine(Options& options) {
   auto plan = config::load_plan(options.plan, options.overrides, found);
   if (!plan) return refuse_plan(found, options.output);
   plan->plugins = options.plugins;
-  Diagnostics variables;  // errors of the launcher's variables, reported by a check of the table
+  Diagnostics variables;  // errors in the launcher's variables; a row of the table shows them
   const auto here = place_process(options, launch::process_environment(), variables);
   const int64_t given_world = here ? here->world_size : options.nproc * options.nnodes;
   const auto checked = check_plan(*plan, given_world, found);

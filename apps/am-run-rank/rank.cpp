@@ -80,10 +80,10 @@ std::string announcement(const job::Job& job) {
              config::strategy_name(job.plan.strategy), ", ", parallel::backend_of(job.plan), "\n");
 }
 
-// Returns whether this rank, which found the plan invalid before it joined the job, must print the
-// error: always on rank 0, and on another rank unless rank 0 has found the same error. A job of
-// 1,024 ranks thus reports an invalid plan once. Waits at most a few seconds for the other ranks,
-// which need not all call it.
+// Returns whether this rank must print the error of an invalid plan that it found before it joined
+// the job. Rank 0 always prints its error. Another rank prints its error only if rank 0 has not
+// found the same one, so that a job of 1,024 ranks reports an invalid plan once. Waits at most a
+// few seconds for rank 0 and the other ranks, some of which may not call this function.
 bool prints_for_all(const launch::RankEnvironment& here) {
   if (here.world_size == 1) return true;
   constexpr auto kPatience = std::chrono::seconds(5);
@@ -109,7 +109,7 @@ bool prints_for_all(const launch::RankEnvironment& here) {
   return true;
 }
 
-// How long an ending rank waits until its last output has been read.
+// Longest time for which a rank that ends waits until its last output has been read.
 constexpr auto kReaderPatience = std::chrono::seconds(5);
 
 class Rank {
@@ -135,7 +135,7 @@ class Rank {
   std::optional<job::Job> job_;
   // Writes to stderr in the background, so that a slow reader does not stall the job.
   launch::BackgroundOutput out_{STDERR_FILENO};
-  bool silent_ = false;  // this rank does not print its error: rank 0 prints the same
+  bool silent_ = false;  // rank 0 prints the same error, so this rank does not print its error
   std::optional<runtime::World> world_;  // set once this rank has joined the job
   std::unique_ptr<runtime::Watchdog> watchdog_;
   std::unique_ptr<live::AttachServer> server_;  // for am-repl's sessions; null with --no-attach
@@ -298,8 +298,8 @@ int Rank::report(const std::exception& error) {
   const launch::RankError told = describe(error);
   const bool launcher_knows = launch::report_error(launch::process_environment(), told) &&
                               launch::process_environment()(launch::kErrorFileVariable).has_value();
-  // am-run's launcher prints the errors that reached it. Under another launcher, or if the disk was
-  // too full to report the error, only this output tells it.
+  // am-run's launcher prints the errors that reached it. The rank prints its own error under
+  // another launcher, and if the disk was too full to report the error.
   if (!launcher_knows && !silent_) {
     out_.write(cat("am-run: rank ", here_.rank, ": ", term::echo_lines(told.message), "\n"));
     if (!told.hint.empty()) out_.write(cat("help: ", term::echo_lines(told.hint), "\n"));

@@ -46,9 +46,9 @@ launch::JobSpec job_spec(const Options& options, const std::filesystem::path& pr
   return spec;
 }
 
-// Throws Error(kPlan) with required and available bytes if the ranks to start on this machine do
-// not fit into its memory, unless --force is set. Plans for GPUs are checked by am-run doctor
-// instead.
+// Throws Error(kPlan), which states the required and the available bytes, if the ranks to start on
+// this machine do not fit into its memory, unless --force is set. Plans for GPUs are checked by
+// am-run doctor instead.
 void require_memory(const Options& options, const job::Job& job, const launch::MemoryInfo& memory) {
   if (options.force) return;
   const std::string backend = layout::backend_of(job.plan, &am_apps::why_no_cuda);
@@ -91,8 +91,8 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   const auto require_fit = [&] { require_memory(options, *job, launch::memory_of_machine()); };
   const auto program = am_apps::torch_program("am-run-rank");
   const bool alone = options.nnodes == 1;
-  // On one node, memory is checked before any file is written; on several, when all nodes are
-  // connected, so that a failure reaches every node.
+  // On one node, memory is checked before any file is written. On several nodes, memory is checked
+  // when all nodes are connected, so that a failure on one node is reported to all.
   if (alone) require_fit();
   const auto run = run_folder::RunFolder::create(run_root(options));
   const auto checkpoints = run_folder::checkpoint_folder(job->plan, run);
@@ -108,7 +108,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     // take_locks() has just created.
     held = run_folder::HeldFolder(run.root());
   };
-  // A restart is not possible if the run folder now belongs to another job or is gone: the
+  // A restart is impossible if the run folder now belongs to another job or is gone, because the
   // restarted ranks must not write to it.
   policy.possible = [&] {
     try {

@@ -31,7 +31,7 @@ int run_program(const Options& options) {
     spec.environment.emplace_back(kErrorHandling, "1");
   }
   launch::RestartPolicy policy;
-  // The job is restarted after any exit status but 0, whose meaning only the program knows.
+  // Only the program knows the meaning of its exit statuses, so any status but 0 restarts the job.
   policy.any_failure = true;
   return supervise_and_report(options, spec, policy, run, run_folder::HeldFolder(run.root()));
 }

@@ -88,7 +88,7 @@ run_folder::JobOutcome outcome_of(const run_folder::HeldFolder& held, const std:
 }
 
 // Returns the launcher's exit status. A job that was stopped before its last step has not failed,
-// but its status is options.stopped_status, which can distinguish it from a finished job.
+// but returns options.stopped_status, which may differ from the status of a finished job.
 int exit_status(const Options& options, const launch::JobResult& result,
                 const run_folder::HeldFolder& held, const std::string& job) {
   const bool may_be_stopped = result.exit_status == 0 && options.stopped_status != 0;
@@ -96,8 +96,8 @@ int exit_status(const Options& options, const launch::JobResult& result,
   return outcome_of(held, job).stopped ? options.stopped_status : 0;
 }
 
-// Returns how the job spent its time, over all restarts until now, and writes that to the job's
-// record. Returns nothing if the job never reached training, or on nodes other than rank 0's.
+// Writes to the job's record how the job spent its time, over all restarts until now, and returns
+// this. Returns nothing if the job never reached training, and on all nodes but rank 0's.
 std::optional<run_folder::JobTime> close_time(const launch::JobResult& result,
                                               const run_folder::HeldFolder& held,
                                               const std::string& job) {

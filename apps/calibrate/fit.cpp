@@ -132,8 +132,8 @@ std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
   return b;
 }
 
-// A measured run, with the order of its pipeline schedule, which does not depend on the constants
-// and is therefore computed once.
+// A measured run with the order of its pipeline schedule. The order does not depend on the
+// constants and is therefore computed once.
 struct Prepared {
   const MeasuredRun* run;
   std::shared_ptr<const PipelineOrder> order;
@@ -335,7 +335,8 @@ std::vector<double> held_out_errors(const RunList& runs,
   return errors;
 }
 
-// The fold is a hash of the run's layout. The hash is FNV-1a, which is equal on all platforms.
+// Returns the run's fold: a hash of its layout modulo 5. The hash is FNV-1a, which is equal on all
+// platforms.
 std::string fold_of_layout(const MeasuredRun& run) {
   uint32_t hash = 2166136261U;
   for (const char c : run.group) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;

@@ -36,9 +36,9 @@ struct Section {
 
 std::string percent(double share) { return am::format_fixed(100.0 * share, 1); }
 
-// Returns a section of the report: one line with the errors of the runs for each value of `part`,
-// in alphabetical order, one for all runs but test jobs if there are test jobs, and one for all
-// runs.
+// Returns a section of the report: a line of error statistics for each value of `part` in
+// alphabetical order, and last a line for all runs. If there are test jobs, a line for all other
+// runs precedes the last line.
 Section by_part(std::string title, const RunList& runs, const std::vector<double>& errors,
                 const std::function<std::string(const MeasuredRun&)>& part) {
   std::map<std::string, std::vector<double>> parts;

@@ -104,8 +104,8 @@ int unknown_command(const WrongLine& line, const std::string& word) {
                           "commands: ", am::join(names, ", ")));
 }
 
-// Returns the first word of the command line that is neither a flag nor the value of a flag of the
-// tool. In a tool with commands, this word must be a command's name.
+// Returns the first word of the command line that is neither a flag of the tool nor a flag's value.
+// In a tool with commands, this word must be a command's name.
 std::optional<std::string> first_word(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -122,7 +122,8 @@ std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
   const WrongLine line{app, asks_for_json(argc, argv)};
   const auto word = first_word(app, argc, argv);
   const bool known = word && std::find(names.begin(), names.end(), *word) != names.end();
-  // The word may be no command but the value of the option before it, if that option is unknown.
+  // An unknown word after an unknown option is probably the option's value, so the option is
+  // reported.
   if (word && !known && argc > 2) {
     const auto* const at = std::find(argv + 1, argv + argc, *word);
     if (at > argv + 1 && am::starts_with(at[-1], "-") &&
@@ -134,9 +135,8 @@ std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
   return unknown_command(line, *word);
 }
 
-// Returns the first option of the command line that neither the command nor the tool has. It is
-// searched for here because CLI11 takes the value of an unknown option for an argument, and would
-// complain about that argument.
+// Returns the first option of the command line that neither the command nor the tool has. CLI11
+// would treat the value of an unknown option as an argument and would complain about the argument.
 std::optional<std::string> first_unknown(const CLI::App& app, int argc, char** argv) {
   const CLI::App& command = active_command(app);
   for (int i = 1; i < argc; ++i) {
@@ -203,8 +203,8 @@ class FoldedHelp : public CLI::Formatter {
   }
 
  private:
-  // True if the choices make the left column wider than the terminal; they then move to the
-  // description.
+  // Whether the choices make the left column wider than the terminal. If so, the choices move to
+  // the description.
   bool is_long(const CLI::Option* option) const {
     const std::string all = Formatter::make_option_opts(option);
     const size_t width = option->get_name(false, true).size() + all.size();

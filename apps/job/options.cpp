@@ -34,8 +34,9 @@ constexpr const char* kExecHelp =
     "Start this program instead of a plan on every rank, with torchrun's variables (--nproc "
     "defaults to 1); everything after --exec is its command line";
 
-// Returns the value of --resume for the plan's key checkpoint.resume. A path is made absolute,
-// because --resume is relative to the current folder, whereas the key is relative to the plan file.
+// Returns the value of --resume for the plan's key checkpoint.resume. Makes a path absolute,
+// because paths of --resume are relative to the current folder, but paths in the plan to the plan's
+// file.
 std::string resume_value(const std::string& text) {
   if (text == "auto" || text == "none") return text;
   return std::filesystem::absolute(text).lexically_normal().string();
@@ -50,7 +51,7 @@ std::string quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-// Returns the number of arguments before --exec, which are am-run's. The others are the program's.
+// Returns the number of arguments before --exec. These are am-run's; later ones are the program's.
 int own_arguments(int argc, char** argv) {
   return static_cast<int>(
       std::find_if(argv, argv + argc,
@@ -172,7 +173,7 @@ std::optional<Options> parse_options(int argc, char** argv,
   app.add_option("--resume", resume,
                  "auto: the newest complete checkpoint of the run folder; none: start a new run; "
                  "or a checkpoint")
-      ->take_last();  // a restart appends a --resume to the user's, and the appended one counts
+      ->take_last();  // a restart appends a second --resume, and the last one counts
   app.add_option("--max-restarts", options.max_restarts,
                  "Restart all ranks after a failure, at most N times, from the newest checkpoint "
                  "of this job (default: 0)")

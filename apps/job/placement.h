@@ -11,10 +11,11 @@
 namespace am_run {
 
 // Returns the rank that another launcher assigned to this process by environment variables, or
-// nothing if this process must start ranks itself. If variables named PET_* (torchrun's options)
-// describe a machine of a job, they set nproc, nnodes, node_rank and rdzv in `options`, and this
-// function returns nothing. It ignores them if options.placement names any flag. Invalid variables,
-// and options that contradict the variables, are errors of rule "launch.environment".
+// nothing if this process must start ranks itself. Variables named PET_* (torchrun's options)
+// describe a machine of a job: this function then sets nproc, nnodes, node_rank and rdzv in
+// `options`, and returns nothing. It ignores PET_* variables if options.placement names any flag.
+// Invalid variables, and options that contradict the variables, are errors of rule
+// "launch.environment".
 std::optional<am::launch::RankEnvironment> place_process(
     Options& options, const am::launch::EnvironmentLookup& lookup, am::Diagnostics& found);
 

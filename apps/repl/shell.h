@@ -10,8 +10,8 @@
 
 namespace am_repl {
 
-// A function that reads a script piece by piece: appends the next piece to `text`, or returns false
-// at the end of the script.
+// Reads the next part of a script: appends it to `text` and returns true, or returns false at the
+// end of the script.
 using Source = std::function<bool(std::string& text)>;
 Source from_text(std::string text);
 // The returned function throws am::Error(kIo) on a read error.
@@ -19,12 +19,12 @@ Source from_file_descriptor(int fd);
 
 // Runs the script's commands up to the first that fails or quits. Returns the exit status: 0, or 1
 // after a failed command. Error messages begin with `name`, the script's file, and a line number,
-// or with neither if `name` is empty. If `results` is set, each outcome's JSON is appended to it
-// and nothing is printed.
+// unless `name` is empty. If `results` is set, each outcome's JSON is appended to `results` and
+// nothing is printed.
 int run_script(am::inspect::Interpreter& interpreter, const Source& source,
                const am_apps::Output& output, am::Json* results, const std::string& name = {});
 
-// Prints the outcome of a command or, if `results` is set, appends it there as JSON. An error
+// Prints the outcome of a command or, if `results` is set, appends its JSON to `results`. An error
 // message begins with `place`. `print` prints the text of a result; without it, the text goes to
 // stdout. Returns false if the script must end after this command.
 using Print = std::function<void(const std::string& text)>;

@@ -27,8 +27,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders, defined by the build. Relative paths are relative to the folder of this executable. The
-// places are colon-separated lists for both the build tree and an installation.
+// Folders that the build defines. Relative paths are relative to the folder of this executable.
+// kTorchPlaces and kPluginPlaces are colon-separated lists that cover both the build tree and an
+// installation.
 constexpr std::string_view kPrograms = AM_TORCH_PROGRAMS;     // folder of the programs
 constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // folders that may have libtorch
 constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // folders that may have CUDA's plugin
@@ -46,9 +47,10 @@ std::vector<fs::path> find_in(std::string_view folders, const char* name) {
   return files;
 }
 
-// Returns whether ranks are certain to load the libtorch that automesh was compiled for: none is
-// preloaded, and every libtorch that the dynamic linker can find has the same size in bytes as the
-// one that automesh was compiled for. If this returns false, only loading libtorch can tell.
+// Returns whether ranks are certain to load the libtorch that automesh was compiled for: no
+// libtorch is preloaded, and every libtorch that the dynamic linker can find has the file size of
+// that version. A result of false is inconclusive: the version is then known only after loading
+// libtorch.
 bool has_compiled_torch() {
   // Finding a symbol of libtorch in this process means that some libtorch is preloaded.
   if (::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version") != nullptr) return false;
@@ -126,7 +128,7 @@ void become_torch_program(const std::string& name, char** argv) {
 
 std::string library_versions() {
   const bool plugin = !find_in(kPluginPlaces, "libautomesh_cuda.so").empty();
-  // If ranks would load NCCL, only am-run-rank can tell its version, which may differ from that of
+  // If ranks would load NCCL, am-run-rank must report its version, which may differ from that of
   // the NCCL for which automesh was compiled.
   const bool runs_nccl =
       plugin && (launch::visible_gpus().count > 0 || launch::loaded_nccl_version());
