@@ -1,4 +1,4 @@
-// A config of tests/data/hf with one part of its text replaced.
+// Reads a config.json of tests/data/hf, with one substring of its text replaced.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,8 @@
 
 namespace am::test {
 
-// With an empty `from`, the config is unchanged.
+// Returns the config with the first `from` in its text replaced by `to`; unchanged if `from` is
+// empty.
 inline model::ModelConfig changed_config(const std::string& family, const std::string& from = {},
                                          const std::string& to = {}) {
   std::string text = read_file(cat(AM_TEST_DATA, "/hf/", family, "/config.json"));

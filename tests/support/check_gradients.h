@@ -1,4 +1,5 @@
-// Fails a test if two outcomes of gradient_case.h differ by more than rounding.
+// Compares the losses, gradients and expert counts of two outcomes of gradient_case.h: differences
+// larger than rounding errors fail the test.
 #pragma once
 
 #include <ATen/ATen.h>

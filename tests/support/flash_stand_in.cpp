@@ -1,6 +1,8 @@
-// ATen's flash attention, which exists only for GPUs, on the host: the same arguments, refusals and
-// masks (aten/src/ATen/native/transformers/cuda/flash_attn), computed with full scores. With it and
-// nn::fused::PassForGpu a test runs the code around the kernels.
+// Replaces ATen's flash attention, which exists only for GPUs, by an implementation on the host. It
+// has the same arguments, argument checks and masks
+// (aten/src/ATen/native/transformers/cuda/flash_attn), but stores all scores. With this
+// implementation and nn::fused::PassForGpu, a test runs on the host the code that calls the GPU
+// kernels.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -18,9 +20,11 @@ using OptionalTensor = std::optional<at::Tensor>;
 using OptionalSize = std::optional<c10::SymInt>;
 
 struct Mask {
-  int64_t back, ahead;  // from the diagonal through the last row and column; -1: unlimited
+  // Number of keys visible before and after the diagonal through the last query and key; -1: all.
+  int64_t back, ahead;
 
-  // The kernels' launch also computes the mask from the longest lengths.
+  // Adjusts the limits by the longest sequence of keys, as the code that launches the GPU kernels
+  // does.
   Mask(bool causal, const OptionalSize& left, const OptionalSize& right, int64_t longest_k)
       : back(left ? left->expect_int() : -1), ahead(right ? right->expect_int() : -1) {
     if (causal) ahead = 0;
@@ -51,7 +55,8 @@ struct Sequence {
   int64_t q, queries, k, keys;
 };
 
-// Rows [N, H, K]: flattened from a batch, or unchanged.
+// Returns the rows of queries and keys of each sequence. q and k are batches [B, T, H, K], or rows
+// [N, H, K] of packed sequences that `ends_q` and `ends_k` delimit.
 std::vector<Sequence> sequences(const at::Tensor& q, const at::Tensor& k,
                                 const OptionalTensor& ends_q, const OptionalTensor& ends_k,
                                 int64_t longest_q, int64_t longest_k) {
@@ -79,7 +84,8 @@ at::ScalarType wide(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// Returns [H, t, K] of a sequence's rows, with key heads repeated.
+// Returns `count` rows from row `first` on, as [H, count, K], with key heads repeated for the query
+// heads that share them.
 at::Tensor of(const at::Tensor& rows_NHK, int64_t first, int64_t count, int64_t heads) {
   return rows_NHK.narrow(0, first, count)
       .transpose(0, 1)
@@ -101,11 +107,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     const OptionalTensor& used_k, const OptionalTensor& slopes) {
   TORCH_CHECK(dropout == 0.0 && !debug && !used_k && !slopes);
   check_heads(q, k, v);
-  // A single query attends to all keys, causal or not.
+  // The causal mask hides no key from a single query, which is aligned with the last key.
   const Mask mask(causal && longest_q != 1, left, right, longest_k.expect_int());
   const at::Tensor q_rows = in_rows(q), k_rows = in_rows(k), v_rows = in_rows(v);
   const int64_t heads = q.size(-2);
-  // Rows that belong to no sequence are not written.
+  // As in the GPU kernels, rows outside of all sequences are not written; NaN shows if they are
+  // used.
   at::Tensor out = at::full(q_rows.sizes(), std::nan(""), q.options());
   at::Tensor lse = at::full({heads, q_rows.size(0)}, std::nan(""), q.options().dtype(wide(q)));
   for (const Sequence& each :
@@ -116,7 +123,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     const at::Tensor p = (made - sums.unsqueeze(-1)).exp().nan_to_num(0.0);
     out.narrow(0, each.q, each.queries)
         .copy_(at::bmm(p, of(v_rows, each.k, each.keys, heads)).transpose(0, 1));
-    // A query without keys has +inf.
+    // The log-sum-exp of a query without keys is +inf, as in the GPU kernels.
     lse.narrow(1, each.q, each.queries).copy_(sums.masked_fill(sums.isneginf(), INFINITY));
   }
   if (q.dim() == 4) {

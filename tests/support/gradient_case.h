@@ -1,5 +1,5 @@
-// A small model of a family under a layout, compared with one rank: losses, gradients of each
-// parameter, tokens routed to each expert.
+// Computes losses, gradients of each parameter, and the number of tokens routed to each expert for
+// a family's small model, under a layout or on one rank.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,7 @@ namespace am::test {
 struct GradientCase {
   std::string family = "llama";  // folder in tests/data/hf
   int64_t world = 2;
-  std::string mesh = {}, strategy = {};  // lines in addition to world_size and fsdp2
+  std::string mesh = {}, strategy = {};  // more lines of [mesh] and of [strategy]
   int64_t length = 24;
   bool packed = false;
 
@@ -27,8 +27,8 @@ struct GradientOutcome {
   std::vector<int64_t> expert_counts;
 };
 
-// Returns one outcome for each of some sections of the plan, gathered from all ranks. For one rank,
-// mesh and strategy are ignored.
+// Returns one outcome for each element of `sections`, the text of more sections of the plan. Values
+// are gathered from all ranks. With one rank, `mesh` and `strategy` are ignored.
 std::vector<GradientOutcome> gradients_of(const GradientCase& one,
                                           const std::vector<std::string>& sections);
 const GradientOutcome& gradients_of_one_rank(const GradientCase& one);

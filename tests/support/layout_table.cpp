@@ -14,19 +14,20 @@ namespace {
 
 struct Axes {
   int64_t pp = 1, dp = 1, tp = 1, cp = 1;
-  int64_t ep = 1;               // over dp, cp and tp together
-  int64_t replicas = 1;         // replicas within dp
-  std::string method = "ring";  // for cp
+  int64_t ep = 1;               // ranks that share the experts: a part of dp * cp * tp
+  int64_t replicas = 1;         // value of dp_replicate_size
+  std::string method = "ring";  // value of method in [context]
 };
 
 struct Schedule {
   std::string name = "1f1b";
   int64_t virtual_stages = 1;
-  int64_t microbatches = 4;  // per round
+  int64_t microbatches = 4;  // micro-batches per run of the schedule
   int64_t rounds = 1;
 };
 
-// In float32, unless `strategy` sets a policy.
+// Returns a combination for the axes and the schedule. All dtypes are float32, unless `strategy`,
+// which is lines of [strategy], sets mp_policy.
 Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
                    const std::string& strategy = {}) {
   Combination combination;
@@ -55,8 +56,8 @@ Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
   return combination;
 }
 
-// ep or cp in addition to dp, under a strategy whose section has no mp_policy; `accumulation`:
-// micro-batches per step.
+// Returns a combination with ep or cp in addition to dp. `strategy` is the whole [strategy] section
+// except the backend; mp_policy is not added. `accumulation`: number of micro-batches per step.
 Combination over_dp(std::string name, const Axes& axes, const std::string& strategy,
                     int64_t accumulation = 1) {
   Combination combination = layout(std::move(name), axes, {.microbatches = accumulation});
@@ -70,14 +71,15 @@ Combination of_model(const std::string& model, Combination combination) {
   return combination;
 }
 
-// Sequences that cp does not divide: padding after them is not counted.
+// Makes the sequence length indivisible by cp, so that sequences are padded. Padding must not
+// affect the loss.
 Combination padded(Combination combination) {
   combination.shorter = 1;
   return combination;
 }
 
-// A router's gradient is only rounding error if no token is routed to an expert: see of_family in
-// strategy_combinations.cpp.
+// Uses a model whose experts may get no tokens. The gradient of their router weights is then only a
+// rounding error, which needs a larger optimizer eps: see of_family in strategy_combinations.cpp.
 Combination routed(Combination combination) {
   combination.optimizer_eps = 1e-6;
   return of_model("table_routed", std::move(combination));
@@ -88,7 +90,8 @@ Combination balanced(const std::string& how, Combination combination) {
   return combination;
 }
 
-// All tokens are routed to two experts on one rank: more rows than it computes in one pass.
+// Routes all tokens to the two experts of one rank, which gets more rows than it computes in one
+// pass.
 Combination skewed(Combination combination) {
   combination.skewed = true;
   return of_model("table_shared", std::move(combination));
@@ -121,7 +124,8 @@ std::vector<Combination> layouts() {
       layout("pp 2, interleaved_zero_bubble", two, zero_bubble),
       layout("pp 2, zbv_zero_bubble", two, zbv),
       layout("pp 2, dual_pipe_v", two, dual),
-      // Rank 1 has the first and the last stage; these split their backward, the others do not.
+      // Rank 1 has the first and the last stage. Only these stages split backward into input and
+      // weight gradients.
       layout("pp 2, a schedule from a file", two, {"schedules/own.csv", 2}),
       layout("pp 4, 1f1b", four, {.microbatches = 6}),
       layout("pp 4, interleaved_1f1b", four, interleaved),

@@ -1,5 +1,5 @@
-// Layouts of several axes, each trained for a few steps on ranks of this process and compared with
-// one rank, as strategy_table.h does for strategies.
+// Compares layouts of several axes with one rank, as strategy_table.h compares strategies. Each
+// layout trains for a few steps, on ranks that are threads of this process.
 #pragma once
 
 #include <vector>

@@ -19,10 +19,9 @@ class LiveBytes {
  public:
   LiveBytes() : guard_(c10::DebugInfoKind::PROFILER_STATE, counter_) {}
 
-  // Bytes since this object was created; freeing tensors that are older than the object does not
-  // count.
+  // Returns the bytes of live tensors that were created after this object.
   int64_t count() const { return counter_->bytes; }
-  // Maximum of count() so far.
+  // Returns the maximum of count() so far.
   int64_t most() const { return counter_->most; }
 
  private:

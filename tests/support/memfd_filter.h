@@ -1,5 +1,5 @@
-// Simulates memfd_create of another kernel or a more restrictive machine, by a seccomp filter on
-// one thread.
+// Makes memfd_create fail on one thread, as under an older kernel or on a more restrictive machine,
+// by a seccomp filter.
 //
 //   const MemfdFilter strict = {.refused_with_seal = false, .error = EACCES};
 //   const bool filtered = with_memfd_filter(strict, [&] { fd = open_memory_file("x"); });
@@ -15,14 +15,15 @@
 #include <cstdint>
 #include <thread>
 
-// Selects the refused calls by whether they set Linux 6.3's MFD_NOEXEC_SEAL, and their errno.
+// Selects the calls of memfd_create that fail: those with Linux 6.3's flag MFD_NOEXEC_SEAL, or
+// those without it. `error` is their errno.
 struct MemfdFilter {
   bool refused_with_seal = false;
   uint32_t error = 0;
 };
 
-// Calls `body` in a thread with the filter. Returns false without calling it if filters are not
-// permitted.
+// Calls `body` in a thread with the filter. Returns false, without calling `body`, if the system
+// forbids filters.
 template <typename Body>
 bool with_memfd_filter(const MemfdFilter& filter, const Body& body) {
   constexpr uint32_t kNoExecSeal = 0x0008;
@@ -32,10 +33,10 @@ bool with_memfd_filter(const MemfdFilter& filter, const Body& body) {
   std::array<sock_filter, 7> program = {{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 2),
-      // The flags: the low half of the second argument on a little-endian machine.
+      // Loads the call's flags: on a little-endian machine, the low half of the second argument.
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
       BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kNoExecSeal, 1, 2),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),  // another system call
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),  // allows all other system calls
       BPF_STMT(BPF_RET | BPF_K, with),
       BPF_STMT(BPF_RET | BPF_K, without),
   }};

@@ -1,11 +1,11 @@
-// Returns the error message of a call.
+// Catches the error of a call, for tests of error messages.
 #pragma once
 
 #include <exception>
 #include <functional>
 #include <string>
 
-// Empty if the call succeeds.
+// Returns the message of the exception that the call throws; empty if it throws none.
 inline std::string message_of(const std::function<void()>& call) {
   try {
     call();

@@ -1,4 +1,4 @@
-// One forward and backward pass of a saved model on a rank, for comparing layouts.
+// Runs one forward and backward pass of a saved model on a rank, to compare layouts.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,10 +15,11 @@
 
 namespace am::test {
 
-// Logits, and the units' gradients as this rank stores them, by the unit's name.
+// Maps "logits" to the logits, and "unit NAME" to the part of the unit's flat gradient that this
+// rank stores.
 using StepResult = std::map<std::string, at::Tensor>;
 
-// Loads the weights of tests/data/hf/FAMILY and uses its reference batch.
+// Loads the weights of tests/data/hf/FAMILY, and runs the family's reference batch.
 inline StepResult step_of(parallel::ParallelModel& model, const std::string& family) {
   const std::string folder = data_path(cat("hf/", family));
   checkpoint::load(model, *frameworks::open_tensor_source(folder + "/model.safetensors"));

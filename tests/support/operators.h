@@ -1,4 +1,4 @@
-// An operator's value and its inputs' gradients, and a comparison of two of them.
+// Computes an operator's value and its inputs' gradients, and compares tensors.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,8 +14,9 @@ namespace am::test {
 using Tensors = std::vector<at::Tensor>;
 using Operator = std::function<at::Tensor(const Tensors&)>;
 
-// Compares relative to the largest value of `b`, but at least 0.01, since the rounding errors of a
-// sum scale with its terms, which may cancel.
+// Checks that `a` and `b` differ by at most `allowed` times the largest magnitude in `b`, or times
+// 0.01 if that is larger. The bound is relative to the whole tensor, because the terms of a sum may
+// cancel, whereas its rounding error grows with the terms.
 inline void check_close(const at::Tensor& a, const at::Tensor& b, double allowed) {
   REQUIRE(a.sizes() == b.sizes());
   REQUIRE(a.scalar_type() == b.scalar_type());
@@ -27,10 +28,10 @@ inline void check_close(const at::Tensor& a, const at::Tensor& b, double allowed
 
 struct Outcome {
   at::Tensor value;
-  Tensors gradients;  // of the floating-point inputs
+  Tensors gradients;  // gradients of the floating-point inputs
 };
 
-// `entering`: gradient of the operator's value.
+// Runs the operator forward and backward. `entering` is the gradient of the operator's value.
 inline Outcome run(const Operator& operation, const Tensors& inputs, const at::Tensor& entering) {
   Tensors leaves;
   for (const at::Tensor& input : inputs) {

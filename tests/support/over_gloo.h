@@ -1,5 +1,5 @@
-// Groups of one host created while this object exists use Gloo's connections instead of shared
-// memory.
+// While an object exists, new worlds connect ranks of one host through Gloo's TCP connections
+// instead of shared memory.
 //
 //   const OverGloo over_gloo(GENERATE(false, true));       // a test of both ways
 #pragma once

@@ -13,7 +13,8 @@ namespace am::test {
 
 namespace {
 
-// Reports all findings in one exception, so that a test with an invalid plan names the errors.
+// Throws one exception that lists all errors in `found`, so that a test with an invalid plan shows
+// them.
 void require_ok(const Diagnostics& found) {
   std::string all;
   for (const auto& item : found.items()) {

@@ -20,11 +20,11 @@ namespace am::test {
 // Returns tests/data/NAME.
 std::string data_path(const std::string& name);
 
-// A layout of the matrix: name, number of ranks, and plan sections in addition to `base`.
+// A layout to test: name, number of ranks, and the sections that it adds to a test's base plan.
 struct LayoutCase {
   std::string name;
   int64_t ranks;
-  std::string toml;  // [mesh] and [strategy]
+  std::string toml;  // text of the sections [mesh] and [strategy]
 };
 
 // A line of [strategy] that makes every dtype float32.
@@ -32,17 +32,18 @@ inline const std::string kFullPrecision =
     "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
     "\"float32\" }\n";
 
-// Returns [mesh] and [strategy] of fsdp2 in float32, with additional lines of each.
+// Returns the sections [mesh] and [strategy] of fsdp2 in float32. `mesh` and `strategy` are
+// additional lines of these sections.
 std::string float32_fsdp2(int64_t world, const std::string& mesh = {},
                           const std::string& strategy = {});
 
-// Parses a plan's text; fails the test on any diagnostic. `world_size` 0: the plan's own.
+// Parses and checks the text of a plan; an error in the plan fails the test.
 config::Plan parse(const std::string& toml);
 
 // Returns whether am-run runs the plan on this number of ranks (layout/runs.h).
 bool runs(const std::string& toml, int64_t ranks);
 
-// A model under a plan on one rank of a world, with the objects it depends on.
+// The model of a plan on one rank of a world, with the objects that the model refers to.
 struct RankModel {
   // `device`: see runtime::DeviceMesh.
   RankModel(const config::Plan& plan, const runtime::World& world,
@@ -54,7 +55,7 @@ struct RankModel {
   std::unique_ptr<parallel::ParallelModel> model;
 };
 
-// max |a - b| / max |b|
+// Returns max |a - b| / max |b|.
 double relative_difference(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace am::test

@@ -1,4 +1,4 @@
-// The published configs in plans/models.
+// Reads the published configs in plans/models.
 #pragma once
 
 #include <catch2/catch.hpp>

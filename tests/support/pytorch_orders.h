@@ -1,4 +1,5 @@
-// The orders of PyTorch's schedules: tests/data/schedules, written by scripts/fixtures.
+// Reads the orders in which PyTorch's pipeline schedules run their passes, from
+// tests/data/schedules. scripts/fixtures/make_schedules.py writes these files.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -14,8 +15,8 @@ namespace am::test {
 
 struct PytorchOrder {
   pipeline::PipelineShape shape;
-  std::string form;               // "", "lowered" or "refused"
-  std::vector<std::string> rows;  // rows of its CSV
+  std::string form;  // "lowered": with communication; "refused": PyTorch raises; else ""
+  std::vector<std::string> rows;  // one row per rank, as in PyTorch's CSV
 };
 
 inline std::vector<PytorchOrder> pytorch_orders(std::string_view name) {
@@ -44,7 +45,8 @@ inline std::string about(const pipeline::PipelineShape& shape) {
              shape.microbatches);
 }
 
-// Returns a rank's list as a row of PyTorch's CSV, with or without its bubbles.
+// Returns a rank's list of passes as a row of PyTorch's CSV. Without `bubbles`, idle slots are
+// omitted.
 inline std::string row(const std::vector<pipeline::Slot>& list, bool bubbles = true) {
   std::vector<std::string> cells;
   for (const pipeline::Slot& slot : list) {

@@ -22,7 +22,8 @@ class Draw {
  public:
   explicit Draw(std::mt19937_64& random) : random_(random) {}
 
-  // std's distributions differ between standard libraries.
+  // Returns a number in [0, end). Does not use std's distributions, which differ between standard
+  // libraries.
   int64_t below(int64_t end) {
     return static_cast<int64_t>(random_() % static_cast<uint64_t>(end));
   }
@@ -45,7 +46,8 @@ void repeat_layers(std::vector<bool>& layers, int64_t count) {
   }
 }
 
-// Draws sizes with few divisors, and other keys of a config.
+// Draws sizes with few divisors, and other keys of a config. Adds a description of each changed key
+// to `name`.
 void draw_sizes(Draw& draw, model::ModelConfig& config, std::string& name) {
   const auto change = [&](int64_t once_in, const char* what, int64_t& size, int64_t value) {
     if (!draw.once_in(once_in)) return;
@@ -55,7 +57,8 @@ void draw_sizes(Draw& draw, model::ModelConfig& config, std::string& name) {
   change(3, "vocabulary", config.vocab_size, config.vocab_size - draw.below(20));
   change(3, "width", config.intermediate_size, config.intermediate_size - draw.below(12));
   if (config.sliding_window) change(2, "window", *config.sliding_window, 1 + draw.below(9));
-  // In GPT-2, all heads together are as wide as the hidden state.
+  // GPT-2 keeps its number of heads, because all heads together must be as wide as the hidden
+  // state.
   if (config.num_key_value_heads > 1 && !config.mla && config.model_type != "gpt2") {
     const int64_t groups = draw.any<int64_t>({1, 1, 2});
     const int64_t heads = draw.any<int64_t>({2, 3, 6, 8});
@@ -93,7 +96,7 @@ model::ModelConfig draw_model(Draw& draw, std::string& name) {
   return config;
 }
 
-// Lines of the plan, and their descriptions in the layout's name.
+// The drawn lines of the plan, and a description of them for the layout's name.
 class DrawnText {
  public:
   void line(const std::string& text) { plan_ += text + "\n"; }
@@ -111,7 +114,8 @@ struct DrawnAxes {
   int64_t world() const { return pp * replicas * shards * cp * tp; }
 };
 
-// Draws one axis over 5, 7 or 8 ranks: these sizes are rare in combination with other axes.
+// Draws one long axis: dp_shard or dp_replicate over 5, 7 or 8 ranks, tp over all key-value heads,
+// or ep over all experts. Axes that long are rare in combination with other axes.
 DrawnAxes draw_long_axis(Draw& draw, const model::ModelConfig& config) {
   DrawnAxes axes;
   const int64_t ranks = draw.any<int64_t>({5, 7, 8});

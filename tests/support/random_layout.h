@@ -1,4 +1,5 @@
-// Random layouts: any family's small model under any axes, schedule and keys that the rules accept.
+// Draws random layouts: the small model of any family under any axes, schedule and plan keys that
+// the rules accept.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,11 @@ struct RandomLayout {
   std::string name;  // "mixtral, 4 layers: pp 2, fsdp 2, zbv_zero_bubble, full"
   config::Plan plan;
   model::ModelConfig model;
-  int64_t drawn = 1;  // number of draws, including refused ones
+  int64_t drawn = 1;  // number of layouts that were drawn, including those that the rules refused
 };
 
-// Returns the same layout for the same generator state, on any machine.
+// Draws layouts until the rules accept one. Equal generator states give equal layouts on any
+// machine.
 RandomLayout draw_layout(std::mt19937_64& random);
 
 }  // namespace am::test

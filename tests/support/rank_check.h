@@ -1,4 +1,5 @@
-// Checks inside run_ranks: Catch's macros must not be used from several threads concurrently.
+// RANK_CHECK replaces Catch's macros on the ranks of run_ranks, because Catch's macros must not be
+// used from several threads concurrently.
 #pragma once
 
 #include <stdexcept>

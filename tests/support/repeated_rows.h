@@ -1,5 +1,5 @@
-// A dispatcher that passes every row to its experts several times, as if several ranks had the same
-// tokens, and sums the experts' outputs.
+// A dispatcher that repeats the rows of each expert, as if several ranks had the same tokens, and
+// sums the expert's outputs for the copies of a row.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -38,7 +38,8 @@ namespace am::test {
 
 namespace {
 
-// A block of host memory. It is freed after the copies that were queued before.
+// A block of host memory of a stand-in device. Before the block is freed, the device's queued
+// copies run.
 struct Block {
   void* start;
   c10::Device device;
@@ -77,7 +78,7 @@ class HostMemory final : public c10::DeviceAllocator {
   void emptyCache(c10::MempoolId_t /*pool*/) override {}
   void recordStream(const c10::DataPtr& /*memory*/, c10::Stream /*stream*/) override {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex /*device*/) override {
-    return {};  // no statistics
+    return {};  // no statistics are kept
   }
   void resetAccumulatedStats(c10::DeviceIndex /*device*/) override {}
   void resetPeakStats(c10::DeviceIndex /*device*/) override {}
@@ -110,15 +111,16 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                                            dtype.value_or(at::kFloat));
 }
 
-// Returns a host tensor that shares the memory.
+// Returns a host tensor that shares the tensor's memory.
 at::Tensor on_host(const at::Tensor& tensor) {
   if (tensor.is_cpu()) return tensor;
   return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
                        at::TensorOptions(tensor.scalar_type()));
 }
 
-// The only operator that may have operands on two devices. A queued copy keeps the host tensor
-// alive; freeing the device's memory waits for it (Block).
+// Copies within a device, or between a device and the host. Only this operator may have operands on
+// two devices. A queued copy keeps the host tensor alive; Block::free runs the copies that are
+// queued for the device's memory.
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   auto copy = [there = on_host(to), here = on_host(from)] {
     const at::AutoDispatchBelowADInplaceOrView raw;
@@ -144,7 +146,8 @@ at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
   return copy_from(from, to, false);
 }
 
-// Host scalars are allowed as operands, as with a GPU.
+// Returns the device of the operands. Throws if operands are on different devices; host tensors
+// without dims are accepted on any device, as with a GPU.
 c10::Device check_devices(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   std::optional<c10::Device> device;
   const auto check = [&](const at::Tensor& tensor) {
@@ -162,7 +165,8 @@ c10::Device check_devices(const c10::OperatorHandle& op, const torch::jit::Stack
   return device.value_or(current_stand_in());
 }
 
-// Notes the operator's work, with the tensors that its schema declares as written and as read.
+// Records the operator in the device's StreamOrder, with the tensors that its schema declares as
+// read and as written.
 void note_operator(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   const auto& arguments = op.schema().arguments();
   const auto values = torch::jit::last(stack, arguments.size());
@@ -178,7 +182,8 @@ void note_operator(const c10::OperatorHandle& op, const torch::jit::Stack& stack
   note_work(op.schema().name(), read, written);
 }
 
-// Whether the operator returns its result to the host, which then waits for the stream.
+// Whether the operator needs its result on the host, as item() does: the host then waits for the
+// stream.
 bool answers_the_host(const c10::OperatorHandle& op) {
   static const std::set<std::string> names = {"aten::_local_scalar_dense", "aten::equal",
                                               "aten::nonzero", "aten::masked_select"};
@@ -200,7 +205,7 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
 }
 
-// Operators that allocate memory and view it.
+// Registers the operators that allocate or view memory, which cannot run as operators of the host.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty.memory_format", &empty);
   library.impl("empty_strided", &empty_strided);
@@ -212,11 +217,12 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_reshape_alias", &at::native::_reshape_alias);
   library.impl("resize_", &at::native::resize_);
   library.impl("set_.source_Storage_storage_offset", &at::native::set_storage_cpu_);
-  // Without this operator a composite would run, which rounds differently.
+  // Without this registration, ATen would use a composite of other operators, which rounds
+  // differently.
   library.impl("silu_backward", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
 }
 
-// Attention uses the CPU's operator.
+// Selects flash attention, which runs as the host's operator.
 int64_t choose_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                          const std::optional<at::Tensor>&, double, bool, std::optional<double>,
                          bool) {
@@ -226,7 +232,7 @@ int64_t choose_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&
 }  // namespace
 
 c10::Device stand_in_device(int64_t index) {
-  // The device is this process's accelerator from here on.
+  // Registers the device as this process's accelerator, once.
   static const bool once = [] {
     c10::register_privateuse1_backend("stand_in");
     static Hooks hooks;

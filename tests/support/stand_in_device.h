@@ -1,10 +1,11 @@
-// A device with separate memory that needs no GPU: PyTorch's PrivateUse1.
+// A simulated device with separate memory, for tests without a GPU. It is PyTorch's device type
+// PrivateUse1.
 //
 // Its tensors are in host memory under another device type, and its operators are the host's. An
-// operator with operands on two devices throws, as it would with a GPU, while the host and meta
-// devices do not detect such mistakes. A non-blocking copy between host and device is queued on its
-// stream: it happens before the next operator of that stream or when a caller waits for the stream,
-// so code that reads or reuses host memory too early sees wrong values.
+// operator with operands on two devices throws, as with a GPU; the host and meta devices do not
+// detect this mistake. A non-blocking copy between host and device is queued on its stream, and
+// runs before the next operator of that stream or when a caller waits for the stream. Code that
+// reads or reuses host memory too early therefore sees wrong values.
 //
 //   test::run_stand_ins(2, [&](const runtime::World& world) {
 //     at::Tensor sum = at::ones({3}, world.device());
@@ -22,17 +23,18 @@
 
 namespace am::test {
 
-// Returns device `index` of eight. Ranks of one process must use different ones: the autograd
-// engine has one thread per device, and a rank that waits for another in its backward blocks it.
+// Returns device `index` of eight. Ranks in one process must use different devices, because the
+// autograd engine has one thread per device: a rank whose backward waits for another rank would
+// block that thread.
 c10::Device stand_in_device(int64_t index = 0);
 
-// Limits the devices to `count` more allocations, after which they are out of memory; negative:
-// without a limit.
+// Lets the devices make `count` more allocations, after which they are out of memory. A negative
+// `count` removes the limit.
 void limit_allocations(int64_t count);
 
-// Like runtime::run_ranks, with a separate stand-in device for each rank as its current device.
-// Collectives are ordered like NCCL's. Work that a GPU could execute in a wrong order is an error
-// (stream_order.h).
+// Runs ranks in threads like runtime::run_ranks, each with its own stand-in device as current
+// device. Collectives are ordered like NCCL's. Throws if a GPU could have executed the work in an
+// order that changes values (stream_order.h).
 void run_stand_ins(int64_t size, const std::function<void(const runtime::World&)>& body,
                    std::chrono::milliseconds timeout = std::chrono::seconds(60));
 

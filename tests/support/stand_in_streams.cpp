@@ -21,15 +21,15 @@ thread_local DeviceIndex current_index = 0;
 thread_local std::array<StreamId, kStandIns> current_streams = {};
 thread_local bool unnoted = false;
 
-// Queued copies by stream, each stream's in order.
+// The queued copies of each stream, in order.
 class Copies {
  public:
   void queue(StreamId stream, std::function<void()> copy) {
     const std::lock_guard lock(mutex_);
     copies_[stream].push_back(std::move(copy));
   }
-  // Reentrant: a finished copy may release the last tensor of a block, whose deleter calls
-  // finish().
+  // Runs the stream's queued copies. Reentrant, because a finished copy may release the last tensor
+  // of a block, whose deleter calls finish().
   void finish(StreamId stream) {
     const std::lock_guard lock(mutex_);
     auto& queue = copies_[stream];
@@ -57,7 +57,8 @@ struct Device {
 };
 
 Device& device_at(DeviceIndex index) {
-  static auto* const devices = new std::array<Device, kStandIns>();  // outlives all tensors
+  // Never destroyed, because tensors may be freed at exit.
+  static auto* const devices = new std::array<Device, kStandIns>();
   return devices->at(static_cast<size_t>(index));
 }
 
@@ -129,7 +130,8 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
     device_at(stream.device_index())
         .order.wait(static_cast<size_t>(stream.id()), static_cast<Event*>(event)->clock);
   }
-  // Work that the host has not waited for counts as unfinished.
+  // Returns true only if the host has waited for the event's work. Otherwise a GPU might not have
+  // finished that work yet.
   bool queryEvent(void* event) const override {
     if (event == nullptr) return true;
     const auto& recorded = *static_cast<Event*>(event);

@@ -1,8 +1,8 @@
-// Streams and events of the stand-in devices, behind c10's device-generic interface.
+// Streams and events of the stand-in devices, as c10's device-generic interface requires them.
 //
-// Operators run immediately on any stream; stream_order.h checks whether a GPU would have been
-// required to run them in this order. Non-blocking copies between host and device are queued on
-// their stream until the next work of that stream, or until a stream or the host waits for it.
+// Operators run immediately, on any stream; stream_order.h checks whether a GPU would have to
+// execute them in the same order. Non-blocking copies between host and device are queued on their
+// stream. They run before the next work of that stream, or when a stream or the host waits for it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,10 +25,12 @@ c10::Device current_stand_in();
 c10::Stream current_stream(c10::Device device);
 
 StreamOrder& stream_order(c10::Device device);
-// Returns a StreamOrder number for a stream unknown to c10, as NCCL's are.
+// Returns the number in the device's StreamOrder of a new stream that c10 does not know, like
+// NCCL's streams.
 size_t make_stream(c10::Device device);
 
-// Queue a copy on the device's current stream; run that stream's, or all, queued copies.
+// queue_copy() queues a copy on the device's current stream. finish_copies() runs the queued copies
+// of that stream, and finish_all_copies() those of all streams of the device.
 void queue_copy(c10::Device device, std::function<void()> copy);
 void finish_copies(c10::Device device);
 void finish_all_copies(c10::Device device);
@@ -36,11 +38,13 @@ void finish_all_copies(c10::Device device);
 // Makes the host wait for the device's current stream.
 void wait_for_stream(c10::Device device);
 
-// Notes work on the tensors, on the current stream of their device. Host tensors are ignored.
+// Records work on the tensors in StreamOrder, on the current stream of their device. Host tensors
+// are ignored.
 void note_work(const std::string& name, const std::vector<at::Tensor>& read,
                const std::vector<at::Tensor>& written);
 
-// While one exists, this thread's work is not noted, e.g. operators within one noted operation.
+// While an object exists, this thread's work is not recorded, because it is part of a recorded
+// operation.
 class Unnoted {
  public:
   Unnoted();

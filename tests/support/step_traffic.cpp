@@ -17,15 +17,16 @@ namespace am::test {
 
 namespace {
 
-// Returns buckets in reverse order of the parameters, the first closed at 1 MiB and later ones at
-// the cap, or one bucket of all parameters. Experts reduced over ep_shard have separate buckets.
+// Returns the buckets of ddp, or the one bucket of disable_bucketing; empty for other strategies.
+// Buckets contain the parameters in reverse order. The first is closed at 1 MiB, later ones at
+// bucket_cap_mb. Experts have separate buckets, because they are reduced over ep_shard.
 std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const layout::Layout& layout) {
   const auto* ddp = std::get_if<config::DDPConfig>(&plan.strategy);
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
   if (ddp == nullptr && (megatron == nullptr || !megatron->disable_bucketing)) return {};
   std::vector<std::vector<int>> buckets;
-  std::map<bool, size_t> open;    // for experts or others: the open bucket's number,
-  std::map<bool, int64_t> bytes;  // and its bytes
+  std::map<bool, size_t> open;  // index of the open bucket: key true for experts, false for others
+  std::map<bool, int64_t> bytes;  // bytes of trainable parameters in the open bucket
   for (size_t i = layout.parameters.size(); i-- > 0;) {
     const bool of_experts = layout.parameters[i].expert_parallel();
     const auto last = open.find(of_experts);
@@ -46,8 +47,8 @@ std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const layout:
 
 using Send = std::function<void(const std::string& what, int64_t bytes, int64_t times)>;
 
-// Elements, including padding, of the parameters sharded over dp_shard_cp, and of those sharded
-// over ep_shard.
+// Number of elements, with padding, that one rank stores: of parameters sharded over dp_shard_cp
+// (`dense`), and of experts' parameters, which are sharded over ep_shard.
 struct Pieces {
   int64_t dense = 0, experts = 0;
 };
@@ -73,7 +74,7 @@ bool cuts_parameters(const layout::Layout& layout) {
                      [](const auto& each) { return each.fsdp; });
 }
 
-// Adds one gather of these pieces, with `bytes` per element.
+// Adds the all-gathers of these parameters, `times` times, with `bytes` per element.
 void send_gather(const layout::Layout& layout, const Pieces& pieces, int64_t bytes, int64_t times,
                  const Send& send) {
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
@@ -83,7 +84,8 @@ void send_gather(const layout::Layout& layout, const Pieces& pieces, int64_t byt
   send("all_gather ep_shard", pieces.experts * of_experts * bytes, times);
 }
 
-// Adds one reduction. If they are not sharded, experts' gradients are all-reduced.
+// Adds the reductions of the parameters' gradients, `times` times. Experts' gradients are
+// all-reduced if the strategy does not shard parameters.
 void send_reduction(const layout::Layout& layout, const Pieces& pieces, int64_t bytes,
                     int64_t times, const Send& send) {
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
@@ -99,8 +101,8 @@ void send_reduction(const layout::Layout& layout, const Pieces& pieces, int64_t 
   }
 }
 
-// Adds the messages of tokens to their experts and back, for this rank's layers, with rows
-// distributed evenly over experts.
+// Adds the messages of this rank's layers that send tokens to experts and return the outputs.
+// Assumes that rows are distributed evenly over the experts.
 void add_dispatch(const config::Plan& plan, const model::ModelConfig& config,
                   const layout::Layout& layout, int64_t rank, const Send& send) {
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
@@ -123,8 +125,9 @@ void add_dispatch(const config::Plan& plan, const model::ModelConfig& config,
   }
 }
 
-// Adds the messages of one pipeline rank: hidden states and their gradients between neighbours, and
-// its stages' parameters as often as its list gathers them; reductions once.
+// Adds the messages of one pipeline rank: hidden states and their gradients between neighbours,
+// all-gathers of parameters as the schedule requires, reductions of gradients, and one message in
+// each direction for a tied weight.
 void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
                   const layout::Layout& layout, int64_t rank, const Send& send) {
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
@@ -141,7 +144,7 @@ void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
   const int64_t reductions = config::defers_gradient_sync(plan.strategy)
                                  ? 1
                                  : config::batch_shape(plan, sizes.dp()).micro_batches;
-  std::map<int, int64_t> gathers;  // by stage, per round
+  std::map<int, int64_t> gathers;  // number of all-gathers per stage in one run of the schedule
   for (const auto& slot : lists.at(static_cast<size_t>(here))) {
     for (const pipeline::Action& action : slot.actions()) {
       using enum pipeline::Kind;
@@ -196,7 +199,7 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     send_reduction(layout, trained, reduce_bytes, reductions, send);
   };
   const int64_t ranks = layout.mesh.world_size();
-  int64_t counts = 0;  // of tokens per expert
+  int64_t counts = 0;  // token counts of all layers' experts, and perhaps a balance loss
   if (config.moe) {
     const auto& layers = config.moe->layers;
     counts = config.moe->experts * std::count(layers.begin(), layers.end(), true);
@@ -213,7 +216,8 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     send_gather(layout, pieces_of(layout, bucket, rank, false), compute_bytes, micro_batches, send);
     reduce(bucket);
   }
-  // Backward ends with the first trainable unit; the inventory is in forward order.
+  // Backward ends with the first unit that has a trainable parameter. Parameters are in forward
+  // order.
   int first_trained = 0;
   while (!layout.parameters[static_cast<size_t>(first_trained)].trainable) ++first_trained;
   for (size_t i = 0; i < layout.units.size() && buckets.empty(); ++i) {
@@ -224,8 +228,9 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     const bool tied = embedding && config.tie_word_embeddings;
     const int64_t forward = tied && reshard[i] ? 2 : 1;
     const int64_t backward = reshard[i] && (tied || (!embedding && has_backward)) ? 1 : 0;
-    // Gathers from the ranks that kept the parameters after forward, including the tied embedding
-    // for the head.
+    // Number of gathers from the ranks that kept the parameters after forward
+    // (reshard_after_forward = n): those of backward, and of a tied embedding when the head uses
+    // it.
     const int64_t from_kept = post_forward > 0 && reshard[i] ? backward + forward - 1 : 0;
     send_gather(layout, pieces, compute_bytes, micro_batches * (forward + backward - from_kept),
                 send);

@@ -1,22 +1,22 @@
-// Messages of one optimizer step of a data-parallel strategy, by formula from the plan's units,
-// shards and switches, without running a step.
+// Computes the messages of one optimizer step of a data-parallel strategy by formulas, from the
+// units, shards and options of the plan, without running a step.
 //
 // Per micro-batch, with parameters sharded over S ranks:
-//   all_gather      each unit once in forward (a tied embedding twice, if it was freed in between),
-//                   and once more in backward if it was freed, except for the embedding's look-up,
-//                   which needs no parameters there. S pieces of each parameter with their
-//                   padding, in the compute dtype.
-// ddp and disable_bucketing use buckets instead of units. Per reduction (every micro-batch, or only
-// the last one), with R replicas:
-//   reduce_scatter  each unit once: the same pieces in the reduce dtype; S > 1
-//   all_reduce      each unit's piece over the replicas; R > 1. Parameters that FSDP ignores,
-//                   over all data-parallel ranks.
-// Experts under expert parallelism use ep_shard, separately from the rest of their unit, and each
-// MoE layer exchanges tokens over ep: counts, rows with their weights, and the outputs back; in
-// backward the gradients of both, and with recomputation rows and weights again. Frozen parameters
-// are gathered but not reduced; units before the first trainable one have no backward. Each step
-// adds one message over all ranks (train/step.h): 5 doubles, one per rank, and the token counts of
-// experts.
+//   all_gather      each unit once in forward, and once more in backward if its parameters were
+//                   freed. A tied embedding that was freed is gathered twice in forward; the
+//                   embedding's look-up needs no gather in backward. A message has S shards of each
+//                   parameter, with their padding, in the compute dtype.
+// Per reduction (after every micro-batch, or only after the last one), with R replicas:
+//   reduce_scatter  each unit once, if S > 1: S shards of each gradient in the reduce dtype
+//   all_reduce      each unit's shard over the replicas, if R > 1. Gradients of parameters that
+//                   FSDP ignores are all-reduced over all data-parallel ranks.
+// ddp and disable_bucketing use buckets instead of units. Experts under expert parallelism are
+// gathered and reduced over ep_shard, separately from the rest of their unit. Each MoE layer
+// exchanges tokens over ep. Forward sends token counts, rows, their weights, and the outputs back;
+// backward sends the gradients of the last three; recomputation sends rows and weights again.
+// Frozen parameters are gathered but not reduced. Units before the first trainable one have no
+// backward. Each step adds one message over all ranks (train/step.h): 5 doubles, one double per
+// rank, and the token counts of experts.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,10 @@
 
 namespace am::test {
 
-using Traffic = std::map<std::string, std::pair<int64_t, int64_t>>;  // "op group": bytes, messages
+// (bytes, number of messages) of each "OPERATION GROUP", for example "all_gather dp_shard_cp".
+using Traffic = std::map<std::string, std::pair<int64_t, int64_t>>;
 
-// Requires a plan without tensor parallelism. `rank`: any rank that stores pieces.
+// Requires a plan without tensor parallelism. `rank` must store shards.
 Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
                      const layout::Layout& layout, int64_t rank);
 

@@ -1,4 +1,4 @@
-// The rows of strategy_table.h.
+// The strategies and options that strategy_table.h compares.
 #include "am/base/text.h"
 #include "am/model/family.h"
 #include "support/plans.h"
@@ -63,9 +63,10 @@ Combination stacked_experts(Combination combination) {
   return combination;
 }
 
-// The small model saved by transformers. AdamW divides a gradient by its own magnitude. Where a
-// gradient is only rounding error (softmax does not depend on a bias shared by all keys: gpt2's,
-// half of phi's), rounding would determine the step; an epsilon above rounding prevents this.
+// Trains the family's small model, which transformers saved. AdamW divides a gradient by its own
+// magnitude, so a gradient that is only a rounding error would cause a full update. The key bias of
+// gpt2, and half of phi's key bias, has such a gradient, because softmax does not depend on a bias
+// that all keys share. An epsilon above the rounding error keeps these updates small.
 Combination of_family(const std::string& family) {
   Combination combination = fsdp2(cat("fsdp2, ", family), 2);
   combination.model = cat("hf/", family);
@@ -74,7 +75,7 @@ Combination of_family(const std::string& family) {
   return combination;
 }
 
-// Freezes the embedding, the first layer, and a part of the last one.
+// Freezes the embedding, the first layer, and the feed-forward of the second layer.
 Combination frozen(Combination combination) {
   combination.frozen = "[\"model.embed_tokens.*\", \"model.layers.0.*\", \"model.layers.1.mlp.*\"]";
   return combination;

@@ -35,7 +35,7 @@ std::string plan_text(const Combination& combination, int64_t world, const std::
   const int64_t readers = model_parallel && world > 1 ? combination.dp : world;
   const int64_t micro_batch = global_batch / readers / (world == 1 ? 1 : combination.accumulation);
   const bool large = size == TableSize::kLarge;
-  // Learned positions of the families' small models end at 64.
+  // The learned position embeddings of the families' small models have 64 positions.
   const int64_t length = (!large ? 16 : combination.has_large ? 128 : 64) - combination.shorter;
   return cat("[model]\npath = \"", combination.model,
              large && combination.has_large ? "_large" : "", "\"\ndtype = \"", combination.storage,
@@ -55,13 +55,14 @@ struct Measured {
 };
 
 struct Trained {
-  NamedTensors gradients;  // full gradients of the first step
+  NamedTensors gradients;  // full gradients of the first step, by parameter
   std::vector<double> losses, norms;
   NamedTensors weights;
   std::map<int64_t, Measured> ranks;
 };
 
-// Gathers for the test's comparison, excluded from the measurements.
+// Gathers parameters, or gradients, for the test's comparison. The gathers are excluded from the
+// measured memory and messages.
 NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
   const tensor::MemoryUse use(tensor::TensorUse::kHost);
   NamedTensors whole;
@@ -77,7 +78,7 @@ NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
 enum class Steps { kAll, kUntilMeasured };
 enum class Taken { kByScore, kInTurn, kSame };
 
-// Sets the routing of tokens to experts.
+// Sets how tokens are routed to experts: by score, to all experts in turn, or all to the first two.
 void set_routing(parallel::ParallelModel& model, Taken taken) {
   if (taken == Taken::kInTurn) {
     for (const auto& [number, stage] : model.stages()) stage->decoder().take_experts_in_turn();
@@ -91,7 +92,8 @@ void set_routing(parallel::ParallelModel& model, Taken taken) {
   });
 }
 
-// A meter covers one thread: a device's backward and Gloo's connections run in others.
+// A step is metered only on the host, because a meter counts the tensors of one thread, whereas a
+// stand-in device's backward and Gloo's connections run on other threads.
 enum class Where { kMeteredHost, kHost, kStandIns };
 
 void run_ranks(Where where, int64_t size, const std::function<void(const runtime::World&)>& body) {
@@ -161,7 +163,7 @@ double distance(const NamedTensors& got, const NamedTensors& wanted) {
     difference += (got.at(name) - tensor).square().sum().item<double>();
     norm += tensor.square().sum().item<double>();
   }
-  // Zeros, such as those of experts without tokens, compare equal.
+  // Returns 0 for equal zeros, such as the gradients of experts without tokens.
   if (difference == 0.0) return 0.0;
   return std::sqrt(difference / norm);
 }
@@ -202,9 +204,11 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
   }
 }
 
-// ddp stores parameters in the compute dtype, and these are never stored in float16. A ring merges
-// slices with logaddexp, which the host computes element by element, but with vectors on the
-// device's dense copies.
+// Changes the combination to compute in float16, and returns true, if host and stand-in device then
+// agree bit by bit. This excludes ddp, which stores parameters in the compute dtype, because
+// parameters are never stored in float16. It also excludes ring attention, which merges slices with
+// logaddexp: the host computes logaddexp element by element, but on the device's dense copies with
+// vectors.
 bool compute_in_float16(Combination& combination) {
   if (combination.toml.find("\"ring\"") != std::string::npos) return false;
   const std::string megatron = "name = \"megatron_fsdp\"\n";
@@ -219,8 +223,8 @@ bool compute_in_float16(Combination& combination) {
   return true;
 }
 
-// One rank, one micro-batch, everything stored and computed in float32. Many combinations share
-// this reference, which is trained once.
+// Returns the values of one rank in one micro-batch, stored and computed in float32. These
+// reference values are computed once and shared by many combinations.
 const Trained& of_one_rank(Combination combination, TableSize size) {
   static std::map<std::string, Trained> trained;
   combination.storage = "float32";
@@ -294,7 +298,7 @@ StandInRow run_on_stand_ins(Combination combination) {
   row.exact = compute_in_float16(combination);
   const auto train_on = [&](Where where) {
     config::Plan plan = plan_of(combination, TableSize::kSmall);
-    plan.train.loss_scale = 128;  // no step overflows and is skipped
+    plan.train.loss_scale = 128;  // at this scale, no step overflows and is skipped
     return train(plan, combination.world, taken_in(combination), Steps::kAll, where);
   };
   const Trained wanted = train_on(Where::kHost);
@@ -305,7 +309,8 @@ StandInRow run_on_stand_ins(Combination combination) {
   row.norms = distance(got.norms, wanted.norms);
   row.weights = distance(got.weights, wanted.weights);
   row.last_norm = got.norms.back();
-  // A rank on a device also reports its allocator's reserved bytes: 8 bytes per rank and step.
+  // On an accelerator, each rank also reports the bytes that its allocator reserved: 8 more bytes
+  // per rank and step.
   Traffic sent = wanted.ranks.at(0).sent;
   if (combination.world > 1) {
     auto& [bytes, count] = sent.at("all_reduce world");
@@ -323,7 +328,7 @@ LostWait run_without_wait(Combination combination, uint64_t n) {
   try {
     train(plan_of(combination, TableSize::kSmall), combination.world, taken_in(combination),
           Steps::kUntilMeasured, Where::kStandIns);
-  } catch (const std::logic_error& error) {  // run_stand_ins reports races
+  } catch (const std::logic_error& error) {  // run_stand_ins throws this error for races
     result.races = error.what();
   }
   result.waits = order.waits();

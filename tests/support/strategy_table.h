@@ -1,5 +1,6 @@
-// Strategies x options, each trained for a few steps on ranks of this process and compared with one
-// rank, with the formulas of its messages and with the predictions of its memory.
+// Compares strategies and options with one rank. Each combination trains for a few steps, on ranks
+// that are threads of this process. Its values are compared with those of one rank, its messages
+// with formulas, and its memory with predictions.
 //
 //   for (const auto& each : test::combinations()) {
 //     const test::Row row = test::run(each, test::TableSize::kSmall);
@@ -18,79 +19,82 @@ namespace am::test {
 struct Combination {
   std::string name;
   int64_t world = 1;
-  std::string toml;             // [mesh], [strategy]
-  std::string model = "table";  // under tests/data: "table_tied", "table_experts", "table_stacked"
-  bool has_large = true;        // also has a larger model, for TableSize::kLarge
+  std::string toml;             // text of the sections [mesh] and [strategy]
+  std::string model = "table";  // folder in tests/data, for example "table_experts"
+  bool has_large = true;        // a larger model exists for TableSize::kLarge
   std::string storage = "float32";
-  int64_t accumulation = 1;   // micro-batches per step
-  int64_t shorter = 0;        // positions by which sequences are shortened
-  std::string frozen = "[]";  // model.freeze_params, also for the one rank
-  std::string lora = {};      // [lora], also for the one rank
-  std::string experts = {};   // [experts], likewise
+  int64_t accumulation = 1;   // number of micro-batches per step
+  int64_t shorter = 0;        // number of positions by which sequences are shortened
+  std::string frozen = "[]";  // model.freeze_params; applies to the one rank too
+  std::string lora = {};      // text of [lora]; applies to the one rank too
+  std::string experts = {};   // text of [experts]; applies to the one rank too
   bool skewed = false;        // correction biases route all tokens to the first two experts
-  // Memory and messages are measured with tokens routed to experts in turn, as predictions assume:
-  // received bytes depend on the routing.
+  // Whether memory and messages are measured with tokens routed to all experts in turn, as the
+  // predictions assume, because the received bytes depend on the routing.
   bool measured_in_turn = false;
   double optimizer_eps = 1e-8;
-  bool exact = true;        // computes in float32, like the one rank
-  int64_t dp = 0;           // data-parallel ranks; 0: all
-  bool has_formula = true;  // step_traffic covers all its messages
+  bool exact = true;        // computes in float32, as the one rank does
+  int64_t dp = 0;           // number of data-parallel ranks; 0: all ranks
+  bool has_formula = true;  // step_traffic computes all messages of the combination
 };
 
-// Returns the bytes of operands that oneDNN packs for a bfloat16 matmul and that no allocator
-// reports; they are visible only with models as small as the tables'. On a processor with matrix
-// tiles (AMX), oneDNN packs more.
+// Returns the bytes of packed operands of a bfloat16 matmul, which oneDNN allocates without
+// reporting them. They matter only with models as small as those of the table. oneDNN packs more on
+// a processor with matrix tiles (AMX).
 double packed_operands(const Combination& combination);
 
 std::vector<Combination> combinations();
 
-// kSmall for tests; kLarge for memory figures, which are inaccurate for small tensors.
+// Size of the models: kSmall for tests, kLarge to measure memory, because measurements of small
+// tensors are inaccurate.
 enum class TableSize { kSmall, kLarge };
 
 struct Row {
-  // Norm of the difference from one rank's values, divided by the norm of those values.
-  double gradients = 0;  // first step, all parameters
-  double worst = 0;      // parameter with the largest difference
+  // Relative differences: the norm of the difference from one rank's values, divided by the norm of
+  // those values.
+  double gradients = 0;  // gradients of all parameters in the first step
+  double worst = 0;      // largest relative difference of one parameter's gradient
   std::string worst_name = {};
-  double losses = 0;   // five steps
-  double norms = 0;    // gradient norms in these steps
-  double weights = 0;  // parameters after these steps
-  Traffic sent;        // rank 0, the second step
+  double losses = 0;   // losses of five steps
+  double norms = 0;    // gradient norms of five steps
+  double weights = 0;  // parameters after five steps
+  Traffic sent;        // measured messages of rank 0 in the second step
   Traffic formula;
-  // Bytes of tensors; the largest difference over the ranks.
-  double peak_dry_run = 0;  // am-run --dry-run over the measured peak, minus 1
-  double peak_planner = 0;  // am-plan memory, likewise
-  double phases = 0;        // largest |difference| after a phase, over the peak
-  int64_t peak_bytes = 0;   // measured, rank 0
+  // Relative errors of predicted peaks (predicted / measured - 1); of all ranks, the largest.
+  double peak_dry_run = 0;  // error of am-run --dry-run
+  double peak_planner = 0;  // error of am-plan memory
+  double phases = 0;        // largest error of the dry run after a phase, relative to the peak
+  int64_t peak_bytes = 0;   // measured peak of rank 0
 
   bool traffic_agrees() const { return sent == formula; }
 };
 
 Row run(const Combination& combination, TableSize size);
 
-// A combination on stand-in devices compared with the same on the host; fields as in Row, without
-// memory.
+// Differences between a combination on stand-in devices and on the host. Fields have the meaning of
+// Row's; memory is not compared.
 struct StandInRow {
-  bool exact = false;  // float16: equal bit by bit
+  bool exact = false;  // computes in float16, so all values must be equal bit by bit
   double gradients = 0, losses = 0, norms = 0, weights = 0;
   double last_norm = 0;        // gradient norm of the last step
-  bool same_messages = false;  // on rank 0
+  bool same_messages = false;  // rank 0 sends the same messages
 };
 
-// Computes in float16 if the strategy supports it: the host has no nn/fused kernels for float16 and
-// uses ATen's operators like any device, so both agree bit by bit. In float32 the host's kernels
-// sum in another order.
+// Runs the combination on stand-in devices and on the host, in float16 if the strategy supports it.
+// In float16, host and device must agree bit by bit, because both use ATen's operators: the host
+// has no nn/fused kernels for float16. In float32, the host's kernels sum in another order.
 StandInRow run_on_stand_ins(Combination combination);
 
-// Two steps of a combination on stand-in devices, in which rank 0's device ignores the n-th wait of
-// a stream for another one; 0: none.
+// Result of two steps on stand-in devices, in which rank 0's device ignores the n-th time that a
+// stream waits for another one; n = 0: ignores none.
 struct LostWait {
-  uint64_t waits = 0;  // number of waits of rank 0's streams
-  std::string races;   // the races that were found; empty: none
+  uint64_t waits = 0;  // number of times that rank 0's streams waited for another one
+  std::string races;   // description of the races that were found; empty without a race
 };
 LostWait run_without_wait(Combination combination, uint64_t n);
 
-// Measures only memory and messages: runs no further steps, and no single rank for comparison.
+// Measures memory and messages only: stops after the measured step, and runs no single rank for
+// comparison.
 Row run_for_memory(const Combination& combination, TableSize size);
 
 }  // namespace am::test

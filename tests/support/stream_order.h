@@ -1,9 +1,10 @@
 // Detects races on a device's memory with vector clocks, like PyTorch's CUDA sanitizer.
 //
-// Work of one stream is ordered; waiting for an event orders the work before its recording before
-// the work after the wait. Two unordered pieces of work on one allocation, at least one of which
-// writes, are a race: the values depend on timing. An allocation is reused in the order of its own
-// stream, so freeing it counts as a write there.
+// Operations on one stream are ordered. Waiting for an event orders all operations before the
+// event's recording before those after the wait. A race is two unordered operations on one
+// allocation of which at least one writes: the values then depend on timing. Freeing an allocation
+// counts as a write on the allocation's own stream, because the allocator reuses memory in that
+// stream's order.
 #pragma once
 
 #include <cstddef>
@@ -15,37 +16,38 @@
 
 namespace am::test {
 
-// Tracks one device. Streams are numbered from 0. Thread-safe.
+// Detects the races of one device. Streams are numbered from 0. Thread-safe.
 class StreamOrder {
  public:
-  using Clock = std::vector<uint64_t>;  // number of finished pieces of work, by stream
+  using Clock = std::vector<uint64_t>;  // number of finished operations of each stream
 
-  // Work of `stream` on allocations, each by an address inside of it. Addresses outside of any are
-  // passed over.
+  // Records an operation of `stream` that reads and writes allocations. Each address is inside one
+  // allocation; addresses outside of all allocations are ignored.
   void work(size_t stream, const std::string& name, const std::vector<const void*>& read,
             const std::vector<const void*>& written);
 
   void allocate(const void* start, size_t bytes, size_t stream);
-  // Never throws: a race is kept for take_races().
+  // Never throws; take_races() returns a race that freeing causes.
   void free(const void* start);
 
   Clock record(size_t stream);
   void wait(size_t stream, const Clock& until);
-  // Restarts the count of streams' waits; the n-th from now on, counted from 1, has no effect. 0:
-  // all have.
+  // Restarts the count of waits between streams. The n-th wait from now on, counted from 1, has no
+  // effect; for n = 0, all waits have an effect.
   void lose_wait(uint64_t n);
-  // Returns the number of streams' waits since lose_wait(). A wait without new work is not counted.
+  // Returns the number of waits between streams since lose_wait(). A wait that adds no ordering is
+  // not counted.
   uint64_t waits();
   void host_waits(const Clock& until);
-  // Whether the host has waited for all work of `clock`.
+  // Returns whether the host has waited for all operations that `clock` counts.
   bool host_knows(const Clock& clock);
 
-  // Returns and clears the races, a sentence each, in order of discovery.
+  // Returns the races in order of discovery, one sentence each, and clears the list.
   std::vector<std::string> take_races();
 
  private:
   struct Access {
-    uint64_t time = 0;  // 0: none
+    uint64_t time = 0;  // 0: no access yet
     std::string name;
   };
   struct Allocation {
@@ -53,7 +55,7 @@ class StreamOrder {
     size_t stream = 0;
     size_t writer = 0;
     Access write;
-    std::map<size_t, Access> reads;  // last read, by stream
+    std::map<size_t, Access> reads;  // last read of each stream
   };
 
   Clock& clock(size_t stream);

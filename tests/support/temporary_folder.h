@@ -1,4 +1,4 @@
-// A temporary folder of a test, and files in it.
+// Creates a test's temporary folder and writes files to it.
 #pragma once
 
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-// Writes a text file and creates its parent folders.
+// Writes a text file; creates its parent folders.
 inline void write_text(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path) << text;

@@ -1,4 +1,5 @@
-// Losses and gradient norms of a plan's training, on ranks of this process.
+// Trains a plan on ranks that are threads of this process, and returns its losses and gradient
+// norms.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace am::test {
 
-// One entry per step.
+// Losses and gradient norms, one entry per step.
 struct Curve {
   std::vector<double> losses;
   std::vector<double> norms;

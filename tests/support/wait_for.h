@@ -1,4 +1,4 @@
-// Lets rank threads wait for another rank's progress.
+// Lets a rank's thread wait until other ranks have increased a counter.
 #pragma once
 
 #include <atomic>

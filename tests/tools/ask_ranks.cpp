@@ -1,9 +1,10 @@
-// ask_ranks [RANKS] [--json]: rank 0 of a job asks all ranks (16384) where they are, through a real
-// store; connections of another process answer, each for 1,024 ranks.
+// ask_ranks [RANKS] [--json]: measures how rank 0 of a large job (default: 16384 ranks) asks all
+// other ranks for their states through a real store. A separate process answers for the other
+// ranks, with one connection per 1,024 ranks.
 //
-// Prints a row for each figure and its gate, or lines of JSON; exit status 1 where a gate does not
-// hold. All ranks share this machine: the gates are processor seconds of rank 0 and of the store,
-// wall seconds are upper bounds.
+// Prints a row for each measured figure and its bound, or lines of JSON. Returns exit status 1 if a
+// figure exceeds its bound. Bounds apply to the processor seconds of rank 0 and of the store. All
+// simulated ranks share this machine, so wall seconds are only upper bounds for a real job.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -83,8 +84,9 @@ c10::intrusive_ptr<c10d::TCPStore> connect(int port) {
   return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
 }
 
-// Sends the requests of answer_questions for ranks [begin, end), one after another. Answers are
-// made before the questions come, because in a real job every rank makes its own.
+// Answers each question for ranks [begin, end) with the requests of answer_questions, one rank
+// after another. The answers are computed before the questions arrive, because the ranks of a real
+// job compute theirs in parallel.
 void answer_for(int port, int64_t begin, int64_t end, const std::vector<Json>& asked) {
   std::vector<std::vector<std::string>> answers(asked.size());
   for (size_t i = 0; i < asked.size(); ++i) {
@@ -123,7 +125,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Processor time of the calling thread or of the process, by its clock.
+// Returns the processor seconds of the calling thread or of the process, which `clock` selects.
 double processor_seconds(clockid_t clock) {
   timespec time = {};
   ::clock_gettime(clock, &time);

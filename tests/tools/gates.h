@@ -1,4 +1,4 @@
-// Figures of a trial and their bounds.
+// Collects the measured figures of a trial, with the bound of each.
 //
 //   Gates gates("nodes");
 //   gates.at_most("bytes from node 0", bytes, 20e6, "B");
@@ -25,7 +25,7 @@ class Gates {
   void equal(const std::string& what, double value, double wanted, const std::string& unit = "") {
     add(what, value, unit, text(wanted), value == wanted);
   }
-  // A figure without a bound.
+  // Adds a figure without a bound.
   void tell(const std::string& what, double value, const std::string& unit = "") {
     add(what, value, unit, "", true);
   }

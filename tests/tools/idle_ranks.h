@@ -1,5 +1,6 @@
-// Simulated ranks of a job: connections to its store from a separate process, which publishes their
-// states as often as watchdogs do. The ranks are idle, or wait in late collectives of their groups.
+// Simulates ranks of a job as connections to the job's store. A separate process publishes the
+// ranks' states as often as their watchdogs would. The ranks are idle, or wait in late collectives
+// of their groups.
 //
 //   IdleRanks ranks(8000);                       // before this process creates threads
 //   const int64_t connected = ranks.connect(server.port());
@@ -30,10 +31,11 @@ namespace am::test {
 inline constexpr const char* kHere = "127.0.0.1";
 
 struct IdleRanksOptions {
-  // Each rank waits up to this for its connection; after the first failure no more are made.
+  // Time limit of each rank's connection. After the first failure, no further ranks connect.
   std::chrono::milliseconds patience = std::chrono::seconds(60);
-  std::chrono::milliseconds interval{0};  // between two states; 0: the default of a job this large
-  int64_t late_group = 0;                 // size of groups in which a collective is late; 0: none
+  // Time between two states of a rank; 0: the default for this number of ranks.
+  std::chrono::milliseconds interval{0};
+  int64_t late_group = 0;  // size of the groups, each with a late collective; 0: none
 };
 
 inline bool send_all(int fd, const std::string& bytes) {
@@ -45,8 +47,8 @@ inline bool receive(int fd, size_t bytes) {
   return ::recv(fd, answer.data(), bytes, MSG_WAITALL) == static_cast<ssize_t>(bytes);
 }
 
-// Returns the message with which a rank's watchdog publishes its state: an idle rank's, or one that
-// waits in a late collective.
+// Returns the message with which a rank's watchdog publishes its state. The rank is idle or, if
+// `late` is set, waits in a late collective.
 inline std::string state_message(int64_t rank, uint64_t beat, bool late = false) {
   launch::RankState state;
   state.rank = rank;
@@ -72,8 +74,8 @@ inline std::string state_message(int64_t rank, uint64_t beat, bool late = false)
   return message;
 }
 
-// Reads the states of ranks [begin, end), as a watchdog does that watches a late collective.
-// Returns false if the store does not answer.
+// Reads the states of ranks [begin, end), as a watchdog does while a collective is late. Returns
+// false if the store does not answer.
 inline bool read_states(int fd, int64_t begin, int64_t end) {
   using launch::store::Query;
   std::string keys;
@@ -119,7 +121,7 @@ class IdleRanks {
   IdleRanks& operator=(const IdleRanks&) = delete;
   ~IdleRanks() { end(); }
 
-  // Connects the ranks and returns how many succeeded; to call once.
+  // Connects the ranks and returns the number of successful connections. May be called once.
   int64_t connect(int port) {
     int64_t connected = 0;
     if (::write(port_[1], &port, sizeof(port)) != sizeof(port)) return 0;
@@ -145,7 +147,7 @@ class IdleRanks {
     }
     const auto connected = static_cast<int64_t>(fds.size());
     if (::write(ready_[1], &connected, sizeof(connected)) < 0) return 1;
-    constexpr int64_t kSlices = 100;  // of an interval, to spread the messages
+    constexpr int64_t kSlices = 100;  // parts of an interval, to spread messages
     const auto pause = std::chrono::duration_cast<Clock::duration>(options_.interval) / kSlices;
     auto next = Clock::now();
     for (uint64_t beat = 1;; ++beat) {
@@ -153,16 +155,16 @@ class IdleRanks {
         for (int64_t rank = slice; rank < connected; rank += kSlices) {
           if (!beat_of(fds[static_cast<size_t>(rank)], rank, connected, beat)) return 0;
         }
-        // Catches up after a pause, so that the rate is the ranks' and not this process's.
+        // Sends missed messages after a pause, so that the average rate is that of real ranks.
         next = std::max(next + pause, Clock::now() - options_.interval);
         std::this_thread::sleep_until(next);
       }
     }
   }
 
-  // Does what a rank's watchdog does in one interval. Returns false if the store is gone.
+  // Sends the requests of a rank's watchdog in one interval. Returns false if the store is gone.
   bool beat_of(int fd, int64_t rank, int64_t ranks, uint64_t beat) const {
-    constexpr int64_t kWatchers = 2;  // of a group, see Inquiry
+    constexpr int64_t kWatchers = 2;  // number of watching ranks per group; see Inquiry
     const int64_t group = options_.late_group;
     if (!send_all(fd, state_message(rank, beat, group > 0))) return false;
     if (group == 0 || rank % group >= kWatchers) return true;

@@ -1,5 +1,6 @@
-// join_ranks N [SECONDS]: N processes join one job together and leave it again. Prints the time in
-// which the store served all of them; fails if one cannot join in time (default: 60 s).
+// join_ranks N [SECONDS]: lets N processes join one job at the same time and leave it again. Prints
+// the time in which the store served all processes; fails if a process cannot join within SECONDS
+// (default: 60).
 //
 // The processes are forked before the store starts, so that the time covers only joining.
 #include <sys/wait.h>

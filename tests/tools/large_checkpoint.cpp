@@ -1,9 +1,9 @@
-// Synthetic checkpoints of thousands of ranks, and the cost of one rank's resume; for
-// scripts/bench/large_checkpoint.
+// Creates checkpoints of jobs with thousands of ranks, and measures the cost of resuming one rank;
+// for scripts/bench/large_checkpoint.py.
 //
-//   large_checkpoint make PLAN FOLDER          writes the plan's checkpoint; data files are sparse
-//   large_checkpoint open PLAN FOLDER RANK     opens and reads that rank's part
-//   large_checkpoint look PLAN FOLDER          checks that all its files are whole, for all ranks
+//   large_checkpoint make PLAN FOLDER          writes the plan's checkpoint with sparse data files
+//   large_checkpoint open PLAN FOLDER RANK     opens the checkpoint and reads the rank's shards
+//   large_checkpoint look PLAN FOLDER          checks that the files of all ranks are complete
 #include <sys/resource.h>
 
 #include <chrono>
@@ -33,7 +33,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Prints the process's memory in MiB: in total, and without mapped files.
+// Prints the process's resident memory in MiB, with and without mapped files.
 void print_memory() {
   struct rusage usage = {};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -47,8 +47,8 @@ job::Job open_job(const fs::path& plan) {
   return *std::move(job);
 }
 
-// Calls visit(name, parameter, part) for everything that the rank saves or reads: each parameter
-// and its optimizer states.
+// Calls visit(name, parameter, part) for each tensor that the rank saves or reads: each part of a
+// parameter and of its optimizer states.
 template <typename Visit>
 void for_each_box(const job::Job& job, int64_t rank, const Visit& visit) {
   const layout::Layout& layout = job.layout;
@@ -86,7 +86,7 @@ run_folder::ShardIndex index_of(const job::Job& job, int64_t rank) {
   index.save_id = kSave;
   uint64_t bytes = run_folder::data_file_label(kSave, rank).size();
   for_each_box(job, rank, [&](const std::string& name, const auto& parameter, const auto& part) {
-    if (part.copy != 0) return;  // only one of the ranks that hold it writes it
+    if (part.copy != 0) return;  // only the first of several copies is written
     const formats::SlicePlace slice = formats::place_slice("float32", part.box.shape, bytes);
     bytes = slice.end;
     if (index.tensors.empty() || index.tensors.back().name != name) {

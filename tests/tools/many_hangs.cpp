@@ -1,9 +1,11 @@
-// many_hangs [RANKS [GROUP]] [--beside N] [--json]: a job of RANKS (1024) real watchdogs over a
-// real store; in each group of GROUP (all) one rank does not join a collective, and all others have
-// to name it. Beside them N (0) simulated ranks in groups of 64 wait in late collectives too.
+// many_hangs [RANKS [GROUP]] [--beside N] [--json]: tests how a hang is diagnosed. RANKS (default:
+// 1024) real watchdogs use a real store. In each group of GROUP ranks (default: all), one rank does
+// not join a collective, and all other ranks must name it. In addition, N (default: 0) simulated
+// ranks wait in late collectives of groups of 64.
 //
-// Prints a row for each figure and its gate, or lines of JSON; exit status 1 if a gate fails. Ranks
-// are threads here: only counts and CPU seconds are meaningful.
+// Prints a row for each measured figure and its bound, or lines of JSON. Returns exit status 1 if a
+// figure exceeds its bound. The ranks are threads of this process, so only counts and CPU seconds
+// are meaningful.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -33,12 +35,13 @@ using std::chrono::seconds;
 
 struct Settings {
   int64_t ranks = 1024;
-  int64_t group = 0;  // 0: all ranks
+  int64_t group = 0;  // number of ranks per group; 0: all ranks
   int64_t beside = 0;
   bool json = false;
 
-  // Time limit of the collective. It grows with the ranks, because watchdogs publish twenty times
-  // per limit, and all of them share this machine. Jobs that large have limits of minutes.
+  // Returns the time limit of the collective. The limit grows with the number of ranks, because
+  // each watchdog publishes twenty times per limit and all watchdogs share this machine. Real jobs
+  // of this size have limits of minutes.
   milliseconds limit() const { return seconds(8) * std::max<int64_t>(1, ranks / 1024); }
 };
 
@@ -47,7 +50,7 @@ constexpr int64_t kBatch = 1024;
 
 struct Tally {
   std::atomic<int64_t> connected = 0;
-  std::atomic<int64_t> batches = 0;  // whose watchdogs may connect
+  std::atomic<int64_t> batches = 0;  // number of batches whose ranks may connect their watchdogs
   std::atomic<int64_t> ready = 0;
   std::atomic<int64_t> named = 0;
   std::atomic<int64_t> told = 0;
@@ -55,11 +58,11 @@ struct Tally {
   std::atomic<bool> over = false;
   std::mutex mutex;
   double last = 0.0;  // time of the last verdict, in seconds after the limit
-  std::string other;  // text of a rank that did not name the missing one
+  std::string other;  // error text of a rank that did not name the missing rank
 };
 
-// Sleeps instead of polling: thousands of threads that poll the flag take all processors, and leave
-// none for the threads that still connect.
+// Sleeps until the flag is set. Thousands of threads that poll the flag would leave no processor
+// time for the threads that still connect.
 void wait_until(const std::atomic<bool>& flag) { flag.wait(false); }
 
 void raise(std::atomic<bool>& flag) {
@@ -71,7 +74,7 @@ void wait_for(const std::atomic<int64_t>& count, int64_t wanted) {
   while (count < wanted) std::this_thread::sleep_for(milliseconds(5));
 }
 
-// The simulated ranks are attempt 0 of a job.
+// Attempt number (restart) of the real ranks; the simulated ranks use attempt 0.
 constexpr int64_t kAttempt = 1;
 
 void live(int port, const Settings& settings, int64_t rank, Tally& tally) {
@@ -125,7 +128,7 @@ int try_hang(const Settings& settings) {
   const milliseconds limit = settings.limit();
   constexpr int64_t kGroupBeside = 64;
   test::IdleRanks others(beside, {.interval = launch::state_interval(limit, kGroupBeside),
-                                  .late_group = kGroupBeside});  // forks, so before threads
+                                  .late_group = kGroupBeside});  // forks, so created before threads
   launch::raise_open_files(64 + 4 * ranks + beside);
   launch::StoreServer server(0, launch::BindScope::kThisMachine);
   test::Gates gates(beside > 0 ? cat("hang/", size, "+", beside) : cat("hang/", size));
@@ -173,7 +176,7 @@ int try_hang(const Settings& settings) {
 
   gates.equal("ranks that name the one that is missing", static_cast<double>(tally.named),
               static_cast<double>(waiters));
-  // The bound holds only without simulated ranks, whose requests the store counts too.
+  // Checks the bound only without simulated ranks, because the store counts their requests too.
   const char* requests = "requests from half of the time limit on";
   const auto made = static_cast<double>(end.requests - late.requests);
   if (beside > 0) {

@@ -1,13 +1,13 @@
-// many_nodes nodes|descriptors [N] [--ranks R] [--lines L] [--json]: a job of many machines
-// simulated on this one, with the launcher's classes and with idle ranks.
+// many_nodes nodes|descriptors [N] [--ranks R] [--lines L] [--json]: simulates a job of many
+// machines on this one, with the classes of the real launcher and with idle ranks.
 //
-//   nodes         N launchers (1000) of R ranks (8) meet, idle, and learn of one rank's death; each
-//                 rank's report has L lines (3) of its log
-//   descriptors   N connections (2000) to a launcher with a soft limit of 1024
+//   nodes         N launchers (default: 1000) of R ranks each (8) meet, idle, and are notified of
+//                 the death of one rank; each rank's report has L lines (3) of its log
+//   descriptors   N connections (2000) are made to a launcher with a soft limit of 1024 descriptors
 //
-// Prints a row for each figure and its gate, or lines of JSON; exit status 1 if a gate fails. Nodes
-// are threads here: counts, bytes and CPU seconds are meaningful; wall times depend on the
-// machine's load.
+// Prints a row for each measured figure and its bound, or lines of JSON. Returns exit status 1 if a
+// figure exceeds its bound. Nodes are threads of this process: counts, bytes and CPU seconds are
+// meaningful, but wall times depend on the machine's load.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -50,9 +50,9 @@ using std::chrono::seconds;
 using test::kHere;
 
 struct Settings {
-  int64_t size = 0;   // nodes, or connections; 0: the mode's default
-  int64_t ranks = 8;  // of a node
-  int64_t lines = 3;  // of each rank's log, in its report
+  int64_t size = 0;   // number of nodes or connections; 0: the mode's default
+  int64_t ranks = 8;  // number of ranks per node
+  int64_t lines = 3;  // number of log lines in the report of each rank
   bool json = false;
 };
 
@@ -66,16 +66,16 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Outcomes of the launchers.
+// Counts the outcomes of all launchers.
 struct Tally {
   std::atomic<int64_t> joined = 0;
   std::atomic<int64_t> right_cause = 0;
-  std::atomic<int64_t> all_ends = 0;  // launchers that know how every rank ended
+  std::atomic<int64_t> all_ends = 0;  // number of launchers that know how every rank ended
   std::atomic<int64_t> lost_store = 0;
   std::atomic<int64_t> called_silent = 0;
   std::mutex mutex;
   std::string loss;           // error of a launcher that lost the store
-  double last_verdict = 0.0;  // seconds after the death
+  double last_verdict = 0.0;  // in seconds after the rank's death
 };
 
 class Job {
@@ -83,7 +83,7 @@ class Job {
   Job(const Settings& settings, std::shared_ptr<StoreServer> server)
       : settings_(settings), server_(std::move(server)) {}
 
-  // Runs one launcher.
+  // Runs the launcher of one node.
   void live(int64_t node);
   void die() {
     died_ = Clock::now();
@@ -102,7 +102,8 @@ class Job {
   Clock::time_point died_;
 };
 
-// Returns the node's report: the victim's first rank was killed, all other ranks stopped.
+// Returns the report of a node's launcher. The first rank of the node victim() was killed, and all
+// other ranks were stopped.
 NodeReport Job::report(int64_t node) const {
   NodeReport report;
   for (int64_t local = 0; local < settings_.ranks; ++local) {
@@ -173,7 +174,7 @@ int try_nodes(Settings settings) {
   if (settings.size == 0) settings.size = 1000;
   const int64_t ranks = settings.size * settings.ranks;
   raise_open_files(64 + ranks + 2 * settings.size);
-  test::IdleRanks idle(ranks);  // forks, so before threads are created
+  test::IdleRanks idle(ranks);  // created before threads, because it forks
   auto server = std::make_shared<StoreServer>(0, BindScope::kThisMachine);
   test::Gates gates("nodes");
   const auto start = Clock::now();
@@ -215,7 +216,7 @@ int try_nodes(Settings settings) {
   const StoreLoad before = server->load();
   const double all_before = processor_seconds();
   job.die();
-  nodes[0].join();  // its launcher exits, and the store with it
+  nodes[0].join();  // the launcher of node 0 exits, and ends the store
   const StoreLoad after = server->load();
   idle.end();
   server.reset();
@@ -239,8 +240,10 @@ int try_nodes(Settings settings) {
   return gates.status();
 }
 
-// Connections to a process with a soft limit of 1,024: if the hard limit suffices, all are served;
-// otherwise it refuses with both numbers. Without the check it sleeps and serves as many as it can.
+// Opens many connections to a process with a soft limit of 1,024 descriptors. If the hard limit
+// suffices, the process must raise its limit and serve all connections; otherwise it must fail with
+// an error that has both numbers. Without this check, it must serve as many connections as it can,
+// and must not use a processor while it is full.
 int try_descriptors(const Settings& settings) {
   const int64_t size = settings.size == 0 ? 2000 : settings.size;
   test::Gates gates("descriptors");
@@ -278,7 +281,7 @@ int try_descriptors(const Settings& settings) {
   gates.equal("times that a full store said so", static_cast<double>(told), 1.0);
   more.end();
 
-  lower(1024, 1024);  // permanently
+  lower(1024, 1024);  // also lowers the hard limit, which cannot be undone
   std::string words;
   try {
     require_open_files(files);

@@ -1,10 +1,10 @@
 // model_values PLAN...: computes logits, loss and gradients of each plan's model, for comparison
 // with a reference (scripts/fixtures/check_random_families.py).
 //
-// Input: batch.safetensors next to the plan, with input_ids and labels. Output: values.safetensors
-// in the same folder, with logits, loss, grad.PARAMETER and experts (tokens routed to each expert),
-// and a line of JSON on stdout: {"plan", "errors": [..]}. Every rank of a plan is a thread and
-// processes the whole batch.
+// Reads input_ids and labels from batch.safetensors in the plan's folder. Writes logits, loss,
+// grad.PARAMETER and experts (number of tokens routed to each expert) to values.safetensors in the
+// same folder. Prints a line of JSON on stdout for each plan: {"plan", "errors": [..]}. Every rank
+// of a plan is a thread and processes the whole batch.
 #include <ATen/ATen.h>
 
 #include <exception>
@@ -39,12 +39,12 @@ Values step(parallel::ParallelModel& model, const stored::TensorSource& batch) {
   const at::Tensor logits = model.forward(checkpoint::read_all(batch, "input_ids"));
   const int64_t counted = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
   const at::Tensor loss = model.loss_sum(logits, labels) / static_cast<double>(counted);
-  // Each data-parallel rank has the whole batch, so dividing here turns the sum over ranks into
-  // their mean.
+  // Divides by the number of data-parallel ranks, because every one of them has the whole batch and
+  // gradients are summed over the ranks.
   (loss / static_cast<double>(model.layout().mesh.sizes().dp())).backward();
   model.data_parallel().finish_backward();
   Values values = {{"logits", model.full_logits(logits)}, {"loss", loss.detach().view({1})}};
-  // Each rank of a tp group routes a part of the tokens.
+  // Sums the token counts over the tp group, because each of its ranks routes a part of the tokens.
   at::Tensor taken = at::tensor(model.take_expert_counts(), at::kLong);
   model.mesh().group("tp").all_reduce(taken);
   if (taken.numel() > 0) values["experts"] = taken;
@@ -81,7 +81,7 @@ void run(const job::Job& job, const std::filesystem::path& folder) {
   });
 }
 
-// Returns errors in the plan, or of its run.
+// Returns the errors of the plan, or those of running it.
 Json errors_of(const std::filesystem::path& plan) {
   Json errors = Json::array();
   try {

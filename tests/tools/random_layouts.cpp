@@ -1,7 +1,7 @@
-// Draws layouts at random and compares each with one rank in float64; scripts/layout_matrix
-// --random builds and starts it.
+// Draws random layouts and compares each with one rank in float64. scripts/layout_matrix --random
+// builds and starts this program.
 //
-//   random_layouts COUNT SEED [NUMBER]      NUMBER: only that one, with its plan
+//   random_layouts COUNT SEED [NUMBER]      NUMBER: compares only this layout, and prints its plan
 #include <cstdlib>
 #include <exception>
 #include <iostream>

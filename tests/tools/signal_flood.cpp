@@ -1,10 +1,11 @@
-// signal_flood COUNT [--unguarded]: matrix products under a flood of signals.
+// signal_flood COUNT [--unguarded]: computes matrix products while many signals arrive.
 //
-// A child sends COUNT signals to this process, whose handler is of the ordinary kind that any
-// library may install, while two threads multiply. With launch::SignalThread the handler never runs
-// on them, and every product equals the first bit by bit. With --unguarded there is no such thread:
-// oneDNN's kernels then lose their heap to the handler's frames after some tens of signals (see
-// Note [No handler on a computing thread]), and the process dies.
+// A child process sends COUNT signals to this process while two threads multiply matrices. The
+// signal handler is an ordinary one, which any library may install. With launch::SignalThread, the
+// handler never runs on the two threads, and every product must equal the first bit by bit. With
+// --unguarded there is no SignalThread: after some tens of signals, the process dies. oneDNN's
+// kernels point the stack pointer into the heap, where a handler's frame then overwrites memory
+// (see Note [No handler on a computing thread]).
 #include <ATen/ATen.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ void count_signal(int) { ++g_handled; }
 template <typename End>
 void multiply_until(End end) {
   const auto multiply = [](const at::Tensor& a) { return am::nn::fused::product(a, a.t()); };
-  // The second is large enough for a matrix unit.
+  // `large` is large enough for the processor's matrix unit, if it has one.
   const at::Tensor small = at::linspace(-2, 1, 64 * 160).view({64, 160});
   const at::Tensor large = at::linspace(-1, 2, 256 * 300).view({256, 300});
   const at::Tensor of_small = multiply(small), of_large = multiply(large);

@@ -1,5 +1,5 @@
-// Prints strategies x options as a table, or layouts of several axes with --layouts;
-// scripts/strategy_table and scripts/layout_matrix build and start it.
+// Prints a table of strategies and options, or with --layouts of layouts of several axes.
+// scripts/strategy_table and scripts/layout_matrix build and start this program.
 #include "support/strategy_table.h"
 
 #include <cmath>
@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
       {"weights", Align::kRight},        {"messages a step", Align::kRight},
       {"peak", Align::kRight},           {"dry run", Align::kRight},
       {"phases", Align::kRight},         {"am-plan", Align::kRight}};
-  // The parameter with the largest difference.
+  // The column "worst" has the difference of the parameter's gradient that differs most.
   if (layouts) columns.insert(columns.begin() + 3, {"worst", Align::kRight});
   am::term::Table table(columns);
   for (const auto& each : layouts ? am::test::layouts() : am::test::combinations()) {

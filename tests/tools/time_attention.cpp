@@ -1,7 +1,8 @@
-// time_attention HEADS KEY_HEADS LENGTH WIDTH: as one rank of a job on this machine (RANK,
-// WORLD_SIZE, ... as for am-run), times attention of one causal sequence sharded over all ranks,
-// forward and backward, by each method; rank 0 prints "METHOD FORWARD BACKWARD", best seconds.
-// scripts/bench/context.py starts it.
+// time_attention HEADS KEY_HEADS LENGTH WIDTH: measures forward and backward of attention over one
+// causal sequence that is sharded over all ranks, by each method. The process is one rank of a job
+// on this machine; environment variables RANK, WORLD_SIZE, ... are as for am-run. Rank 0 prints
+// "METHOD FORWARD BACKWARD", the best times in seconds. scripts/bench/context.py starts this
+// program.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -1,7 +1,7 @@
-// time_collectives: as one rank of a job on this machine (RANK, WORLD_SIZE, ... as for am-run),
-// times collectives of the same tensors over Gloo and through shared memory, alternating; rank 0
-// prints a line for each, with best times (--mean: mean times). scripts/bench/collectives.py starts
-// it.
+// time_collectives: measures collectives of equal tensors alternately over Gloo and through shared
+// memory. The process is one rank of a job on this machine; environment variables RANK, WORLD_SIZE,
+// ... are as for am-run. Rank 0 prints the best times of each collective (--mean: mean times).
+// scripts/bench/collectives.py starts this program.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -31,10 +31,10 @@ double milliseconds_of(const Group& group, const std::function<void()>& collecti
   return took.count();
 }
 
-// Connections over one of the two transports.
+// Connections over Gloo or through shared memory.
 struct Way {
   Group group;
-  Channels channels;  // of two ranks, in both directions
+  Channels channels;  // two ranks only: one channel in each direction
 };
 
 struct Case {
@@ -42,7 +42,7 @@ struct Case {
   std::function<void(const Way&)> run;
 };
 
-// Sends a message from the first of two ranks and one back.
+// Sends a message from rank 0 to rank 1, then one back.
 void there_and_back(const Channels& channels, const at::Tensor& message, int64_t index) {
   const Channel& forth = channels.at({0, 1});
   const Channel& back = channels.at({1, 0});
@@ -51,7 +51,8 @@ void there_and_back(const Channels& channels, const at::Tensor& message, int64_t
   if (index == 1) back.send(message).wait();
 }
 
-// Returns the best time, which approximates a collective on idle cores, or the mean.
+// Returns the mean time if `mean` is set, otherwise the best time, which approximates a collective
+// on idle cores.
 double summary(const std::vector<double>& times, bool mean) {
   return mean ? std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size())
               : *std::min_element(times.begin(), times.end());
@@ -117,7 +118,7 @@ int main(int argc, char** argv) {
       return way;
     };
     const Way shared = make("shared");
-    // An engine reads the variable when it is created.
+    // Set before the groups over Gloo are created, because creating a group reads this variable.
     ::setenv("AM_SHARED_MEMORY", "0", 1);
     const Way gloo = make("gloo");
     for (const int64_t bytes : {64 << 10, 1 << 20, 16 << 20}) compare(gloo, shared, bytes, mean);

@@ -1,10 +1,10 @@
-// Times steps of every pipeline schedule with passes of known duration, next to am-plan's
-// simulation; scripts/bench/pipeline_bubble builds and starts it.
+// Measures steps of every pipeline schedule with passes of known duration, and prints them next to
+// am-plan's simulation. scripts/bench/pipeline_bubble builds and starts this program.
 //
-//   time_pipeline [PP [MICROBATCHES [MILLISECONDS]]]      of a rank's share of a forward
+//   time_pipeline [PP [MICROBATCHES [MILLISECONDS]]]     MILLISECONDS: forward of a rank's stages
 //
-// Stages compute almost nothing and then sleep, so that ranks do not compete for processors and the
-// remaining time is waiting: for each other, and for messages.
+// Stages compute almost nothing and then sleep, so that ranks do not compete for processors. The
+// rest of a step's time is spent waiting for other ranks and for messages.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Ones : public parallel::MicroBatches {
   int64_t count_;
 };
 
-// Returns the seconds of the fastest of a few steps.
+// Returns the seconds of the fastest of three steps.
 double measure(const pipeline::PipelineShape& shape, const pipeline::Durations& durations) {
   const config::Plan plan = test::parse(cat(
       "[model]\npath = \"table_deep\"\n[train]\nseq_len = ", kLength, "\n[pipeline]\nschedule = \"",
@@ -66,7 +66,8 @@ double measure(const pipeline::PipelineShape& shape, const pipeline::Durations& 
       rank.model->forward_backward(batches, {.divisor = 1.0});
       rank.mesh.group("world").barrier();
       const std::chrono::duration<double> took = Clock::now() - start;
-      if (world.rank() != 0 || step == 0) continue;  // connections are created in the first step
+      // The first step is not measured, because it creates connections.
+      if (world.rank() != 0 || step == 0) continue;
       fastest = step == 1 ? took.count() : std::min(fastest, took.count());
     }
   });
