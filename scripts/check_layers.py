@@ -15,12 +15,14 @@ import sys
 import tempfile
 
 MAP = "lib/README.md"
-# A row of the map: layer, folders (up to four, in columns), and from column 51 on their purpose.
+# Matches a row of the map: the layer, up to four folders in columns and, from column 51 on, the
+# purpose of the folders.
 MAP_ROW = re.compile(r"^(\d+)\s+(.*)$")
 FOLDERS_END = 51
-CORE_LINE = re.compile(r"^-+ +-+ libautomesh_core$")  # folders below it do not use libtorch
-# Libraries beside libautomesh (libautomesh_cuda.so, libautomesh_compat.so): they may include every
-# folder, and no other folder or tool includes them.
+# Matches the line below which all folders are free of libtorch.
+CORE_LINE = re.compile(r"^-+ +-+ libautomesh_core$")
+# Folders of libraries that are separate from libautomesh (libautomesh_cuda.so,
+# libautomesh_compat.so). They may include every folder; no other folder or tool may include them.
 BESIDE = ("cuda", "compat")
 
 
@@ -47,8 +49,8 @@ def read_map(root):
 # Tools that must run without libtorch.
 TORCH_FREE_APPS = {"am-plan", "am-run", "am-repl", "calibrate", "common", "job", "repl", "starter"}
 
-# (prefixes of the include, name, regular expressions of the paths that may include it, advice for
-# other places)
+# Include rules of third-party headers: (prefixes of the headers' names, library's name, regular
+# expressions of the paths that may include the headers, advice for all other paths).
 SEAMS = [
     (("CLI/",), "CLI11", [r"apps/"], "parse command lines in apps/"),
     (("toml++/",), "toml++", [r"lib/am/(config|model)/"], "read TOML through am/config/"),

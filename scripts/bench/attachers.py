@@ -3,10 +3,10 @@
 
   scripts/bench/attachers.py [BUILD] [--clients N] [--commands N] [--steps N] [--rounds N]   (default: build, 20, 10000, 200, 4)
 
-First, N clients at once send commands to the quickstart's job until all are answered. Every loss and gradient norm must equal,
-bit by bit, those of a job without clients, and no step may be missing. Then three kinds of jobs take turns: jobs to which no
-client can attach (--no-attach, "closed"), jobs to which none attaches ("nobody"), and jobs to which all clients are attached
-but send nothing ("N idle"). Prints the ratios of their median steps for each round.
+First, N clients send commands to the quickstart's job at the same time, until all commands are answered. Every loss and
+gradient norm must equal, bit by bit, those of a job without clients, and no step may be missing. Then three kinds of jobs run
+in turn: jobs to which no client can attach (--no-attach, "closed"), jobs to which no client attaches ("nobody"), and jobs to
+which all clients are attached but send nothing ("N idle"). Prints the ratios of their median step times for each round.
 
 The aims: no step differs; idle clients cost less than 1 % of a step. Exit status 1 if a step differs or a command fails.
 """
@@ -108,7 +108,7 @@ def idle_clients(build, folder, clients, steps, rounds):
     for place in range(rounds):
         kinds = [("closed", 0, ("--no-attach",)), ("nobody", 0, ()), (f"{clients} idle", clients, ())]
         found = {}
-        for at in range(len(kinds)):  # rotate, so that each kind is first equally often
+        for at in range(len(kinds)):  # rotates the order, so that each kind is first equally often
             kind, count, arguments = kinds[(place + at) % len(kinds)]
             found[kind] = median_step(build, folder, f"{place} {kind}", steps, count, *arguments)
         for (kind, other), all_ratios in ratios.items():

@@ -3,15 +3,16 @@
 
   scripts/bench/checkpoints.py [BUILD] [--rounds N] [--folder DIR]      (default: build, 5, a temporary one)
 
-Needs a Python with torch. The state is that of the benchmarks' model (34 million parameters) and AdamW, 0.4 GB, in
-FSDP2's halves. What is measured, in one run, the order of the jobs changing from round to round:
+Needs a Python with torch. The saved state is that of the benchmarks' model (34 million parameters) and AdamW. It has
+0.4 GB, and FSDP2 shards it over two ranks. The jobs run in a different order in each round and measure:
 
-  save      am-run's of a step, as it logs it, and dcp.save of the same tensors (DTensors under fully_shard's mesh)
-  direct    a rank's bytes through O_DIRECT in pieces of 16 MiB into a preallocated file, then fsync: what the disk gives
-  stall     am-run's with checkpoint.async, until training goes on, beside one memcpy of a rank's state
-  open      am-repl FOLDER -c ls, processor seconds, and Python's with FileSystemReader.read_metadata, of dcp.save's folder
+  save      seconds in which am-run saves a step (from its log), against dcp.save of the same tensors as DTensors
+  direct    seconds to write one rank's number of bytes with O_DIRECT in blocks of 16 MiB into a preallocated file, and to
+            fsync it: the speed of the disk
+  stall     seconds for which am-run with checkpoint.async interrupts training, against one memcpy of a rank's state
+  open      processor seconds of `am-repl FOLDER -c ls` on dcp.save's folder, against Python's FileSystemReader.read_metadata
 
-Printed are medians of the rounds and their ratios.
+Prints the medians over the rounds and their ratios.
 """
 
 import argparse
@@ -128,7 +129,7 @@ def run_ours(build, folder, background):
 
 
 def write_direct(folder, size):
-    """Copies in two processes, as the ranks do."""
+    """Writes `size` bytes with O_DIRECT in each of two processes, as two ranks do; returns seconds."""
     start = time.perf_counter()
     children = []
     for number in range(2):

@@ -3,9 +3,10 @@
 
   scripts/bench/collectives.py [BUILD] [--busy N]     (default: build; needs its target time_collectives)
 
-Jobs of 2 and 4 ranks of one thread; of 2 also a message to the other rank and one back. Both ways
-are timed in turn in one job, and the best times printed with their ratio; absolute times depend on the
-machine. With --busy N so many programs that do nothing but compute run beside, and means are printed.
+Runs jobs of 2 and 4 ranks with one thread per rank. A job of 2 ranks also sends a message to the other rank
+and one back. Each job measures Gloo and shared memory alternately. Prints the best times and their ratio;
+absolute times depend on the machine. With --busy N, N programs that only compute run at the same time, and
+mean times are printed.
 """
 
 import argparse

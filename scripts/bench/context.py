@@ -3,9 +3,10 @@
 
   scripts/bench/context.py [BUILD] [--length N] [--rounds N]     (default: build, 8192; needs its target time_attention)
 
-Needs a Python with torch. Eight heads of width 64, float32, one sequence. The peer is the ring behind
-torch.distributed.tensor.experimental.context_parallel, head-tail balanced, with the host's flash kernel, to which
-PyTorch does not dispatch it by itself. Seconds are the best of four calls in a job, and of the rounds.
+Needs a Python with torch. The attention has eight heads of width 64, in float32, over one sequence. It is
+compared with the ring attention behind torch.distributed.tensor.experimental.context_parallel, with head-tail
+load balancing. This script passes the host's flash kernel to the ring, because PyTorch uses the ring for GPU
+kernels only. Prints the best seconds of four calls per job and of all rounds.
 """
 
 import argparse

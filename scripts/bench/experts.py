@@ -3,11 +3,12 @@
 
   scripts/bench/experts.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
-Needs a Python with torch and transformers. The model is a qwen3_moe of the sizes of scripts/bench/fsdp.py:
-16 experts, of which a token takes 4 that are together as wide as that one's feed-forward. The peer is
-transformers' Qwen3MoeForCausalLM, a unit a layer, with each way that it has of multiplying with experts:
-grouped_mm (its default: tokens sorted, torch.nn.functional.grouped_mm) and eager (a loop over experts).
-What is printed: scripts/bench/jobs.py; the ratios are to the faster one.
+Needs a Python with torch and transformers. The model is a qwen3_moe with the sizes of scripts/bench/fsdp.py
+and 16 experts. Each token is routed to 4 experts, which together are as wide as the feed-forward of fsdp.py's
+model. am-run is compared with transformers' Qwen3MoeForCausalLM with one FSDP unit per layer, under both of
+its expert implementations: grouped_mm (the default: tokens sorted by expert, then
+torch.nn.functional.grouped_mm) and eager (a loop over experts). scripts/bench/jobs.py describes the printed
+figures; ratios are to the faster implementation.
 """
 
 import jobs

@@ -3,9 +3,9 @@
 
   scripts/bench/fsdp.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
-Needs a Python with torch and transformers: the peer is transformers' Llama under fully_shard, a unit a
-layer, or under DistributedDataParallel, with gradient clipping and torch.optim.AdamW(fused=True). What is
-printed: scripts/bench/jobs.py.
+Needs a Python with torch and transformers. am-run is compared with transformers' Llama under fully_shard,
+with one unit per layer, or under DistributedDataParallel. Both clip gradients and use
+torch.optim.AdamW(fused=True). scripts/bench/jobs.py describes the printed figures.
 """
 
 

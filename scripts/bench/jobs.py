@@ -57,7 +57,7 @@ def model_config(shape):
 
 
 def plain_loss(model, tokens):
-    """Cross-entropy of a model whose logits are not sharded."""
+    """Returns the cross-entropy of a model whose logits are not sharded."""
     import torch
 
     logits = model(input_ids=tokens[:, :-1]).logits
@@ -65,9 +65,9 @@ def plain_loss(model, tokens):
 
 
 def train_peer(make, shape, steps, replicas=2, loss_of=plain_loss, clip=None, passes=None):
-    """Runs a PyTorch rank. `make()` returns the sharded model; `replicas` of the two ranks have
-    different samples. `passes(model, tokens)` replaces forward and backward of loss_of, and
-    returns the loss."""
+    """Runs a PyTorch rank. `make()` returns the sharded model. `replicas` is 2 if the two ranks
+    train on different samples, and 1 if both train on the same. `passes(model, tokens)`, if set,
+    replaces forward and backward of loss_of, and returns the loss."""
     import torch
     import torch.distributed as dist
 
@@ -199,7 +199,7 @@ def processor_seconds(pid):
         try:
             name, rest = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)
             fields = rest.split()
-            if "am-run-rank" in name:  # not the process that guards the ranks
+            if "am-run-rank" in name:  # excludes the process that guards the ranks
                 ticks.append(int(fields[11]) + int(fields[12]))
         except OSError:
             pass
@@ -258,7 +258,7 @@ def run_ours(build, shape, steps, strategy, mesh="", replicas=2, shared=True, co
 
 # ---- both ------------------------------------------------------------------------------------------------
 
-# Ends when its parent ends, however that happens.
+# A program that only computes, and ends when its parent process ends for any reason.
 BUSY_LOOP = """
 import os
 parent = os.getppid()
@@ -285,7 +285,7 @@ def figures(shape, replicas, times, cpu, peak, loaded, launch, first):
     tokens = replicas * shape["batch"] * shape["seq"]
     return {
         "speed": tokens / statistics.median(times[3:]),
-        "cpu": (cpu[-2] - cpu[2]) / (len(cpu) - 4),  # without the last sample, taken while am-run exits
+        "cpu": (cpu[-2] - cpu[2]) / (len(cpu) - 4),  # without the last sample: am-run may be exiting
         "peak": peak / 2**20,
         "of it": (peak - loaded) / 2**20,
         "launch": launch,
@@ -337,8 +337,8 @@ def argument_parser(description):
 
 
 def run(description, kinds, peer_rank, compare_shape):
-    """Runs a benchmark whose peers are named by one word: peer_rank(kind, shape, steps) runs a
-    PyTorch rank."""
+    """Runs a benchmark that compares am-run with kinds of PyTorch jobs. peer_rank(kind, shape,
+    steps) runs one rank of a PyTorch job."""
     parser = argument_parser(description)
     parser.add_argument("--rank-of", choices=sorted(kinds), help=argparse.SUPPRESS)
     options = parser.parse_args()

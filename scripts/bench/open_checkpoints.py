@@ -148,7 +148,8 @@ def run_python(folder):
 
 
 def make(kind, folder, ranks):
-    """Runs in a separate process, whose memory may grow."""
+    """Writes a folder in a separate process, so that the memory for it is freed afterwards. Returns
+    the number of parts."""
     code = (f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import open_checkpoints as made; "
             f"from pathlib import Path; print(made.make_{kind}(Path({str(folder)!r}), {ranks}))")
     return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)

@@ -3,9 +3,10 @@
 
   scripts/bench/pipeline.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
-Needs a Python with torch and transformers. The peer is transformers' Llama in two stages of as many layers on
-2 ranks, Schedule1F1B and ScheduleGPipe, 4 micro-batches; each rank clips by the norm over both. "by cost": am-run
-weighs the head too when it assigns layers to stages. What is printed: scripts/bench/jobs.py.
+Needs a Python with torch and transformers. am-run is compared with transformers' Llama on 2 ranks, in two
+stages with equal numbers of layers, under Schedule1F1B and ScheduleGPipe with 4 micro-batches. Gradients are
+clipped by the norm over both ranks. "by cost" means that am-run also counts the cost of the head when it
+assigns layers to stages. scripts/bench/jobs.py describes the printed figures.
 """
 
 import jobs
@@ -15,7 +16,8 @@ SCHEDULES = {"1f1b": "Schedule1F1B", "gpipe": "ScheduleGPipe"}
 
 
 def half_of(config, rank):
-    """A stage: hidden states in and out; the first takes tokens, the last returns logits."""
+    """Returns a rank's stage, which maps hidden states to hidden states. The first stage's input is
+    tokens; the last stage returns logits."""
     import torch
     from transformers import LlamaForCausalLM
 

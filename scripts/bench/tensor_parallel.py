@@ -3,11 +3,12 @@
 
   scripts/bench/tensor_parallel.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
-Needs a Python with torch and transformers. The peer is transformers' Llama with torchtitan's plan of styles
-on 2 ranks: ColwiseParallel and RowwiseParallel, the embedding's rows and the head's columns cut too, and
-with sequence parallelism SequenceParallel norms; the loss of whole logits, or under loss_parallel. Clipping
-adds one number over the ranks, and not a DTensor's norm a parameter. What is printed: scripts/bench/jobs.py;
-the ratios are to PyTorch's without and with sequence parallelism, each with the faster of the two losses.
+Needs a Python with torch and transformers. am-run is compared with transformers' Llama on 2 ranks under
+torchtitan's tensor-parallel plan: ColwiseParallel and RowwiseParallel layers, a sharded embedding and head
+and, with sequence parallelism, SequenceParallel norms. The loss is computed from full logits, or under
+loss_parallel. Gradients are clipped with one all-reduce of a number, instead of a DTensor norm for each
+parameter. scripts/bench/jobs.py describes the printed figures. Ratios are to PyTorch with the same setting of
+sequence parallelism and the faster of the two losses.
 """
 
 import argparse
@@ -59,8 +60,8 @@ def layer_styles(sequence):
 
 
 def clip(model, max_norm=1.0):
-    """Clips by the norm over both ranks: sums squares of sharded parameters over ranks and counts
-    replicated ones once; then scales with PyTorch's coefficient."""
+    """Clips gradients by the norm over both ranks. Squares of sharded gradients are summed over the
+    ranks; replicated gradients count once. The factor is PyTorch's."""
     import torch
     import torch.distributed as dist
     from torch.distributed.tensor import DTensor

@@ -47,8 +47,7 @@ endif()
 
 find_program(AM_CCACHE ccache)
 if(AM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # This sloppiness lets ccache serve files that use a precompiled header, and the precompiled
-  # header itself.
+  # With this sloppiness, ccache also caches precompiled headers and the files that use one.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${AM_CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -59,7 +58,7 @@ endif()
 find_program(AM_MOLD mold)
 if(AM_MOLD)
   include(CheckLinkerFlag)
-  check_linker_flag(CXX -fuse-ld=mold AM_LINKS_WITH_MOLD)  # unknown to g++ before 12.1
+  check_linker_flag(CXX -fuse-ld=mold AM_LINKS_WITH_MOLD)  # g++ before 12.1 does not know this flag
   if(AM_LINKS_WITH_MOLD)
     add_link_options(-fuse-ld=mold)
   endif()

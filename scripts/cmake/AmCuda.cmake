@@ -6,17 +6,18 @@
 #   -DAM_NCCL_INCLUDE_DIR=DIR           folder of nccl.h
 #   -DAM_CUDA_INCLUDE_DIR=DIR           folder of the toolkit's cuda_runtime_api.h, cublas_v2.h, ...
 #
-# It needs only headers and libtorch: no nvcc, no GPU, no driver. scripts/setup --gpu installs them;
-# the default set-up does not, because the headers of cuBLAS, cuSPARSE and cuSOLVER come in wheels
-# of a gigabyte. The CUDA libraries are needed by libtorch_cuda.so only, and are looked for when the
-# plugin is loaded. Sets AM_CUDA_MISSING (empty if it is built) and AM_NCCL_VERSION.
+# The plugin needs only headers and libtorch: no nvcc, no GPU, no driver. scripts/setup --gpu
+# installs the headers; the default set-up does not, because the headers of cuBLAS, cuSPARSE and
+# cuSOLVER come in wheels of a gigabyte. Only libtorch_cuda.so needs the CUDA libraries, which are
+# looked for when the plugin is loaded. Sets AM_CUDA_MISSING (the reason why the plugin is not
+# built; empty if it is built) and AM_NCCL_VERSION.
 
 set(AM_WITH_CUDA AUTO CACHE STRING "Build the NCCL plugin: AUTO, ON or OFF")
 set_property(CACHE AM_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
 
-# First the wheels that libtorch was installed with, whose headers match its versions. They are used
-# only if all headers that cublas_v2.h includes are present, which libtorch's own dependencies do
-# not guarantee.
+# Searches first in the wheels that libtorch was installed with, because their headers match its
+# versions. Their headers are used only if all headers that cublas_v2.h includes are present, which
+# libtorch's own dependencies do not guarantee.
 set(_am_places "${AM_TORCH_DIR}/../nvidia/cu13" $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda /usr/local /usr)
 list(TRANSFORM _am_places APPEND /include)
 set(AM_CUDA_INCLUDE_DIR "" CACHE PATH "The CUDA toolkit's include folder; empty: looked for")
@@ -30,7 +31,7 @@ endforeach()
 find_path(AM_NCCL_INCLUDE_DIR nccl.h HINTS "${AM_TORCH_DIR}/../nvidia/nccl/include" ${_am_places})
 mark_as_advanced(AM_CUDA_INCLUDE_DIR AM_NCCL_INCLUDE_DIR)
 
-# First reason why the plugin cannot be built.
+# The first reason why the plugin cannot be built; empty if it can.
 set(AM_CUDA_MISSING "")
 macro(_am_cuda_needs what)
   if(NOT AM_CUDA_MISSING AND NOT (${ARGN}))
@@ -52,7 +53,7 @@ _am_cuda_needs("${AM_TORCH_DIR} is a libtorch without CUDA" EXISTS "${AM_TORCH_D
 _am_cuda_needs("the CUDA toolkit's headers were not found" _am_cuda_include)
 _am_cuda_needs("nvrtc.h was not found" EXISTS "${_am_cuda_include}/nvrtc.h")
 _am_cuda_needs("nccl.h was not found" AM_NCCL_INCLUDE_DIR)
-# The CUDA runtime that libtorch_cuda.so loads.
+# The file of the CUDA runtime that libtorch_cuda.so loads.
 file(GLOB _am_cudart "${AM_TORCH_DIR}/../nvidia/cu13/lib/libcudart.so.*" "${AM_TORCH_DIR}/lib/libcudart*.so.*")
 list(APPEND _am_cudart "")
 list(GET _am_cudart 0 _am_cudart)
@@ -82,6 +83,6 @@ target_compile_definitions(automesh_cuda PRIVATE USE_C10D_NCCL)
 target_link_libraries(automesh_cuda PRIVATE
   automesh "${AM_TORCH_DIR}/lib/libtorch_cuda.so" "${AM_TORCH_DIR}/lib/libc10_cuda.so" "${_am_cudart}"
   am::compile_options)
-# Undefined symbols of the plugin itself are link errors; those of libraries that this machine lacks
-# are not.
+# Undefined symbols of the plugin itself are link errors. Undefined symbols of its libraries are
+# allowed, because this machine may lack the libraries that define them.
 target_link_options(automesh_cuda PRIVATE LINKER:-z,defs LINKER:--allow-shlib-undefined)

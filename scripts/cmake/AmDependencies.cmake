@@ -21,22 +21,22 @@ am_header_library(tomlplusplus toml++/toml.h libtomlplusplus-dev)
 am_header_library(nlohmann_json nlohmann/json.hpp nlohmann-json3-dev)
 am_header_library(cli11 CLI/CLI.hpp libcli11-dev)
 
-# YAML of other frameworks. Only am/config/yaml_reader.cpp includes it.
+# Reads the YAML files of other frameworks. Only am/config/yaml_reader.cpp includes this library.
 am_header_library(yaml yaml.h libyaml-dev)
 find_library(AM_YAML_LIBRARY yaml REQUIRED)
 mark_as_advanced(AM_YAML_LIBRARY)
-cmake_path(GET AM_YAML_LIBRARY PARENT_PATH AM_YAML_LIBRARY_DIR)  # first search folder of an installed automesh
+cmake_path(GET AM_YAML_LIBRARY PARENT_PATH AM_YAML_LIBRARY_DIR)  # an installed automesh searches this folder first
 target_link_libraries(am_yaml INTERFACE ${AM_YAML_LIBRARY})
 
-# Authentication of connections over TCP. Only am/control/token.cpp includes it.
+# Authenticates connections over TCP. Only am/control/token.cpp includes this library.
 am_header_library(sodium sodium.h libsodium-dev)
 find_library(AM_SODIUM_LIBRARY sodium REQUIRED)
 mark_as_advanced(AM_SODIUM_LIBRARY)
 cmake_path(GET AM_SODIUM_LIBRARY PARENT_PATH AM_SODIUM_LIBRARY_DIR)
 target_link_libraries(am_sodium INTERFACE ${AM_SODIUM_LIBRARY})
 
-# Libraries required by tokenizer.json: patterns with \p{L} and look-ahead, and normalization form
-# C. Only am/data/ includes them.
+# Needed by tokenizer.json: PCRE2 for patterns with \p{L} and look-ahead, utf8proc for normalization
+# form C. Only am/data/ includes these libraries.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(AM_UNICODE IMPORTED_TARGET libpcre2-8 libutf8proc)
 if(NOT AM_UNICODE_FOUND)

@@ -1,7 +1,8 @@
-# Embeds files of plans/ into the core: clusters, measured runs and the constants fitted to them
-# (am/cluster/embedded_files.h).
+# Embeds files of plans/ into libautomesh_core: clusters, measured runs, and the constants fitted to
+# measured runs (am/cluster/embedded_files.h).
 #
-# Generates one source file with a string array for each file. Runs when a file changes.
+# Generates one source file that contains the text of each embedded file. Runs again when a file
+# changes.
 
 file(GLOB AM_EMBEDDED_FILES CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/plans/clusters/*.toml ${CMAKE_CURRENT_SOURCE_DIR}/plans/measured/*)

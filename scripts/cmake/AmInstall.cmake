@@ -16,15 +16,16 @@ if(AM_WITH_TORCH)
   install(FILES ${CMAKE_CURRENT_LIST_DIR}/automesh-libtorch.cmake DESTINATION ${AM_PACKAGE_DIR})
   list(APPEND AM_INSTALL_FOLDERS ${AM_TORCH_FOLDERS} ${AM_COMPAT_FOLDERS})
   if(AM_INSTALL_LIBTORCH)
-    # Includes the CUDA libraries that libtorch_cpu.so was linked against; it looks for them in its
-    # own folder.
+    # Also installs the CUDA libraries that libtorch_cpu.so was linked against, because
+    # libtorch_cpu.so looks for them in its own folder.
     file(GLOB libtorch_files
       ${AM_TORCH_DIR}/lib/libtorch_cpu.so ${AM_TORCH_DIR}/lib/libc10.so ${AM_TORCH_DIR}/lib/libgomp*.so*
       ${AM_TORCH_DIR}/../nvidia/*/lib/libcudart.so.* ${AM_TORCH_DIR}/../nvidia/*/lib/libcupti.so.*)
     install(FILES ${libtorch_files} DESTINATION ${AM_LIBTORCH_FOLDER})
   endif()
   if(TARGET automesh_cuda)
-    install(TARGETS automesh_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libautomesh searches its own folder
+    # libautomesh looks for the plugin in its own folder.
+    install(TARGETS automesh_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
     am_install_rpath(automesh_cuda ${CMAKE_INSTALL_LIBDIR} "\$ORIGIN" ${AM_TORCH_RPATH})
   endif()
 endif()
@@ -45,8 +46,9 @@ install(FILES ${CMAKE_BINARY_DIR}/automesh-config.cmake ${CMAKE_BINARY_DIR}/auto
 
 # ---- manual pages and completions ----------------------------------------------------------------------------------------
 #
-# am-plan generates them from its own command-line parser: man am-plan, and completions where bash,
-# zsh and fish look for them. A cross-compiled am-plan cannot run here, so such builds have none.
+# am-plan generates the manual pages and the completions from its own command-line parser. They are
+# installed where man, bash, zsh and fish look for them. A cross-compiled am-plan cannot run here,
+# so cross-compiled builds have none.
 
 if(TARGET am-plan AND NOT CMAKE_CROSSCOMPILING)
   set(AM_PAGES ${CMAKE_BINARY_DIR}/share)
@@ -63,7 +65,7 @@ if(TARGET am-plan AND NOT CMAKE_CROSSCOMPILING)
     DEPENDS am-plan
     VERBATIM)
   add_custom_target(am-plan-pages ALL DEPENDS ${AM_PLAN_PAGES} ${AM_COMPLETION_FILES})
-  if(TARGET am-repl-values)  # it knows all commands of a session
+  if(TARGET am-repl-values)  # am-repl-values has all commands of a session
     add_custom_command(
       OUTPUT ${AM_PAGES}/man/am-repl.1
       COMMAND ${CMAKE_COMMAND} -E make_directory ${AM_PAGES}/man

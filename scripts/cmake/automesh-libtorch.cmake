@@ -24,9 +24,9 @@ if(_am_line MATCHES "([0-9]+\\.[0-9]+\\.[0-9]+)")
   set(AM_TORCH_VERSION "${CMAKE_MATCH_1}")
 endif()
 
-# Next to the CUDA wheel are the wheels that libtorch_cpu.so was linked against (libcudart,
-# libcupti); a CPU-only torch has none. libtorch_cpu.so finds them by its own RPATH if the wheels
-# are installed in one folder; the folders here also cover other locations.
+# The CUDA wheel's libtorch_cpu.so was linked against libraries in other wheels (libcudart,
+# libcupti); a CPU-only libtorch_cpu.so was not. libtorch_cpu.so finds these libraries by its own
+# RPATH if all wheels are installed in one folder. The folders here also cover other locations.
 set(AM_TORCH_RPATH "${AM_TORCH_DIR}/lib")
 file(GLOB _am_nvidia_dirs "${AM_TORCH_DIR}/../nvidia/*/lib")
 foreach(_am_dir IN LISTS _am_nvidia_dirs)
@@ -50,7 +50,8 @@ if(NOT TARGET automesh::libtorch)
   target_link_libraries(automesh::libtorch INTERFACE automesh::libtorch_cpu automesh::libc10)
   target_include_directories(automesh::libtorch SYSTEM INTERFACE
     "${AM_TORCH_DIR}/include" "${AM_TORCH_DIR}/include/torch/csrc/api/include" "${AM_GLOO_INCLUDE_DIR}")
-  # c10d's Gloo group: the headers come from the gloo package, the code is in libtorch_cpu.so.
+  # Enables c10d's Gloo group. Its headers come from the gloo package; its code is in
+  # libtorch_cpu.so.
   target_compile_definitions(automesh::libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
   foreach(_am_dir IN LISTS AM_TORCH_RPATH)
     target_link_options(automesh::libtorch INTERFACE "LINKER:-rpath-link,${_am_dir}")

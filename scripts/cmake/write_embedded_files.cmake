@@ -1,11 +1,11 @@
-# cmake -DOUT=embedded_files.cpp -DPLANS=plans -P write_embedded_files.cmake: see
-# AmEmbeddedFiles.cmake. Raw string literals are cut at a length that every compiler accepts, and
-# concatenated.
+# Writes the source file that AmEmbeddedFiles.cmake describes:
+#   cmake -DOUT=embedded_files.cpp -DPLANS=plans -P write_embedded_files.cmake
+# Raw string literals are cut at a length that every compiler accepts, and concatenated.
 
 set(delimiter "am_file")
 
-# Semicolons and brackets are special in CMake lists, so the text stays one quoted argument
-# throughout.
+# Sets `out` to the contents of `file` as raw string literals. Semicolons and brackets are special
+# in CMake lists, so the text is always passed as one quoted argument.
 function(literal file out)
   file(READ "${file}" text)
   string(LENGTH "${text}" length)
@@ -22,8 +22,8 @@ function(literal file out)
   set(${out} "${result}" PARENT_SCOPE)
 endfunction()
 
-# Appends an array of the files that match; `part` of the path (get_filename_component) names each
-# file.
+# Appends an array of the files that match `pattern`. `part`, a component of get_filename_component,
+# selects the part of the path that names a file.
 function(append_array array pattern part)
   file(GLOB files ${pattern})
   list(SORT files)

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Failed(Exception):
-    """A command of a step failed; the text names it and the reason."""
+    """A failed command of a step. The text names the command and the reason."""
 
 
 class Check:

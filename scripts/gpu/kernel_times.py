@@ -11,10 +11,11 @@ def simple(name):
 
 
 def last_steps(files, steps, step_seconds):
-    """Returns (rows, gaps, busy): the kernels of the last `steps` steps, and the share of time in which any ran.
+    """Returns (rows, gaps, busy) for the last `steps` steps, which take `step_seconds` each.
 
-    A row is (milliseconds, calls, name), per step, largest first; a gap, in which none ran, has the names of the kernels
-    before and after it as its name. `step_seconds`: length of one step.
+    `rows` has (milliseconds per step, calls per step, name) of each kernel, longest first. `gaps` has the same for intervals
+    without a running kernel; a gap's name is that of the kernels before and after it. `busy` is the fraction of the time in
+    which a kernel ran.
     """
     records = []
     for file in files:
@@ -46,7 +47,7 @@ def summed(times, steps):
 
 
 def text(rows, gaps, busy):
-    """Returns the table: all kernels, and the gaps that add up to most."""
+    """Returns a table of all kernels and of the 15 kinds of gaps with the largest total time."""
     total = sum(row[0] for row in rows)
     lines = [f"{total:9.2f} ms {sum(row[1] for row in rows):7.1f} calls, any ran {busy:.1%} of the time"]
     lines += [f"{ms:9.3f} ms {calls:7.1f}  {name}" for ms, calls, name in rows]

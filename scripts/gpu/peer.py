@@ -84,7 +84,8 @@ class FeedForward(nn.Module):
 
 
 class Experts(nn.Module):
-    """Top-2 routed experts, by grouped matmuls over rows sorted by expert."""
+    """A feed-forward of experts with top-2 routing. Rows are sorted by expert and multiplied by
+    grouped matmuls."""
 
     def __init__(self, shape):
         super().__init__()

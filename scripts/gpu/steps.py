@@ -123,7 +123,8 @@ def step_of(line):
 
 @contextlib.contextmanager
 def running(check, name, plan, *arguments, steps, stdout=subprocess.DEVNULL, env=None):
-    """Runs a job in the background that has finished `steps` steps; ends it with the block."""
+    """Starts a job in the background and waits until it has finished `steps` steps. Ends the job
+    when the `with` block ends."""
     words = [check.bin / "am-run", check.write(f"{name}.toml", plan), "--run-dir", check.folder / name, *arguments]
     with open(check.folder / f"{name}.log", "w") as log:
         job = subprocess.Popen([str(word) for word in words], cwd=check.folder, env={**check.env, **(env or {})}, stdout=stdout, stderr=log, text=True)
@@ -152,7 +153,7 @@ def checkpoint_files(folder):
 
 
 def attach(check):
-    """A job that am-repl inspects must equal, bit by bit, a job without visitors."""
+    """Checks that a job that am-repl inspects equals, bit by bit, a job without am-repl."""
     keys = "deterministic = true\n"
     plan = loop_plan(check.backend, steps=100000).replace("[train]\n", f"[train]\n{keys}")
     with running(check, "seen", plan, steps=3) as job:
@@ -281,7 +282,8 @@ def saved_while_training(check):
 
 
 def killed(check):
-    """A job whose rank is killed must resume from its last checkpoint and follow the same curve."""
+    """Checks that a job whose rank was killed resumes from its last checkpoint with the same losses
+    as an undisturbed job."""
     more = "[checkpoint]\nevery = 5\nkeep = 2\n"
     with running(check, "killed", loop_plan(check.backend, steps=100000, more=more), steps=8) as job:
         for rank in ranks_of(check.folder / "killed").values():
@@ -461,7 +463,8 @@ def waits(check):
     size = TINY if check.dry else MEMORY_PLANS["0.3B"][0]
     steps = 12
     more = "every = 6\nasync = true\nkeep = 1\n"
-    # A step that computes longer than the copy of 12 bytes a parameter to the host takes.
+    # The computation of this many micro-batches takes longer than copying 12 bytes per parameter to
+    # the host.
     micro_batches = 1 if check.dry else 16
     plan = sized_plan(check, "saving", size, check.backend, steps, micro_batches=micro_batches)
     plan = plan.replace("last = false\n", more)
@@ -492,7 +495,8 @@ def sanitizer(check):
         return
     plan = check.write("memcheck.toml", loop_plan(check.backend, steps=1))
     words = ["compute-sanitizer", "--tool", "memcheck", "--target-processes", "all", check.bin / "am-run", plan]
-    # Without caching, every tensor has a separate allocation, so that each access beyond its end is detected.
+    # Without PyTorch's cache, every tensor has a separate allocation, so that each access beyond
+    # its end is detected.
     env = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_ALLOC_CONF": "expandable_segments:False"}
     done = check.command(*words, "--run-dir", check.folder / "memcheck", status=None, timeout=60, env=env)
     said = done.stdout + done.stderr
@@ -503,7 +507,8 @@ def sanitizer(check):
 
 
 def failing(check, name, plan, *arguments, words=(), steps=0, disturb=None):
-    """A job that fails: its cause must name rank, step and reason, and it must end soon."""
+    """Runs a job that must fail. The reported cause must contain `words`; after `disturb`, the job
+    must end within TIME_FOR_THE_END."""
     run = name.replace(" ", "-")
     with open(check.folder / f"{run}.json", "w") as said:
         with running(check, run, plan, "--json", *arguments, steps=steps, stdout=said) as job:
@@ -534,7 +539,8 @@ def faults(check):
     words = ("device-side assert", '"step": 3', "GPU 0")
     check.attempt("device assert", failing, check, "device assert", pair, "--fault", "unchecked_id", words=words)
     size = shape(4096, 14336, 40, 32, 8, 128256, 8192)
-    words = ("out of memory", "predicted", "reserved", "GPU 0", "; in ")  # a unit, or the optimizer
+    # "; in " precedes the name of a unit, or of the optimizer.
+    words = ("out of memory", "predicted", "reserved", "GPU 0", "; in ")
     check.attempt("out of memory", failing, check, "out of memory", sized_plan(check, "oom", size, "nccl", 3), "--force", words=words)
 
 
