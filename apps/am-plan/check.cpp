@@ -82,8 +82,8 @@ am::Json to_json(const std::string& path, const Verdict& verdict, const std::str
   json["file"] = path;
   json["ok"] = verdict.found.ok();
   json["diagnostics"] = am::to_json(verdict.found);
-  // "runs" is whether am-run can run the plan. It is absent with --dialect, whose rules are those
-  // of another framework.
+  // "runs" is whether am-run can run the plan. With --dialect the key is absent, because only rules
+  // of another framework are checked.
   if (dialect.empty()) json["runs"] = verdict.found.ok() && verdict.lacks.empty();
   if (!verdict.lacks.empty()) json["unsupported"] = verdict.lacks;
   return json;

@@ -1,5 +1,5 @@
-// Code that `am-plan export` and `am-plan import` share: the option that names the other framework,
-// and the printed notes about the conversion.
+// The option of `am-plan export` and `am-plan import` that names the other framework, and the
+// printed notes about the conversion.
 #pragma once
 
 #include <string>

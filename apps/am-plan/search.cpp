@@ -75,9 +75,9 @@ am::Json to_json(const SearchResult& result) {
   return json;
 }
 
-// Returns a warning if some of the layouts compute in float32, because their times and MFU, which
-// refers to the peak FLOP/s of float32, are not comparable with those of layouts in bfloat16. Empty
-// if all layouts compute in bfloat16.
+// Returns a warning if some of the layouts compute in float32, and an empty string otherwise. Their
+// times, and their MFU, which refers to the peak FLOP/s of float32, are not comparable with those
+// of layouts in bfloat16.
 std::string precision_warning(const SearchResult& result) {
   int float32 = 0;
   for (const FoundLayout& layout : result.layouts) {

@@ -24,12 +24,10 @@ using am::mesh::Axis;
 using am::mesh::MeshLayout;
 using am::mesh::MeshSizes;
 
-// Limits that keep the output small enough for a terminal: the largest world that is drawn and
-// whose groups are listed rank by rank, the largest tensor-parallel group that is drawn, and the
-// largest number of ranks in a row along any other axis.
-constexpr int64_t kListedRanks = 8192;
-constexpr int64_t kDrawnColumns = 64;
-constexpr int64_t kLongestRow = 16;
+// Limits that keep the output small enough for a terminal.
+constexpr int64_t kListedRanks = 8192;  // largest world size whose ranks are drawn and listed
+constexpr int64_t kDrawnColumns = 64;   // largest tensor-parallel group that is drawn
+constexpr int64_t kLongestRow = 16;     // most ranks in a row along any axis but tp
 
 constexpr const char* kJsonGroups[] = {"tp",       "cp",    "pp", "dp",       "dp_replicate",
                                        "dp_shard", "dp_cp", "ep", "ep_shard", "dp_shard_cp"};
@@ -198,8 +196,8 @@ am::term::GridBox new_box(std::string title, const Rows& rows) {
   return box;
 }
 
-// Draws one pipeline stage with one box per node. The stage is one box if rows cross nodes, or if
-// each row is a node; a row's title names its node in the latter case.
+// Draws one pipeline stage. Each node has a box, or the stage has a single box if rows cross nodes
+// or if each row is a node. In the last case, the title of a row names its node.
 am::term::GridStack stage_picture(const MeshLayout& mesh, int64_t pp, int64_t ranks_per_node) {
   const Rows rows = rows_of(mesh.sizes(), ranks_per_node);
   const int64_t count = mesh.world_size() / mesh.sizes().pp;

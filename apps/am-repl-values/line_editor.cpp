@@ -223,8 +223,8 @@ class EditLineEditor : public LineEditor {
         text.empty() || text.back() == '.' || text.back() == '/' || text.back() == '(';
     if (found.candidates.size() == 1 && !goes_on) text += ' ';
     const std::string word = before.substr(found.begin);
-    // A name with control characters, which the editor would print unchanged, is not inserted; it
-    // is only listed.
+    // Does not insert a name with control characters, because the editor would print them
+    // unchanged; the name is only listed.
     if (text.size() > word.size() && text == am::term::printable(text)) {
       ::el_insertstr(editor_, text.substr(word.size()).c_str());
       return CC_REFRESH;

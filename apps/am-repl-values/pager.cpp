@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kPager = "less";
 constexpr int kNotFound = 127;  // exit status of `sh -c COMMAND` if sh cannot find the command
 
-// Returns the number of rows that the text takes on a terminal of this width.
+// Returns the number of rows that the text occupies on a terminal of this width.
 int64_t rows_of(std::string_view text, int width) {
   int64_t rows = 0;
   for (size_t begin = 0; begin < text.size();) {

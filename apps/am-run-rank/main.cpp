@@ -1,7 +1,7 @@
 // am-run-rank ...: the parts of am-run that need libtorch: one rank of a plan, --dry-run,
-// --verify-layout and `doctor`. It has am-run's command line, because am-run starts it with its own
-// arguments for each rank, and replaces its own process by it if another launcher started am-run as
-// a rank.
+// --verify-layout and `doctor`. It has am-run's command line, because am-run starts it for each
+// rank with am-run's own arguments. If another launcher started am-run as a rank, am-run replaces
+// its own process by am-run-rank.
 //
 //   am-run-rank --answer torch|cuda     one line of JSON for am-run, which has no libtorch
 #include <csignal>

@@ -226,8 +226,7 @@ int Rank::train() {
     if (server_) server_->stepped(metrics);
   };
   if (server_) callbacks.phase = [this](const char* phase) { server_->phase_over(phase); };
-  // Reuses freed host memory: the steps need blocks of the same sizes, and nothing else in this
-  // process needs memory.
+  // Reuses freed host memory for the next step, whose blocks have the same sizes.
   tensor::BlockCache::install();
   train::Trainer trainer(*job, *world_, run, std::move(callbacks), {}, identity);
   if (first) write_own_file(run.plan_file(), config::to_toml(trainer.plan()));
@@ -276,9 +275,9 @@ launch::RankError Rank::describe(const std::exception& error) const {
   return told;
 }
 
-// Adds the facts about an out-of-memory error to `told`: the bytes that PyTorch's GPU allocator
-// allocated and reserved at most, the peak that am-plan predicts, and the plan keys that would
-// reduce it.
+// Adds the following to the message of an out-of-memory error: the bytes that PyTorch's GPU
+// allocator allocated and reserved at most, and the peak that am-plan predicts. The hint lists plan
+// keys that would reduce the memory.
 void Rank::add_memory(launch::RankError& told, c10::Device device) const {
   const predict::RankMemory memory =
       predict::estimate_memory(job_->plan, job_->model, job_->layout, here_.rank);

@@ -46,9 +46,9 @@ launch::JobSpec job_spec(const Options& options, const std::filesystem::path& pr
   return spec;
 }
 
-// Throws Error(kPlan), which states the required and the available bytes, if the ranks to start on
-// this machine do not fit into its memory, unless --force is set. Plans for GPUs are checked by
-// am-run doctor instead.
+// Checks whether the ranks to start on this machine fit into its memory. If they do not fit, throws
+// Error(kPlan), which states the required and the available bytes. Does nothing with --force, or
+// for plans that use GPUs, which am-run doctor checks.
 void require_memory(const Options& options, const job::Job& job, const launch::MemoryInfo& memory) {
   if (options.force) return;
   const std::string backend = layout::backend_of(job.plan, &am_apps::why_no_cuda);
@@ -63,7 +63,8 @@ void require_memory(const Options& options, const job::Job& job, const launch::M
 }
 
 // Returns a policy that resumes a restarted job from the newest checkpoint that this job has
-// written. If there is none, the job begins as the plan says.
+// written. Without a checkpoint of this job, the restarted job begins as checkpoint.resume
+// specifies.
 launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints,
                                      const std::string& job_id) {
   launch::RestartPolicy policy;

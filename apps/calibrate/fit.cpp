@@ -25,17 +25,16 @@ constexpr double kSpreadOfRuns = 0.07;
 // Residual, in units of kSpreadOfRuns, beyond which the Huber loss grows linearly.
 constexpr double kBend = 1.5;
 // Standard deviations that the priors assume for the logarithms of fitted factors. kSpreadOfCompute
-// is for the factor of an implementation's compute rates, kSpreadOfHost for the factors of host
-// overhead (one per implementation, one per site), kSpreadOfSource for the factor of all times that
-// one source reports.
+// is for the compute rates of an implementation. kSpreadOfHost is for the host overhead of an
+// implementation or a site. kSpreadOfSource is for all times that one source reports.
 constexpr double kSpreadOfCompute = 0.12;
 constexpr double kSpreadOfHost = 0.7;
 constexpr double kSpreadOfSource = 0.04;
 
-// The vector x of fitted parameters. Each is the logarithm of a cost constant or of a factor. There
-// are two factors for each implementation, one for each site (cluster of a published run), and one
-// for each source of runs, because a source's runs may all be a little faster or slower than those
-// of others. Parameters::to() leaves out the factors of sources.
+// The vector x of fitted parameters: logarithms of cost constants and of factors. Each
+// implementation has two factors and each site (cluster of a published run) has one. Each source of
+// runs has a factor too, because all of its runs may be a little faster or slower than other runs.
+// Parameters::to() leaves out the factors of sources.
 class Parameters {
  public:
   explicit Parameters(const RunList& runs) {

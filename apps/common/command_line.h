@@ -24,7 +24,7 @@ struct CommonFlags {
 
 void add_color(CLI::App& app, CommonFlags& flags);
 void add_json(CLI::App& app, CommonFlags& flags, const std::string& help);
-// Adds `--set section.key=value`. It may be repeated. Each --set takes exactly one word, so that
+// Adds `--set section.key=value`, which may be repeated. Each --set has exactly one value, so that
 // the next word may be the file argument.
 void add_set(CLI::App& app, std::vector<std::string>& texts);
 std::vector<am::config::Override> overrides_of(const std::vector<std::string>& texts);
@@ -32,8 +32,8 @@ std::vector<am::config::Override> overrides_of(const std::vector<std::string>& t
 // Adds `--allow-plugins`; AM_ALLOW_PLUGINS=1 has the same effect.
 void add_plugins(CLI::App& app, CommonFlags& flags);
 
-// Returns a CLI11 check that accepts integers of at least `low`. Its message says in words which
-// values are legal.
+// Returns a CLI11 check that accepts integers of at least `low`. The error message describes the
+// legal values in words.
 std::function<std::string(const std::string&)> integer_from(int64_t low);
 
 // Parses the command line. Returns nothing if the tool must go on; otherwise the status with which

@@ -9,8 +9,8 @@
 namespace am_apps {
 namespace {
 
-// Returns the legal values that CLI11 appends to the name of an option's type. For example,
-// "WHEN:{auto,always,never}" gives three values.
+// Returns the legal values that CLI11 appends to the name of an option's type: for example three
+// values for "WHEN:{auto,always,never}".
 std::vector<std::string> values_of(const std::string& type) {
   const size_t open = type.find('{');
   const size_t close = type.find('}', open == std::string::npos ? 0 : open);
@@ -18,7 +18,8 @@ std::vector<std::string> values_of(const std::string& type) {
   return am::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-// Whether an option or argument whose value has this name in --help takes a path.
+// Whether an option or argument has a path as its value, according to the name of the value in
+// --help.
 bool names_file(std::string_view value) {
   constexpr std::array<std::string_view, 9> kFiles = {"FILE", "PLAN",   "CSV", "DIR", "CONFIG",
                                                       "ROWS", "TARGET", "A",   "B"};

@@ -32,8 +32,8 @@ void print(const std::string& text);
 // Prints a result as JSON. If a path in it is not UTF-8, the invalid bytes are written as \udcXX
 // (see dump_json_bytes).
 void print(const am::Json& json);
-// Prints the contents of a file that the user may redirect from stdout. The text is not changed
-// unless stdout is a terminal, where print() prints it.
+// Prints the contents of a file that the user may redirect from stdout. Writes the text unchanged
+// if stdout is not a terminal; otherwise prints it as print() does.
 void print_file(const std::string& text);
 // Prints diagnostics to stderr in the style of a compiler, with the line of the plan that each
 // cites.
@@ -42,12 +42,12 @@ void print_diagnostics(const am::Diagnostics& found, const Output& output);
 // Returns {"ok": false, "diagnostics": [...]}, which --json prints instead of a result.
 am::Json failure(const am::Diagnostics& found);
 
-// Returns the exit status for the diagnostics: kUnusable if one says that a --set is malformed or
-// that a plan file cannot be read; otherwise kInvalid if there are errors, or kFine.
+// Returns the exit status for the diagnostics: kUnusable if a --set is malformed or a plan file
+// cannot be read; otherwise kInvalid if there are errors, or kFine.
 int status_of(const am::Diagnostics& found);
 
-// Prints the diagnostics that keep a tool from answering, and returns their exit status. They go to
-// stderr; with --json they go to stdout instead, as an object.
+// Prints the diagnostics that prevent a result, and returns their exit status. Prints to stderr;
+// with --json, prints an object to stdout instead.
 int refuse(const am::Diagnostics& found, const Output& output);
 
 // Runs the main part of a tool and returns the tool's exit status, which is `body`'s result unless

@@ -12,11 +12,11 @@
 
 namespace am_run {
 
-// Environment variable in which am-run's launcher gives each rank the id of the job. If it is set,
-// the launcher of node 0 has locked the job's folders.
+// Environment variable with which am-run's launcher passes the job's id to each rank. If the
+// variable is set, the launcher of node 0 has locked the job's folders.
 inline constexpr const char* kJobVariable = "AM_JOB_ID";
-// Environment variable in which am-run's launcher gives each rank the time at which the launcher
-// started, as Unix time in seconds.
+// Environment variable with which am-run's launcher passes its start time to each rank, as Unix
+// time in seconds.
 inline constexpr const char* kBeganVariable = "AM_JOB_BEGAN";
 
 // Locks the run folder and, if it lies outside of the run folder, the checkpoint folder. Creates

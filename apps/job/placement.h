@@ -1,5 +1,5 @@
-// Finds the role of this process in a job (one rank, or the launcher of a machine's ranks), from
-// its command line and from the environment variables of the launcher that started it.
+// Finds the role of this process in a job: one rank, or the launcher of a machine's ranks. Reads
+// the command line, and the environment variables of the launcher that started this process.
 #pragma once
 
 #include <optional>

@@ -204,11 +204,11 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
   }
 }
 
-// Changes the combination to compute in float16, and returns true, if host and stand-in device then
-// agree bit by bit. This excludes ddp, which stores parameters in the compute dtype, because
-// parameters are never stored in float16. It also excludes ring attention, which merges slices with
-// logaddexp: the host computes logaddexp element by element, but on the device's dense copies with
-// vectors.
+// Changes the combination to compute in float16 and returns true if host and stand-in device then
+// agree bit by bit. Returns false for ddp: it stores parameters in the compute dtype, but
+// parameters are never stored in float16. Returns false for ring attention, which merges slices
+// with logaddexp: the host computes logaddexp element by element, but with vectors on the device's
+// dense copies.
 bool compute_in_float16(Combination& combination) {
   if (combination.toml.find("\"ring\"") != std::string::npos) return false;
   const std::string megatron = "name = \"megatron_fsdp\"\n";

@@ -81,7 +81,7 @@ void run(const job::Job& job, const std::filesystem::path& folder) {
   });
 }
 
-// Returns the errors of the plan, or those of running it.
+// Runs the plan and returns the errors of the plan and of the run.
 Json errors_of(const std::filesystem::path& plan) {
   Json errors = Json::array();
   try {

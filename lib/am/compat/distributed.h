@@ -84,7 +84,7 @@ class Distributed {
 // Error(kUsage), which names the variable, if the value is not an integer.
 int64_t integer_variable(const Variables& variables, const std::string& name, int64_t otherwise);
 
-// Returns `group`, or if it is null the group of all ranks of the joined job.
+// Returns `group` or, if `group` is null, the group of all ranks of the joined job.
 const runtime::Group& group_or_world(const Distributed& distributed, const runtime::Group* group);
 
 }  // namespace am::compat

@@ -87,8 +87,9 @@ at::Tensor own_copy(const at::Tensor& value, c10::Device device) {
       .contiguous();
 }
 
-// Returns the object as a message to other ranks. If it cannot be serialised, for example because
-// of invalid UTF-8, the message has the reason, so that the other ranks do not wait in vain.
+// Returns the object as a message to other ranks. If the object cannot be serialised, for example
+// because of invalid UTF-8, the message has the reason, so that the other ranks fail too and do not
+// wait for a message.
 std::string pack(const Json& object) {
   try {
     return cat("=", object.dump());

@@ -38,10 +38,10 @@ namespace am::compat {
 
 class FirstRankPerNode {
  public:
-  // Returns immediately on the first rank of each node, and on other ranks after their node's first
-  // rank has called leave(). The first rank of a node has the lowest LOCAL_RANK among the node's
-  // ranks in `group`. Throws Error(kPeer) if a first rank failed or did not leave within `timeout`.
-  // Collective over `group`, or if it is null over all ranks.
+  // Returns immediately on the first rank of each node. On other ranks, returns after their node's
+  // first rank has called leave(). The first rank of a node has the lowest LOCAL_RANK among the
+  // node's ranks in `group`. Throws Error(kPeer) if a first rank failed or did not leave within
+  // `timeout`. Collective over `group` (null: over all ranks).
   explicit FirstRankPerNode(Distributed& dist,
                             std::chrono::milliseconds timeout = std::chrono::hours(10),
                             const runtime::Group* group = nullptr);

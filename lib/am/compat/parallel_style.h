@@ -3,10 +3,11 @@
 //
 //   translate_to_torch_parallel_style("colwise_rep");   // ColwiseParallel, Replicate -> Replicate
 //
-// NeMo AutoModel's function of this name returns PyTorch's object. It knows only six styles and
-// throws for Hugging Face's newer names, so that a plan with one newer name cannot be used. This
-// function accepts every name that a plan may use (model/tp_plan.h lists them), including the style
-// of a replicated weight whose gradient is summed over tp, for which PyTorch has no class.
+// NeMo AutoModel's function of this name returns PyTorch's object. AutoModel's knows only six
+// styles and throws for Hugging Face's newer names, so that it fails for a plan with one newer
+// name. automesh's accepts every name that a plan may use (model/tp_plan.h lists them). These
+// include the style of a replicated weight whose gradient is summed over tp, for which PyTorch has
+// no class.
 #pragma once
 
 #include <string_view>
@@ -18,16 +19,17 @@ namespace am::compat {
 
 struct TorchParallelStyle {
   model::TpStyle style = model::TpStyle::kColwise;
-  // Name of PyTorch's class: "ColwiseParallel", "RowwiseParallel" or "SequenceParallel"; "" if
-  // PyTorch has none.
+  // Name of PyTorch's class: "ColwiseParallel", "RowwiseParallel" or "SequenceParallel". Empty if
+  // PyTorch has no class for the style.
   std::string_view class_name;
-  // Layouts of the activations over tp: Shard(-1) shards the features, Shard(1) the sequence. Both
-  // are Replicate if PyTorch has no class.
+  // Layouts of the input and output activations over tp: Shard(-1) shards the features, Shard(1)
+  // the sequence. They are Replicate if PyTorch has no class for the style.
   mesh::Placement input_layout;
   mesh::Placement output_layout;
 };
 
-// Throws Error(kUsage), which lists the legal names, for an unknown name.
+// Returns the equivalent of a style's name. Throws Error(kUsage), which lists the legal names, for
+// an unknown name.
 TorchParallelStyle translate_to_torch_parallel_style(std::string_view name);
 
 }  // namespace am::compat

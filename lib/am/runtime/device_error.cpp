@@ -44,7 +44,8 @@ std::string kept_error(c10::Device device) {
 }  // namespace
 
 // Adds "in PLACE" to the message of a failed allocation, which surfaces where the memory is
-// requested. Adds "seen in PLACE" to that of any other error, which may have occurred earlier.
+// requested. For any other error, adds "seen in PLACE", because the error may have occurred
+// earlier.
 DeviceError DeviceError::in(const std::string& place) const {
   if (placed_ || place.empty()) return *this;
   DeviceError placed(cat(what(), out_of_memory_ ? "; in " : "; seen in ", place), out_of_memory_,

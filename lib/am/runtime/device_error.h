@@ -1,8 +1,8 @@
 // Errors of a rank's own GPU.
 //
 // A GPU runs asynchronously: an illegal address, a failed device-side assert or a failed allocation
-// often surfaces in a collective, or in the wait for a collective. It is nevertheless this rank's
-// error, and not a sign of a lost peer.
+// often surfaces in a collective, or in the wait for a collective. The error is nevertheless this
+// rank's own, and not a sign of a lost peer.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -16,7 +16,7 @@
 
 namespace am::runtime {
 
-// An error of kind kRuntime that names the GPU.
+// An error of kind kRuntime whose message names the GPU.
 class DeviceError : public Error {
  public:
   DeviceError(const std::string& message, bool out_of_memory, std::string hint)

@@ -17,8 +17,8 @@ DeviceMesh::DeviceMesh(const World& world, const mesh::MeshLayout& layout,
     throw Error(ErrorKind::kPlan, cat("the plan's mesh has ", layout.world_size(),
                                       " ranks, but the world has ", world.size()));
   }
-  // Part of the names of all groups of this mesh. It is unique, because a world may have several
-  // meshes.
+  // Prefix of the names of all groups of this mesh. Each mesh has a different prefix, because a
+  // world may have several meshes.
   const std::string mesh = world.unique_name("mesh");
   std::map<std::vector<int64_t>, Group> made;
   for (const std::string_view name : mesh::kGroupNames) {

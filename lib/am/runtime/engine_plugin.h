@@ -33,8 +33,8 @@ struct CudaPlugin {
   c10::Device (*share_gpu)(const launch::RankEnvironment& here);
 };
 
-// Returns the plugin. It is searched for beside libautomesh.so, then in the dynamic linker's paths,
-// and is loaded once per process and never unloaded. Throws Error(kRuntime) if there is no plugin,
+// Returns the plugin, which is loaded once per process and never unloaded. Searches beside
+// libautomesh.so, then in the dynamic linker's paths. Throws Error(kRuntime) if there is no plugin,
 // if a library is missing, or if the version differs.
 const CudaPlugin& load_cuda_plugin();
 
@@ -47,10 +47,10 @@ std::optional<CudaProblem> why_no_cuda();
 // Returns the default backend: "nccl" if there is a GPU that this build can use, otherwise "gloo".
 std::string default_backend();
 
-// Returns the text for --version, for example "nccl 2.28.9 (plugin)". The version is that of the
-// loaded NCCL or, if none can be loaded, the one with which the plugin was built. If these two
-// differ, the text is for example "nccl 2.30.7 (plugin built with 2.28.9)". If no plugin is
-// installed, it is "nccl: no plugin".
+// Returns the text about NCCL for --version, for example "nccl 2.28.9 (plugin)". The version is
+// that of the loaded NCCL. If NCCL cannot be loaded, it is the version with which the plugin was
+// built. If both are known and differ, the text is for example "nccl 2.30.7 (plugin built with
+// 2.28.9)"; without a plugin, "nccl: no plugin".
 std::string nccl_version_text();
 
 }  // namespace am::runtime

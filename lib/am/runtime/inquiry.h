@@ -45,8 +45,8 @@ class Inquiry {
   Inquiry(c10d::Store& store, int64_t rank, int64_t world_size, GroupContext& context,
           std::chrono::milliseconds interval, std::function<bool()> stopping);
 
-  // Publishes this rank's state. It has at most 1 KB for a group of any size, because a long list
-  // of a group's ranks is published only once, under a separate key.
+  // Publishes this rank's state, which has at most 1 KB for a group of any size: a long list of a
+  // group's ranks is published only once, under a separate key.
   void publish();
   // Reports that this rank's collective `waiting` is late; call it repeatedly while this is so. The
   // first ranks that call it watch the states of the group's ranks.

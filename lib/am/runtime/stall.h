@@ -1,11 +1,11 @@
 // Finds the ranks for which a collective waits, from the ranks' last published states (RankState).
 //
 // Note [Finding the missing rank]: a rank that waits in a collective waits for the members of its
-// group that have not issued that collective yet. Such a member may itself wait in a collective of
-// another group; then the ranks for which it waits are the cause, and so on. The walk ends at ranks
-// that wait in no collective, that failed, or that are silent: these ranks are `missing`. A walk
-// that meets only waiting ranks has found a cycle: the ranks issued their collectives in different
-// orders.
+// group that have not issued that collective yet. A member that has not issued it may itself wait
+// in a collective of another group; then the ranks for which that member waits are the cause, and
+// so on. This chain of waits ends at ranks that wait in no collective, that failed, or that are
+// silent: these ranks are `missing`. If all ranks on the chain wait for other ranks, the chain is a
+// cycle: the ranks issued their collectives in different orders.
 #pragma once
 
 #include <cstdint>

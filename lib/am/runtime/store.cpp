@@ -30,8 +30,9 @@ bool is_in_use(const std::exception& error) {
   return std::string_view(error.what()).find("EADDRINUSE") != std::string_view::npos;
 }
 
-// Limits name lookups of this thread to 1 s. c10d resolves the peer's address for its messages;
-// when all ranks of a job do so at once, queries are lost, and a lost query waits for 5 s, twice.
+// Limits name lookups of this thread to 1 s. c10d resolves the peer's address for its messages. If
+// all ranks of a job resolve it at the same time, queries are lost; by default, a lost query waits
+// for 5 s, twice.
 void expect_little_of_name_service() {
   ::res_init();
   _res.retrans = 1;
@@ -50,7 +51,7 @@ c10::intrusive_ptr<c10d::Store> connect_in_time(
   });
   auto result = task->get_future();
   std::thread([task] { (*task)(); }).detach();
-  // One more second: c10d itself observes the timeout while it connects, and its error is clearer.
+  // Waits one second longer than c10d, because c10d's own timeout error is clearer.
   if (result.wait_for(timeout + std::chrono::seconds(1)) != std::future_status::ready) {
     throw std::runtime_error(launch::kNoGreeting);
   }
@@ -134,8 +135,8 @@ std::vector<std::optional<std::string>> store_get_all(c10d::Store& store,
                                                       const std::vector<std::string>& keys) {
   constexpr size_t kMostKeys = 1024;
   std::vector<std::optional<std::string>> values(keys.size());
-  // A request for several keys would wait for missing keys, so their existence is checked first; if
-  // any key is missing, each half of the keys is requested separately.
+  // First checks whether the keys exist, because a request for several keys waits for missing ones.
+  // If a key is missing, each half of the keys is requested separately.
   std::vector<std::pair<size_t, size_t>> open;
   for (size_t first = 0; first < keys.size(); first += kMostKeys) {
     open.emplace_back(first, std::min(kMostKeys, keys.size() - first));

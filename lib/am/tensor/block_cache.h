@@ -1,19 +1,20 @@
 // Cache for the memory of large host tensors: a freed block is kept for the next tensor of the same
 // size.
 //
-// malloc either returns large blocks to the system, so that each tensor of a training step needs
-// newly cleared pages (a tenth of a step's time), or keeps them in its heap, where tensors of many
-// sizes fragment it (a tenth of the memory). Every step allocates the same sizes. So a freed block
-// waits here for a tensor of its size, within a budget: blocks in use and waiting blocks together
-// never exceed the most bytes that were ever in use, plus 1/256. A process therefore takes little
-// more memory than its peak needs, and steps after the first allocate nothing from the system.
+// malloc either returns freed large blocks to the system or keeps them in its heap. Blocks from the
+// system have pages that must be cleared (a tenth of a step's time); in the heap, tensors of many
+// sizes cause fragmentation (a tenth of the memory). Every training step allocates the same sizes,
+// so this cache keeps a freed block for a tensor of its size. Blocks in use and freed blocks that
+// wait for reuse never exceed a budget: the most bytes that were ever in use, plus 1/256. A process
+// therefore needs little more memory than its peak, and steps after the first allocate nothing from
+// the system.
 //
 //   BlockCache::install();   // in programs that train, before the first tensor; not in libraries
 //
-// Note [The budget]: if a new block would exceed the budget, a waiting block is unmapped: the
-// smallest one that makes enough room, and of equal ones the one that has waited longest; if none
-// is large enough, the largest, repeatedly. If the system has no memory, all waiting blocks are
-// unmapped before a second attempt.
+// Note [The budget]: if a new block would exceed the budget, the smallest waiting block that makes
+// enough room is unmapped; of equal ones, the one that has waited longest. If no waiting block is
+// large enough, the largest is unmapped, repeatedly. If the system has no memory, all waiting
+// blocks are unmapped before a second attempt.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -41,7 +42,7 @@ class BlockCache {
   void* take(size_t bytes);
   // Frees a block that take() returned.
   void give(void* block);
-  // Whether take() returned `block` and it is in use.
+  // Whether `block` was returned by take() and has not been freed.
   bool gave(const void* block) const;
 
   struct Counts {

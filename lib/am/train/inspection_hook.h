@@ -2,8 +2,8 @@
 // for a session that is attached to the job (live/attach_server.h).
 //
 // Note [Visits]: between two steps, the trainer may call the hook's visit() on all ranks. A hook on
-// any rank requests this in the message that every step sends anyway (StepReport::visit), so that
-// all ranks know of the request before the next step without another message. A visit must not
+// any rank requests a visit in the message that every step sends anyway (StepReport::visit). All
+// ranks thus know of the request before the next step, without another message. A visit must not
 // affect training: the next step begins with the same parameters, optimizer states, batches and
 // random numbers.
 #pragma once

@@ -87,7 +87,8 @@ class Trainer : private StepObserver {
   // Returns the plan, with train.global_batch_size set.
   const config::Plan& plan() const { return plan_; }
   // Sets optimizer.lr from the next step on, under the current schedule. All ranks must set the
-  // same value. Checkpoints record the value, but a job that resumes uses that of its own plan.
+  // same value. Checkpoints record the value, but a job that resumes uses the value in its own
+  // plan.
   void set_learning_rate(double lr);
   // Returns the number of sequences in all steps before `step`.
   int64_t samples_before(int64_t step) const { return batches_->samples_before(step); }
@@ -125,7 +126,7 @@ class Trainer : private StepObserver {
   // Throws Error(kIo) if one of the folders that the job writes to was removed, moved or replaced
   // since the job began, or if a symbolic link of another user leads to the checkpoints.
   void require_folders() const;
-  // Exports the weights as checkpoint.export says, after the last step. Collective.
+  // Exports the weights, as checkpoint.export specifies, after the last step. Collective.
   void export_model(TrainResult& result) const;
   // Returns the job's record with the steps and the loss of `result`.
   run_folder::JobRecord record_after(const TrainResult& result);

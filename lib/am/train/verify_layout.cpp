@@ -148,7 +148,8 @@ double relative(double difference, double norm) {
   return std::isfinite(ratio) ? ratio : std::numeric_limits<double>::infinity();
 }
 
-// Kinds of values that are compared. Of several kinds that differ in a step, the first is reported.
+// Kinds of values that are compared. If several kinds differ in a step, only the first of them is
+// reported.
 enum class What { kOutput, kLoss, kGradient, kNorm, kParameter };
 constexpr std::array<const char*, 5> kWhat = {"output", "loss", "gradient", "gradient norm",
                                               "parameter"};
@@ -156,7 +157,7 @@ constexpr std::array<const char*, 5> kWhat = {"output", "loss", "gradient", "gra
 struct Difference {
   int64_t step = 0;
   What what = What::kOutput;
-  // Sort key: of several differences of the same kind in a step, the one with the smallest `place`
+  // Sort key: if several differences of one kind occur in a step, the one with the smallest `place`
   // is reported.
   int64_t place = 0;
   std::string name;

@@ -65,7 +65,7 @@ bool can_watch_processes() {
 
 }  // namespace
 
-// One rank's state, which only this rank writes. It has cache lines of its own.
+// The state of one rank, in cache lines of its own. Only this rank writes it.
 struct alignas(128) Channel::Line {
   struct Counter {
     Word value{0};

@@ -8,11 +8,11 @@
 //
 // Note [Rounds]: all ranks count rounds equally. In a round, a rank writes one of its slots and
 // publishes the count kShown, then reads the other ranks' slots and publishes the count kDone. A
-// slot is free when all other ranks are done with its contents. A rank uses its first free slot: if
-// no rank lags, only one or two slots are used, which stay in the cores' caches. If a peer is not
-// scheduled because other programs occupy the cores, a rank shows data of later rounds in its other
-// slots, and the peer finds all of the data when it is scheduled. Otherwise each round would wait
-// until all ranks are scheduled at one moment.
+// slot is free when all other ranks have read it. A rank uses its first free slot: if no rank lags,
+// only one or two slots are used, which stay in the cores' caches. If a peer is not scheduled
+// because other programs occupy the cores, a rank writes data of later rounds to its other slots,
+// and the peer finds all of the data when it is scheduled. With a single slot, each round would
+// wait until all ranks are scheduled at the same time.
 #pragma once
 
 #include <array>
