@@ -250,7 +250,7 @@ def nccl_transport(check, env):
             )
             check.row("two ranks over NCCL", f"{name}, {len(records)} steps", "train", True)
             return tried
-        except Exception as error:  # NCCL's message becomes the row
+        except Exception as error:  # the row shows NCCL's message
             check.row(f"two ranks over NCCL, {name}", str(error)[-400:])
     check.row("two ranks over NCCL", "no transport works", "train", False)
     return None

@@ -13,8 +13,8 @@ std::string operator_text();
 std::string draw_text();
 
 inline constexpr const char* kUncontracted = "--fmad=false";
-// Returns NVRTC's options for kernels of bfloat16, or else of float32. `architecture` is ten times
-// the compute capability, for example 90.
+// Returns NVRTC's options for bfloat16 kernels if `bfloat16` is set, otherwise for float32 kernels.
+// `architecture` is ten times the compute capability, for example 90.
 std::vector<std::string> compile_options(int architecture, bool bfloat16);
 
 }  // namespace am::cuda

@@ -113,7 +113,7 @@ void Pending::wait() {
   progress.wait_begins(collective_);
   guarded(*communicator_, collective_, issued_,
           [&] { checked(collective_, [&] { work->wait(); }); });
-  progress.wait_ends();  // not reached after a failure: this rank then still counts as waiting
+  progress.wait_ends();  // not called after a failure, so that this rank counts as waiting
 }
 
 Group::Group() : Group("self") {}

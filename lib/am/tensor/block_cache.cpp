@@ -38,8 +38,8 @@ BlockCache& cache_of_process() {
   return *cache;
 }
 
-// Allocator of host tensors. Large and small blocks have one deleter, because oneDNN calls it with
-// an address alone.
+// Allocator of host tensors. Large and small blocks have one deleter, because oneDNN calls the
+// deleter with the address only.
 class CachedAllocator final : public c10::Allocator {
  public:
   explicit CachedAllocator(c10::Allocator* small) { small_ = small; }

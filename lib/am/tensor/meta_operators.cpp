@@ -131,8 +131,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
   return at::compositeimplicitautograd::linear(autocast(x), autocast(weight), added);
 }
 
-// Allocates what a fused attention kernel allocates. On the meta device ATen would use the unfused
-// formula instead, which keeps all scores.
+// Allocates the tensors that a fused attention kernel allocates. On the meta device, ATen itself
+// would use the unfused formula, which allocates all scores.
 at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::optional<at::Tensor>& mask, double dropout, bool causal,
                            std::optional<double> scale, bool /*grouped*/) {

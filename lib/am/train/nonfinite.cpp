@@ -93,7 +93,7 @@ std::string value_text(double value) {
 // The position of an FSDP unit's output in the forward pass of a step, over all stages.
 struct OutputPlace {
   int64_t micro_batch = 0;
-  int64_t unit = 0;  // index in the order of forward
+  int64_t unit = 0;  // index of the unit in the forward pass
   int64_t stage = 0;
   std::string name;
 

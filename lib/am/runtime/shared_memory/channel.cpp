@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 // Interval at which a sleeping thread checks the deadline, whether the peer ended without notice,
 // and whether an abort happened whose wake-up it missed.
 constexpr milliseconds kNap{50};
-constexpr int kSpins = 400;  // polls before a thread sleeps: a few microseconds
+constexpr int kSpins = 400;  // number of polls, a few microseconds, before a thread sleeps
 constexpr size_t kCounts = 3;
 
 using Word = std::atomic<uint32_t>;
