@@ -126,7 +126,7 @@ TEST_CASE("Megatron's folders that are not whole, or not read") {
   CHECK(problem().find("names iter_0000003, which is not a complete checkpoint") !=
         std::string::npos);
   write_file_atomically(folder.path / "latest_checkpointed_iteration.txt", "../../etc");
-  CHECK(problem().find("neither a number nor \"release\"") != std::string::npos);
+  CHECK(problem().find("neither a step number nor \"release\"") != std::string::npos);
   fs::remove(folder.path / "latest_checkpointed_iteration.txt");
   fs::remove(folder.path / "config.json");
   {

@@ -67,12 +67,12 @@ TEST_CASE("a wrong backend string is an error that names the legal ones") {
   using Catch::Contains;
   const auto legal = Contains("cpu:gloo,cuda:nccl");
   for (const auto& [backend, reason] : std::map<std::string, std::string>{
-           {"", "unknown engine \"\""},
-           {"mpi", "unknown engine \"mpi\""},
+           {"", "unknown library \"\""},
+           {"mpi", "unknown library \"mpi\""},
            {"cpu:nccl", "nccl supports only cuda tensors"},
            {"xpu:gloo", "unknown device \"xpu\""},
-           {"gloo,cpu:gloo", "two engines are given for cpu"},
-           {"nccl,cuda:gloo", "two engines are given for cuda"},
+           {"gloo,cpu:gloo", "two libraries are given for cpu"},
+           {"nccl,cuda:gloo", "two libraries are given for cuda"},
        }) {
     try {
       parse_backend(backend);

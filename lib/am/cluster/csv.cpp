@@ -54,7 +54,8 @@ class CsvReader {
       }
     }
     found_.error("csv.syntax", Span{.file = file_, .line = opened},
-                 "a quote is opened and never closed", "close it, or double quotes inside a cell");
+                 "a quote is opened and never closed",
+                 "close the quote; write a quote inside a cell twice");
   }
 
   std::string_view text_;
@@ -78,9 +79,10 @@ CsvTable parse_csv(std::string_view text, const std::string& file, Diagnostics& 
       continue;
     }
     if (cells.size() > table.columns.size()) {
-      found.error("csv.syntax", Span{.file = file, .line = row.line},
-                  cat("the row has ", cells.size(), " cells, the header ", table.columns.size()),
-                  "quote cells that have commas in them");
+      found.error(
+          "csv.syntax", Span{.file = file, .line = row.line},
+          cat("the row has ", cells.size(), " cells, but the header has ", table.columns.size()),
+          "quote cells that have commas in them");
       continue;
     }
     for (size_t i = 0; i < cells.size(); ++i) {

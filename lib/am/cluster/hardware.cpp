@@ -58,7 +58,7 @@ class GpuReader {
     for (const NumberKey& key : kNumbers) {
       if (key.required && root_.find(key.name) == nullptr) {
         found_.error("cluster.key", root_.span, cat(key.name, " is missing"),
-                     "plans/clusters/h100-sxm.toml is an example with every key");
+                     "add this key; plans/clusters/h100-sxm.toml is an example with every key");
       }
     }
     return found_.errors() == before;
@@ -88,8 +88,9 @@ class GpuReader {
       std::vector<std::string> known = {"architecture", "source", "aliases"};
       for (const NumberKey& number : kNumbers) known.emplace_back(number.name);
       const auto near = nearest(member.key, known);
-      found_.error("cluster.key", member.key_span, cat("unknown key ", member.key),
-                   near ? cat("did you mean ", *near, "?") : cat("known: ", join(known, ", ")));
+      found_.error(
+          "cluster.key", member.key_span, cat("unknown key ", member.key),
+          near ? cat("did you mean ", *near, "?") : cat("known keys: ", join(known, ", ")));
       return;
     }
     const auto value = config::Number{.min = 0.0, .below = 1e9}.read(input);
@@ -159,7 +160,7 @@ std::optional<Gpu> find_gpu(std::string_view name, const std::filesystem::path& 
   const auto near = nearest(wanted, names);
   found.error("cluster.gpu", where, cat("no GPU is called \"", name, "\""),
               cat(near ? cat("did you mean \"", *near, "\"? ") : std::string(),
-                  "known: ", join(names, ", "), "; or a file, \"./mine.toml\""));
+                  "known: ", join(names, ", "), "; or name a file, such as \"./mine.toml\""));
   return std::nullopt;
 }
 

@@ -40,7 +40,7 @@ bool is_single_process(const Variables& variables) {
 void make_single_process_variables(Distributed& dist) {
   const bool unlaunched = !dist.variables().get("RANK") && !dist.variables().get("WORLD_SIZE");
   if (unlaunched) {
-    dist.log(LogLevel::kInfo, "no launcher's variables are set: a job of this one process");
+    dist.log(LogLevel::kInfo, "no launcher's variables are set, so this process is the whole job");
   }
   for (const auto& [name, value] : {std::pair{"RANK", "0"},
                                     {"WORLD_SIZE", "1"},
@@ -144,8 +144,7 @@ void validate_env_vars(const Distributed& dist) {
   }
   if (!variables.get(kNumNodes) && !variables.get(kLocalWorldSize)) {
     missing(cat(kNumNodes, " or ", kLocalWorldSize),
-            "set the number of machines, or of the ranks "
-            "on this one");
+            "set one of them, to the number of machines or to the number of ranks on this machine");
   }
 }
 
@@ -163,8 +162,9 @@ int64_t get_rank(const Distributed& dist, const runtime::Group* group) {
 int64_t get_global_rank(const Distributed& dist, int64_t group_rank, const runtime::Group* group) {
   if (!is_distributed(dist) || group == nullptr) return group_rank;
   if (group_rank < 0 || group_rank >= group->size()) {
-    throw Error(ErrorKind::kUsage, cat("group ", group->name(), " has ", group->size(),
-                                       " ranks, none with number ", group_rank));
+    throw Error(ErrorKind::kUsage,
+                cat("group ", group->name(), " has the ranks 0 to ", group->size() - 1,
+                    ", but rank ", group_rank, " was asked for"));
   }
   return group->ranks()[static_cast<size_t>(group_rank)];
 }
@@ -320,8 +320,8 @@ double get_reduce_divide_factor(int64_t world_size) {
 
 int64_t rounds_of_n_at_a_time(int64_t world_size, int64_t n) {
   if (n < 1) {
-    throw Error(ErrorKind::kUsage, cat("do_n_at_a_time: n = ", n, " ranks at a time"),
-                "n is at least 1");
+    throw Error(ErrorKind::kUsage, cat("do_n_at_a_time: n = ", n, " is out of range"),
+                "n must be at least 1");
   }
   return ceil_div(world_size, n);
 }

@@ -75,7 +75,7 @@ model::TpPlan get_hf_tp_shard_plan(const model::ModelConfig& config) {
     if (absent.family != family) continue;
     throw Error(ErrorKind::kPlan,
                 cat("no Hugging Face tensor-parallel plan for ", family, ": ", absent.why),
-                "tp_plan = \"auto\" or your own table, or tp_size = 1");
+                "set tp_plan = \"auto\" or to your own table, or set tp_size = 1");
   }
   model::TpPlan plan;
   plan.source = cat("Hugging Face's plan of ", family);

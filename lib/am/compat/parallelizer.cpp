@@ -61,10 +61,10 @@ std::unique_ptr<parallel::ParallelModel> parallelize(const model::ModelConfig& m
   // The caller passes full sequences to the returned model, which must have all layers.
   if (sizes.pp > 1 || sizes.cp > 1) {
     throw Error(ErrorKind::kPlan,
-                cat("runtime.unsupported: these functions make no stages and cut no sequences; the "
-                    "mesh has pp ",
+                cat("runtime.unsupported: these functions support neither pipeline nor context "
+                    "parallelism, but the mesh has pp ",
                     sizes.pp, " and cp ", sizes.cp),
-                "parallel::ParallelModel::build takes a plan with [pipeline] and [context]");
+                "use parallel::ParallelModel::build, with a plan that has [pipeline] or [context]");
   }
   const config::Plan plan = plan_of(sizes, strategy, dtype);
   Diagnostics found;
@@ -74,7 +74,7 @@ std::unique_ptr<parallel::ParallelModel> parallelize(const model::ModelConfig& m
   AM_ASSERT(checked.layout.has_value(), "a plan without errors has a layout");
   if (checked.layout->mesh.sizes() != sizes) {
     throw Error(ErrorKind::kPlan,
-                cat("the mesh is (", sizes_text(sizes), "), and ", config::strategy_name(strategy),
+                cat("the mesh is (", sizes_text(sizes), "), but ", config::strategy_name(strategy),
                     " needs (", sizes_text(checked.layout->mesh.sizes()), ")"),
                 "make the runtime::DeviceMesh with these sizes");
   }

@@ -19,7 +19,7 @@ constexpr const char* kLegal = "gloo, nccl, cuda:gloo, cpu:gloo,cuda:nccl, or cp
 void place(BackendSpec& spec, const std::string& backend, std::string_view device,
            const std::string& engine) {
   std::string& slot = device == "cuda" ? spec.cuda : spec.cpu;
-  if (!slot.empty()) refuse(backend, cat("two engines are given for ", device));
+  if (!slot.empty()) refuse(backend, cat("two libraries are given for ", device));
   slot = engine;
 }
 
@@ -32,7 +32,7 @@ BackendSpec parse_backend(const std::string& backend) {
     const size_t colon = word.find(':');
     const std::string engine = colon == std::string::npos ? word : word.substr(colon + 1);
     if (engine != "gloo" && engine != "nccl") {
-      refuse(backend, cat("unknown engine \"", engine, "\""));
+      refuse(backend, cat("unknown library \"", engine, "\""));
     }
     const std::string own = engine == "gloo" ? "cpu" : "cuda";
     const std::string device = colon == std::string::npos ? own : word.substr(0, colon);

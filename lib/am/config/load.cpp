@@ -163,7 +163,7 @@ void check_data(const Plan& plan, Diagnostics& found) {
   if (plan.data.kind == "synthetic" || !plan.data.path.empty()) return;
   found.error("plan.required", plan.span("data.kind"),
               cat("data.kind = \"", plan.data.kind, "\" needs data.path"),
-              "name a file, a folder or a glob, relative to the plan; or kind = \"synthetic\"");
+              "name a file, a folder or a glob, relative to the plan; or set kind = \"synthetic\"");
 }
 
 // Reads the CSV file if pipeline.schedule names one. If the file cannot be read, `csv` stays null,

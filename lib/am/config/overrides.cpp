@@ -34,7 +34,8 @@ std::optional<Value> read_bare_word(const std::string& text, size_t equals,
                                     const Diagnostics& as_toml, Diagnostics& found) {
   const std::string_view right = trim(std::string_view(text).substr(equals + 1));
   if (right.empty()) {
-    found.error("plan.syntax", whole(text), "no value", "an empty text is written key='\"\"'");
+    found.error("plan.syntax", whole(text), "the value is missing",
+                "write an empty text as key='\"\"'");
     return std::nullopt;
   }
   Diagnostics in_key;
@@ -60,7 +61,7 @@ std::optional<Value> read_bare_word(const std::string& text, size_t equals,
 std::optional<Value> read_override(const std::string& text, Diagnostics& found) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || text.find('\n') != std::string::npos) {
-    found.error("plan.syntax", whole(text), "not of the form section.key=value", kShape);
+    found.error("plan.syntax", whole(text), "this is not of the form section.key=value", kShape);
     return std::nullopt;
   }
   Diagnostics as_toml;

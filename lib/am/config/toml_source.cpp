@@ -141,7 +141,7 @@ bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& 
       }
       if (dots <= kDeepest) continue;
       found.error("plan.syntax", Span{file, static_cast<int>(i) + 1, 1, 1, {}},
-                  cat("a key of more than ", kDeepest, " parts"));
+                  cat("this key has more than ", kDeepest, " parts"));
       return false;
     }
   }

@@ -131,7 +131,7 @@ class YamlReader {
   void next() {
     if (events_.next()) return;
     const yaml_parser_t& parser = events_.parser();
-    const std::string problem = parser.problem == nullptr ? "no YAML" : parser.problem;
+    const std::string problem = parser.problem == nullptr ? "the text is not YAML" : parser.problem;
     if (parser.error == YAML_READER_ERROR) fail(problem, places_.span(parser.problem_offset));
     const std::string context = parser.context == nullptr ? "" : parser.context;
     // An error for an unclosed quote points to the opening quote.
@@ -142,7 +142,8 @@ class YamlReader {
 
   // Reads the value that begins with the current event, and stops at the value's last event.
   std::optional<Value> node(int depth) {
-    if (depth > kDeepest) fail(cat("more than ", kDeepest, " levels"), span());
+    if (depth > kDeepest)
+      fail(cat("the values are nested more than ", kDeepest, " levels deep"), span());
     std::optional<Value> value;
     std::string anchor;
     switch (event().type) {
@@ -185,9 +186,9 @@ class YamlReader {
     const std::string name = text_of(event().data.alias.anchor);
     const auto found = anchors_.find(name);
     if (found == anchors_.end())
-      fail(cat("no anchor &", name, " ends before the alias *", name), span());
+      fail(cat("the alias *", name, " has no anchor &", name, " before it"), span());
     if (depth + count_copies(found->second).levels > kDeepest) {
-      fail(cat("more than ", kDeepest, " levels"), span());
+      fail(cat("the values are nested more than ", kDeepest, " levels deep"), span());
     }
     return found->second;
   }

@@ -73,7 +73,7 @@ void refuse_wider_integers(const TokenFile& file) {
   throw Error(ErrorKind::kFormat,
               cat(file.path.string(),
                   ": read as uint16, every second token is 0: the integers have more than 2 bytes"),
-              "data.token_dtype = \"uint32\", or convert 64-bit integers to uint32");
+              "set data.token_dtype = \"uint32\"; convert 64-bit integers to uint32 first");
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class SyntheticTokens : public TokenSource {
       : vocab_size_(vocab_size), modulus_(std::min(vocab_size, kLargestModulus)), seed_(seed) {
     if (vocab_size < 1) {
       throw Error(ErrorKind::kPlan,
-                  cat("synthetic data needs a vocabulary, not one of ", vocab_size));
+                  cat("synthetic data needs a vocab_size of at least 1, not ", vocab_size));
     }
   }
 
@@ -89,7 +89,7 @@ std::unique_ptr<TokenSource> open_megatron(const DataSpec& spec) {
     }
   }
   if (files.empty()) {
-    throw Error(ErrorKind::kIo, cat(spec.paths.front().string(), ": no .bin file there"));
+    throw Error(ErrorKind::kIo, cat(spec.paths.front().string(), ": no .bin file was found there"));
   }
   return std::make_unique<MappedTokens>(spec.kind, std::move(files), spec.vocab_size);
 }

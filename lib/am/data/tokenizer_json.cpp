@@ -24,7 +24,8 @@ class Parser {
     if (!parsed) fail(found.items().front().message);
     const SortedJson& json = *parsed;
     try {
-      if (!json.is_object() || !json.contains("model")) fail("no \"model\": not a tokenizer.json");
+      if (!json.is_object() || !json.contains("model"))
+        fail("the file has no \"model\", so it is not a tokenizer.json");
       read_model(json["model"]);
       if (json.contains("normalizer")) read_normalizer(json["normalizer"]);
       if (json.contains("pre_tokenizer")) read_pre_tokenizer(json["pre_tokenizer"]);
@@ -61,7 +62,7 @@ class Parser {
 
   uint32_t id_in(const SortedJson& value) const {
     const int64_t id = integer_of(value);
-    if (id < 0 || id > UINT32_MAX) fail(cat("the id ", id, " is not a token's id"));
+    if (id < 0 || id > UINT32_MAX) fail(cat("the id ", id, " is out of range"));
     return static_cast<uint32_t>(id);
   }
 

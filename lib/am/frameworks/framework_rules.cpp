@@ -141,8 +141,8 @@ void check_even_experts(const FrameworkLayout& layout, Violations& found) {
 void check_tied(const FrameworkLayout& layout, Violations& found) {
   if (layout.pp == 1 || !layout.model->tie_word_embeddings) return;
   found.push_back({"mesh.pp_size",
-                   cat("the embedding is tied to the head, and pp_size = ", layout.pp),
-                   "pp_size = 1, or a model with tie_word_embeddings = false"});
+                   cat("tied embeddings are not supported with pp_size = ", layout.pp),
+                   "pp_size = 1, or choose a model with tie_word_embeddings = false"});
 }
 
 void check_torch_schedule(const FrameworkLayout& layout, Violations& found) {
@@ -157,7 +157,8 @@ void demand_whole_batches(const FrameworkLayout& layout, int64_t of_all_ranks, V
   if (of_all_ranks == 0 || layout.global_batch % of_all_ranks == 0) return;
   found.push_back(
       {"train.global_batch_size",
-       cat("global_batch_size = ", layout.global_batch, " is not a multiple of ", of_all_ranks),
+       cat("global_batch_size = ", layout.global_batch,
+           " is not a multiple of local_batch_size * dp = ", of_all_ranks),
        assignment("global_batch_size", nearest_multiples(of_all_ranks, layout.global_batch))});
 }
 

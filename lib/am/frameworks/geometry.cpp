@@ -30,7 +30,7 @@ void compare_model(const Imported& imported, const model::ModelConfig& model, Di
                    bool force) {
   const auto report = [&](const Span& span, const std::string& message) {
     found.add({"exchange.model", force ? Severity::kWarning : Severity::kError, span, message,
-               force ? "" : "give --model with the model of this file, or --force"});
+               force ? "" : "name this file's own model with --model, or add --force"});
   };
   for (const Geometry& size : imported.geometry) {
     const int64_t of_model = model_size(model, size.config_key);

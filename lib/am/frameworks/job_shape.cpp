@@ -186,7 +186,8 @@ void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp) {
   const std::string file = source.text(keys.file).value_or("");
   const auto schedule = file.empty() ? our_schedule_name(named) : std::optional(file);
   if (!schedule.has_value()) {
-    return source.refuse(keys.schedule, cat("a plan has no schedule \"", named, "\""), keys.known);
+    return source.refuse(keys.schedule, cat("a plan has no schedule \"", named, "\""),
+                         cat("legal values: ", keys.known));
   }
   builder.set("pipeline.schedule", *schedule, keys.schedule);
   if (source.has(keys.modules)) {
@@ -218,9 +219,10 @@ void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp) {
   const std::vector<int64_t> counts =
       spread_layers(builder.model()->num_hidden_layers, stages, keys);
   if (*std::min_element(counts.begin(), counts.end()) < 1) {
-    source.refuse(given ? keys.layers_per_stage : keys.schedule,
-                  cat(builder.model()->num_hidden_layers, " layers for ", stages, " stages"),
-                  "every stage needs at least one layer");
+    source.refuse(
+        given ? keys.layers_per_stage : keys.schedule,
+        cat(builder.model()->num_hidden_layers, " layers are too few for ", stages, " stages"),
+        "every stage needs at least one layer");
     return;
   }
   set_stages(builder, counts, pp, given ? keys.layers_per_stage : keys.schedule);
@@ -230,7 +232,8 @@ void set_stages(PlanBuilder& builder, const std::vector<int64_t>& layers, int64_
                 std::string_view path) {
   const auto stages = static_cast<int64_t>(layers.size());
   if (stages == 0 || stages % pp != 0) {
-    builder.source().refuse(path, cat(stages, " stages for pp_size = ", pp),
+    builder.source().refuse(path,
+                            cat(stages, " stages cannot be divided among pp_size = ", pp, " ranks"),
                             "the number of stages must be a multiple of pp_size");
     return;
   }

@@ -124,7 +124,8 @@ fs::path newest_of_megatron(const fs::path& parent) {
   if (text == "release") return parent / text;
   const auto number = parse_integer(text);
   if (!number || *number < 0) {
-    throw Error(ErrorKind::kFormat, cat(file.string(), ": neither a number nor \"release\""));
+    throw Error(ErrorKind::kFormat,
+                cat(file.string(), ": it holds neither a step number nor \"release\""));
   }
   const std::string digits = std::to_string(*number);
   const std::string zeros(digits.size() < kMegatronDigits ? kMegatronDigits - digits.size() : 0,

@@ -61,7 +61,7 @@ bool is_readable(std::string_view text, const std::string& file, Diagnostics& fo
   const Span whole{file, 0, 0, 1, {}};
   if (text.size() > kLargest) {
     found.error("exchange.syntax", whole, cat("the file has ", text.size(), " bytes"),
-                cat("the largest configuration that can be imported, in bytes: ", kLargest));
+                cat("import a configuration of at most ", kLargest, " bytes"));
     return false;
   }
   if (text.find('\0') == std::string_view::npos && is_utf8(text)) return true;

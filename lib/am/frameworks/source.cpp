@@ -66,7 +66,8 @@ int64_t Source::size(std::string_view path, int64_t absent) {
   const auto value = integer(path, 1);
   if (!value.has_value()) return absent;
   if (*value <= kMostRanks) return *value;
-  refuse(path, cat(path, " = ", *value, " is more than any machine has"), cat("1 to ", kMostRanks));
+  refuse(path, cat(path, " = ", *value, " is out of range"),
+         cat("legal values: 1 to ", kMostRanks));
   return absent;
 }
 

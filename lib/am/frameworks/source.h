@@ -59,7 +59,7 @@ class Source {
   // has none of the settings in the text `expected`.
   void refuse_framework(
       std::string_view title, std::string_view expected,
-      const std::string& help = "--from names the framework that the file was written for");
+      const std::string& help = "set --from to the framework that the file was written for");
 
   // Returns all unused settings, in the file's order. If a YAML alias repeats a value, all
   // repetitions count as used if one of them is used.

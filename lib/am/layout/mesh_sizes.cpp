@@ -151,7 +151,7 @@ class Resolver {
   void report_product() {
     std::vector<std::string> ways;
     if (world_ % replica() == 0)
-      ways.push_back(cat("dp_size = ", world_ / replica(), " (or 0: computed)"));
+      ways.push_back(cat("dp_size = ", world_ / replica(), " (or 0 to compute it)"));
     ways.push_back(cat("world_size = ", mesh_.dp_size * replica()));
     found_.error(
         "mesh.product", span("dp_size"),

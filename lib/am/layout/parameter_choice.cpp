@@ -32,7 +32,7 @@ class Choice {
                                     [](const ParameterLayout& each) { return each.trainable; });
     if (trains || layout_.parameters.empty()) return;
     found_.error(key, plan_.span(key), "freeze_params leaves no parameter to train",
-                 "leave out a pattern, or name fewer modules with it");
+                 "remove a pattern, or let it match fewer parameters");
   }
 
   void group_for_optimizer() {
@@ -128,7 +128,8 @@ class Choice {
     const auto dim = static_cast<size_t>(parameter.fsdp_dim);
     if (dim == 0) return std::nullopt;
     if (dim >= parameter.shape.size()) {
-      return cat(parameter.name, " has no dimension ", dim, ": it has ", parameter.shape.size());
+      return cat(parameter.name, " has no dimension ", dim, ": it has only ",
+                 parameter.shape.size(), " dimensions");
     }
     if (!parameter.fsdp) return std::nullopt;
     const int64_t parts = layout_.mesh.group_size(parameter.shard_group);
@@ -136,8 +137,9 @@ class Choice {
       const int64_t rank = layout_.mesh.rank({0, 0, 0, 0, tp});
       const int64_t size = parameter.tp_shape(layout_.mesh, rank)[dim];
       if (size % parts == 0) continue;
-      return cat("dimension ", dim, " of ", parameter.name, ", ", size,
-                 parameter.tp_dim ? " on a tp rank" : "", ", is not divided by ", parts, " ranks");
+      return cat("dimension ", dim, " of ", parameter.name, " has size ", size,
+                 parameter.tp_dim ? " on a tp rank" : "", ", which is not a multiple of the ",
+                 parts, " ranks");
     }
     return std::nullopt;
   }

@@ -69,7 +69,7 @@ std::string_view rope_key(const model::ModelConfig& config) {
 void add_limits(const config::FSDP2Config& config, PlanLimits& limits) {
   limits.add(config.enable_async_tensor_parallel && !config::computes_on_host(config.backend),
              "strategy.enable_async_tensor_parallel", "asynchronous tensor parallelism on GPUs",
-             "set it to false: matrix products and the messages of tensor parallelism run one "
+             "set it to false; matrix products and the messages of tensor parallelism then run one "
              "after the other");
 }
 
@@ -106,24 +106,24 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
   }
   if (config.alibi) {
     limits.add("alibi", "position biases of attention scores (ALiBi)",
-               "am-run runs alibi = false, which is a different model with rotary embeddings; its "
-               "weights cannot be converted");
+               "am-run supports only alibi = false, a different model that has rotary embeddings "
+               "and needs other weights");
   }
   if (config.bidirectional) {
     limits.add("use_bidirectional_attention", "non-causal attention",
-               "am-run runs use_bidirectional_attention = false");
+               "am-run supports only use_bidirectional_attention = false");
   }
   if (config.moe && config.mlp_bias) {
-    limits.add("mlp_bias", "experts with biases", "am-run runs mlp_bias = false");
+    limits.add("mlp_bias", "experts with biases", "am-run supports only mlp_bias = false");
   }
   if (config.moe && config.moe->jitter > 0.0) {
     limits.add("router_jitter_noise", cat("router_jitter_noise = ", config.moe->jitter),
-               "am-run runs router_jitter_noise = 0.0");
+               "am-run supports only router_jitter_noise = 0.0");
   }
   if (spec.layer(0).activation == model::Activation::kOther) {
     const std::string_view key = model::family_of(config).keys.activation;
     limits.add(key, cat(key, " \"", config.hidden_act, "\""),
-               "am-run runs silu, gelu, gelu_new and gelu_pytorch_tanh");
+               "am-run supports only silu, gelu, gelu_new and gelu_pytorch_tanh");
   }
   return limits.take();
 }

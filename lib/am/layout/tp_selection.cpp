@@ -57,9 +57,9 @@ std::optional<model::TpPlan> read_plugin(const config::Plan& plan, const std::st
   const Span where = plan.span("strategy.tp_plan");
   if (plan.plugins == config::Plugins::kRefused) {
     found.error("tp.plugin", where,
-                cat("\"", name, "\" is a plugin: it is not loaded unless that is allowed"),
-                "--allow-plugins (or AM_ALLOW_PLUGINS=1) where you trust the library, whose code "
-                "then runs; a table or a .toml file needs no code");
+                cat("\"", name, "\" is a plugin, which is loaded only if you allow it"),
+                "add --allow-plugins (or AM_ALLOW_PLUGINS=1) if you trust the library, whose code "
+                "then runs; or write a table or a .toml file");
     return std::nullopt;
   }
   try {

@@ -141,7 +141,7 @@ std::optional<ModelConfig> parse_config(const std::string& text, const std::stri
   if (!json->is_object()) {
     Span whole;
     whole.file = file;
-    found.error("model.type", whole, "a model's config is a JSON object",
+    found.error("model.type", whole, "the model's config is not a JSON object",
                 "give the config.json of a Hugging Face model");
     return std::nullopt;
   }

@@ -37,7 +37,7 @@ void read_key_value_heads(ConfigReader& reader, const Family& family, ModelConfi
                  cat(key, " = ", config.num_key_value_heads,
                      missing ? " (the default of this model_type)" : "", " does not divide ",
                      family.keys.heads, " = ", heads),
-                 "every key/value head serves the same number of query heads");
+                 "set it to a divisor: every key/value head serves the same number of query heads");
   }
 }
 
@@ -65,7 +65,7 @@ void read_head_dim(ConfigReader& reader, const Family& family, ModelConfig& conf
   if (config.head_dim * heads > kMaxHidden) {
     reader.error("model.value", heads_key,
                  cat(heads_key, " * head_dim = ", config.head_dim * heads, " is out of range"),
-                 cat("at most ", kMaxHidden));
+                 cat("legal: at most ", kMaxHidden));
   }
 }
 
@@ -171,7 +171,8 @@ void check_extent(ConfigReader& reader, const ModelConfig& config) {
   if (parameters > kMaxParameters) {
     reader.error("model.value", family.keys.layers,
                  cat("the model has about ", format_general(parameters, 3), " parameters"),
-                 cat("at most ", format_general(kMaxParameters, 3), " can be counted in bytes"));
+                 cat("use smaller sizes: at most ", format_general(kMaxParameters, 3),
+                     " parameters are supported"));
   }
 }
 

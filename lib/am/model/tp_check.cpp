@@ -60,14 +60,14 @@ void check_linear(const TpModule& module, Reporter& report) {
                  "a linear layer takes \"colwise\", \"rowwise\", \"colwise_rep\" or "
                  "\"rowwise_rep\"; leave it out to replicate it");
   } else if (module.style == TpStyle::kColwise && is_packed(module)) {
-    report.error(
-        "tp.style", module,
-        "holds several matrices one after the other, and cannot be \"colwise\": a rank "
-        "would have all of one and nothing of another",
-        "\"packed_colwise\" cuts each of them separately; \"colwise_rep\" gathers the output");
+    report.error("tp.style", module,
+                 "holds several matrices one after the other, and cannot be \"colwise\": a rank "
+                 "would have all of one and nothing of another",
+                 "use \"packed_colwise\", which cuts each of them separately, or \"colwise_rep\", "
+                 "which gathers the output");
   } else if (module.style == TpStyle::kPackedColwise && !is_packed(module)) {
     report.error("tp.style", module, "is one matrix and cannot be \"packed_colwise\"",
-                 "\"colwise\" cuts it");
+                 "use \"colwise\", which cuts one matrix");
   }
 }
 
@@ -155,7 +155,7 @@ void check_pair(const std::vector<const TpModule*>& producers, const TpModule& l
   for (const TpModule* module : producers) {
     if (module->style == TpStyle::kRowwise) {
       report.error("tp.pair", *module, "is \"rowwise\", but its input is not cut over tp",
-                   "\"rowwise_rep\" takes a whole input");
+                   "use \"rowwise_rep\", which takes a whole input");
     } else if (module->has_cut_output() != first.has_cut_output()) {
       report.error("tp.pair", *module,
                    cat("has ", style_text(*module), " while ", names.front(), " has ",
@@ -167,12 +167,12 @@ void check_pair(const std::vector<const TpModule*>& producers, const TpModule& l
     report.error(
         "tp.pair", last,
         cat("has ", style_text(last), " while ", names.front(), " has ", style_text(first)),
-        first.has_cut_output() ? "after \"colwise\" comes \"rowwise\", which takes the cut input"
-                               : "\"rowwise\" needs \"colwise\" before it; \"rowwise_rep\" "
-                                 "takes a whole input");
+        first.has_cut_output() ? "use \"rowwise\" after \"colwise\": it takes the cut input"
+                               : "use \"colwise\" before \"rowwise\", or \"rowwise_rep\", "
+                                 "which takes a whole input");
   } else if (last.has_cut_output()) {
     report.error("tp.pair", last, "is \"colwise\", but the next module needs its whole output",
-                 "\"colwise_rep\" gathers the output");
+                 "use \"colwise_rep\", which gathers the output");
   }
 }
 

@@ -36,7 +36,7 @@ void check_nodes(const RuleContext& context, Diagnostics& found) {
   if (nodes * per_node >= world) return;
   found.warning("cluster.nodes", context.plan.span("cluster.nodes"),
                 cat("nodes = ", nodes, " with ranks_per_node = ", per_node, " have room for ",
-                    nodes * per_node, " ranks, and the plan has ", world),
+                    nodes * per_node, " ranks, but the plan has ", world),
                 cat("nodes = ", (world + per_node - 1) / per_node,
                     " or more, or 0 (as many as the ranks need)"));
 }
@@ -46,11 +46,10 @@ void check_failures(const RuleContext& context, Diagnostics& found) {
   const bool rate = cluster.hours_between_failures > 0.0;
   if (rate == (cluster.storage_gb_per_s > 0.0)) return;
   const char* given = rate ? "cluster.hours_between_failures" : "cluster.storage_gb_per_s";
-  found.warning(
-      "cluster.failures", context.plan.span(given),
-      cat("without ", rate ? "storage_gb_per_s" : "hours_between_failures",
-          " no goodput is predicted"),
-      "the goodput depends on both keys; in Llama 3's training hours_between_failures was 50700");
+  found.warning("cluster.failures", context.plan.span(given),
+                cat("without ", rate ? "storage_gb_per_s" : "hours_between_failures",
+                    " no goodput is predicted"),
+                "set both keys; in Llama 3's training hours_between_failures was 50700");
 }
 
 constexpr std::array<Rule, 8> kRules = {{

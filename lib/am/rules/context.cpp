@@ -77,7 +77,7 @@ constexpr std::array<Rule, 3> kRules = {{
          "early and one late, so that all have the same work (ulysses distributes heads, so each "
          "rank takes one run of positions). Under sequence_parallel each rank's part is cut over "
          "tp too.\n\n"
-         "A sequence that does not divide so is padded with positions that have no label and that "
+         "A sequence of another length is padded with positions that have no label and that "
          "no position attends to: the loss is the same and experts do not count them, but "
          "computing them is wasted.",
      .needs = Needs::kLayout,

@@ -39,7 +39,7 @@ void check_keys(const RuleContext& context, Diagnostics& found) {
     if (!changed || experts.balancing == reader) return;
     found.warning("experts.keys", context.plan.span(cat("experts.", key)),
                   cat(key, " has no effect with balancing = \"", experts.balancing, "\""),
-                  cat("balancing = \"", reader, "\" reads it"));
+                  cat("set balancing = \"", reader, "\", or remove the key"));
   };
   warn("rate", "bias", experts.rate != defaults.rate);
   warn("coefficient", "sequence", experts.coefficient != defaults.coefficient);

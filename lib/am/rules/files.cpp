@@ -16,8 +16,8 @@ constexpr std::array<Rule, 15> kRules = {{
      .summary = "the plan is a TOML file",
      .explain =
          "A plan is written in TOML 1.0: sections in brackets, `key = value` lines, text in "
-         "quotes. The parser stops at the first place that it cannot understand, so it is the only "
-         "diagnostic.\n\n"
+         "quotes. The parser stops at the first place that it cannot understand, so no further "
+         "error is reported.\n\n"
          "Usual causes: text without quotes (`name = fsdp2`), a key or section that is written "
          "twice, a missing bracket. The same holds for the value of `--set section.key=value`.",
      .check = nullptr},
@@ -74,8 +74,8 @@ constexpr std::array<Rule, 15> kRules = {{
          "`am-plan import` reads torchtitan's TOML files and flags, Megatron-LM's command line, "
          "the YAML of NeMo AutoModel and accelerate, and DeepSpeed's JSON. In YAML, tags, keys "
          "that are not text, several documents, and aliases that expand to more values than a "
-         "configuration has are refused rather than guessed; in a command line, variables and "
-         "redirections are.\n\n"
+         "configuration has are refused rather than guessed; in a command line, so are variables "
+         "and redirections.\n\n"
          "Write the value out at that place, or import the file that the framework itself prints "
          "after resolving it.",
      .check = nullptr},

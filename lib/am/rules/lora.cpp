@@ -17,7 +17,7 @@ void note_without_rank(const RuleContext& context, Diagnostics& found) {
     if (!plan.given(key)) continue;
     found.warning("lora.rank", plan.span(key),
                   cat(key, " has no effect: without lora.rank the whole model is trained"),
-                  "rank = 8 adds adapters; or remove [lora]");
+                  "set rank = 8 to add adapters, or remove [lora]");
     return;
   }
 }

@@ -23,7 +23,7 @@ void check_unit_modules(const RuleContext& context, Diagnostics& found) {
     found.error("strategy.unit_modules", context.plan.span("strategy.megatron_fsdp_unit_modules"),
                 other == nullptr ? cat("no module class is known as \"", name, "\"")
                                  : cat("\"", name, "\" is the decoder layer of ", other->model_type,
-                                       ", and this model is a ", context.model->model_type),
+                                       ", but this model is a ", context.model->model_type),
                 cat("legal: \"", layer, "\" or \"", model::bare_class_name(layer),
                     "\"; or leave the key out"));
   }
@@ -34,8 +34,8 @@ void check_average(const RuleContext& context, Diagnostics& found) {
   if (config == nullptr || !config->average_in_collective) return;
   if (!config->calculate_per_token_loss) return;
   found.error("strategy.average", context.plan.span("strategy.average_in_collective"),
-              "average_in_collective = true divides by ranks, and calculate_per_token_loss = true "
-              "by labels",
+              "average_in_collective = true divides gradients by the number of ranks, but "
+              "calculate_per_token_loss = true by the number of labels",
               "set one of them to false");
 }
 
@@ -82,7 +82,7 @@ void check_bucketing(const RuleContext& context, Diagnostics& found) {
   const auto* config = megatron(context);
   if (config == nullptr || !config->disable_bucketing || config->zero_dp_strategy < 3) return;
   found.error("strategy.bucketing", context.plan.span("strategy.disable_bucketing"),
-              "disable_bucketing = true puts all parameters into one bucket, and zero_dp_strategy "
+              "disable_bucketing = true puts all parameters into one bucket, but zero_dp_strategy "
               "= 3 gathers and frees them unit by unit",
               "disable_bucketing = false, or zero_dp_strategy = 2 or less");
 }

@@ -23,8 +23,8 @@ void check_pickled(const RuleContext& context, Diagnostics& found) {
       "model.weights", context.plan.span("model.weights"),
       cat("weights = \"auto\" reads safetensors, but the only weights beside the config are in ",
           files.pickled),
-      cat("weights = \"", folder.string(),
-          "\" reads it, or weights = \"none\" to begin with random values"));
+      cat("set weights = \"", folder.string(),
+          "\" to read them, or weights = \"none\" to begin with random values"));
 }
 
 void check_quantized(const RuleContext& context, Diagnostics& found) {
@@ -55,7 +55,7 @@ void warn_of_dropout(const RuleContext& context, Diagnostics& found) {
   const model::ModelConfig& model = *context.model;
   found.warning("model.dropout", find_json_key(model.text, model.file, model.dropout_key),
                 cat(model.dropout_key, " = ", model.dropout, ": am-run trains without dropout"),
-                cat(model.dropout_key, " = 0.0 in the config removes this warning"));
+                cat("set ", model.dropout_key, " = 0.0 in the config to remove this warning"));
 }
 
 constexpr std::array<Rule, 13> kRules = {{
@@ -97,8 +97,8 @@ constexpr std::array<Rule, 13> kRules = {{
          "is one of Llama's or known not to change a shape (token ids, dropout, constants, "
          "generation settings). A key that is not understood may mean experts, other attention or "
          "other norms, so the config is refused and the key named. A hidden_act other than silu is "
-         "refused too, as are types known to differ without a key.\n\n"
-         "am-run computes every family; a config of another model_type it refuses with "
+         "refused too, as are model types that differ from Llama although no key shows it.\n\n"
+         "am-run computes every family; it refuses a config of another model_type with "
          "runtime.unsupported. A new family is one file in lib/am/model/families.",
      .check = nullptr},
     {.id = "model.text_part",
@@ -139,7 +139,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "the model otherwise; \"none\" always initialises; anything else is a path, relative to "
          "the plan, which must exist. A wrong path must not turn into a freshly initialised model, "
          "and neither must weights that are there in PyTorch's pickle format (pytorch_model.bin, "
-         "*.pth): reading those can run code, so they are converted to safetensors first.",
+         "*.pth): \"auto\" refuses them, and a path that names them loads them.",
      .needs = Needs::kFiles,
      .check = check_weights},
     {.id = "model.quantized",

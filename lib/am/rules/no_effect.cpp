@@ -40,10 +40,10 @@ void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& n
             "with matrix products");
   notes.add("strategy.offload_policy",
             config.offload_policy && config::computes_on_host(config.backend),
-            "with the backend gloo shards are in host memory already");
+            "with the backend gloo, shards are in host memory already");
   notes.add("strategy.patch_is_packed_sequence",
             config.patch_is_packed_sequence && !plan.data.reset_position_ids,
-            "sequences are packed with data.reset_position_ids = true only");
+            "sequences are packed only with data.reset_position_ids = true");
   notes.add("strategy.activation_checkpointing_every",
             config.activation_checkpointing == config::ActivationCheckpointing::kOff,
             "no layer is checkpointed without activation_checkpointing");
@@ -61,14 +61,13 @@ void check(const config::MegatronFSDPConfig& config, const config::Plan& /*plan*
   notes.add("strategy.calculate_per_token_loss", !config.calculate_per_token_loss,
             "the loss is always the average over all labels of the global batch");
   notes.add("strategy.nccl_ub", config.nccl_ub && config::runs_without_nccl(config.backend),
-            "without the backend nccl there are no NCCL buffers to register");
+            "without the backend nccl, there are no NCCL buffers to register");
   notes.add("strategy.keep_fp8_transpose_cache", config.keep_fp8_transpose_cache,
-            "it keeps no parameter in FP8");
+            "automesh keeps no parameter in FP8");
   notes.add("strategy.init_fsdp_with_meta_device", !config.init_fsdp_with_meta_device,
             "no rank ever holds more than its shards and one unit while a model is built");
-  notes.add(
-      "strategy.fsdp_double_buffer", config.fsdp_double_buffer && config.zero_dp_strategy < 3,
-      "layers are gathered and freed, and use buffers in turn, with zero_dp_strategy = 3 only");
+  notes.add("strategy.fsdp_double_buffer", config.fsdp_double_buffer && config.zero_dp_strategy < 3,
+            "only with zero_dp_strategy = 3 are layers gathered into buffers and freed");
 }
 
 void check(const config::DDPConfig& config, const config::Plan& /*plan*/, Notes& notes) {

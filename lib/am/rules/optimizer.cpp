@@ -41,7 +41,7 @@ void check_keys(const RuleContext& context, Diagnostics& found) {
     if (each.reads(plan.optimizer.name) || is_default(plan, each.key)) continue;
     found.warning("optimizer.keys", plan.span(cat("optimizer.", each.key)),
                   cat(each.key, " has no effect with name = \"", plan.optimizer.name, "\""),
-                  cat("a key of ", each.who, ": remove it, or name another optimizer"));
+                  cat("this key is only for ", each.who, ": remove it, or name another optimizer"));
   }
 }
 

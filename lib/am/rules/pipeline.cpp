@@ -75,10 +75,13 @@ void check_layers(const RuleContext& context, Diagnostics& found) {
   const int64_t layers = context.model->num_hidden_layers;
   const int64_t stages = stage_count(context);
   if (layers >= stages) return;
-  std::string help = cat("pp_size at most ", layers / context.plan.pipeline.virtual_stages);
-  if (layers < context.plan.pipeline.virtual_stages) help = cat("virtual_stages at most ", layers);
-  found.error("pp.layers", context.plan.span("mesh.pp_size"),
-              cat("pp_size * virtual_stages = ", stages, " stages for ", layers, " layers"), help);
+  std::string help = cat("set pp_size to at most ", layers / context.plan.pipeline.virtual_stages);
+  if (layers < context.plan.pipeline.virtual_stages)
+    help = cat("set virtual_stages to at most ", layers);
+  found.error(
+      "pp.layers", context.plan.span("mesh.pp_size"),
+      cat("pp_size * virtual_stages = ", stages, " stages are too many for ", layers, " layers"),
+      help);
 }
 
 void check_split_points(const RuleContext& context, Diagnostics& found) {
@@ -158,7 +161,7 @@ void check_balance(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || pipeline.balance == "layers") return;
   if (pipeline.split_points.empty()) return;
   found.warning("pp.balance", context.plan.span("pipeline.balance"),
-                "balance has no effect with split_points", "remove one of them");
+                "balance has no effect with split_points", "remove one of the two keys");
 }
 
 constexpr std::array<Rule, 9> kRules = {{

@@ -25,7 +25,7 @@ void refuse(const RuleContext& context, const char* rule, const char* key, int64
   if (size == 1) return;
   found.error(rule, context.plan.span(cat("mesh.", key)),
               cat(config::strategy_name(context.plan.strategy), " does not support ", what,
-                  ", and ", key, " = ", size),
+                  ", but ", key, " = ", size),
               cat(key, " = 1, or strategy name = \"fsdp2\""));
 }
 
@@ -155,7 +155,7 @@ constexpr std::array<Rule, 11> kRules = {{
      .summary = "asynchronous tensor parallelism needs sequence parallelism",
      .explain = "The overlap splits the all-gather before and the reduce-scatter after each pair "
                 "of linear layers. Without sequence parallelism there is an all-reduce instead, "
-                "which cannot be split so.",
+                "which cannot be split.",
      .check = check_async_tp},
     {.id = "strategy.reshard",
      .summary = "a number for reshard_after_forward divides the sharding group",
@@ -169,7 +169,7 @@ constexpr std::array<Rule, 11> kRules = {{
          "Under autocast matrix products and attention run in autocast_dtype and the rest "
          "stays as it is. torch.autocast treats float32 as a mistake and turns itself off. "
          "To compute in float32, leave the key out; fsdp2 needs mp_policy.param_dtype too. "
-         "Weights that are stored in float32 stay so: each product casts them. fsdp2 and ddp "
+         "Weights that are stored in float32 stay float32: each product casts them. fsdp2 and ddp "
          "have the key.",
      .check = check_autocast},
     {.id = "strategy.float32",

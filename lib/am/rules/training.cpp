@@ -65,7 +65,7 @@ void look_up(const RuleContext& context, const std::string& section,
     if (data_is_there(kind, resolved)) continue;
     found.error(section + ".missing", context.plan.span(section + ".path"),
                 cat(resolved.string(), ": no such file or folder"),
-                kind == "megatron" ? "a megatron path names PATH.bin and PATH.idx"
+                kind == "megatron" ? "give the common part PATH of the files PATH.bin and PATH.idx"
                                    : "the path is relative to the plan file");
   }
 }
@@ -90,7 +90,7 @@ void check_documents(const RuleContext& context, Diagnostics& found) {
     found.error(
         "data.documents", context.plan.span("data.eod_token"),
         cat("eod_token = ", *data.eod_token, " is beyond vocab_size = ", context.model->vocab_size),
-        cat("0 to ", context.model->vocab_size - 1));
+        cat("legal: 0 to ", context.model->vocab_size - 1));
   }
 }
 
@@ -117,7 +117,7 @@ void check_token_dtype(const RuleContext& context, Diagnostics& found) {
   if (context.model->vocab_size <= 65536) return;
   found.warning("data.token_dtype", context.plan.span("data.token_dtype"),
                 cat("uint16 cannot hold the ids of a vocabulary of ", context.model->vocab_size),
-                "token_dtype = \"uint32\", if the files were written so");
+                "set token_dtype = \"uint32\", if the files hold 32-bit ids");
 }
 
 void check_warmup(const RuleContext& context, Diagnostics& found) {
@@ -143,13 +143,12 @@ void check_decay(const RuleContext& context, Diagnostics& found) {
     found.error("scheduler.decay", where,
                 cat("warmup_steps + decay_steps = ", scheduler.warmup_steps, " + ",
                     scheduler.decay_steps, " is more than max_steps = ", steps),
-                "wsd: decay_steps is the length of the final decay");
+                "lower one of the two: with wsd, decay_steps is the length of the final decay");
   } else if (scheduler.decay_steps <= scheduler.warmup_steps) {
     found.error("scheduler.decay", where,
                 cat("decay_steps = ", scheduler.decay_steps,
                     " ends before warmup_steps = ", scheduler.warmup_steps, " does"),
-                cat(scheduler.name, ": decay_steps is the step that reaches min_lr; 0 means ",
-                    "max_steps"));
+                "set decay_steps to the step that reaches min_lr, or to 0 for max_steps");
   }
 }
 
@@ -158,7 +157,7 @@ void check_min_lr(const RuleContext& context, Diagnostics& found) {
   if (scheduler.name == "constant" || scheduler.min_lr <= context.plan.optimizer.lr) return;
   found.error("scheduler.min_lr", context.plan.span("scheduler.min_lr"),
               cat("min_lr = ", scheduler.min_lr, " is above lr = ", context.plan.optimizer.lr),
-              "the schedule falls from lr to min_lr");
+              "lower min_lr, or raise lr: the schedule falls from lr to min_lr");
 }
 
 void check_resume(const RuleContext& context, Diagnostics& found) {

@@ -102,7 +102,7 @@ std::string distributed_type(Source& source) {
   source.refuse("distributed_type", cat("a plan cannot express distributed_type ", *type),
                 *type == "DEEPSPEED"
                     ? "import the file of deepspeed_config_file with --from deepspeed"
-                    : "FSDP, MULTI_GPU, MULTI_CPU or NO");
+                    : "legal values: FSDP, MULTI_GPU, MULTI_CPU or NO");
   return "";
 }
 
@@ -113,7 +113,9 @@ std::string_view strategy_of(Source& source, const std::string& type) {
   if (type != "DEEPSPEED") return "ddp";
   constexpr const char* kStage = "deepspeed_config.zero_stage";
   const int64_t stage = source.integer(kStage, 0).value_or(0);
-  if (stage > 3) source.refuse(kStage, cat("zero_stage = ", stage), "0 to 3");
+  if (stage > 3)
+    source.refuse(kStage, cat("zero_stage = ", stage, " is not a stage of ZeRO"),
+                  "legal values: 0 to 3");
   // The strategy ddp has a single dtype. Mixed precision without sharding is therefore expressed as
   // megatron_fsdp with zero_dp_strategy = 0.
   const config::Value* mixed = source.find("mixed_precision");
@@ -152,7 +154,7 @@ void read_precision(PlanBuilder& builder) {
   }
   if (mixed != "no" && mixed != "bf16" && mixed != "fp16") {
     source.refuse("mixed_precision", cat("a plan cannot express mixed_precision ", mixed),
-                  "no, bf16 or fp16");
+                  "legal values: no, bf16 or fp16");
     return;
   }
   const std::string dtype = mixed == "bf16" ? "bfloat16" : mixed == "fp16" ? "float16" : "float32";
@@ -191,8 +193,9 @@ Sharding sharding_of(Source& source) {
     for (size_t i = 0; i < kWords.size(); ++i) {
       if (word == kWords[i] || word == cat(i + 1)) return static_cast<Sharding>(i);
     }
-    source.refuse(key, cat("unknown sharding \"", word, "\""),
-                  "FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2");
+    source.refuse(
+        key, cat("unknown sharding \"", word, "\""),
+        "legal values: FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2");
   }
   return Sharding::kFull;
 }

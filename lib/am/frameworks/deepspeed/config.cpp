@@ -256,7 +256,8 @@ std::optional<Imported> read(const ImportInput& input) {
   constexpr const char* kStage = "zero_optimization.stage";
   const int64_t stage = source.integer(kStage, 0).value_or(0);
   if (stage > 3) {
-    source.refuse(kStage, cat("stage = ", stage, " is not a stage of ZeRO"), "stages 0 to 3");
+    source.refuse(kStage, cat("stage = ", stage, " is not a stage of ZeRO"),
+                  "legal values: 0 to 3");
     return std::nullopt;
   }
   constexpr const char* kTp = "tensor_parallel.autotp_size";

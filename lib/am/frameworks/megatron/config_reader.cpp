@@ -170,7 +170,7 @@ class Reader {
     const auto* at = std::find(kMegatronSharding.begin(), kMegatronSharding.end(), named);
     if (at == kMegatronSharding.end()) {
       source_.refuse(kKey, cat("unknown sharding \"", named, "\""),
-                     "no_shard, optim, optim_grads or optim_grads_params");
+                     "legal values: no_shard, optim, optim_grads or optim_grads_params");
       return;
     }
     builder.set("strategy.zero_dp_strategy", int64_t{at - kMegatronSharding.begin()}, kKey);
@@ -184,7 +184,8 @@ class Reader {
     const auto* known = std::find_if(kMegatronDtypes.begin(), kMegatronDtypes.end(),
                                      [&](const auto& one) { return one.first == word; });
     if (known != kMegatronDtypes.end()) return std::string(known->second);
-    source_.refuse(name, cat("a plan has no dtype \"", word, "\""), "fp32, bf16, fp16 or auto");
+    source_.refuse(name, cat("a plan has no dtype \"", word, "\""),
+                   "legal values: fp32, bf16, fp16 or auto");
     return absent;
   }
 

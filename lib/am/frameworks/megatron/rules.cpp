@@ -37,13 +37,15 @@ void check_world(const FrameworkLayout& layout, Violations& found) {
   const int64_t dp = data_parallel(layout);
   if (dp == 0) {
     found.push_back({"mesh.world_size",
-                     cat("world_size = ", layout.world, " is not divisible by ", layout.tp, " * ",
+                     cat("world_size = ", layout.world,
+                         " is not divisible by tp_size * pp_size * cp_size = ", layout.tp, " * ",
                          layout.pp, " * ", layout.cp, " = ", layout.replica()),
                      assignment("world_size", nearest_multiples(layout.replica(), layout.world))});
   } else if (layout.dp_size > 0 && layout.dp_size != dp) {
     found.push_back({"mesh.dp_size",
-                     cat("dp_size = ", layout.dp_size, ", and the data parallel size is ", dp),
-                     cat("dp_size = ", dp, ", or 0: computed")});
+                     cat("dp_size = ", layout.dp_size,
+                         ", but world_size / (tp_size * pp_size * cp_size) = ", dp),
+                     cat("dp_size = ", dp, ", or 0 to compute it")});
   }
 }
 
@@ -56,7 +58,8 @@ void check_expert_world(const FrameworkLayout& layout, Violations& found) {
     help = cat(nearest_divisors("ep_size", layout.world / others, layout.ep), "; or ", help);
   }
   found.push_back({"mesh.ep_size",
-                   cat("world_size = ", layout.world, " is not divisible by ", layout.tp, " * ",
+                   cat("world_size = ", layout.world,
+                       " is not divisible by tp_size * ep_size * pp_size = ", layout.tp, " * ",
                        layout.ep, " * ", layout.pp, " = ", ranks),
                    help});
 }
@@ -74,8 +77,9 @@ void check_batch(const FrameworkLayout& layout, Violations& found) {
   const int64_t one = layout.micro_batch * data_parallel(layout);
   if (one == 0 || layout.global_batch % one == 0) return;
   found.push_back({"train.global_batch_size",
-                   cat("global_batch_size = ", layout.global_batch, " is not a multiple of ",
-                       layout.micro_batch, " * ", data_parallel(layout), " = ", one),
+                   cat("global_batch_size = ", layout.global_batch,
+                       " is not a multiple of micro_batch_size * dp = ", layout.micro_batch, " * ",
+                       data_parallel(layout), " = ", one),
                    assignment("global_batch_size", nearest_multiples(one, layout.global_batch))});
 }
 
@@ -112,13 +116,16 @@ void check_ffn(const FrameworkLayout& layout, Violations& found) {
 void check_positions(const FrameworkLayout& layout, Violations& found) {
   const int64_t longest = layout.model->max_position_embeddings;
   if (layout.seq_len <= longest) return;
-  found.push_back({"train.seq_len", cat("seq_len = ", layout.seq_len, " is more than ", longest),
-                   cat("seq_len = ", longest, " or less")});
+  found.push_back(
+      {"train.seq_len",
+       cat("seq_len = ", layout.seq_len, " is more than max_position_embeddings = ", longest),
+       cat("seq_len = ", longest, " or less")});
 }
 
 void check_sequence_needs_tp(const FrameworkLayout& layout, Violations& found) {
   if (!layout.sequence_parallel || layout.tp > 1) return;
-  found.push_back({"strategy.sequence_parallel", "sequence_parallel = true, and tp_size = 1",
+  found.push_back({"strategy.sequence_parallel",
+                   "sequence_parallel = true needs tp_size > 1, but tp_size = 1",
                    "tp_size = 2 or more, or sequence_parallel = false"});
 }
 
@@ -126,24 +133,25 @@ void check_sequence(const FrameworkLayout& layout, Violations& found) {
   if (!layout.sequence_parallel || layout.tp == 1) return;
   const int64_t parts = layout.cp * layout.tp;
   if (layout.seq_len % parts == 0) return;
-  found.push_back(
-      {"train.seq_len",
-       cat("seq_len = ", layout.seq_len, " / ", layout.cp, " is not divisible by ", layout.tp),
-       assignment("seq_len", nearest_multiples(parts, layout.seq_len))});
+  found.push_back({"train.seq_len",
+                   cat("seq_len / cp_size = ", layout.seq_len, " / ", layout.cp,
+                       " is not divisible by tp_size = ", layout.tp),
+                   assignment("seq_len", nearest_multiples(parts, layout.seq_len))});
 }
 
 void check_context(const FrameworkLayout& layout, Violations& found) {
   if (layout.cp == 1 || layout.seq_len % (2 * layout.cp) == 0) return;
-  found.push_back({"train.seq_len",
-                   cat("seq_len = ", layout.seq_len, " is not divisible by ", 2 * layout.cp),
-                   assignment("seq_len", nearest_multiples(2 * layout.cp, layout.seq_len))});
+  found.push_back(
+      {"train.seq_len",
+       cat("seq_len = ", layout.seq_len, " is not divisible by 2 * cp_size = ", 2 * layout.cp),
+       assignment("seq_len", nearest_multiples(2 * layout.cp, layout.seq_len))});
 }
 
 void check_experts(const FrameworkLayout& layout, Violations& found) {
   if (layout.ep == 1) return;
   const int64_t experts = layout.experts();
   if (experts == 0) {
-    found.push_back({"mesh.ep_size", cat("ep_size = ", layout.ep, ", and the model has no experts"),
+    found.push_back({"mesh.ep_size", cat("ep_size = ", layout.ep, ", but the model has no experts"),
                      "ep_size = 1"});
   } else if (experts % layout.ep != 0) {
     found.push_back({"mesh.ep_size",
@@ -155,7 +163,7 @@ void check_experts(const FrameworkLayout& layout, Violations& found) {
 void check_moe_sequence(const FrameworkLayout& layout, Violations& found) {
   if (layout.experts() == 0 || layout.tp == 1 || layout.sequence_parallel) return;
   found.push_back({"mesh.tp_size",
-                   cat("experts with tp_size = ", layout.tp, " and no sequence parallelism"),
+                   cat("experts with tp_size = ", layout.tp, " need sequence_parallel = true"),
                    "sequence_parallel = true, or tp_size = 1"});
 }
 
@@ -179,7 +187,8 @@ void check_interleaved(const FrameworkLayout& layout, Violations& found) {
   if (layout.pipeline.virtual_stages == 1) return;
   if (layout.pp == 1) {
     found.push_back({"pipeline.virtual_stages",
-                     cat("virtual_stages = ", layout.pipeline.virtual_stages, ", and pp_size = 1"),
+                     cat("virtual_stages = ", layout.pipeline.virtual_stages,
+                         " needs pp_size > 1, but pp_size = 1"),
                      "virtual_stages = 1, or pp_size = 2 or more"});
     return;
   }
@@ -195,7 +204,7 @@ void check_interleaved(const FrameworkLayout& layout, Violations& found) {
 void check_schedule(const FrameworkLayout& layout, Violations& found) {
   const std::string& name = layout.pipeline.schedule;
   if (layout.pp == 1 || name == "1f1b" || name == "interleaved_1f1b") return;
-  found.push_back({"pipeline.schedule", cat("schedule = \"", name, "\""),
+  found.push_back({"pipeline.schedule", cat("Megatron has no schedule \"", name, "\""),
                    "schedule = \"1f1b\", or \"interleaved_1f1b\" with virtual_stages"});
 }
 
@@ -204,7 +213,8 @@ void check_meta_device(const FrameworkLayout& layout, Violations& found) {
   if (config == nullptr || !config->init_fsdp_with_meta_device) return;
   if (config->zero_dp_strategy != 0) return;
   found.push_back({"strategy.init_fsdp_with_meta_device",
-                   "init_fsdp_with_meta_device = true with zero_dp_strategy = 0 (no_shard)",
+                   "init_fsdp_with_meta_device = true needs shards, but zero_dp_strategy = 0 "
+                   "(no_shard) makes none",
                    "zero_dp_strategy = 1, 2 or 3"});
 }
 
@@ -212,7 +222,7 @@ void check_overlap(const FrameworkLayout& layout, Violations& found) {
   const auto* config = layout.megatron_fsdp;
   if (config == nullptr || !config->overlap_param_gather || config->overlap_grad_reduce) return;
   found.push_back({"strategy.overlap_param_gather",
-                   "overlap_param_gather = true and overlap_grad_reduce = false",
+                   "overlap_param_gather = true needs overlap_grad_reduce = true",
                    "overlap_grad_reduce = true, or overlap_param_gather = false"});
 }
 
@@ -221,14 +231,15 @@ void check_average(const FrameworkLayout& layout, Violations& found) {
   if (config == nullptr || !config->average_in_collective) return;
   if (!config->calculate_per_token_loss) return;
   found.push_back({"strategy.average_in_collective",
-                   "average_in_collective and calculate_per_token_loss are both true",
+                   "average_in_collective and calculate_per_token_loss cannot both be true",
                    "set one of them to false"});
 }
 
 constexpr std::array<FrameworkRule, 20> kRules = {{
     framework_rule(
         "megatron.world_size", "Megatron: world_size % (tp * pp * cp) == 0, and dp is the quotient",
-        "The data parallel size is not an argument: it is the world over the other sizes. Expert "
+        "The data parallel size is not an argument: it is world_size divided by the other sizes. "
+        "Expert "
         "parallelism is not a factor, although Megatron's documentation says so in one place.",
         check_world),
     framework_rule("megatron.expert_world", "Megatron: world_size % (etp * ep * pp) == 0",
@@ -241,10 +252,11 @@ constexpr std::array<FrameworkRule, 20> kRules = {{
                    "Each instance of the distributed optimizer shards over its own part of the "
                    "dp * cp ranks and is replicated between them, as dp_replicate_size does.",
                    check_instances),
-    framework_rule("megatron.batch", "Megatron: global_batch_size % (micro_batch_size * dp) == 0",
-                   "The number of micro-batches is a quotient that must be an integer, unless the "
-                   "batch may be decreased, which plans do not have.",
-                   check_batch),
+    framework_rule(
+        "megatron.batch", "Megatron: global_batch_size % (micro_batch_size * dp) == 0",
+        "The number of micro-batches is a quotient that must be an integer. Megatron can "
+        "decrease the batch instead, but a plan cannot ask for that.",
+        check_batch),
     framework_rule("megatron.heads", "Megatron: num_attention_heads % tp == 0",
                    "Each query head is on one tensor-parallel rank. The arguments are refused "
                    "before anything is built.",

@@ -397,7 +397,7 @@ std::optional<Imported> read_nemo_automodel(const ImportInput& input) {
   if (strategy == "megatron-fsdp" || strategy == "mfsdp") strategy = "megatron_fsdp";
   if (strategy != "fsdp2" && strategy != "megatron_fsdp" && strategy != "ddp") {
     source.refuse(kStrategy, cat("unknown strategy \"", strategy, "\""),
-                  "fsdp2, megatron_fsdp or ddp");
+                  "legal values: fsdp2, megatron_fsdp or ddp");
     return std::nullopt;
   }
   source.skip("checkpoint.enabled");

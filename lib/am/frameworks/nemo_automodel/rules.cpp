@@ -32,7 +32,7 @@ void refuse(const char* strategy, const char* key, int64_t size, const char* wha
             Violations& found) {
   if (size == 1) return;
   found.push_back({cat("mesh.", key),
-                   cat(strategy, " does not support ", what, ", and ", key, " = ", size),
+                   cat(strategy, " does not support ", what, ", but ", key, " = ", size),
                    cat(key, " = 1, or strategy name = \"fsdp2\"")});
 }
 
@@ -50,7 +50,7 @@ void check_strategy(const FrameworkLayout& layout, Violations& found) {
 void check_hsdp(const FrameworkLayout& layout, Violations& found) {
   if (layout.fsdp2() || layout.dp_replicate == 1) return;
   found.push_back({"mesh.dp_replicate_size",
-                   cat("dp_replicate_size = ", layout.dp_replicate, " with another strategy"),
+                   cat("dp_replicate_size = ", layout.dp_replicate, " is supported only by fsdp2"),
                    "dp_replicate_size = 1, or strategy name = \"fsdp2\""});
 }
 
@@ -58,7 +58,8 @@ void check_world(const FrameworkLayout& layout, Violations& found) {
   if (data_parallel(layout) > 0) return;
   const int64_t step = non_dp(layout);
   found.push_back({"mesh.world_size",
-                   cat("world_size = ", layout.world, " is not divisible by ", step),
+                   cat("world_size = ", layout.world, " is not divisible by tp_size * cp_size",
+                       layout.megatron_fsdp != nullptr ? "" : " * pp_size", " = ", step),
                    assignment("world_size", nearest_multiples(step, layout.world))});
 }
 
@@ -68,16 +69,16 @@ void check_mesh_size(const FrameworkLayout& layout, Violations& found) {
   if (layout.ddp || mesh_ranks(layout) <= layout.world) return;
   found.push_back({"mesh.dp_size",
                    cat("dp_size = ", layout.dp_size, " makes a mesh of ", mesh_ranks(layout),
-                       " ranks of ", layout.world),
-                   "dp_size = 0: computed"});
+                       " ranks, but world_size = ", layout.world),
+                   "dp_size = 0, which computes it"});
 }
 
 void check_idle_ranks(const FrameworkLayout& layout, Violations& found) {
   if (layout.ddp || layout.dp_size == 0 || mesh_ranks(layout) >= layout.world) return;
   found.push_back({"mesh.dp_size",
                    cat("dp_size = ", layout.dp_size, " makes a mesh of ", mesh_ranks(layout),
-                       " ranks, and ", layout.world, " are started"),
-                   "dp_size = 0: computed"});
+                       " ranks, but world_size = ", layout.world),
+                   "dp_size = 0, which computes it"});
 }
 
 void check_replicate(const FrameworkLayout& layout, Violations& found) {
@@ -87,16 +88,19 @@ void check_replicate(const FrameworkLayout& layout, Violations& found) {
   if (dp % replicas == 0 && replicas < dp) return;
   std::vector<int64_t> legal = divisors(dp);
   if (legal.size() > 1) legal.pop_back();
-  found.push_back({"mesh.dp_replicate_size",
-                   cat("dp_replicate_size = ", replicas, " and dp_size = ", dp),
-                   assignment("dp_replicate_size", nearest_values(legal, replicas))});
+  found.push_back(
+      {"mesh.dp_replicate_size",
+       cat("dp_replicate_size = ", replicas, " must divide dp_size = ", dp, " and be smaller"),
+       assignment("dp_replicate_size", nearest_values(legal, replicas))});
 }
 
 void check_expert_mesh(const FrameworkLayout& layout, Violations& found) {
   const int64_t ranks = data_parallel(layout) * layout.cp * layout.tp;
   if (!layout.fsdp2() || ranks == 0 || ranks % layout.ep == 0) return;
-  found.push_back({"mesh.ep_size", cat("ep_size = ", layout.ep, " does not divide ", ranks),
-                   nearest_divisors("ep_size", ranks, layout.ep)});
+  found.push_back(
+      {"mesh.ep_size",
+       cat("ep_size = ", layout.ep, " does not divide dp_size * cp_size * tp_size = ", ranks),
+       nearest_divisors("ep_size", ranks, layout.ep)});
 }
 
 void check_experts(const FrameworkLayout& layout, Violations& found) {
@@ -121,7 +125,7 @@ void check_pipeline_batch(const FrameworkLayout& layout, Violations& found) {
   if (layout.pp == 1 || layout.pipeline.microbatches >= layout.pp) return;
   found.push_back(
       {"pipeline.microbatches",
-       cat("microbatches = ", layout.pipeline.microbatches, " for pp_size = ", layout.pp),
+       cat("microbatches = ", layout.pipeline.microbatches, " is less than pp_size = ", layout.pp),
        cat("microbatches = ", layout.pp, " or more")});
 }
 
@@ -131,7 +135,7 @@ void check_stages(const FrameworkLayout& layout, Violations& found) {
   const int64_t stages = layout.stages();
   const int64_t each = layout.pipeline.virtual_stages;
   if (stages > layers) {
-    found.push_back({"mesh.pp_size", cat(stages, " stages for ", layers, " layers"),
+    found.push_back({"mesh.pp_size", cat(stages, " stages are too many for ", layers, " layers"),
                      cat("pp_size = ", std::max<int64_t>(1, layers / each), " or less")});
     return;
   }
@@ -142,7 +146,8 @@ void check_stages(const FrameworkLayout& layout, Violations& found) {
   found.push_back(
       {"pipeline.virtual_stages",
        cat("layers_per_stage = ", per_stage, " makes ", counted, " stages, not ", stages),
-       "virtual_stages = 2, or pp_size * virtual_stages that divides the layers"});
+       "virtual_stages = 2, or choose a pp_size * virtual_stages that divides the number of "
+       "layers"});
 }
 
 constexpr std::array<FrameworkRule, 15> kRules = {{
@@ -164,7 +169,7 @@ constexpr std::array<FrameworkRule, 15> kRules = {{
                    check_world),
     framework_rule("nemo-automodel.mesh_size",
                    "NeMo AutoModel: the mesh is not larger than the world",
-                   "An explicit dp_size is taken as it is, and torch's DeviceMesh refuses a mesh "
+                   "An explicit dp_size is used as it is, and torch's DeviceMesh refuses a mesh "
                    "of more ranks than there are.",
                    check_mesh_size),
     framework_rule("nemo-automodel.idle_ranks",
@@ -188,13 +193,14 @@ constexpr std::array<FrameworkRule, 15> kRules = {{
                    "parallelizer asserts it.",
                    check_experts),
     framework_rule("nemo-automodel.heads", "NeMo AutoModel: num_attention_heads % tp_size == 0",
-                   "validate_tp_mesh asks for it under FSDP2 before any plan is chosen, also for "
+                   "validate_tp_mesh requires this under FSDP2 before any plan is chosen, also for "
                    "plans that leave attention whole.",
                    check_heads, Reads::kModel),
-    framework_rule("nemo-automodel.kv_heads", "NeMo AutoModel: num_key_value_heads % tp_size == 0",
-                   "validate_tp_mesh asks for it under FSDP2; key/value heads are not replicated, "
-                   "so tp_size is at most their number.",
-                   check_kv_heads, Reads::kModel),
+    framework_rule(
+        "nemo-automodel.kv_heads", "NeMo AutoModel: num_key_value_heads % tp_size == 0",
+        "validate_tp_mesh requires this under FSDP2; key/value heads are not replicated, "
+        "so tp_size is at most their number.",
+        check_kv_heads, Reads::kModel),
     framework_rule("nemo-automodel.batch",
                    "NeMo AutoModel: global_batch_size % (local_batch_size * dp_size) == 0",
                    "The step scheduler's accumulation steps are the quotient. With a pipeline the "

@@ -82,8 +82,10 @@ LocalBatch local_batch(PlanBuilder& builder) {
     out.key = kTokens;
     out.micro = each / std::max<int64_t>(1, builder.plan().train.seq_len);
     if (out.micro * builder.plan().train.seq_len != each) {
-      source.refuse(kTokens, cat(each, " tokens in sequences of ", builder.plan().train.seq_len),
-                    "a multiple of max_context_length");
+      source.refuse(
+          kTokens,
+          cat(each, " tokens cannot be divided into sequences of ", builder.plan().train.seq_len),
+          "give a multiple of max_context_length");
       out.micro = 1;
     }
     out.local = saturating_product({out.micro, source.integer(kRounds, 1).value_or(1)});
@@ -161,7 +163,7 @@ void read_checkpointing(PlanBuilder& builder) {
   const std::optional<int64_t> every = mode == "selective" ? parse_integer(option) : std::nullopt;
   if (mode != "none" && mode != "full" && mode != "selective") {
     source.refuse(key, cat("unknown activation checkpointing \"", mode, "\""),
-                  "none, full or selective");
+                  "legal values: none, full or selective");
   } else if (mode == "none") {
     builder.set("strategy.activation_checkpointing", mode != "none", key);
   } else if (every && *every >= 1) {

@@ -46,8 +46,9 @@ void check_world(const FrameworkLayout& layout, Violations& found) {
     help.push_back(assignment("world_size", nearest_multiples(step, layout.world)));
   }
   found.push_back({layout.dp_size > 0 ? "mesh.dp_size" : "mesh.world_size",
-                   cat(replicas(layout), " * ", shards(layout), " * ", layout.cp, " * ", layout.tp,
-                       " * ", layout.pp, " is not WORLD_SIZE = ", layout.world),
+                   cat("dp_replicate * dp_shard * cp * tp * pp = ", replicas(layout), " * ",
+                       shards(layout), " * ", layout.cp, " * ", layout.tp, " * ", layout.pp,
+                       " is not WORLD_SIZE = ", layout.world),
                    join(help, "; or ")});
 }
 
@@ -55,8 +56,8 @@ void check_expert_mesh(const FrameworkLayout& layout, Violations& found) {
   const int64_t ranks = shards(layout) * layout.cp * layout.tp;
   if (!makes_world(layout) || ranks % layout.ep == 0) return;
   found.push_back({"mesh.ep_size",
-                   cat("ep_size = ", layout.ep, " does not divide ", shards(layout), " * ",
-                       layout.cp, " * ", layout.tp, " = ", ranks),
+                   cat("ep_size = ", layout.ep, " does not divide dp_shard * cp * tp = ",
+                       shards(layout), " * ", layout.cp, " * ", layout.tp, " = ", ranks),
                    nearest_divisors("ep_size", ranks, layout.ep)});
 }
 
@@ -72,9 +73,11 @@ void check_seq_len(const FrameworkLayout& layout, Violations& found) {
   const int64_t divisor =
       (layout.sequence_parallel ? layout.tp : 1) * (layout.cp > 1 ? 2 * layout.cp : 1);
   if (layout.seq_len % divisor == 0) return;
-  found.push_back({"train.seq_len",
-                   cat("seq_len = ", layout.seq_len, " is not divisible by ", divisor),
-                   assignment("seq_len", nearest_multiples(divisor, layout.seq_len))});
+  found.push_back(
+      {"train.seq_len",
+       cat("seq_len = ", layout.seq_len, " is not divisible by ", divisor,
+           " (tp_size under sequence parallelism, times 2 * cp_size under context parallelism)"),
+       assignment("seq_len", nearest_multiples(divisor, layout.seq_len))});
 }
 
 void check_max_seq_len(const FrameworkLayout& layout, Violations& found) {
@@ -100,7 +103,8 @@ void check_stages(const FrameworkLayout& layout, Violations& found) {
   if (stages > weights) {
     found.push_back(
         {"mesh.pp_size",
-         cat(stages, " stages for ", layout.model->num_hidden_layers, " layers + 2"),
+         cat(stages, " stages are too many for ", layout.model->num_hidden_layers,
+             " layers + 2 (the embedding and the head)"),
          cat("pp_size = ", std::max<int64_t>(1, weights / layout.pipeline.virtual_stages),
              " or less")});
     return;
@@ -121,12 +125,12 @@ void check_stages(const FrameworkLayout& layout, Violations& found) {
 }
 
 constexpr std::array<FrameworkRule, 11> kRules = {{
-    framework_rule("torchtitan.world_size",
-                   "torchtitan: dp_replicate * dp_shard * cp * tp * pp == WORLD_SIZE",
-                   "ParallelDims multiplies the five degrees. data_parallel_shard_degree = -1 "
-                   "(dp_size left out) is the world size over the product of the others, rounded "
-                   "down, so a world that they do not divide fails here too.",
-                   check_world),
+    framework_rule(
+        "torchtitan.world_size", "torchtitan: dp_replicate * dp_shard * cp * tp * pp == WORLD_SIZE",
+        "ParallelDims multiplies the five degrees. data_parallel_shard_degree = -1 "
+        "(dp_size left out) is the world size divided by the product of the others, rounded "
+        "down, so a world that they do not divide fails here too.",
+        check_world),
     framework_rule("torchtitan.expert_mesh", "torchtitan: (dp_shard * cp * tp) % ep == 0",
                    "Experts are laid over a mesh (pp, dp_replicate, efsdp, ep) of the same "
                    "ranks, efsdp = dp_shard * cp * tp / ep. Replicas are not among the ranks "
@@ -134,7 +138,7 @@ constexpr std::array<FrameworkRule, 11> kRules = {{
                    check_expert_mesh),
     framework_rule("torchtitan.experts", "torchtitan: num_experts % ep == 0",
                    "The token dispatcher counts num_experts / ep experts on each rank and "
-                   "exchanges tokens in blocks of that size. Only some dispatchers say so "
+                   "exchanges tokens in blocks of that size. Only some dispatchers check it "
                    "at start-up; the others fail in the first step.",
                    check_even_experts),
     framework_rule("torchtitan.heads", "torchtitan: n_heads % tp == 0",

@@ -21,7 +21,7 @@ std::optional<std::vector<bool>> read_layer_types(ConfigReader& reader, const Mo
   if (!types.is_array() || types.size() != layers) {
     reader.error("model.type", "layer_types",
                  cat("layer_types must be a list of ", layers, " texts, one for each layer",
-                     types.is_array() ? cat(", and has ", types.size()) : std::string()));
+                     types.is_array() ? cat(", but it has ", types.size()) : std::string()));
     return std::nullopt;
   }
   std::vector<bool> windowed;

@@ -17,7 +17,7 @@ void read_rotated_layers(ConfigReader& reader, int64_t interval, ModelConfig& co
   if (wrong) {
     reader.error("model.type", "no_rope_layers",
                  cat("no_rope_layers must be a list of ", layers, " numbers, one per layer"),
-                 "1: the layer is rotated; 0: it is not");
+                 "write 1 for a layer with rotary embedding, and 0 for a layer without");
   }
   for (size_t layer = 0; layer < layers; ++layer) {
     const bool fourth = (static_cast<int64_t>(layer) + 1) % interval == 0;
