@@ -176,11 +176,11 @@ std::string no_layout_text(const SearchResult& result, const am::predict::Search
   if (result.smallest_misfit == 0) return "No layout fits.\n";
   const double room = am::predict::usable_bytes(*request.implementation, request.gpu);
   const auto text = [](double bytes) { return am::format_bytes(static_cast<int64_t>(bytes)); };
-  return am::cat("No layout fits: the smallest needs ",
-                 text(static_cast<double>(result.smallest_misfit)), " per rank, but of the ",
-                 text(request.gpu.memory_bytes), " of ", request.gpu.name,
-                 " a layout may use only ", text(room),
-                 ", to leave room for the error of predictions. More GPUs would reduce it.\n");
+  return am::cat(
+      "No layout fits: the smallest needs ", text(static_cast<double>(result.smallest_misfit)),
+      " per rank, but of the ", text(request.gpu.memory_bytes), " of ", request.gpu.name,
+      " a layout may use only ", text(room),
+      ", to leave room for the error of predictions. With more GPUs a rank needs less.\n");
 }
 
 std::string report(const SearchResult& result, const am::predict::SearchRequest& request,

@@ -45,7 +45,7 @@ std::string to_text(const job::ScaledDownJob& proxy, const train::LayoutVerdict&
                     const term::Style& style) {
   std::string text = cat("on ", proxy.mesh.world_size(), " ranks in this process, in float64\n");
   for (const auto& change : proxy.changes) {
-    text += cat("  ", change.key, ": ", change.to, " for ", change.from, "\n");
+    text += cat("  ", change.key, ": ", change.to, " instead of ", change.from, "\n");
   }
   if (const auto& divergence = verdict.divergence) {
     const std::string whose = divergence->name.empty() ? "" : " of " + divergence->name;

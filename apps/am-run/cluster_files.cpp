@@ -232,7 +232,7 @@ int run_files(int argc, char** argv) {
   options.job.output = am_apps::Output::of(false, flags.color_mode());
   return am_apps::guarded("am-run files", options.job.output, [&] {
     if (!options.slurm && !options.jobset) {
-      throw Error(ErrorKind::kUsage, "--slurm or --jobset is expected");
+      throw Error(ErrorKind::kUsage, "choose the kind of file: add --slurm or --jobset");
     }
     return write_files(options, sets);
   });

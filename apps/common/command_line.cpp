@@ -72,14 +72,15 @@ int complain(const WrongLine& line, const std::string& message, const std::strin
   return kUnusable;
 }
 
-// Returns which commands have the flag, as a sentence such as "check has it"; empty if none has it.
+// Returns which commands have the flag, as "commands with this option: check"; empty if none has
+// it.
 std::string commands_with(const CLI::App& app, const std::string& flag) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_option_no_throw(flag) != nullptr) names.push_back(command->get_name());
   }
   if (names.empty()) return {};
-  return am::cat(am::join(names, ", "), names.size() == 1 ? " has it" : " have it");
+  return am::cat("commands with this option: ", am::join(names, ", "));
 }
 
 int unknown_flag(const WrongLine& line, const CLI::App& command, const std::string& word) {
@@ -277,7 +278,7 @@ std::function<std::string(const std::string&)> integer_from(int64_t low) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool whole = end == text.data() + text.size();
     if (error == std::errc() && whole && value >= low) return {};
-    return am::cat("\"", text, "\" is not an integer from ", low, " on");
+    return am::cat("\"", text, "\" is not an integer of at least ", low);
   };
 }
 

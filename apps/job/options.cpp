@@ -71,7 +71,7 @@ std::string is_fault(const std::string& name) {
 std::string program_problem(const Options& options, const CLI::App& app, bool exec) {
   if (!exec) return {};
   if (options.command.empty()) {
-    return "--exec: a program is expected, e.g. --exec python train.py";
+    return "--exec: the program is missing; write, e.g., --exec python train.py";
   }
   if (!options.plan.empty()) {
     return am::cat("PLAN (", options.plan,
@@ -79,7 +79,8 @@ std::string program_problem(const Options& options, const CLI::App& app, bool ex
   }
   for (const char* flag : {"--set", "--steps", "--resume", "--timeout", "--no-attach",
                            "--attach-at", "--stopped-status", "--fault"}) {
-    if (app.count(flag) > 0) return am::cat(flag, ": this option needs a PLAN, not a program");
+    if (app.count(flag) > 0)
+      return am::cat(flag, ": this option works only with a PLAN, not with a program");
   }
   return {};
 }
@@ -97,7 +98,7 @@ std::string is_tcp_address(const std::string& text) {
 // cannot check; otherwise an empty string.
 std::string rendezvous_problem(const Options& options) {
   if (!options.rdzv.empty() && !is_host_and_port(options.rdzv)) {
-    return "--rdzv: expected HOST:PORT, e.g. node0:29500";
+    return "--rdzv: write HOST:PORT, e.g. node0:29500";
   }
   if (options.nnodes > 1 && options.rdzv.empty()) {
     return "--nnodes: several machines need --rdzv HOST:PORT";

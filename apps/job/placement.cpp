@@ -17,13 +17,13 @@ bool is_one_of_nodes(const Options& options, const launch::RankEnvironment& here
 
 void refuse_options(const Options& options, const launch::RankEnvironment& here,
                     Diagnostics& found) {
-  found.error("launch.environment", Span{},
-              cat(join(options.placement, ", "), ": ", here.launcher,
-                  "'s variables make this process rank ", here.rank, " of ", here.world_size,
-                  ", which starts no ranks"),
-              cat("leave these options to ", here.launcher,
-                  "; or start one process per machine, with --nnodes set to the number of "
-                  "machines, for am-run to start the ranks"));
+  found.error(
+      "launch.environment", Span{},
+      cat(join(options.placement, ", "), ": ", here.launcher,
+          "'s variables make this process rank ", here.rank, " of ", here.world_size,
+          ", which starts no ranks"),
+      "remove these options; or start one process per machine, with --nnodes set to the number of "
+      "machines, and am-run starts the ranks");
 }
 
 void place_node(const launch::NodeEnvironment& node, Options& options, Diagnostics& found) {

@@ -83,7 +83,7 @@ constexpr const char* kWhoAnswers = "am-run-rank";
 Json ask(const char* question) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorKind::kRuntime, cat("no pipe can be made: ", std::strerror(errno)));
+    throw Error(ErrorKind::kRuntime, cat("cannot make a pipe: ", std::strerror(errno)));
   }
   launch::ProcessSpec spec;
   spec.argv = {torch_program(kWhoAnswers), "--answer", question};

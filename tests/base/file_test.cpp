@@ -223,7 +223,8 @@ TEST_CASE("another user's link is named, with its owner, and not followed") {
   if (::lchown((folder / "theirs").c_str(), 12345, 12345) != 0) return;  // only root can
   fs::create_symlink("theirs", folder / "ours");
   for (const char* name : {"theirs", "ours"}) {
-    const std::string said = (folder / "theirs").string() + ": a symbolic link of user 12345";
+    const std::string said =
+        (folder / "theirs").string() + ": this symbolic link belongs to user 12345";
     CHECK_THAT(opened(folder / name, O_WRONLY | O_TRUNC), Catch::StartsWith(said));
     CHECK_THAT(message_of([&] { write_own_file(folder / name, "x"); }), Catch::StartsWith(said));
     CHECK_THAT(message_of([&] { FileWriter writer(folder / name); }), Catch::StartsWith(said));

@@ -148,7 +148,7 @@ TEST_CASE("what a damaged folder says") {
   {
     const SpoiltFolder folder(kDcpData / "fsdp2");
     fs::resize_file(folder.path / "__0_0.distcp", 5000);
-    CHECK(folder.problem().find("the file has 5000 bytes") != std::string::npos);
+    CHECK(folder.problem().find("the file has only 5000 bytes") != std::string::npos);
   }
   {
     const SpoiltFolder folder(kDcpData / "fsdp2");

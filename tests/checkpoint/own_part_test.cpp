@@ -103,7 +103,7 @@ TEST_CASE("a file is compared with its label and size when it is opened") {
     save(2, temp.path() / "other");
     fs::copy_file(temp.path() / "other/__1_0.distcp", file, fs::copy_options::overwrite_existing);
     CHECK_THROWS_WITH(load(*whole.model, *source),
-                      Catch::Contains("__1_0.distcp: its save label differs"));
+                      Catch::Contains("__1_0.distcp: it does not match"));
   }
   SECTION("it is another rank's") {
     fs::copy_file(folder / "__0_0.distcp", file, fs::copy_options::overwrite_existing);

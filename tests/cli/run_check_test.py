@@ -126,7 +126,7 @@ class WrongOptions(RunTest):
         for option, low in (("--rank", 0), ("--nproc", 1), ("--nnodes", 1), ("--node-rank", 0), ("--steps", 1),
                             ("--max-restarts", 0), ("--timeout", 1)):
             for value in (str(low - 1), "1.5", "many"):
-                self.assert_said(f'am-run: error: {option}: "{value}" is not an integer from {low} on',
+                self.assert_said(f'am-run: error: {option}: "{value}" is not an integer of at least {low}',
                                  plan, "--dry-run", option, value)
 
 

@@ -75,7 +75,7 @@ class Doctor(RunTest):
     def test_another_world(self):
         result = self.doctor("--nproc", "3")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("the plan's world is 2 ranks, the launcher gives 3", result.stdout)
+        self.assertIn("the plan has 2 ranks, but the launcher starts 3", result.stdout)
 
     def test_half_a_launcher(self):
         self.assertEqual(self.checks(env={"RANK": "1"})["launcher's variables"]["status"], "error")

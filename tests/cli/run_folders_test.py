@@ -387,7 +387,7 @@ class Links(FolderTest):
                 there = self.link(name, name in self.FOLDERS, 12345)
                 result = self.am_run(self.plan, "--run-dir", self.path / "run", "--timeout", 10, "--json", timeout=LIMIT)
                 self.assertNotEqual(result.returncode, 0, result.stderr)
-                self.assertIn(f"run/{name}: a symbolic link of user 12345", result.stderr)
+                self.assertIn(f"run/{name}: this symbolic link belongs to user 12345", result.stderr)
                 if there.is_dir():
                     self.assertEqual(list(there.iterdir()), [])
                 else:
@@ -398,7 +398,7 @@ class Links(FolderTest):
         (self.path / "run" / "plan.toml").rename(self.path / "theirs")
         (self.path / "run" / "plan.toml").symlink_to("../theirs")
         result = self.am_run(self.plan, "--run-dir", self.path / "run", "--timeout", 10, timeout=LIMIT)
-        self.assertIn("theirs: a symbolic link of user 12345", result.stderr)
+        self.assertIn("theirs: this symbolic link belongs to user 12345", result.stderr)
         self.assertEqual(there.read_text(), "")
 
     def test_planted_while_the_job_runs(self):
@@ -413,7 +413,7 @@ class Links(FolderTest):
         self.continue_all()
         status, report, said = self.result_of(job)
         self.assertEqual(status, 2, said)
-        self.assertIn("checkpoints: a symbolic link of user 12345", report["cause"]["message"])
+        self.assertIn("checkpoints: this symbolic link belongs to user 12345", report["cause"]["message"])
         self.assertEqual(list((self.path / "there").iterdir()), [])
 
     def test_of_our_own(self):

@@ -184,7 +184,7 @@ class Faults(NodesTest):
         for node, job in enumerate(self.start_nodes(plan, "--timeout", TIMEOUT)):
             _, errors = job.communicate(timeout=LIMIT)
             self.assertEqual(job.returncode, 1, f"node {node}: {errors}")
-            self.assertIn(f"another job writes there: process {holder.pid} on ", errors)
+            self.assertIn(f"another job writes to this folder: process {holder.pid} on ", errors)
         holder.send_signal(signal.SIGTERM)
         _, errors = holder.communicate(timeout=60)
         self.assertEqual(holder.returncode, 0, errors)
@@ -196,7 +196,7 @@ class Faults(NodesTest):
                 jobs = [self.start("--nnodes", 2, "--node-rank", node, "--rdzv", rdzv, option, values[node],
                                    "--run-dir", self.path / "run", "--exec", "sleep", 600)
                         for node in (0, 1)]
-                words = f"node 1 was started with {option} {values[1]}, node 0 with {option} {values[0]}"
+                words = f"node 1 was started with {option} {values[1]}, but node 0 with {option} {values[0]}"
                 for errors in self.ends(jobs, 2):
                     self.assertIn(words, errors)
 

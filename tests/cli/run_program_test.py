@@ -81,9 +81,9 @@ class Program(RunTest):
 
     def test_wrong_command_lines(self):
         for arguments, words in (
-            (["--exec"], "a program is expected"),
+            (["--exec"], "the program is missing"),
             (["plan.toml", "--exec", "true"], "exclude each other"),
-            (["--steps", "3", "--exec", "true"], "this option needs a PLAN"),
+            (["--steps", "3", "--exec", "true"], "this option works only with a PLAN"),
             (["--exec", "no-such-program-anywhere"], "no such program in PATH"),
             (["--max-restarts", "-1", "--exec", "true"], "--max-restarts"),
         ):

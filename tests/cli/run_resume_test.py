@@ -55,7 +55,7 @@ class SharedFolder(RunTest):
         self.wait_for((self.path / "run" / "metrics.jsonl").exists)
         second = self.am_run(plan, "--run-dir", "run", "--set", "model.seed=1", timeout=60)
         self.assertEqual(second.returncode, 1, second.stderr)
-        self.assertIn(f"another job writes there: process {first.pid} on ", second.stderr)
+        self.assertIn(f"another job writes to this folder: process {first.pid} on ", second.stderr)
         self.assertIn("--run-dir", second.stderr)
         # Under another launcher, rank 0 prints the message.
         env = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
@@ -63,7 +63,7 @@ class SharedFolder(RunTest):
         alone = self.write_plan(plan_text(mesh="world_size = 1", steps=5), "alone.toml")
         third = self.am_run(alone, "--run-dir", "run", env=env)
         self.assertEqual(third.returncode, 1, third.stderr)
-        self.assertIn(f"another job writes there: process {first.pid} on ", third.stderr)
+        self.assertIn(f"another job writes to this folder: process {first.pid} on ", third.stderr)
         first.send_signal(signal.SIGKILL)
         first.wait()
         self.wait_for(lambda: not self.processes_of("run"))
@@ -79,7 +79,7 @@ class SharedFolder(RunTest):
         self.wait_for((self.path / "one" / "metrics.jsonl").exists)
         second = self.am_run(plan, "--run-dir", "two", timeout=60)
         self.assertEqual(second.returncode, 1, second.stderr)
-        self.assertIn(f"{self.path}/saved: another job writes there: process {first.pid} on ",
+        self.assertIn(f"{self.path}/saved: another job writes to this folder: process {first.pid} on ",
                       second.stderr)
 
     def test_a_job_that_fails_at_once_tells_no_other_jobs_numbers(self):

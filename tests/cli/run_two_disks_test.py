@@ -65,7 +65,7 @@ class TwoDisksTest(RunTest):
             self.train(plan, run)
         self.assert_refused([plan, "--run-dir", "run", "--steps", "4"],
                             [(self.path / "run/checkpoints", self.path / "other/checkpoints")],
-                            "rank 1 does not see the checkpoint", "is another save's")
+                            "rank 1 does not see the checkpoint", "belongs to another checkpoint")
 
     def test_a_checkpoint_folder_that_is_not_shared(self):
         saved, other = self.new_folder("saved"), self.new_folder("other")

@@ -103,7 +103,7 @@ class TwoMachinesTest(RunTest):
                                  "MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": "nowhere0"})
         _, said = job.communicate(timeout=120)
         self.assertEqual(job.returncode, 1, said)
-        self.assertIn('GLOO_SOCKET_IFNAME: no device for interface "nowhere0"', said)
+        self.assertIn('GLOO_SOCKET_IFNAME: Gloo cannot use the interface "nowhere0"', said)
 
     def test_a_name_server_that_does_not_answer_is_named(self):
         # The resolver waits 10 s or more, which is not one of am-run's time limits.

@@ -121,7 +121,7 @@ TEST_CASE("headers that lie are told apart, each by one clear message") {
   CHECK(problem(std::string(8, '\xff') + "{}").find("claim a header of 18446744073709551615") !=
         std::string::npos);
   CHECK(problem(file_bytes("{}      ", 0).substr(0, 12)) ==
-        "truncated: the header takes 8 bytes, the file holds 4 after the length");
+        "truncated: the header has 8 bytes, but only 4 bytes follow its length");
   CHECK(problem(file_bytes("{]", 0)).find("the header is not JSON") == 0);
   CHECK(problem(file_bytes("[1]", 0)) == "the header is not a JSON object");
   CHECK(problem(file_bytes("{\"__metadata__\":{\"a\":1}}", 0)).find("__metadata__") == 0);
@@ -199,12 +199,11 @@ TEST_CASE("a tensor of more dims than any operator takes is refused") {
 }
 
 TEST_CASE("a header of brackets alone neither crashes nor takes long") {
-  CHECK(problem(file_bytes(std::string(1 << 20, '['), 0)) ==
-        "the header nests deeper than its format does");
+  CHECK(problem(file_bytes(std::string(1 << 20, '['), 0)) == "the header is nested too deeply");
   CHECK(problem(file_bytes(cat("{\"a\":", std::string(1 << 20, '[')), 0)) ==
         "tensor \"a\": its entry is not a JSON object");
   CHECK(problem(file_bytes(cat("{\"a\":{\"b\":", std::string(1 << 20, '[')), 0)) ==
-        "the header nests deeper than its format does");
+        "the header is nested too deeply");
 }
 
 TEST_CASE("every flipped byte and every truncation is an error or a valid file") {

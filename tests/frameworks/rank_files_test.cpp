@@ -45,12 +45,12 @@ TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpo
   }
   // One rank's file is not a model.
   CHECK_THROWS_WITH(open_tensor_source(file(kind.model, 1)),
-                    Catch::Contains("one rank's file of 4: lm_head.weight: "));
+                    Catch::Contains("this file is of one rank of 4: lm_head.weight: "));
   {
     const auto one = open_tensor_source(file(kind.model, 1), stored::OnDamage::kReport);
     REQUIRE(one->damage().size() > 1);
     CHECK(one->damage().front().where == file(kind.model, 1).filename());
-    CHECK(one->damage().front().what.find("one rank's file of 4; open its folder") == 0);
+    CHECK(one->damage().front().what.find("this file is of one rank of 4; open its folder") == 0);
   }
   // An optimizer file is missing, then also a model file.
   fs::remove(file(kind.optimizer, 2));

@@ -33,7 +33,7 @@ TEST_CASE("adapters alone are trained, and what they need is counted") {
   CHECK(memory.components.gradients <= 4 * stored);  // at the peak, some may not exist yet
   CHECK(memory.components.optimizer == 2 * 4 * stored);
   CHECK(am::layout::adapters_text(layout.inventory) ==
-        "rank 16 beside 64 modules: 8.39 M of 8.04 B parameters are trained");
+        "rank 16 for 64 modules: 8.39 M of 8.04 B parameters are trained");
 }
 
 TEST_CASE("without a rank the model is what it was") {

@@ -96,7 +96,7 @@ TEST_CASE("an index that lies is refused with its tensor") {
   CHECK_THAT(problem_of(text, "float32", "float33"), Catch::Contains("layers.10.w: unknown dtype"));
   CHECK_THAT(problem_of(text, "[4,3]", "[4,2]"), Catch::Contains("beyond the shape of the tensor"));
   CHECK_THAT(problem_of(text, "[0,4096", "[1,4096"),
-             Catch::Contains("a box names the file number 1"));
+             Catch::Contains("a part is in file number 1,"));
   CHECK_THAT(problem_of(text, "[0,4096", "[0,9999"), Catch::Contains("beyond the end of its file"));
   CHECK_THAT(problem_of(text, "50,4200", "9000,4200"),
              Catch::Contains("beyond the end of its file"));

@@ -82,7 +82,7 @@ TEST_CASE("the newest checkpoint that is whole is found, and what is newer is na
     fs::copy_file(folder / "other/step-30/__1_0.distcp", newest / "__1_0.distcp",
                   fs::copy_options::overwrite_existing);
     reason =
-        "its save label differs from that of checkpoint.json in the same folder: "
+        "it does not match checkpoint.json in the same folder: their labels are "
         "automesh-checkpoint save-2";
   }
   SECTION("the folder is empty") {

@@ -267,7 +267,7 @@ TEST_CASE("a checkpoint without one rank's file is refused on all ranks alike") 
   SECTION("it is another rank's") {
     fs::copy_file(runs.step(6) / "__1_0.distcp", file, fs::copy_options::overwrite_existing);
     problem =
-        "__2_0.distcp: its save label differs from that of checkpoint.json in the same folder: ";
+        "__2_0.distcp: it does not match checkpoint.json in the same folder: their labels are ";
   }
   job.steps = 8;
   job.checkpoint = resume_from(runs.step(6));

@@ -45,7 +45,7 @@ TEST_CASE("full tensors that do not fit are not assembled", "[inspect]") {
 TEST_CASE("a model that does not fit is not loaded", "[inspect]") {
   for (const char* command : {"loss AB", "logprob AB", "generate AB"}) {
     Session session = with_memory(1000);
-    CHECK_THAT(message(execute(session, command)), Catch::Contains("of memory, and 1000 B"));
+    CHECK_THAT(message(execute(session, command)), Catch::Contains("of memory, but only 1000 B"));
     CHECK(execute(session, cat(command, " --force")).ok());
     CHECK(execute(session, command).ok());  // already loaded
   }

@@ -147,7 +147,8 @@ class DirectFile::Writers {
       threads_.emplace_back([this] { run(); });
     } catch (const std::system_error&) {
       if (threads_.empty())
-        throw Error(ErrorKind::kIo, cat(path_.string(), ": no thread to write it"));
+        throw Error(ErrorKind::kIo,
+                    cat(path_.string(), ": cannot write: no thread could be started"));
     }
   }
 

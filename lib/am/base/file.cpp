@@ -44,13 +44,13 @@ const char* kind_of(mode_t mode) {
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISSOCK(mode)) return "a socket";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
-  return "no file";
+  return "not a file";
 }
 
 void demand_regular(const fs::path& path, const struct stat& info, const char* what) {
   if (S_ISREG(info.st_mode)) return;
   throw Error(ErrorKind::kIo, cat(path.string(), ": ", what, ": it is ", kind_of(info.st_mode)),
-              "a regular file is expected");
+              "name a regular file");
 }
 
 // Opens a regular file for reading. Checks the file type before opening, because opening some
@@ -220,8 +220,8 @@ fs::path behind_own_links(const fs::path& path) {
     if (!known || !S_ISLNK(info.st_mode)) return place;
     if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
       throw Error(ErrorKind::kIo,
-                  cat(place.string(), ": a symbolic link of ", user_name(info.st_uid),
-                      ", which is not followed"),
+                  cat(place.string(), ": this symbolic link belongs to ", user_name(info.st_uid),
+                      ", so it is not followed"),
                   "only links of this user and of root are followed; remove the link, or choose "
                   "another folder");
     }

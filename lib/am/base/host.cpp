@@ -21,7 +21,8 @@ std::string unique_id() {
     got = ::getrandom(&value, sizeof value, 0);  // reads of this size are never partial
   } while (got < 0 && errno == EINTR);
   if (got != static_cast<ssize_t>(sizeof value)) {
-    throw Error(ErrorKind::kRuntime, std::string("no random numbers: ") + std::strerror(errno));
+    throw Error(ErrorKind::kRuntime,
+                std::string("cannot read random numbers from the system: ") + std::strerror(errno));
   }
   return hash_text(value);
 }

@@ -74,11 +74,11 @@ frameworks::NameMap name_map_of(const frameworks::NameTable& table,
                                 const stored::TensorSource& source) {
   stored::HubConfig config = stored::find_hub_config({source.config_file().parent_path()});
   if (!config.config) {
-    throw Error(ErrorKind::kFormat,
-                cat(source.path().string(),
-                    ": the model is not known without a config.json: ", config.problem),
-                cat(table.framework,
-                    "'s order of rows depends on the model; put its config.json into that folder"));
+    throw Error(
+        ErrorKind::kFormat,
+        cat(source.path().string(), ": the export needs the model's config.json: ", config.problem),
+        cat("put the model's config.json into that folder: the order of rows in ", table.framework,
+            "'s tensors depends on the model"));
   }
   const std::string type = config.config->model_type;
   frameworks::NameMap names(table, *std::move(config.config));
@@ -86,7 +86,7 @@ frameworks::NameMap name_map_of(const frameworks::NameTable& table,
   throw Error(ErrorKind::kFormat,
               cat(source.path().string(), ": ", table.framework, "'s tensor names for model_type ",
                   type, " are not known"),
-              cat("known: ", table.types));
+              cat("known model types: ", table.types));
 }
 
 std::vector<Planned> plan_all(const stored::TensorSource& source, const DcpExport& options) {
@@ -110,7 +110,8 @@ std::vector<Planned> plan_all(const stored::TensorSource& source, const DcpExpor
     if (formats::torch_dtype_size(tensor::dtype_name(each.dtype)) == 0) {
       throw Error(ErrorKind::kFormat,
                   cat(source.path().string(), ": ", each.tensor.name, " is ",
-                      tensor::dtype_name(each.dtype), ", a dtype that such a folder cannot store"));
+                      tensor::dtype_name(each.dtype),
+                      ", a dtype that torch.distributed.checkpoint cannot store"));
     }
     const formats::SlicePlace place =
         formats::place_slice(tensor::dtype_name(each.dtype), each.tensor.shape, position);

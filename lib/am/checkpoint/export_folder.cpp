@@ -99,9 +99,10 @@ void refuse_adapters(const stored::TensorSource& source) {
   throw Error(
       ErrorKind::kUsage,
       cat(source.path().string(), ": ", found->name,
-          " belongs to an adapter, whose factor is known only from the plan that trained it"),
-      "open the plan with model.weights set to this folder, and export from there; or let am-run "
-      "export with checkpoint.export = \"hf\" (merged if lora.merge is true)");
+          " belongs to a LoRA adapter, whose factor (alpha / rank) only the plan that trained it "
+          "has"),
+      "open that plan in am-repl with model.weights set to this folder, and export from there; or "
+      "set checkpoint.export = \"hf\" for am-run to export (merged if lora.merge is true)");
 }
 
 }  // namespace

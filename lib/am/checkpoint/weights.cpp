@@ -169,9 +169,10 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
   const std::string pickled = formats::weight_files(folder).pickled;
   if (pickled.empty()) return std::nullopt;
   throw Error(ErrorKind::kPlan,
-              cat((folder / pickled).string(), ": weights = \"auto\" reads no pickled weights"),
-              cat("model.weights = \"", folder.string(),
-                  "\" reads them; model.weights = \"none\" initialises the model"));
+              cat((folder / pickled).string(),
+                  ": weights = \"auto\" does not read PyTorch's pickle format"),
+              cat("set model.weights = \"", folder.string(),
+                  "\" to read these weights, or model.weights = \"none\" to initialise the model"));
 }
 
 namespace {

@@ -68,19 +68,19 @@ std::string torch_name(Dtype dtype) { return std::string(row_of(dtype).torch); }
 std::string safetensors_name(Dtype dtype) {
   const DtypeRow& row = row_of(dtype);
   if (!row.safetensors.empty()) return std::string(row.safetensors);
-  throw Error(ErrorKind::kFormat, cat("safetensors has no name for ", row.torch));
+  throw Error(ErrorKind::kFormat, cat("safetensors cannot store the dtype ", row.torch));
 }
 
 Dtype dtype_of_torch(std::string_view name) {
   for (const DtypeRow& row : kDtypes) {
     if (row.torch == name) return row.dtype;
   }
-  throw Error(ErrorKind::kFormat, cat("dtype ", name, " is not readable here"));
+  throw Error(ErrorKind::kFormat, cat("the dtype ", name, " cannot be read"));
 }
 
 Dtype dtype_of_safetensors(std::string_view name) {
   if (const DtypeRow* row = row_of_safetensors(name)) return row->dtype;
-  throw Error(ErrorKind::kFormat, cat("safetensors dtype ", name, " is not readable here"));
+  throw Error(ErrorKind::kFormat, cat("the safetensors dtype ", name, " cannot be read"));
 }
 
 int64_t safetensors_dtype_size(std::string_view name) {

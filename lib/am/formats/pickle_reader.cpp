@@ -29,7 +29,7 @@ class PickleReader {
       : bytes_(bytes), where_(where) {}
 
   Pickle read(size_t* end) {
-    if (bytes_.size() > UINT32_MAX) fail("more than 4 GiB");
+    if (bytes_.size() > UINT32_MAX) fail("it has more than 4 GiB");
     recalled_ = recalled_memos(bytes_);
     while (step()) {
     }
@@ -262,7 +262,8 @@ bool PickleReader::step() {
   switch (opcode) {
     case 0x80: {  // PROTO
       const auto protocol = number<uint8_t>();
-      if (protocol < 2 || protocol > kNewestProtocol) fail(cat("protocol ", int{protocol}));
+      if (protocol < 2 || protocol > kNewestProtocol)
+        fail(cat("protocol ", int{protocol}, " is not supported"));
       return true;
     }
     case 0x95:  // FRAME

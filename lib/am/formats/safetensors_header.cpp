@@ -94,7 +94,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
   bool is_metadata() const { return entry_.name == kMetadataKey; }
 
   bool open(bool object) {
-    if (open_.size() >= kDeepest) fail("the header nests deeper than its format does");
+    if (open_.size() >= kDeepest) fail("the header is nested too deeply");
     open_.push_back(opened(object));
     return true;
   }
@@ -261,8 +261,8 @@ std::string_view header_text(const std::filesystem::path& path, std::span<const 
                               kLongestHeader, " are allowed"));
   }
   if (length > bytes.size() - kLengthBytes) {
-    not_safetensors(path, cat("truncated: the header takes ", length, " bytes, the file holds ",
-                              bytes.size() - kLengthBytes, " after the length"));
+    not_safetensors(path, cat("truncated: the header has ", length, " bytes, but only ",
+                              bytes.size() - kLengthBytes, " bytes follow its length"));
   }
   const auto* text = reinterpret_cast<const char*>(bytes.data() + kLengthBytes);
   return {text, static_cast<size_t>(length)};
@@ -305,7 +305,7 @@ std::optional<uint64_t> safetensors_byte_size(const Shape& shape, int64_t elemen
 void refuse_truncated(const std::filesystem::path& path, const SafetensorsEntry& entry,
                       uint64_t data_size) {
   not_safetensors(path, cat("tensor \"", entry.name, "\": truncated: its data ends at byte ",
-                            entry.end, " of the data, the file has ", data_size));
+                            entry.end, ", but the file has only ", data_size, " bytes of data"));
 }
 
 void not_safetensors(const std::filesystem::path& path, const std::string& what) {

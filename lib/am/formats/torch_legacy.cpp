@@ -65,7 +65,7 @@ class LegacyReader {
     // checks.
     if (what != kObject && !pickle.globals().empty()) {
       const PickleGlobal& global = pickle.globals().front();
-      fail(cat("its ", what, " names ", global.module, ".", global.name));
+      fail(cat("its ", what, " must not refer to ", global.module, ".", global.name));
     }
     return pickle;
   }

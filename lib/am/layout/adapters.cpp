@@ -21,7 +21,7 @@ void check_targets(const config::Plan& plan, const model::DecoderSpec& spec,
     if (bad.matched) {
       found.error(key, plan.span(key),
                   cat("\"", bad.target, "\" matches ", *bad.matched, ", which ", bad.why,
-                      " and has no adapter"),
+                      " and cannot have an adapter"),
                   listed);
       continue;
     }
@@ -58,7 +58,7 @@ std::string adapters_text(const model::Inventory& inventory) {
     trained += numel(parameter.shape);
   }
   if (modules == 0) return {};
-  return cat("rank ", rank, " beside ", modules,
+  return cat("rank ", rank, " for ", modules,
              modules == 1 ? " module: " : " modules: ", format_short_count(as_double(trained)),
              " of ", format_short_count(as_double(inventory.total())), " parameters are trained");
 }

@@ -23,8 +23,9 @@ StageModel::StageModel(const config::Plan& plan, const model::ModelConfig& confi
     : config_(config), layout_(layout), mesh_(mesh), decoder_(config_, layout_.inventory, range) {
   Parallelized made = find_parallel_strategy(strategy)({decoder_, plan, layout_, mesh_});
   if (!made.data_parallel) {
-    throw Error(ErrorKind::kUsage, cat("the strategy \"", strategy, "\" made no data parallelism"),
-                "apply_fsdp_sharding_recursively makes it");
+    throw Error(ErrorKind::kUsage,
+                cat("the strategy \"", strategy, "\" did not set up data parallelism"),
+                "call apply_fsdp_sharding_recursively in it");
   }
   data_parallel_ = std::move(made.data_parallel);
   vocabulary_slice_ = made.vocabulary_slice;

@@ -145,7 +145,8 @@ ParallelStrategy load_strategy(const std::string& name, const PluginName& where)
   }
   if (std::string_view(plugin->version) != AM_VERSION) {
     throw Error(ErrorKind::kRuntime,
-                cat(name, " is of automesh ", plugin->version, ", this is automesh ", AM_VERSION),
+                cat(name, " was built for automesh ", plugin->version, ", but this is automesh ",
+                    AM_VERSION),
                 "build the library against this automesh");
   }
   return plugin->parallelize;
@@ -173,9 +174,10 @@ void register_parallel_strategy(const std::string& name, ParallelStrategy strate
     throw Error(ErrorKind::kUsage, cat("no function is given for the strategy \"", name, "\""));
   }
   if (parse_plugin_name(name)) {
-    throw Error(ErrorKind::kUsage,
-                cat("\"", name, "\" cannot be a strategy's name: it is that of a plugin"),
-                "choose another name: find_parallel_strategy loads plugins without registration");
+    throw Error(
+        ErrorKind::kUsage,
+        cat("\"", name, "\" cannot be a strategy's name: it has the form of a plugin's name"),
+        "choose another name: find_parallel_strategy loads plugins without registration");
   }
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);

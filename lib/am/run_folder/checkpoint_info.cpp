@@ -130,7 +130,7 @@ std::optional<Refusal> why_no_checkpoint(const fs::path& path) {
   if (fs::is_directory(steps, ignored)) {
     return Refusal{cat(path.string(), ": a run folder, not one of its checkpoints"),
                    cat((steps / "step-N").string(),
-                       " would name a checkpoint; \"auto\" takes the newest of this run")};
+                       " would name a checkpoint; \"auto\" resumes from the newest of this run")};
   }
   return Refusal{cat(path.string(), ": not a checkpoint of am-run: the folder has no ", kInfoFile),
                  cat("model.weights = \"", path.string(),

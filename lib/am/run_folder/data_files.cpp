@@ -24,8 +24,9 @@ constexpr const char* kMixed =
 [[noreturn]] void refuse_save(const fs::path& path, const std::string& theirs,
                               const std::string& ours) {
   throw Error(ErrorKind::kFormat,
-              cat(path.string(), ": its save label differs from that of ", kInfoFile,
-                  " in the same folder: ", theirs.empty() ? "none" : theirs, " and ", ours),
+              cat(path.string(), ": it does not match ", kInfoFile,
+                  " in the same folder: their labels are ", theirs.empty() ? "none" : theirs,
+                  " and ", ours),
               kMixed);
 }
 
@@ -38,8 +39,8 @@ ShardIndex read_index(const fs::path& folder, const CheckpointInfo& info, const 
   }
   if (static_cast<int64_t>(index.files.size()) != info.world_size) {
     throw Error(ErrorKind::kFormat,
-                cat((folder / kIndexFile).string(), ": ", index.files.size(), " files of ",
-                    info.world_size, " ranks"),
+                cat((folder / kIndexFile).string(), ": it lists ", index.files.size(),
+                    " files, but ", info.world_size, " ranks wrote the checkpoint"),
                 kMixed);
   }
   return index;
@@ -54,8 +55,8 @@ void require_data_file(const fs::path& folder, const CheckpointInfo& info, const
   if (label != wanted) refuse_save(path, std::string(trim(label)), std::string(trim(wanted)));
   if (file_bytes != indexed.bytes) {
     throw Error(ErrorKind::kFormat,
-                cat(path.string(), ": it has ", file_bytes, " bytes, ", kIndexFile, " says ",
-                    indexed.bytes),
+                cat(path.string(), ": it has ", file_bytes, " bytes, but according to ", kIndexFile,
+                    " it has ", indexed.bytes),
                 "the file was cut off or changed; copy it again");
   }
 }

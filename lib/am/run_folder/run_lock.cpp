@@ -106,7 +106,8 @@ Error refusal(const fs::path& folder, const std::optional<LockHolder>& holder) {
   const std::string details =
       who.pid == 0 ? "" : cat(", since ", who.since, who.job.empty() ? "" : cat(", job ", who.job));
   return Error(
-      ErrorKind::kPlan, cat(folder.string(), ": another job writes there: ", name_of(who), details),
+      ErrorKind::kPlan,
+      cat(folder.string(), ": another job writes to this folder: ", name_of(who), details),
       "wait until the other job ends, or end it; or give this job another folder with --run-dir");
 }
 

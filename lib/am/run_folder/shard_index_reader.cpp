@@ -120,12 +120,14 @@ class IndexReader {
   }
 
   IndexedBox box_of(std::span<const int64_t> row, size_t dims, const std::string& name) const {
-    if (row.size() < kPlaceNumbers + 2 * dims) json_.fail(cat(name, ": a box has too few numbers"));
+    if (row.size() < kPlaceNumbers + 2 * dims)
+      json_.fail(cat(name, ": a part has too few numbers"));
     const auto at = [&](size_t i) { return row.begin() + static_cast<std::ptrdiff_t>(i); };
     const size_t shape = kPlaceNumbers + dims;
     const size_t sums = shape + dims;
     IndexedBox box;
-    if (row[0] > UINT32_MAX) json_.fail(cat(name, ": a box names the file number ", row[0]));
+    if (row[0] > UINT32_MAX)
+      json_.fail(cat(name, ": a part is in file number ", row[0], ", which is not listed"));
     box.file = static_cast<uint32_t>(row[0]);
     box.position = static_cast<uint64_t>(row[1]);
     box.slice_offset = static_cast<uint64_t>(row[2]);
@@ -148,15 +150,16 @@ class IndexReader {
       for (size_t dim = 0; dim < tensor.shape.size(); ++dim) {
         const int64_t size = tensor.shape[dim];
         if (each.box.offset[dim] > size || each.box.shape[dim] > size - each.box.offset[dim]) {
-          lies("a box reaches beyond the shape of the tensor");
+          lies("a part reaches beyond the shape of the tensor");
         }
       }
-      if (each.file >= index_.files.size()) lies(cat("a box names the file number ", each.file));
+      if (each.file >= index_.files.size())
+        lies(cat("a part is in file number ", each.file, ", which is not listed"));
       const uint64_t size = index_.files[each.file].bytes;
       const auto bytes = static_cast<uint64_t>(each.box.numel() * element);
       if (!lie_inside(each.position, bytes, size) ||
           !lie_inside(each.slice_offset, each.slice_length, size)) {
-        lies("a box reaches beyond the end of its file");
+        lies("a part reaches beyond the end of its file");
       }
       if (each.checksums.size() != (bytes + kChecksumPiece - 1) / kChecksumPiece) {
         lies(cat(each.checksums.size(), " checksums do not match ", bytes, " bytes"));

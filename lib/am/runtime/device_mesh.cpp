@@ -41,8 +41,8 @@ const Group& DeviceMesh::group(std::string_view name) const {
 Group DeviceMesh::split(std::string_view name, int64_t size) const {
   const Group& whole = group(name);
   if (size < 1 || whole.size() % size != 0) {
-    throw Error(ErrorKind::kPlan,
-                cat("blocks of ", size, " ranks do not fill ", name, ", which has ", whole.size()));
+    throw Error(ErrorKind::kPlan, cat("the ", whole.size(), " ranks of ", name,
+                                      " cannot be divided into blocks of ", size));
   }
   const auto first = whole.ranks().begin() + whole.index() / size * size;
   std::vector<int64_t> ranks(first, first + size);

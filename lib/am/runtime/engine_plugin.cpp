@@ -55,7 +55,8 @@ const CudaPlugin* load() {
   const CudaPlugin* plugin = reinterpret_cast<const CudaPlugin* (*)()>(symbol)();
   if (std::string_view(plugin->version) != AM_VERSION) {
     throw Error(ErrorKind::kRuntime,
-                cat(file, " is of automesh ", plugin->version, ", this is automesh ", AM_VERSION),
+                cat(file, " was built for automesh ", plugin->version, ", but this is automesh ",
+                    AM_VERSION),
                 "install both from one build");
   }
   return plugin;

@@ -66,8 +66,8 @@ std::vector<Device> make_devices(const launch::RankEnvironment& here) {
       try {
         devices.push_back(ProcessGroupGloo::createDeviceForInterface(std::string(trim(name))));
       } catch (const std::exception& error) {
-        throw Error(ErrorKind::kRuntime, cat("GLOO_SOCKET_IFNAME: no device for interface \"", name,
-                                             "\": ", first_line(error)));
+        throw Error(ErrorKind::kRuntime, cat("GLOO_SOCKET_IFNAME: Gloo cannot use the interface \"",
+                                             name, "\": ", first_line(error)));
       }
     }
     return devices;

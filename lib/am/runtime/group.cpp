@@ -154,7 +154,7 @@ c10::intrusive_ptr<c10d::Backend> Group::backend(const at::Tensor& tensor) const
   if (!found) {
     throw Error(
         ErrorKind::kRuntime,
-        cat("group ", name_, " has no engine for ", tensor.device().str(), " tensors"),
+        cat("group ", name_, " cannot communicate ", tensor.device().str(), " tensors"),
         "use the backend cpu:gloo,cuda:nccl or cpu:gloo,cuda:gloo for tensors of both kinds");
   }
   return found;

@@ -125,8 +125,8 @@ Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t
     lines.push_back(sentence(stall.missing[i], peer, walk.is_silent(peer)));
   }
   if (stall.missing.size() > kMostSentences) {
-    lines.push_back(
-        cat("so do ", stall.missing.size() - kMostSentences, " more: ", ranks_text(stall.missing)));
+    lines.push_back(cat("and ", stall.missing.size() - kMostSentences,
+                        " more; all of them: ", ranks_text(stall.missing)));
   }
   stall.text = join(lines, "\n");
   return stall;

@@ -105,7 +105,7 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
       throw Error(
           ErrorKind::kPeer,
           cat("rank ", here.rank, ": cannot serve the job at ", address, ": the port is in use"),
-          "another job may have it: set MASTER_PORT to a free port, the same for all ranks");
+          "another job may use it: set MASTER_PORT to a free port, the same for all ranks");
     }
     throw Error(
         ErrorKind::kPeer,
@@ -121,7 +121,7 @@ c10::intrusive_ptr<c10d::Store> connect_again(const c10::intrusive_ptr<c10d::Sto
   } catch (const std::exception& error) {
     throw Error(ErrorKind::kPeer,
                 cat("cannot connect to the job's store once more: ", first_line(error)),
-                "its server, the launcher or rank 0, has a problem: see its log");
+                "the launcher or rank 0, which serves the store, has a problem: see its log");
   }
 }
 
@@ -183,7 +183,7 @@ void meet(c10d::Store& store, const std::string& name, int64_t rank,
     if (missing.empty()) {
       throw Error(ErrorKind::kPeer,
                   cat("rank ", rank, ": the store of the job does not answer: ", first_line(error)),
-                  "its server, the launcher or rank 0, has ended: see its log");
+                  "the launcher or rank 0, which serves the store, has ended: see its log");
     }
     throw MissingRanks(name, std::move(missing), size, timeout);
   }

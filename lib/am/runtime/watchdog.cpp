@@ -181,7 +181,7 @@ struct Watchdog::Shared {
       return std::nullopt;
     }
     return CollectiveError(collective, /*timed_out=*/true,
-                           "the collective did not end, and its own timeout did not end it",
+                           "the collective did not end, not even at its timeout",
                            explain(collective, /*timed_out=*/true));
   }
 

@@ -181,7 +181,7 @@ class AutomeshSource : public TensorSource {
     if (part.position > all.size() || bytes > all.size() - part.position) {
       throw Error(ErrorKind::kFormat,
                   cat(path_of(part).string(), ": ", place.tensor->name, ": its values end at byte ",
-                      part.position + bytes, ", and the file has ", all.size()),
+                      part.position + bytes, ", but the file has only ", all.size(), " bytes"),
                   "the file was cut off; copy it again");
     }
     return all.subspan(part.position, bytes);

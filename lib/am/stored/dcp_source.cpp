@@ -188,7 +188,7 @@ class DcpSource : public TensorSource {
     const auto bytes = file_of(slice.file).bytes();
     const std::string where = place_of(slice, name);
     if (slice.offset > bytes.size() || slice.length > bytes.size() - slice.offset) {
-      throw Error(ErrorKind::kFormat, cat(where, ": the file has ", bytes.size(), " bytes"),
+      throw Error(ErrorKind::kFormat, cat(where, ": the file has only ", bytes.size(), " bytes"),
                   "the file was cut off; fetch it again");
     }
     return formats::TorchArchive::read(bytes.subspan(slice.offset, slice.length), where);
@@ -275,8 +275,8 @@ std::vector<StoredProblem> DcpSource::damage() const {
     if (failed) {
       problems.push_back({name, cat("cannot read: ", failed.message())});
     } else if (size < ends[i]) {
-      problems.push_back({name, cat("it has ", size, " bytes, and its last slice ends at ", ends[i],
-                                    ": it was cut off")});
+      problems.push_back({name, cat("it has ", size, " bytes, but its last part ends at byte ",
+                                    ends[i], ": it was cut off")});
     }
   }
   return problems;

@@ -124,7 +124,7 @@ std::string help_for(const Misfits& misfit) {
   if (misfit.adapter)
     return "these tensors belong to a LoRA adapter: name its folder in lora.weights, or merge it "
            "into its base model (PEFT's merge_and_unload)";
-  return "the weights belong to another model than the config";
+  return "name the weights and the config of the same model";
 }
 
 void check_quantization(const model::ModelConfig& config, const TensorSource& source) {

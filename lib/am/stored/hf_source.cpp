@@ -133,7 +133,7 @@ class HfSource : public TensorSource {
     if (!files_.empty() || problems_.empty()) return;
     const StoredProblem& first = problems_.front();
     throw Error(ErrorKind::kFormat, cat((path_ / first.where).string(), ": ", first.what),
-                "no other file here holds weights");
+                "fetch this file again: no other file in the folder holds weights");
   }
 
   void open_file(const fs::path& path) {

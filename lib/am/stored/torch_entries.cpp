@@ -85,7 +85,7 @@ std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
   list(archive, root, kTop, 0, entries);
   for (size_t i = 0; i < entries.size(); ++i) {
     if (entries.size() > kMostKeys) {
-      throw Error(ErrorKind::kFormat, cat(where, ": more than ", kMostKeys, " keys"));
+      throw Error(ErrorKind::kFormat, cat(where, ": it has more than ", kMostKeys, " keys"));
     }
     const PickleValue value = entries[i].value;
     if (is_tensor(archive, value)) {

@@ -249,7 +249,7 @@ class TorchSource : public TensorSource {
     // True if the caller opened the file of a single rank: the missing shards are in files beside
     // it.
     const bool lone = ranks_ > 1 && !fs::is_directory(what_.path);
-    const std::string one = cat("one rank's file of ", ranks_);
+    const std::string one = cat("this file is of one rank of ", ranks_);
     const std::string folder =
         cat("open its folder, ", folder_of(what_.path).string(), ", with the files of all ranks");
     if (what_.damage == OnDamage::kReport) {

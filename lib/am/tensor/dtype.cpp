@@ -74,7 +74,7 @@ formats::Dtype stored_dtype(at::ScalarType dtype) {
   for (const DtypePair& pair : kDtypes) {
     if (pair.dtype == dtype) return pair.stored;
   }
-  throw Error(ErrorKind::kFormat, cat("files have no dtype for ", c10::toString(dtype)));
+  throw Error(ErrorKind::kFormat, cat("files cannot store the dtype ", c10::toString(dtype)));
 }
 
 }  // namespace am::tensor

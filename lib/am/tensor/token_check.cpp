@@ -26,8 +26,9 @@ void check_tokens(const at::Tensor& tokens, const char* what, int64_t vocabulary
   });
   if (bad == last) return;
   throw Error(ErrorKind::kUsage, cat(what, " ", *bad, " is outside the vocabulary of ", vocabulary),
-              ignored ? cat("0 to ", vocabulary - 1, ", or ", *ignored, " where nothing is counted")
-                      : cat("0 to ", vocabulary - 1));
+              ignored ? cat("legal: 0 to ", vocabulary - 1, ", or ", *ignored,
+                            " where the loss skips a position")
+                      : cat("legal: 0 to ", vocabulary - 1));
 }
 
 }  // namespace am::tensor

@@ -25,7 +25,7 @@ fs::path newest_whole(const fs::path& checkpoints, std::vector<std::string>& not
     throw Error(
         ErrorKind::kFormat,
         cat(checkpoints.string(), ": no checkpoint is complete:\n  ", join(newest.skipped, "\n  ")),
-        "--resume none starts a new run and sets them aside");
+        "--resume none starts a new run and sets these checkpoints aside");
   }
   for (const std::string& each : newest.skipped) notes.push_back(cat("skipped: ", each));
   return newest.found ? newest.found->path : fs::path();
@@ -80,7 +80,7 @@ std::string why_not_seen(const Choice& choice) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     try {
       if (read_file(file) == choice.info) return {};
-      reason = cat(file.string(), " is another save's");
+      reason = cat(file.string(), " belongs to another checkpoint");
     } catch (const Error& error) {
       reason = error.what();
     }

@@ -84,7 +84,7 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   result.cause = FirstCause{1, 0, 1, 0};
   CHECK(describe(result) ==
         "rank 1 on node 0 hangs at step 7: it did not arrive at all_reduce dp_shard #1042\n"
-        "  missing there too: rank 2\n"
+        "  rank 2 did not arrive there either\n"
         "  rank 0 waited for it: timed out after 3 s\n"
         "  log: run/logs/rank-1.log\n"
         "  the last lines of its output:\n    | step 6\n"
@@ -197,7 +197,7 @@ TEST_CASE("a suspended rank and one that left early are told as what they are") 
   result.ranks = {failed(0, 1, 0, 1.0), suspended};
   result.cause = FirstCause{1, 0, 1, std::nullopt};
   CHECK(describe(result) ==
-        "rank 1 on node 0 was suspended: SIGSTOP, a terminal or a debugger\n"
+        "rank 1 on node 0 was suspended, by SIGSTOP, a terminal or a debugger\n"
         "  it wrote nothing\n"
         "the others:\n"
         "  rank 0 failed after it: exit status 1\n");
@@ -214,7 +214,7 @@ TEST_CASE("the block tells of ranks that had ended well before") {
   result.exit_status = 3;
   result.ranks = {failed(0, 3, 0, 5.0), failed(1, 0, 0, 4.5), failed(2, 0, 0, 6.0)};
   result.cause = FirstCause{0, 0, 0, std::nullopt};
-  CHECK(describe(result).find("  rank 1 had ended before, with exit status 0, 500 ms earlier\n") !=
+  CHECK(describe(result).find("  rank 1 had ended with exit status 0, 500 ms earlier\n") !=
         std::string::npos);
 }
 

@@ -179,7 +179,7 @@ TEST_CASE("ranks share GPUs where their messages go through host memory") {
   JobNeeds needs = gpu_job();
   needs.backend = "cuda:gloo";
   needs.peak_bytes = 20 * kGiB;
-  CHECK_THAT(check_of("GPUs", needs, machine).message, Catch::Contains("3 ranks on one"));
+  CHECK_THAT(check_of("GPUs", needs, machine).message, Catch::Contains("3 ranks per GPU"));
   CHECK(status_of("GPUs", needs, machine) == CheckStatus::kOk);
   CHECK_THAT(check_of("GPU memory", needs, machine).message,
              Catch::Contains("60.00 GiB predicted for 3 ranks of one GPU"));
@@ -331,8 +331,8 @@ TEST_CASE("the launcher that holds the store needs descriptors for the whole job
   const Check check = check_of("open files", needs, machine);
   CHECK(check.status == CheckStatus::kError);
   CHECK(check.message ==
-        "the launcher needs 1113 open files and connections, 3 for each of the 336 ranks that meet "
-        "in its store, and may have 1024");
+        "the launcher needs 1113 open files and connections, 3 for each of the 336 ranks that "
+        "connect to it, but may have only 1024");
 }
 
 TEST_CASE("threads of the ranks against the cores") {

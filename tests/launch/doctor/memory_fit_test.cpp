@@ -66,6 +66,7 @@ TEST_CASE("a shortage is told with both numbers") {
   CHECK_FALSE(memory_shortage(8LL << 30, memory));
   const auto shortage = memory_shortage(30LL << 30, memory);
   REQUIRE(shortage);
-  CHECK(*shortage == "takes 30.00 GiB of memory, and 8.00 GiB of 15.26 GiB are available here");
+  CHECK(*shortage ==
+        "takes 30.00 GiB of memory, but only 8.00 GiB of 15.26 GiB are available here");
   CHECK_FALSE(memory_shortage(1LL << 60, MemoryInfo{}));  // a machine that does not report it
 }

@@ -206,9 +206,9 @@ TEST_CASE("a machine's number is below the number of machines") {
 
 TEST_CASE("there are no more machines than ranks") {
   CHECK(errors(with(kSlurm, {{"SLURM_STEP_NUM_NODES", "8"}})) ==
-        "the machines (8) are more than the world (SLURM_NTASKS=7)\n");
+        "the job has more machines (8) than ranks (SLURM_NTASKS=7)\n");
   CHECK(errors(with(kTorchrun, {{"GROUP_WORLD_SIZE", "9"}})) ==
-        "the machines (9) are more than the world (WORLD_SIZE=8)\n");
+        "the job has more machines (9) than ranks (WORLD_SIZE=8)\n");
 }
 
 TEST_CASE("Slurm: a shell is no rank") {

@@ -91,15 +91,15 @@ TEST_CASE("launchers that were started differently refuse the job") {
   std::string words;
   SECTION("ranks") {
     other.nproc = 3;
-    words = "node 1 was started with --nproc 3, node 0 with --nproc 2";
+    words = "node 1 was started with --nproc 3, but node 0 with --nproc 2";
   }
   SECTION("nodes") {
     other.num_nodes = 4;
-    words = "node 1 was started with --nnodes 4, node 0 with --nnodes 2";
+    words = "node 1 was started with --nnodes 4, but node 0 with --nnodes 2";
   }
   SECTION("restarts") {
     other_policy.max_restarts = 0;
-    words = "node 1 was started with --max-restarts 0, node 0 with --max-restarts 1";
+    words = "node 1 was started with --max-restarts 0, but node 0 with --max-restarts 1";
   }
   nodes.start(0, policy);
   nodes.start(other, other_policy);

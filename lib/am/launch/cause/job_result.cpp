@@ -69,7 +69,7 @@ void append_early_ends(std::string& out, const JobResult& result, const RankExit
     last = std::max(last, rank.time);
   }
   if (early.empty()) return;
-  out += cat("  ", ranks_text(early), " had ended before, with exit status 0, ",
+  out += cat("  ", ranks_text(early), " had ended with exit status 0, ",
              format_duration(end.time - last), " earlier\n");
 }
 
@@ -79,7 +79,7 @@ void append_idle(std::string& out, const JobResult& result) {
   const FirstCause& cause = *result.cause;
   const RankExit& end = result.ranks[*cause.end];
   const std::string name = cat("rank ", cause.rank, " on node ", cause.node);
-  out = end.suspended ? cat(name, " was suspended: SIGSTOP, a terminal or a debugger\n")
+  out = end.suspended ? cat(name, " was suspended, by SIGSTOP, a terminal or a debugger\n")
                       : cat(name, " left early: exit status 0, while the others went on\n");
   append_log(out, result, end);
   append_tail(out, end);
@@ -110,7 +110,7 @@ void append_death(std::string& out, const JobResult& result) {
 
 // Describes what the rank that hung was doing, if known. `end`: how this rank ended.
 void append_whereabouts(std::string& out, const RankExit& end) {
-  if (end.suspended) out += "  it was suspended: SIGSTOP, a terminal or a debugger\n";
+  if (end.suspended) out += "  it was suspended, by SIGSTOP, a terminal or a debugger\n";
   // The report of a stopped rank was written after the launcher's signal and does not show what the
   // rank did before.
   if (end.stopped) return;
@@ -132,7 +132,7 @@ void append_hang(std::string& out, const JobResult& result) {
   for (const int64_t rank : error.missing) {
     if (rank != cause.rank) others.push_back(rank);
   }
-  if (!others.empty()) out += cat("  missing there too: ", ranks_text(others), "\n");
+  if (!others.empty()) out += cat("  ", ranks_text(others), " did not arrive there either\n");
   append_indented(out, cat("rank ", witness.rank, " waited for it: "), error.message);
   if (!error.hint.empty()) append_indented(out, "help: ", error.hint);
   if (!cause.end) return;
@@ -229,7 +229,7 @@ void append_no_cause(std::string& out, const JobResult& result) {
   } else if (well_here) {
     out = cat("all ranks here ended well, but ", result.wait_cut
                                                      ? "the user did not wait for the other nodes\n"
-                                                     : "not those of all other nodes\n");
+                                                     : "ranks on other nodes did not\n");
   } else {
     out = cat(result.killed ? "the job was killed" : "the job was stopped",
               has_own_rank(result) ? " before its ranks had finished\n"

@@ -45,7 +45,7 @@ Check check_driver(const JobNeeds& needs, const Machine& machine) {
   if (!on_gpus(needs)) return skipped(kNoGpu);
   if (machine.gpus.driver_version.empty()) {
     return error(machine.gpus.problem.empty() ? "no version" : machine.gpus.problem,
-                 "install NVIDIA's driver; in a container, start it with the GPUs (--gpus all)");
+                 "install NVIDIA's driver; start a container with the GPUs (--gpus all)");
   }
   return ok(machine.gpus.driver_version);
 }
@@ -61,18 +61,19 @@ Check check_gpus(const JobNeeds& needs, const Machine& machine) {
   const int64_t sharing = ranks_a_gpu(needs, visible);
   if (visible == 0 || (over_nccl(needs) && sharing > needs.ranks_per_gpu)) {
     const auto all = static_cast<int64_t>(machine.gpus.gpus.size());
-    return error(cat(count_text(visible, "GPU"), visible < all ? " visible" : "", " for ",
-                     count_text(needs.ranks_here, "rank"),
-                     needs.ranks_per_gpu == 1 ? ": each rank needs its own"
-                                              : cat(", at most ", needs.ranks_per_gpu, " per GPU")),
-                 visible < all
-                     ? cat("CUDA_VISIBLE_DEVICES=", *machine.environment("CUDA_VISIBLE_DEVICES"),
-                           " hides ", all - visible, " of ", all)
-                     : "use fewer ranks on this machine (--nproc), or more machines (--nnodes), or "
-                       "let ranks share GPUs (backend = \"cuda:gloo\")");
+    return error(
+        cat(count_text(visible, "GPU"), visible < all ? " visible" : "", " for ",
+            count_text(needs.ranks_here, "rank"),
+            needs.ranks_per_gpu == 1 ? ": each rank needs its own"
+                                     : cat(", at most ", needs.ranks_per_gpu, " per GPU")),
+        visible < all
+            ? cat("CUDA_VISIBLE_DEVICES=", *machine.environment("CUDA_VISIBLE_DEVICES"), " hides ",
+                  all - visible, " of ", all, " GPUs: unset it, or use fewer ranks")
+            : "use fewer ranks on this machine (--nproc), or more machines (--nnodes), or "
+              "let ranks share GPUs (backend = \"cuda:gloo\")");
   }
   const std::string text = cat(visible, " x ", machine.gpus.gpus.front().name);
-  return ok(sharing == 1 ? text : cat(text, ", ", sharing, " ranks on one"));
+  return ok(sharing == 1 ? text : cat(text, ", ", sharing, " ranks per GPU"));
 }
 
 // Checks that NVIDIA's multi-process service is available if ranks share a GPU. Skipped without
@@ -84,8 +85,8 @@ Check check_sharing(const JobNeeds& needs, const Machine& machine) {
   }
   if (machine.has_mps) return ok("nvidia-cuda-mps-control is here: start it before the job");
   return warning(
-      "no nvidia-cuda-mps-control: ranks of one GPU are time-sliced: each message waits for its "
-      "receiver's time slice",
+      "no nvidia-cuda-mps-control: the ranks of a GPU take turns, so each message waits for its "
+      "receiver's turn",
       "install NVIDIA's multi-process service, or use backend = \"cuda:gloo\"");
 }
 
@@ -154,7 +155,7 @@ Check check_connections(const JobNeeds& needs, const Machine& machine) {
     return warning(cat(text,
                        ": before Blackwell, overlapping tensor- and context-parallel "
                        "communication depends on the order of launches"),
-                   "CUDA_DEVICE_MAX_CONNECTIONS=1");
+                   "set CUDA_DEVICE_MAX_CONNECTIONS=1");
   }
   return ok(text);
 }

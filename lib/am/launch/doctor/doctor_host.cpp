@@ -19,10 +19,11 @@ Check check_memory(const JobNeeds& needs, const Machine& machine) {
       format_bytes(wanted), " predicted for ", count_text(needs.ranks_here, "rank"), ", ",
       format_bytes(machine.memory.available), " available of ", format_bytes(machine.memory.total));
   if (wanted > machine.memory.total) {
-    return error(text,
-                 "fewer ranks on this machine, or a smaller model or batch: see am-plan memory");
+    return error(
+        text, "use fewer ranks on this machine, or a smaller model or batch: see am-plan memory");
   }
-  if (wanted > machine.memory.available) return warning(text, "end what else uses the memory");
+  if (wanted > machine.memory.available)
+    return warning(text, "end other programs that use the memory");
   return ok(text);
 }
 
@@ -38,7 +39,8 @@ Check check_disk(const JobNeeds& needs, const Machine& machine) {
   // An old checkpoint is removed only once the next one is complete, so the disk must have space
   // for one checkpoint more than are kept.
   if (all + needs.checkpoint_bytes > machine.disk->available) {
-    return warning(text, "keep fewer (checkpoint.keep), save less often (checkpoint.every)");
+    return warning(
+        text, "keep fewer checkpoints (checkpoint.keep) or save less often (checkpoint.every)");
   }
   return ok(text);
 }
@@ -57,12 +59,12 @@ Check check_open_files(const JobNeeds& needs, const Machine& machine) {
     return error(*problem, open_files_help(open_files_of_launcher(launcher)));
   }
   const int64_t wanted = open_files_of_rank(needs.world_size);
-  const std::string text = cat("at most ", *machine.limits.open_files, " a process");
+  const std::string text = cat("at most ", *machine.limits.open_files, " per process");
   if (*machine.limits.open_files < wanted) {
-    return error(cat(text, ", a rank needs about ", wanted), open_files_help(4 * wanted));
+    return error(cat(text, ", but a rank needs about ", wanted), open_files_help(4 * wanted));
   }
   if (*machine.limits.open_files < 2 * wanted) {
-    return warning(cat(text, ", a rank may need ", wanted), open_files_help(4 * wanted));
+    return warning(cat(text, ", but a rank may need ", wanted), open_files_help(4 * wanted));
   }
   return ok(text);
 }
@@ -73,12 +75,14 @@ Check check_processes(const JobNeeds& needs, const Machine& machine) {
   if (!machine.limits.processes) return ok("unlimited");
   const int64_t threads = 16 + 2 * std::max<int64_t>(1, machine.cores / needs.ranks_here);
   const int64_t wanted = needs.ranks_here * threads;
-  const std::string text = cat("at most ", *machine.limits.processes, " of this user");
+  const std::string text = cat("at most ", *machine.limits.processes, " for this user");
   if (*machine.limits.processes < wanted) {
-    return error(cat(text, ", the ranks here need about ", wanted), cat("ulimit -u ", 4 * wanted));
+    return error(cat(text, ", but the ranks here need about ", wanted),
+                 cat("raise the limit: ulimit -u ", 4 * wanted));
   }
   if (*machine.limits.processes < 2 * wanted) {
-    return warning(cat(text, ", the ranks here may need ", wanted), cat("ulimit -u ", 4 * wanted));
+    return warning(cat(text, ", but the ranks here may need ", wanted),
+                   cat("raise the limit: ulimit -u ", 4 * wanted));
   }
   return ok(text);
 }
@@ -93,7 +97,8 @@ Check check_threads(const JobNeeds& needs, const Machine& machine) {
   }
   const auto threads = parse_integer(given);
   if (!threads || *threads < 1) {
-    return error(cat("OMP_NUM_THREADS=", given, " is not a number of threads"), "unset it");
+    return error(cat("OMP_NUM_THREADS=", given, " is not a number of threads"),
+                 "unset OMP_NUM_THREADS");
   }
   if (*threads * needs.ranks_here > machine.cores && *threads > 1) {
     return warning(cat("OMP_NUM_THREADS=", *threads, " for each of ",
@@ -107,15 +112,15 @@ Check check_clock(const JobNeeds& needs, const Machine& machine) {
   const ClockFacts& clock = machine.clock;
   if (clock.year < 2025 || clock.year > 2100) {
     return error(cat("the clock says that it is the year ", clock.year),
-                 "set it: certificates, logs and the order of checkpoints depend on it");
+                 "set the clock: certificates, logs and the order of checkpoints depend on it");
   }
   if (needs.num_nodes > 1 && clock.synchronized == false) {
     return warning("not synchronised: times in the logs of several machines cannot be compared",
                    "start an NTP client: chronyd, systemd-timesyncd");
   }
-  return ok(!clock.synchronized   ? "right year"
+  return ok(!clock.synchronized   ? "the year is plausible"
             : *clock.synchronized ? "synchronised"
-                                  : "right year, not synchronised");
+                                  : "the year is plausible, but the clock is not synchronised");
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace {
 
 Check check_world(const JobNeeds& needs, const Machine& /*machine*/) {
   if (needs.given_world_size != 0 && needs.given_world_size != needs.world_size) {
-    return error(cat("the plan's world is ", count_text(needs.world_size, "rank"),
-                     ", the launcher gives ", needs.given_world_size),
+    return error(cat("the plan has ", count_text(needs.world_size, "rank"),
+                     ", but the launcher starts ", needs.given_world_size),
                  cat("--nproc times --nnodes must be ", needs.world_size,
                      ", or set mesh.world_size to ", needs.given_world_size));
   }
@@ -46,7 +46,7 @@ Check check_variables(const JobNeeds& needs, const Machine& machine) {
     if (machine.environment(name)) left += cat(left.empty() ? "" : ", ", name);
   }
   if (!left.empty()) {
-    return warning(cat(left, " set without RANK and WORLD_SIZE: am-run ignores this"),
+    return warning(cat(left, " is set without RANK and WORLD_SIZE, so am-run ignores it"),
                    "unset it, or set RANK and WORLD_SIZE too");
   }
   return ok("none: am-run starts the ranks");
@@ -65,7 +65,7 @@ Check check_port(const JobNeeds& needs, const Machine& machine) {
   if (!needs.serves_port) return skipped("node 0 or the launcher opens this port");
   if (!machine.port_problem.empty()) {
     return error(cat("port ", needs.master_port, ": ", machine.port_problem),
-                 "another job may have it: give --rdzv (MASTER_PORT) another port");
+                 "another job may use this port: give --rdzv (or MASTER_PORT) another one");
   }
   return ok(cat("port ", needs.master_port, " is free"));
 }
@@ -74,7 +74,7 @@ Check check_libtorch(const JobNeeds& needs, const Machine& /*machine*/) {
   int major = 0;
   int minor = 0;
   if (std::sscanf(needs.torch_version.c_str(), "%d.%d", &major, &minor) != 2) {
-    return warning("the version is not known", "automesh is tested with libtorch 2.11");
+    return warning("the version is not known", "use libtorch 2.11, with which automesh is tested");
   }
   if (major < 2 || (major == 2 && minor < 11)) {
     return warning(cat(needs.torch_version, " is older than what automesh is tested with"),

@@ -97,8 +97,9 @@ MemoryInfo memory_of_machine(const fs::path& root) {
 
 std::optional<std::string> memory_shortage(int64_t wanted, const MemoryInfo& memory) {
   if (memory.total == 0 || wanted <= memory.available) return std::nullopt;
-  return cat("takes ", format_bytes(wanted), " of memory, and ", format_bytes(memory.available),
-             " of ", format_bytes(memory.total), " are available here");
+  return cat("takes ", format_bytes(wanted), " of memory, but only ",
+             format_bytes(memory.available), " of ", format_bytes(memory.total),
+             " are available here");
 }
 
 }  // namespace am::launch

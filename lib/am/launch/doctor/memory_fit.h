@@ -25,9 +25,9 @@ inline constexpr int64_t kRankBytes = int64_t{200} << 20;
 // sys/.
 MemoryInfo memory_of_machine(const std::filesystem::path& root = "/");
 
-// Returns a description of the shortage, for example "takes 29.9 GiB of memory, and 11.2 GiB of
-// 22.5 GiB are available here". Returns nothing if `wanted` bytes fit, or if the machine's memory
-// is unknown.
+// Returns a description of the shortage, for example "takes 29.9 GiB of memory, but only 11.2 GiB
+// of 22.5 GiB are available here". Returns nothing if `wanted` bytes fit, or if the machine's
+// memory is unknown.
 std::optional<std::string> memory_shortage(int64_t wanted, const MemoryInfo& memory);
 
 }  // namespace am::launch

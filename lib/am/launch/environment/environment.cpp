@@ -45,8 +45,8 @@ void check_ranks(const Variables& variables, const RankEnvironment& here, const 
     variables.error(cat(rank, "=", here.rank, " must be below ", world, "=", here.world_size), "");
   }
   if (here.local_world_size > here.world_size) {
-    variables.error(cat("the ranks of this machine (", here.local_world_size,
-                        ") are more than the world (", world, "=", here.world_size, ")"),
+    variables.error(cat("this machine has more ranks (", here.local_world_size,
+                        ") than the whole job (", world, "=", here.world_size, ")"),
                     "");
   }
   if (here.local_rank >= here.local_world_size) {
@@ -56,7 +56,7 @@ void check_ranks(const Variables& variables, const RankEnvironment& here, const 
         "");
   }
   if (here.num_nodes > here.world_size) {
-    variables.error(cat("the machines (", here.num_nodes, ") are more than the world (", world, "=",
+    variables.error(cat("the job has more machines (", here.num_nodes, ") than ranks (", world, "=",
                         here.world_size, ")"),
                     "");
   }

@@ -44,7 +44,8 @@ std::string pet_address(const Variables& variables) {
     if (!text) {
       variables.error(
           cat(pet, " is not set, and the job has several machines"),
-          cat("set ", pet, " to that of rank 0's machine, the same value on all machines"));
+          cat("set ", pet,
+              " on all machines to the same value: the address or port of rank 0's machine"));
     }
     return text.value_or("");
   };
@@ -73,7 +74,7 @@ std::optional<NodeEnvironment> detect_node(const EnvironmentLookup& lookup, Diag
     if (world % node.ranks != 0) {
       variables.error(
           cat("WORLD_SIZE=", world, " is not a multiple of PET_NPROC_PER_NODE=", node.ranks),
-          "every machine of a job has the same number of ranks");
+          "set WORLD_SIZE to the number of machines times PET_NPROC_PER_NODE");
     }
     node.num_nodes = std::max<int64_t>(1, world / node.ranks);
   }

@@ -65,12 +65,12 @@ std::optional<std::string> open_files_problem(const LauncherFiles& files,
   const bool serves = files.ranks_served > files.ranks_here;
   return cat("the launcher needs ", wanted, " open files and connections, 3 for each of the ",
              serves ? files.ranks_served : files.ranks_here, " ranks ",
-             serves ? "that meet in its store" : "here", ", and may have ", limit.hard);
+             serves ? "that connect to it" : "here", ", but may have only ", limit.hard);
 }
 
 std::string open_files_help(int64_t wanted) {
   return cat("raise the hard limit: ulimit -Hn ", wanted,
-             " as root, LimitNOFILE= of a service, nofile in /etc/security/limits.conf");
+             " as root, or LimitNOFILE= of a service, or nofile in /etc/security/limits.conf");
 }
 
 void require_open_files(const LauncherFiles& files) {

@@ -27,7 +27,7 @@ Error difference(const JobSpec& spec, const JobTerms& there, const JobTerms& her
   }
   return Error(ErrorKind::kUsage,
                cat("node ", spec.node_rank, " was started with ", option, " ", ours,
-                   ", node 0 with ", option, " ", theirs),
+                   ", but node 0 with ", option, " ", theirs),
                "give --nnodes, --nproc and --max-restarts the same values on all nodes");
 }
 

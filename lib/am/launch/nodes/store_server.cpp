@@ -296,7 +296,7 @@ StoreServer::StoreServer(int port, BindScope reach, StoreTrouble trouble) {
       reach == BindScope::kNetwork ? listen_on_network(port) : listen_v4(port, INADDR_LOOPBACK);
   if (listener.problem == EADDRINUSE) {
     throw Error(ErrorKind::kPeer, cat("port ", port, " of this machine is in use"),
-                "another job may have it: choose another port");
+                "another job may use it: choose another port");
   }
   if (listener.fd < 0) {
     throw Error(ErrorKind::kPeer,
