@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,24 +29,22 @@ namespace {
 
 using namespace am;
 
-// Returns whether no command of the script needs tensor values, so that this program can run all of
-// them. Returns false for a script that does not parse: am-repl-values reports the error.
-bool needs_no_values(const std::string& script) {
-  const inspect::SplitCommands split = inspect::split_commands(script, true);
-  return !split.open_quote &&
-         std::all_of(split.commands.begin(), split.commands.end(), [](const auto& command) {
-           const std::vector<std::string> stages = inspect::split_pipes(command);
-           return std::all_of(stages.begin(), stages.end(), [](const std::string& stage) {
-             return inspect::command_of(stage) != nullptr;
-           });
-         });
+// Returns whether the command needs am-repl-values: it reads values, is for running jobs, or runs a
+// file that may have such commands.
+bool needs_torch_program(const std::string& input) {
+  const inspect::Command* command = inspect::command_of(input);
+  return command != nullptr &&
+         (command->reads_values() || command->as<inspect::InJob>() != nullptr ||
+          command->name == "source");
 }
 
 // Returns the script if this program can run all of it, or nothing if am-repl-values must run.
 std::optional<std::string> own_script(const Options& options) {
   if (!options.overrides.empty() || options.nproc > 0) return std::nullopt;  // set only for plans
   auto script = script_text(options);
-  return script && needs_no_values(*script) ? script : std::nullopt;
+  if (!script) return std::nullopt;
+  const std::vector<std::string> all = inspect::split_commands(*script, true).commands;
+  return std::any_of(all.begin(), all.end(), needs_torch_program) ? std::nullopt : script;
 }
 
 int run(const Options& options, char** argv, Json* report) {
@@ -77,12 +74,7 @@ int main(int argc, char** argv) {
   // process.
   std::signal(SIGXFSZ, SIG_IGN);
   am::guard_mapped_files();
-  const bool of_all_commands =
-      std::any_of(argv + 1, argv + argc, [](const std::string_view argument) {
-        return argument == am_repl::kManFlag || argument == am_repl::kSchemaFlag;
-      });
   am_repl::Options options;
-  if (of_all_commands) am_apps::become_torch_program("am-repl-values", argv);
   if (const auto status = am_repl::parse_options(argc, argv, &am_apps::library_versions, options)) {
     return *status;
   }

@@ -83,10 +83,10 @@ std::optional<int> parse_options(int argc, char** argv,
                "Allow commands that change a running job (save, set optimizer.lr); the default is "
                "read-only");
   app.add_flag_callback(
-      kManFlag, [&] { throw CLI::CallForVersion(manual(app), 0); },
+      "--man", [&] { throw CLI::CallForVersion(manual(app), 0); },
       "Print the manual page, with all commands of a session");
   app.add_flag_callback(
-      kSchemaFlag,
+      "--schema",
       [&] { throw CLI::CallForVersion(am::dump_json(am::inspect::answers_schema()), 0); },
       "Print a JSON Schema of what --json prints");
   am_apps::add_plugins(app, flags);

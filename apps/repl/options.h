@@ -36,9 +36,4 @@ struct Options {
 std::optional<int> parse_options(int argc, char** argv,
                                  const std::function<std::string()>& libraries, Options& options);
 
-// Flags that print all commands of the prompt. am-repl starts am-repl-values for these flags,
-// because only am-repl-values knows the commands that read values.
-inline constexpr const char* kManFlag = "--man";
-inline constexpr const char* kSchemaFlag = "--schema";
-
 }  // namespace am_repl

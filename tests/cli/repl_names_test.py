@@ -14,11 +14,12 @@ VALUES = BIN.parent / "libexec" / "automesh" / "am-repl-values"
 ANSWERED = (
     "info", "mesh", "ls", "ls norm.weight", "tree", "show norm.weight", "show *norm*", "where *norm*", "memory", "verify",
     "let w = *norm*", "let", "ls w", "ls | sort bytes | head 2", "ls | grep norm | select name dtype | count", "fits {folder}",
-    "mode json", "ls | tail 1", "mode csv", "where *norm*", "", "quit",
+    "help", "help ls", "? stats", "mode json", "ls | tail 1", "mode csv", "where *norm*", "", "quit",
 )
-REFUSED = ("ls nothing", "ls --optimizer", "show nothing", "ls --values", "ls | sort nothing", "show", "fits nowhere", "ls --bytes", "mode xml")
+REFUSED = ("ls nothing", "ls --optimizer", "show nothing", "ls --values", "ls | sort nothing", "show", "fits nowhere", "ls --bytes", "mode xml",
+           "ls | stats", "frobnicate", "show 'open", "help nothing")
 # Commands that am-repl passes to am-repl-values, whose messages do not depend on the caller.
-HANDED_ON = ("help ls", "ls; stats nothing", "frobnicate", "show 'open", "ls | stats", "source nothing")
+HANDED_ON = ("ls; stats nothing", "source nothing", "step", "status")
 
 
 class SameAnswers(unittest.TestCase):
@@ -74,6 +75,9 @@ class SameAnswers(unittest.TestCase):
             for command in (*ANSWERED, *REFUSED):
                 done = subprocess.run([alone, folder, "-c", command.format(folder=folder)], capture_output=True, text=True, timeout=60)
                 self.assertNotIn("am-repl-values", done.stderr, command)
+            for option in ("--man", "--schema"):
+                own, whole = (subprocess.run([program, option], capture_output=True, text=True, timeout=60) for program in (alone, VALUES))
+                self.assertEqual((own.returncode, own.stdout, own.stderr), (0, whole.stdout, ""))
             done = subprocess.run([alone, folder, "-c", "stats"], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 1)
             self.assertIn("am-repl-values", done.stderr)

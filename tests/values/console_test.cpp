@@ -9,6 +9,7 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
 #include "am/inspect/completion.h"
+#include "am/values/commands/functions.h"
 #include "support/temporary_folder.h"
 #include "values/changed_file.h"
 #include "values/session_fixture.h"
@@ -245,13 +246,9 @@ TEST_CASE("every command has a summary, help with an example, and is completed",
   SessionFacts facts;
   for (const Command* command : commands()) {
     INFO(command->name);
-    const int ways = (command->run != nullptr ? 1 : 0) + (command->tell != nullptr ? 1 : 0) +
-                     (command->filter != nullptr ? 1 : 0) +
-                     (command->at_console != nullptr ? 1 : 0) +
-                     (command->live && command->run == nullptr ? 1 : 0);
-    CHECK(ways == 1);
+    CHECK(command->reads_values() == (value_function(command->name) != nullptr));
     CHECK_FALSE(command->summary.empty());
-    const bool takes_words = command->max_words > 0;
+    const bool takes_words = command->words.most > 0;
     CHECK((!takes_words || command->help.find("Example") != std::string_view::npos));
     const std::string name(command->name);
     CHECK_THAT(complete(name.substr(0, name.size() - 1), facts).candidates,

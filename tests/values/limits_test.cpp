@@ -93,7 +93,7 @@ TEST_CASE("an interrupt of one rank ends a command on all", "[inspect]") {
       options.interrupted = [&world, count = std::make_shared<int>(0)] {
         return world.rank() == 1 && ++*count > 2;
       };
-      Session session(std::make_unique<ShardedView>(job, world), options);
+      Session session = session_of(std::make_unique<ShardedView>(job, world), options);
       const auto rank = static_cast<size_t>(world.rank());
       messages[rank] = message(execute(session, command));
       left[rank] = session.view().held_bytes()[rank].unsharded;

@@ -28,7 +28,7 @@ inline std::string fixture(const std::string& family) {
 inline const std::string kModel = "/model.safetensors";
 
 inline Session stored_session(const std::string& path, SessionOptions options = {}) {
-  return Session(std::make_unique<StoredView>(frameworks::open_tensor_source(path)), options);
+  return session_of(std::make_unique<StoredView>(frameworks::open_tensor_source(path)), options);
 }
 
 // Returns the message and the help of a command that must fail.
@@ -68,7 +68,7 @@ inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_
   const auto body = [&](const runtime::World& world) {
     SessionOptions options;
     options.for_programs = true;
-    Session session(std::make_unique<ShardedView>(job, world), options);
+    Session session = session_of(std::make_unique<ShardedView>(job, world), options);
     if (before) before(session);
     for (const std::string& input : inputs) {
       outcomes[static_cast<size_t>(world.rank())].push_back(execute(session, input));

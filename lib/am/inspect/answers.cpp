@@ -72,7 +72,7 @@ Json answers_schema() {
   add_names(shared().names);
   Json answers = Json::array({{{"$ref", "#/$defs/Failed"}}, {{"$ref", "#/$defs/Piped"}}});
   for (const Command* command : commands()) {
-    if (command->filter != nullptr) continue;
+    if (command->as<BehindPipe>() != nullptr) continue;
     const JsonTypes types = fields_of(*command);
     add_names(types.names);
     Json entry = {{"description", command->summary}};

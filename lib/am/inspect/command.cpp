@@ -7,6 +7,7 @@
 #include "am/base/first_line.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/words.h"
 
 namespace am::inspect {
@@ -70,14 +71,14 @@ Arguments parse_arguments(const Command& command, std::vector<std::string> words
                   cat("usage: ", command.usage()));
     }
   }
-  if (arguments.words.size() < command.min_words) {
+  if (arguments.words.size() < command.words.least) {
     throw Error(ErrorKind::kUsage, cat("`", command.name, "` needs ", command.operands),
                 cat("usage: ", command.usage()));
   }
-  if (arguments.words.size() > command.max_words) {
+  if (arguments.words.size() > command.words.most) {
     throw Error(
         ErrorKind::kUsage,
-        cat("`", command.name, "` does not take `", arguments.words[command.max_words], "`"),
+        cat("`", command.name, "` does not take `", arguments.words[command.words.most], "`"),
         cat("usage: ", command.usage()));
   }
   return arguments;
@@ -137,6 +138,22 @@ std::string Command::usage() const {
   return cat(name, after.empty() ? "" : " ", after);
 }
 
+bool Command::reads_values() const {
+  const auto* in_job = as<InJob>();
+  return as<OnValues>() != nullptr || (in_job != nullptr && in_job->without_job);
+}
+
+std::span<const Command* const> commands() {
+  static const std::vector<const Command*> all = [] {
+    std::vector<const Command*> rows;
+    for (const auto part : {tensor_rows(), model_rows(), session_rows()}) {
+      for (const Command& row : part) rows.push_back(&row);
+    }
+    return rows;
+  }();
+  return all;
+}
+
 const Command* find_command(std::string_view name) {
   for (const Command* command : commands()) {
     if (command->name == name) return command;
@@ -189,11 +206,36 @@ Outcome outcome_of(const std::string& input, const Perform& perform) {
   return outcome;
 }
 
-[[noreturn]] void needs_job(const Command& command) {
-  throw Error(ErrorKind::kUsage,
-              cat("`", command.name, "` needs a running job, but the target is not one"),
-              "`am-repl RUN` attaches to the job of a run folder while it trains");
-}
+// Runs the actions that a rank of a session without a job can run, and throws Error(kUsage) for the
+// others.
+struct RankRunner {
+  Session& session;
+  const Command& command;
+  const Arguments& arguments;
+
+  Result operator()(const OnRanks& action) const { return action.function(session, arguments); }
+  Result operator()(const OnValues&) const {
+    return session.value_function(command.name)(session, arguments);
+  }
+  Result operator()(const WithoutSession& action) const {
+    return action.function(session.style(), arguments);
+  }
+  Result operator()(const BehindPipe&) const {
+    throw Error(ErrorKind::kUsage, cat("`", command.name, "` can only follow a pipe"),
+                cat("ls | ", command.usage()));
+  }
+  Result operator()(const InConsole&) const {
+    throw Error(ErrorKind::kUsage,
+                cat("`", command.name,
+                    "` is a command of the am-repl console, which is not available here"));
+  }
+  Result operator()(const InJob& action) const {
+    if (action.without_job) return (*this)(OnValues{});
+    throw Error(ErrorKind::kUsage,
+                cat("`", command.name, "` needs a running job, but the target is not one"),
+                "`am-repl RUN` attaches to the job of a run folder while it trains");
+  }
+};
 
 }  // namespace
 
@@ -213,26 +255,16 @@ Outcome answer(const std::string& input,
 
 Outcome execute(Session& session, const std::string& input) {
   return outcome_of(input, [&](const Command& command, const Arguments& arguments) {
-    if (command.filter != nullptr) {
-      throw Error(ErrorKind::kUsage, cat("`", command.name, "` can only follow a pipe"),
-                  cat("ls | ", command.usage()));
-    }
-    if (command.at_console != nullptr) {
-      throw Error(ErrorKind::kUsage,
-                  cat("`", command.name,
-                      "` is a command of the am-repl console, which is not available here"));
-    }
-    if (command.run == nullptr && command.live) needs_job(command);
-    return command.tell != nullptr ? command.tell(session.style(), arguments)
-                                   : command.run(session, arguments);
+    return std::visit(RankRunner{session, command, arguments}, command.action);
   });
 }
 
 std::optional<Outcome> execute_without_session(const std::string& input, const term::Style& style) {
   const Command* named = command_of(input);
-  if (named == nullptr || named->tell == nullptr) return std::nullopt;
-  return outcome_of(input, [&](const Command& command, const Arguments& arguments) {
-    return command.tell(style, arguments);
+  const auto* action = named == nullptr ? nullptr : named->as<WithoutSession>();
+  if (action == nullptr) return std::nullopt;
+  return outcome_of(input, [&](const Command&, const Arguments& arguments) {
+    return action->function(style, arguments);
   });
 }
 

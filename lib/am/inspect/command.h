@@ -5,9 +5,9 @@
 //   Outcome outcome = execute(session, "stats *.norm.weight");
 //   std::cout << (outcome.ok() ? outcome.result.text : outcome.error->message);
 //
-// Rows are constants without dynamic initialisation. To add a command, write a file with a
-// `Command` value in commands/, or in values/commands/ if the command reads values of tensors, and
-// list the value in the registry.cpp of that folder.
+// All rows are in commands/rows_*.cpp. Functions of commands that read values of tensors are found
+// by name in values/commands/functions.cpp, which a session receives when it is opened, so that a
+// program without libtorch knows these commands too, but cannot run them.
 #pragma once
 
 #include <functional>
@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "am/base/error.h"
@@ -80,48 +81,81 @@ struct Result {
 
 class Console;
 
+using TextFunction = Result(const term::Style& style, const Arguments& arguments);
+using RowsFunction = void(Json& rows, const Arguments& arguments);
+using ConsoleFunction = Result(Console& console, const Arguments& arguments);
+
+// Kinds of actions; each command has one.
+
+// Runs on all ranks of the session.
+struct OnRanks {
+  RankFunction& function;
+};
+
+// Runs on all ranks of the session and reads values: Session::value_function() runs.
+struct OnValues {};
+
+// Runs without a session, even while the ranks are busy.
+struct WithoutSession {
+  TextFunction& function;
+};
+
+// Runs behind a pipe and changes the rows of the answer before it.
+struct BehindPipe {
+  RowsFunction& function;
+};
+
+// Runs in the console (console.h).
+struct InConsole {
+  ConsoleFunction& function;
+};
+
+// Runs in a job, which implements the command (live/attach_server.h).
+struct InJob {
+  bool without_job = false;  // sessions without a job run the command too, as OnValues
+  bool lasts = false;        // the command waits for steps of the job, so a long silence is no hang
+};
+
+using Action = std::variant<OnRanks, OnValues, WithoutSession, BehindPipe, InConsole, InJob>;
+
+inline constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
+
+struct WordCount {
+  size_t least = 0;
+  size_t most = 0;  // kAnyNumber if the operands form a text or a list
+};
+
 struct Command {
   std::string_view name;
-  std::string_view operands;  // operands as `help` shows them, for example "PARAM" or "[GLOB]"
-  std::string_view summary;   // one line about the command, for lists of commands
-  std::string_view help;      // detailed help, with an example
+  std::string_view operands = {};  // operands as `help` shows them, for example "PARAM" or "[GLOB]"
+  std::string_view summary;        // one line about the command, for lists of commands
+  std::string_view help;           // detailed help, with an example
   // Fields that the JSON answer of this command has besides the common ones, in the notation of
   // am/base/json_type.h; empty: none.
   std::string_view json = {};
   std::string_view also = {};          // further names of the command, for example "exit q"
   Operand completes = Operand::kNone;  // kind of the operands, for completion
   std::string_view keywords = {};      // words that may be operands too, for example "digits dtype"
-  size_t min_words = 0;                // smallest number of operands
-  size_t max_words = 0;                // largest number; kAnyNumber if the operands form a text
+  WordCount words = {};                // legal numbers of operands
   std::span<const Option> options = {};
-  // The implementation of the command. Each command sets one of these:
-  //   run          runs on all ranks of the session
-  //   tell         runs without a session, even while the ranks are busy
-  //   filter       runs behind a pipe and changes the rows of the answer before it
-  //   at_console   runs in the console (console.h)
-  //   live         a running job implements the command (live/attach_server.h); `run` is set as well if
-  //                sessions without a job support it
-  Result (*run)(Session& session, const Arguments& arguments) = nullptr;
-  Result (*tell)(const term::Style& style, const Arguments& arguments) = nullptr;
-  void (*filter)(Json& rows, const Arguments& arguments) = nullptr;
-  Result (*at_console)(Console& console, const Arguments& arguments) = nullptr;
-  bool live = false;
-  bool lasts = false;  // the command waits for steps of the job, so a long silence is no hang
+  Action action;
 
-  static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
   // Returns the operands and options, for example "PARAM [--bins N]"; may be empty.
   std::string takes() const;
   // Returns the name, operands and options, for example "hist PARAM [--bins N]".
   std::string usage() const;
+  // Returns the action if it is of this kind, otherwise null.
+  template <typename Kind>
+  const Kind* as() const {
+    return std::get_if<Kind>(&action);
+  }
+  // Whether a session without a job runs the command with a function that reads values.
+  bool reads_values() const;
 };
 
-// Returns the commands of this program, in the order of `help`. A program that links only
-// libautomesh_core has the commands that need no values of tensors; one that links libautomesh can
-// have all.
+// Returns all commands, in the order of `help`. A program that links only libautomesh_core can run
+// those that read no values.
 std::span<const Command* const> commands();
-// Sets what commands() returns. Must be called before any session begins; `commands` must live
-// until the process ends.
-void use_commands(std::span<const Command* const> commands);
 const Command* find_command(std::string_view name);
 // Returns the command whose name is the first word of the line, or null if there is no such
 // command.
@@ -169,7 +203,7 @@ Outcome execute(Session& session, const std::string& input);
 // throws: an exception becomes the outcome's error.
 Outcome answer(const std::string& input,
                const std::function<Result(const Command&, const Arguments&)>& perform);
-// Runs the command if it needs no session (Command::tell), in this process alone. Returns nothing
+// Runs the command if it needs no session (WithoutSession), in this process alone. Returns nothing
 // for any other input.
 std::optional<Outcome> execute_without_session(const std::string& input, const term::Style& style);
 

@@ -21,7 +21,8 @@ constexpr size_t kMostRemembered = size_t{16} << 20;
 
 void apply_filter(Outcome& outcome, const std::string& stage, const term::Style& style) {
   const ParsedCommand parsed = parse_command(stage);
-  if (parsed.command->filter == nullptr) {
+  const auto* filter = parsed.command->as<BehindPipe>();
+  if (filter == nullptr) {
     throw Error(ErrorKind::kUsage, cat("`", parsed.command->name, "` cannot follow a pipe"),
                 "only sort, head, tail, grep, select and count may follow `|`");
   }
@@ -31,7 +32,7 @@ void apply_filter(Outcome& outcome, const std::string& stage, const term::Style&
         ErrorKind::kUsage, cat("`", outcome.command, "` prints no rows"),
         cat("`", parsed.command->name, "` needs the rows of a command such as ls or stats"));
   }
-  parsed.command->filter(*rows, parsed.arguments);
+  filter->function(*rows, parsed.arguments);
   outcome.filters.emplace_back(parsed.command->name);
   outcome.result.text = draw_rows(*rows, columns_of(*rows), style, 6);
 }
@@ -74,8 +75,8 @@ Outcome Console::run(const std::string& input) {
   remember(outcome);
   if (options_.for_programs) return outcome;
   const Command* command = find_command(outcome.command);
-  const bool own =
-      command != nullptr && (command->at_console != nullptr || command->tell != nullptr);
+  const bool own = command != nullptr && (command->as<InConsole>() != nullptr ||
+                                          command->as<WithoutSession>() != nullptr);
   // Texts of the console itself, for example help and confirmations, are neither formatted by the
   // mode nor written to the output file.
   if (own) return outcome;
@@ -113,11 +114,12 @@ Outcome Console::answer(const std::string& input) {
 
 Outcome Console::first_stage(const std::string& input) {
   const Command* command = command_of(input);
-  if (command == nullptr || command->at_console == nullptr) return inner_->run(input);
+  const auto* action = command == nullptr ? nullptr : command->as<InConsole>();
+  if (action == nullptr) return inner_->run(input);
   Outcome outcome;
   outcome.input = input;
   outcome.command = std::string(command->name);
-  outcome.result = command->at_console(*this, parse_command(input).arguments);
+  outcome.result = action->function(*this, parse_command(input).arguments);
   return outcome;
 }
 

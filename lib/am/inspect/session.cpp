@@ -56,8 +56,15 @@ std::vector<const HeldParameter*> matches(std::span<const HeldParameter> among,
 
 }  // namespace
 
-Session::Session(std::unique_ptr<TensorCatalog> view, SessionOptions options)
-    : view_(std::move(view)), options_(std::move(options)) {}
+Session::Session(std::unique_ptr<TensorCatalog> view, SessionOptions options,
+                 ValueFunctions functions)
+    : view_(std::move(view)), options_(std::move(options)), functions_(functions) {}
+
+RankFunction& Session::value_function(std::string_view command) const {
+  RankFunction* function = functions_ == nullptr ? nullptr : functions_(command);
+  if (function != nullptr) return *function;
+  throw Error(ErrorKind::kInternal, cat("the session has no function for `", command, "`"));
+}
 
 const HeldParameter& Session::parameter(std::string_view name) const {
   const std::vector<HeldParameter>& all = view_->parameters();

@@ -32,14 +32,29 @@ struct SessionOptions {
   Progress* progress = nullptr;       // counts bytes that a command reads; must outlive the session
 };
 
+struct Arguments;
+struct Result;
+class Session;
+
+// A command's function, which all ranks of the session call.
+using RankFunction = Result(Session& session, const Arguments& arguments);
+// Returns the function of the command with this name, or null if the command reads no values.
+using ValueFunctions = RankFunction* (*)(std::string_view command);
+
 class Session {
  public:
-  Session(std::unique_ptr<TensorCatalog> view, SessionOptions options);
+  // `functions` finds the functions of commands that read values; null: the session has none.
+  Session(std::unique_ptr<TensorCatalog> view, SessionOptions options,
+          ValueFunctions functions = nullptr);
 
   TensorCatalog& view() { return *view_; }
   const TensorCatalog& view() const { return *view_; }
   const term::Style& style() const { return options_.style; }
   void set_width(int columns) { options_.style.width = columns; }
+
+  // Returns the function of a command that reads values. Throws Error(kInternal) if the session has
+  // none for it.
+  RankFunction& value_function(std::string_view command) const;
 
   bool for_programs() const { return options_.for_programs; }
 
@@ -89,6 +104,7 @@ class Session {
  private:
   std::unique_ptr<TensorCatalog> view_;
   SessionOptions options_;
+  ValueFunctions functions_;
   int digits_ = 4;
   std::map<std::string, std::vector<std::string>> aliases_;
 };

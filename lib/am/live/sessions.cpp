@@ -62,7 +62,10 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
   steps_ = steps;
   const int width = options.style.width;
   std::unique_ptr<inspect::Session>& session = sessions_[client];
-  if (!session) session = std::make_unique<inspect::Session>(new_view(), std::move(options));
+  if (!session) {
+    session =
+        std::make_unique<inspect::Session>(values::session_of(new_view(), std::move(options)));
+  }
   session->set_width(width);
   const KeptGenerators kept(trainer_.model().mesh().device());
   inspect::Outcome outcome = inspect::execute(*session, input);

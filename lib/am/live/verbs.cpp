@@ -217,7 +217,8 @@ std::optional<AttachServer::Turn> AttachServer::turn_of(const control::Request& 
     return std::nullopt;
   }
   const bool sets_job = command != nullptr && command->name == "set" && names_the_job(input);
-  if (command == nullptr || !(command->live || sets_job)) return Turn{Kind::kCommand, request};
+  const bool in_job = command != nullptr && command->as<inspect::InJob>() != nullptr;
+  if (!in_job && !sets_job) return Turn{Kind::kCommand, request};
   std::optional<Turn> turn;
   bool later = false;
   const auto outcome = inspect::answer(input, [&](const Command& named, const Arguments& given) {

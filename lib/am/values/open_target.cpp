@@ -33,7 +33,7 @@ std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOption
   }
   auto view =
       std::make_unique<StoredView>(frameworks::open_tensor_source(path, stored::OnDamage::kReport));
-  return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
+  return std::make_unique<LocalInterpreter>(session_of(std::move(view), options.session));
 }
 
 // Throws, before anything is allocated, if the model does not fit into this machine's memory. Does
@@ -81,7 +81,7 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
   require_memory(*job, options);
   if (ranks == 1) {
     auto view = std::make_unique<ShardedView>(*job, runtime::World::single());
-    return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
+    return std::make_unique<LocalInterpreter>(session_of(std::move(view), options.session));
   }
   WorkerSetup setup;
   setup.plan = target.path;

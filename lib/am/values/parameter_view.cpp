@@ -3,10 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/inspect/optimizer_states.h"
+#include "am/values/commands/functions.h"
 
 namespace am::values {
 namespace {
@@ -54,6 +56,10 @@ const data::Tokenizer& ParameterView::tokenizer(const std::string& name) {
   tokenizer_ = data::make_tokenizer(name);
   tokenizer_name_ = name;
   return *tokenizer_;
+}
+
+Session session_of(std::unique_ptr<ParameterView> view, SessionOptions options) {
+  return Session(std::move(view), std::move(options), value_function);
 }
 
 ParameterView& values_of(Session& session) {

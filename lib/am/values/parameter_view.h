@@ -120,6 +120,9 @@ class ParameterView : public virtual TensorCatalog {
 // Prefix of a gradient's name, for example in "grad.model.norm.weight".
 inline constexpr std::string_view kGradientPrefix = "grad.";
 
+// Returns a session that also runs the commands that read values.
+Session session_of(std::unique_ptr<ParameterView> view, SessionOptions options);
+
 // Returns the session's view with access to values. Throws Error(kInternal) if the session was
 // opened without values.
 ParameterView& values_of(Session& session);

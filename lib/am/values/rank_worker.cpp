@@ -52,7 +52,7 @@ Session open_session(const WorkerSetup& setup) {
   auto view = std::make_unique<ShardedView>(*job, world);
   SessionOptions options = setup.session;
   options.interrupted = [] { return interrupt_requested.load(); };
-  return Session(std::move(view), options);
+  return session_of(std::move(view), options);
 }
 
 Json ready_message(const Session& session) {

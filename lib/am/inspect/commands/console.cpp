@@ -3,12 +3,30 @@
 
 #include "am/base/home.h"
 #include "am/base/text.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/pick.h"
 #include "am/inspect/rows.h"
 
 namespace am::inspect {
 namespace {
+
+bool is_alias_name(const std::string& name) {
+  return !name.empty() && name.find_first_not_of(
+                              "abcdefghijklmnopqrstuvwxyz"
+                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
+}
+
+Result list_aliases(const Session& session) {
+  Rows rows({{"name", {}, RowKind::kText}, {"stands_for", "names", RowKind::kText}});
+  for (const auto& [name, words] : session.aliases()) {
+    rows.add({{"name", name}, {"stands_for", join(words, " ")}});
+  }
+  Result result;
+  rows.give(result, "aliases", session);
+  return result;
+}
+
+}  // namespace
 
 Result run_mode(Console& console, const Arguments& arguments) {
   const std::string& name = arguments.words.front();
@@ -37,22 +55,6 @@ Result run_report(Console& console, const Arguments& arguments) {
   return console.report(expand_home(arguments.words.front()), arguments.has("--force"));
 }
 
-bool is_alias_name(const std::string& name) {
-  return !name.empty() && name.find_first_not_of(
-                              "abcdefghijklmnopqrstuvwxyz"
-                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
-}
-
-Result list_aliases(const Session& session) {
-  Rows rows({{"name", {}, RowKind::kText}, {"stands_for", "names", RowKind::kText}});
-  for (const auto& [name, words] : session.aliases()) {
-    rows.add({{"name", name}, {"stands_for", join(words, " ")}});
-  }
-  Result result;
-  rows.give(result, "aliases", session);
-  return result;
-}
-
 Result run_let(Session& session, const Arguments& arguments) {
   if (arguments.words.empty()) return list_aliases(session);
   const std::string& name = arguments.words.front();
@@ -70,78 +72,5 @@ Result run_let(Session& session, const Arguments& arguments) {
   session.set_alias(name, std::move(labels));
   return result;
 }
-
-constexpr Option kForceOption[] = {{"--force", "", "replace an existing file"}};
-
-}  // namespace
-
-const Command kLetCommand = {
-    .name = "let",
-    .operands = "[NAME = NAMES]",
-    .summary = "define a short name for tensors or slices; without operands: list the short names",
-    .help =
-        "A short name may be sliced again. It names the tensors that NAMES matched when it was "
-        "defined.\n"
-        "Examples:  let w = model.layers.0.mlp.down_proj.weight[:, :8]\n"
-        "           stats w w[0:4]",
-    .json =
-        "{name: string, stands_for: string, tensors: integer} | {aliases: [{name: string, "
-        "stands_for: string}]}",
-    .completes = Operand::kParameter,
-    .max_words = Command::kAnyNumber,
-    .run = run_let,
-};
-const Command kModeCommand = {
-    .name = "mode",
-    .operands = "table|json|csv|md",
-    .summary = "set the format of the answers that follow",
-    .help =
-        "json: one object per line, with the fields that --json has; csv and md: the rows of an "
-        "answer, or its fields.\n"
-        "Example:  mode csv",
-    .json = "{mode: string}",
-    .keywords = "table json csv md",
-    .min_words = 1,
-    .max_words = 1,
-    .at_console = run_mode,
-};
-const Command kOutputCommand = {
-    .name = "output",
-    .operands = "[FILE]",
-    .summary = "write the answers that follow to a file; without FILE to the screen again",
-    .help =
-        "Each answer is appended; an existing file is replaced only with --force.\nExample:  mode "
-        "csv; output stats.csv; stats",
-    .json = "{output: string | null (null: the screen)}",
-    .completes = Operand::kPath,
-    .max_words = 1,
-    .options = kForceOption,
-    .at_console = run_output,
-};
-const Command kSourceCommand = {
-    .name = "source",
-    .operands = "FILE",
-    .summary = "run the commands of a file, up to the first that fails",
-    .help = "Example:  source checks.am",
-    .json = "{results: [Answer] (one entry per command)}",
-    .completes = Operand::kPath,
-    .min_words = 1,
-    .max_words = 1,
-    .at_console = run_source,
-};
-const Command kReportCommand = {
-    .name = "report",
-    .operands = "FILE.html",
-    .summary = "write all answers of this session, with pictures, to an HTML page",
-    .help =
-        "One file without scripts, fonts or links. The oldest answers are left out beyond 16 MiB.\n"
-        "Example:  norms --by layer; hist lm_head.weight; report weights.html",
-    .json = "{path: string, commands: integer}",
-    .completes = Operand::kPath,
-    .min_words = 1,
-    .max_words = 1,
-    .options = kForceOption,
-    .at_console = run_report,
-};
 
 }  // namespace am::inspect

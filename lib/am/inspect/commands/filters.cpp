@@ -4,7 +4,7 @@
 
 #include "am/base/number.h"
 #include "am/base/text.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/rows.h"
 
 namespace am::inspect {
@@ -38,6 +38,8 @@ bool sorts_before(const Json& a, const Json& b) {
   if (a.is_boolean() && b.is_boolean()) return a.get<bool>() < b.get<bool>();
   return !a.is_null() && b.is_null();
 }
+
+}  // namespace
 
 void sort_rows(Json& rows, const Arguments& arguments) {
   const std::string& key = arguments.words.front();
@@ -89,64 +91,5 @@ void select_fields(Json& rows, const Arguments& arguments) {
 }
 
 void count_rows(Json& rows, const Arguments&) { rows = Json::array({{{"count", rows.size()}}}); }
-
-constexpr Option kSortOptions[] = {{"--up", "", "smallest numbers first; texts in reverse"}};
-
-}  // namespace
-
-const Command kSortCommand = {
-    .name = "sort",
-    .operands = "KEY",
-    .summary =
-        "after a pipe: sort the rows by a field, numbers from the largest, texts by alphabet",
-    .help =
-        "KEY is a field of the answer's JSON; rows without it come last.\n"
-        "Example:  stats | sort norm | head 3",
-    .min_words = 1,
-    .max_words = 1,
-    .options = kSortOptions,
-    .filter = sort_rows,
-};
-const Command kHeadCommand = {
-    .name = "head",
-    .operands = "[N]",
-    .summary = "after a pipe: the first N rows (default 10)",
-    .help = "Example:  ls | sort bytes | head 10",
-    .max_words = 1,
-    .filter = head_rows,
-};
-const Command kTailCommand = {
-    .name = "tail",
-    .operands = "[N]",
-    .summary = "after a pipe: the last N rows (default 10)",
-    .help = "Example:  ls | tail 3",
-    .max_words = 1,
-    .filter = tail_rows,
-};
-const Command kGrepCommand = {
-    .name = "grep",
-    .operands = "TEXT|GLOB",
-    .summary = "after a pipe: rows in which a field contains the text, or matches the glob",
-    .help = "Example:  ls | grep bfloat16",
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .filter = grep_rows,
-};
-const Command kSelectCommand = {
-    .name = "select",
-    .operands = "KEY ..",
-    .summary = "after a pipe: only these fields of each row",
-    .help = "Example:  stats | select name norm",
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .filter = select_fields,
-};
-const Command kCountCommand = {
-    .name = "count",
-    .operands = "",
-    .summary = "after a pipe: the number of rows",
-    .help = "Example:  ls *norm* | count",
-    .filter = count_rows,
-};
 
 }  // namespace am::inspect

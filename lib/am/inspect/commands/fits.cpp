@@ -5,7 +5,7 @@
 #include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/config/plan.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/facts.h"
 #include "am/inspect/stored_files.h"
 #include "am/layout/layout.h"
@@ -49,6 +49,8 @@ Wanted wanted_by(const fs::path& path) {
   return wanted;
 }
 
+}  // namespace
+
 Result run_fits(Session& session, const Arguments& arguments) {
   const stored::TensorSource& source = require_files(session, "fits");
   const fs::path path = expand_home(arguments.words.front());
@@ -76,25 +78,5 @@ Result run_fits(Session& session, const Arguments& arguments) {
                           path.string(), "\n");
   return result;
 }
-
-}  // namespace
-
-const Command kFitsCommand = {
-    .name = "fits",
-    .operands = "CONFIG|PLAN",
-    .summary = "check that names and shapes of the parameters are those of a model",
-    .help =
-        "Compares with a config.json (or its folder), or a plan's model: lists parameters that are "
-        "missing, have\n"
-        "another shape or are not numbers, and those that the model does not have. No values are "
-        "read. Exit\n"
-        "status 1 if something does not fit.\n"
-        "Example:  fits plans/quickstart.toml",
-    .json = "{ok: boolean, misfits: [{name: string, what: string}]}",
-    .completes = Operand::kPath,
-    .min_words = 1,
-    .max_words = 1,
-    .run = run_fits,
-};
 
 }  // namespace am::inspect

@@ -1,6 +1,6 @@
 #include "am/base/text.h"
 #include "am/inspect/answers.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/term/table.h"
 #include "am/term/wrap.h"
 
@@ -56,6 +56,8 @@ std::string page(const term::Style& style, const Command& command) {
   return text + "\n" + draw_list(options, style);
 }
 
+}  // namespace
+
 Result tell_help(const term::Style& style, const Arguments& arguments) {
   Result result;
   if (!arguments.words.empty()) {
@@ -93,30 +95,5 @@ Result tell_quit(const term::Style&, const Arguments&) {
   result.quit = true;
   return result;
 }
-
-}  // namespace
-
-const Command kHelpCommand = {
-    .name = "help",
-    .operands = "[COMMAND]",
-    .summary = "list the commands, or explain one of them",
-    .help = "Example:  help unshard",
-    .json =
-        "Help | {commands: [Help]}; Help = {name: string, usage: string, summary: string, "
-        "help: string, options: [{name: string, value: string, help: string}]}",
-    .also = "? man",
-    .completes = Operand::kCommand,
-    .max_words = 1,
-    .tell = tell_help,
-};
-
-const Command kQuitCommand = {
-    .name = "quit",
-    .operands = "",
-    .summary = "end the session; so does Ctrl-D",
-    .help = "Also ends a script: later commands are not run. `exit`, `q` and `:q` do the same.",
-    .also = "exit q :q bye",
-    .tell = tell_quit,
-};
 
 }  // namespace am::inspect

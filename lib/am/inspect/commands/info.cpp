@@ -2,7 +2,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/facts.h"
 #include "am/inspect/render.h"
 
@@ -29,6 +29,8 @@ void add_damage(const Json& problems, std::vector<std::pair<std::string, std::st
   facts.emplace_back("", cat("and ", problems.size() - kMostShown, " more; `verify` lists them"));
 }
 
+}  // namespace
+
 Result run_info(Session& session, const Arguments&) {
   Result result;
   result.json = session.view().info();
@@ -48,23 +50,5 @@ Result run_info(Session& session, const Arguments&) {
   result.text = draw_facts(facts, session.style());
   return result;
 }
-
-}  // namespace
-
-const Command kInfoCommand = {
-    .name = "info",
-    .operands = "",
-    .summary = "the open target: model, size, dtype, layout, origin",
-    .help = "`parameters` counts elements, `tensors` counts names.",
-    .json =
-        "{target: string, kind: 'checkpoint' | 'plan' | 'job', format?: string, step?: "
-        "integer, model_type: string | null, parameters: integer (elements), tensors: "
-        "integer, bytes: integer, dtype: string, weights?: string, strategy?: string, "
-        "optimizer_tensors?: integer, values?: integer, world_size?: integer, mesh?: Mesh, "
-        "compute_dtype?: string, tokenizer: string | null, damage?: [Problem] (files that "
-        "are missing or cut off: all others can be read), note?: string, cannot_run?: "
-        "string}",
-    .run = run_info,
-};
 
 }  // namespace am::inspect

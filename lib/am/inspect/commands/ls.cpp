@@ -2,7 +2,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/optimizer_states.h"
 #include "am/inspect/pick.h"
 #include "am/inspect/rows.h"
@@ -57,6 +57,8 @@ std::vector<const HeldParameter*> listed(const Session& session, const Arguments
   return found.empty() ? session.matching("") : found;
 }
 
+}  // namespace
+
 Result run_ls(Session& session, const Arguments& arguments) {
   if (arguments.has("--values")) return list_values(session, arguments);
   const auto found = listed(session, arguments);
@@ -88,31 +90,5 @@ Result run_ls(Session& session, const Arguments& arguments) {
       "\n";
   return result;
 }
-
-constexpr Option kLsOptions[] = {
-    {"--optimizer", "", "the optimizer's states: all, or those of the names"},
-    {"--values", "", "values that are not tensors: settings, counters, the position in the data"},
-};
-
-}  // namespace
-
-const Command kLsCommand = {
-    .name = "ls",
-    .operands = "[NAMES]",
-    .summary = "the parameters, their shapes and dtypes",
-    .help =
-        "A `*` also matches dots; a module's name lists its parameters.\n"
-        "Examples:  ls\n"
-        "           ls *.q_proj.weight\n"
-        "           ls model.layers.0.mlp --optimizer\n"
-        "           ls optim.param_groups --values",
-    .json =
-        "{parameters: [{name: string, shape: [integer], dtype: string, bytes: integer}]} | "
-        "{values: [{name: string, value: any}]}",
-    .completes = Operand::kModule,
-    .max_words = Command::kAnyNumber,
-    .options = kLsOptions,
-    .run = run_ls,
-};
 
 }  // namespace am::inspect

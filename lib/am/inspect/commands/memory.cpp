@@ -1,5 +1,5 @@
 #include "am/inspect/commands/held_bytes.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/render.h"
 
 namespace am::inspect {
@@ -17,8 +17,6 @@ Json to_json(const std::vector<HeldBytes>& ranks) {
   return list;
 }
 
-namespace {
-
 Result run_memory(Session& session, const Arguments&) {
   const std::vector<HeldBytes> ranks = session.view().held_bytes();
   Result result;
@@ -32,22 +30,5 @@ Result run_memory(Session& session, const Arguments&) {
   }
   return result;
 }
-
-}  // namespace
-
-const Command kMemoryCommand = {
-    .name = "memory",
-    .operands = "",
-    .summary = "bytes that each rank holds: shards, full tensors, gradients, optimizer states",
-    .help =
-        "Sharded bytes include FSDP's padding. For a checkpoint on disk they are the bytes of "
-        "parameters in the files that each\n"
-        "rank wrote, not those that it held in the job: only the first replica is saved.\n"
-        "A checkpoint's model is in memory from the first loss, logprob, generate or grad on. "
-        "Kinds that no rank\n"
-        "holds have no column.",
-    .json = "{ranks: [RankBytes], at_rest: boolean}",
-    .run = run_memory,
-};
 
 }  // namespace am::inspect

@@ -1,10 +1,8 @@
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/facts.h"
 #include "am/inspect/render.h"
 
 namespace am::inspect {
-namespace {
-
 Result run_mesh(Session& session, const Arguments&) {
   const mesh::MeshLayout& layout = session.view().mesh();
   Result result;
@@ -17,19 +15,5 @@ Result run_mesh(Session& session, const Arguments&) {
   result.text = draw_mesh(layout, session.style());
   return result;
 }
-
-}  // namespace
-
-const Command kMeshCommand = {
-    .name = "mesh",
-    .operands = "",
-    .summary = "the mesh of ranks, and its groups",
-    .help =
-        "For a checkpoint it is the mesh that wrote it; a Hugging Face folder counts as one rank.",
-    .json =
-        "{world_size: integer, mesh: Mesh, groups: {*: [[integer]]} (as `am-plan show` gives "
-        "them)}",
-    .run = run_mesh,
-};
 
 }  // namespace am::inspect

@@ -3,7 +3,7 @@
 #include "am/base/ranks.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/pick.h"
 #include "am/inspect/render.h"
 #include "am/inspect/rows.h"
@@ -98,27 +98,11 @@ Result show_many(const Session& session, const std::vector<Picked>& all) {
   return result;
 }
 
+}  // namespace
+
 Result run_show(Session& session, const Arguments& arguments) {
   const std::vector<Picked> all = pick_tensors(session, arguments.words);
   return all.size() == 1 ? show_one(session, *all.front().parameter) : show_many(session, all);
 }
-
-}  // namespace
-
-const Command kShowCommand = {
-    .name = "show",
-    .operands = "NAMES",
-    .summary = "one parameter: shape, dtype, placements, and the part that each rank holds",
-    .help =
-        "A unique suffix of a name is enough. Several parameters are shown in one row each.\n"
-        "Example:  show model.layers.0.self_attn.q_proj.weight",
-    .json =
-        "Shown | {parameters: [Shown]}; Shown = {name: string, shape: [integer], dtype: "
-        "string, bytes: integer, placements: {*: string} (by mesh axis), shards: [Part]}",
-    .completes = Operand::kParameter,
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .run = run_show,
-};
 
 }  // namespace am::inspect

@@ -4,7 +4,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/term/table.h"
 
 namespace am::inspect {
@@ -104,6 +104,8 @@ class Drawing {
       {{"module"}, {"elements", term::Align::kRight}, {"size", term::Align::kRight}}};
 };
 
+}  // namespace
+
 Result run_tree(Session& session, const Arguments& arguments) {
   const std::string module = arguments.words.empty() ? "" : arguments.words.front();
   Node root;
@@ -117,20 +119,5 @@ Result run_tree(Session& session, const Arguments& arguments) {
   result.text = drawing.text();
   return result;
 }
-
-}  // namespace
-
-const Command kTreeCommand = {
-    .name = "tree",
-    .operands = "[MODULE]",
-    .summary = "modules and their sizes; equal layers are drawn once",
-    .help = "Example:  tree model.layers.0",
-    .json =
-        "{tree: Node}; Node = {name: string, parameters: integer (elements), bytes: integer, "
-        "children: [Node]}",
-    .completes = Operand::kModule,
-    .max_words = 1,
-    .run = run_tree,
-};
 
 }  // namespace am::inspect

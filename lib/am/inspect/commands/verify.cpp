@@ -3,7 +3,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/stored_files.h"
 #include "am/term/table.h"
 
@@ -22,6 +22,8 @@ std::string whole_line(const stored::TensorSource& source) {
   return cat(format_count(static_cast<int64_t>(tensors)), tensors == 1 ? " tensor" : " tensors",
              " in ", files, files == 1 ? " file, " : " files, ", format_bytes(bytes), ": whole\n");
 }
+
+}  // namespace
 
 Result run_verify(Session& session, const Arguments&) {
   const stored::TensorSource& source = require_files(session, "verify");
@@ -56,20 +58,5 @@ Result run_verify(Session& session, const Arguments&) {
   result.text += cat(source.path().string(), ": ", all, all == 1 ? " problem\n" : " problems\n");
   return result;
 }
-
-}  // namespace
-
-const Command kVerifyCommand = {
-    .name = "verify",
-    .operands = "",
-    .summary = "read all files of the checkpoint and check that they are undamaged",
-    .help =
-        "In checkpoints of am-run every checksum is compared; in folders of "
-        "torch.distributed.checkpoint every\nstored part must have the dtype and shape that "
-        ".metadata lists. Whether the parts cover the tensors is checked when a\ncheckpoint is "
-        "opened. Exit status 1 if something is wrong; Ctrl-C ends the command.",
-    .json = "{ok: boolean, problems: [Problem], more?: integer (that are not listed)}",
-    .run = run_verify,
-};
 
 }  // namespace am::inspect

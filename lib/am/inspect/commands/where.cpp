@@ -1,6 +1,6 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/inspect/commands/registry.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/pick.h"
 #include "am/inspect/render.h"
 #include "am/inspect/rows.h"
@@ -46,6 +46,8 @@ Result where_is(const Session& session, const HeldParameter& parameter) {
   return result;
 }
 
+}  // namespace
+
 Result run_where(Session& session, const Arguments& arguments) {
   const std::vector<Picked> all = pick_tensors(session, arguments.words);
   Result result;
@@ -58,22 +60,5 @@ Result run_where(Session& session, const Arguments& arguments) {
   if (all.size() == 1) result.json = Json(result.json["parameters"][0]);
   return result;
 }
-
-}  // namespace
-
-const Command kWhereCommand = {
-    .name = "where",
-    .operands = "NAMES",
-    .summary = "draw which rank and which file holds which part of a tensor",
-    .help = "Example:  where model.embed_tokens.weight",
-    .json =
-        "Where | {parameters: [Where]}; Where = {name: string, shape: [integer], dtype: string, "
-        "parts: [{..Part, file: string | null (null: no file, or one of several), bytes: "
-        "integer}]}",
-    .completes = Operand::kParameter,
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .run = run_where,
-};
 
 }  // namespace am::inspect

@@ -13,7 +13,7 @@
 #include "am/base/units.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/words.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/scan.h"
 
 namespace am::values {
@@ -145,6 +145,8 @@ class Calculation {
   TextCursor at_;
 };
 
+}  // namespace
+
 Result run_calc(Session& session, const Arguments& arguments) {
   const std::string text = arguments.text();
   const double value = Calculation(session, text).value();
@@ -153,27 +155,5 @@ Result run_calc(Session& session, const Arguments& arguments) {
   result.text = cat(format_general(value, session.digits()), "\n");
   return result;
 }
-
-}  // namespace
-
-const Command kCalcCommand = {
-    .name = "calc",
-    .operands = "EXPRESSION",
-    .summary = "arithmetic on measures of tensors: calc norm(a) / norm(b)",
-    .help =
-        "Numbers, + - * / and brackets; and norm, l1, rms, absmax, min, max, mean, std, sum (of "
-        "the finite values), nan,\n"
-        "inf and numel of NAMES, over all of them together. Everything is computed in double. "
-        "Short names of `let` can be used.\n"
-        "Examples:  calc norm(lm_head.weight[:4]) / norm(lm_head.weight)\n"
-        "           let w = model.norm.weight; calc (max(w) - min(w)) / std(w)",
-    .json = "{expression: string, value: number | null (null: not finite)}",
-    .also = "eval =",
-    .completes = Operand::kParameter,
-    .keywords = "norm( l1( rms( absmax( min( max( mean( std( sum( nan( inf( numel(",
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .run = run_calc,
-};
 
 }  // namespace am::values

@@ -6,7 +6,7 @@
 #include "am/base/text.h"
 #include "am/inspect/rows.h"
 #include "am/tensor/dtype.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/copies.h"
 #include "am/values/unread.h"
 
@@ -63,6 +63,8 @@ Verdict verdict_of(Session& session, const Picked& picked) {
   return verdict;
 }
 
+}  // namespace
+
 Result run_checksum(Session& session, const Arguments& arguments) {
   Rows rows({{"name", {}, RowKind::kText},
              {"hash", "checksum", RowKind::kText},
@@ -103,28 +105,5 @@ Result run_checksum(Session& session, const Arguments& arguments) {
   unread.give(result);
   return result;
 }
-
-}  // namespace
-
-const Command kChecksumCommand = {
-    .name = "checksum",
-    .operands = "[NAMES]",
-    .summary = "a checksum of each tensor, and whether all replicas of it are equal bit for bit",
-    .help =
-        "The checksum depends on values, shape and dtype, but not on the layout or the file "
-        "format: equal checksums\n"
-        "mean equal tensors. On ranks each copy is hashed in place; if copies differ, it names the "
-        "ranks that differ\n"
-        "from the majority and the first difference, with exit status 1.\n"
-        "Example:  checksum *norm*",
-    .json =
-        "{ok: boolean, parameters: [{name: string, equal: boolean, hash: string, compared: integer "
-        "(copies of parts that several ranks hold), copies: [{..Part, hash: string}], "
-        "first_difference: {index: [integer], ranks: [integer], against: integer} | null}], "
-        "unread?: [Unread]}",
-    .completes = Operand::kModule,
-    .max_words = Command::kAnyNumber,
-    .run = run_checksum,
-};
 
 }  // namespace am::values

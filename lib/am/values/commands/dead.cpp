@@ -7,7 +7,7 @@
 #include "am/base/units.h"
 #include "am/inspect/rows.h"
 #include "am/mesh/indices.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/moments.h"
 #include "am/values/scan.h"
 #include "am/values/unread.h"
@@ -76,6 +76,8 @@ std::string counted(const Json& first, int64_t count) {
   return cat(format_count(count), ": ", join(shown, ", "), more ? ", .." : "");
 }
 
+}  // namespace
+
 Result run_dead(Session& session, const Arguments& arguments) {
   const at::NoGradGuard no_grad;
   Rows rows({{"name", {}, RowKind::kText},
@@ -122,24 +124,5 @@ Result run_dead(Session& session, const Arguments& arguments) {
   unread.give(result);
   return result;
 }
-
-}  // namespace
-
-const Command kDeadCommand = {
-    .name = "dead",
-    .operands = "[NAMES]",
-    .summary = "rows that are all zero, and columns that hold one value",
-    .help =
-        "For tensors with at least two dims: the last dim indexes columns, all others rows. "
-        "Vectors are skipped.\n"
-        "Example:  dead *mlp*",
-    .json =
-        "{looked_at: integer, parameters: [{name: string, shape: [integer], zero_rows: integer, "
-        "first_zero_rows: [integer], constant_columns: integer, first_constant_columns: "
-        "[integer]}] (those that have some; at most 10 indices each), unread?: [Unread]}",
-    .completes = Operand::kModule,
-    .max_words = Command::kAnyNumber,
-    .run = run_dead,
-};
 
 }  // namespace am::values

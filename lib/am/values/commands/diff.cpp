@@ -11,7 +11,7 @@
 #include "am/inspect/stored_files.h"
 #include "am/term/table.h"
 #include "am/values/commands/by_layer.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/pairs.h"
 #include "am/values/two_sources.h"
 #include "am/values/unread.h"
@@ -111,6 +111,8 @@ std::string shown_number(const Difference& difference, double value, int digits)
   return std::isfinite(value) ? format_general(value, digits) : "not finite";
 }
 
+}  // namespace
+
 Result run_diff(Session& session, const Arguments& arguments) {
   const bool folded = by_layer(arguments);
   const auto other =
@@ -158,33 +160,5 @@ Result run_diff(Session& session, const Arguments& arguments) {
   unread.give(result);
   return result;
 }
-
-constexpr Option kDiffOptions[] = {
-    {"--by", "parameter|layer", "one row per parameter, or per layer"}};
-
-}  // namespace
-
-const Command kDiffCommand = {
-    .name = "diff",
-    .operands = "[A] B",
-    .summary = "how checkpoint B's parameters differ from A's, or from the open one's",
-    .help =
-        "Lists names that only one side has, and differences of shape and dtype. For the other "
-        "parameters it prints the\nlargest |a - b|, and the largest |a - b| divided by the larger "
-        "of |a| and |b|, the most different first. Equal parameters are counted. A and B may "
-        "be\nanything that am-repl opens as weights; `only here` marks parameters that only A (or "
-        "the open target) has. A\nfew MiB of both are read at a time. Ctrl-C ends the "
-        "command.\nExamples:  diff runs/quickstart/checkpoints/step-200\n           diff step-200 "
-        "step-400 --by layer",
-    .json =
-        "{parameters: [{name: string, status: 'equal' | 'different' | 'dtype' | 'shape' | "
-        "'only here' | 'only there' | 'unreadable', max_abs: number | null, relative: number "
-        "| null}] (null: not finite, or nothing to compare), unread?: [Unread]}",
-    .completes = Operand::kPath,
-    .min_words = 1,
-    .max_words = 2,
-    .options = kDiffOptions,
-    .run = run_diff,
-};
 
 }  // namespace am::values

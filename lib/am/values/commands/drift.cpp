@@ -8,7 +8,7 @@
 #include "am/inspect/rows.h"
 #include "am/inspect/stored_files.h"
 #include "am/values/commands/by_layer.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/on_threads.h"
 #include "am/values/pairs.h"
 #include "am/values/two_sources.h"
@@ -44,6 +44,8 @@ Change change_of(Session& session, const TensorSource& from, const StoredTensor&
   for (const auto& [number, found] : of_blocks.all()) change.add(found);
   return change;
 }
+
+}  // namespace
 
 Result run_drift(Session& session, const Arguments& arguments) {
   const at::NoGradGuard no_grad;
@@ -99,31 +101,5 @@ Result run_drift(Session& session, const Arguments& arguments) {
   unread.give(result);
   return result;
 }
-
-constexpr Option kDriftOptions[] = {
-    {"--by", "parameter|layer", "one row per parameter, or per layer"}};
-
-}  // namespace
-
-const Command kDriftCommand = {
-    .name = "drift",
-    .operands = "A [B]",
-    .summary = "how far parameters moved from checkpoint A to B, or to the open one",
-    .help =
-        "The L2 norm of the change divided by that of A's values, largest first, and the cosine of "
-        "the angle between A and B.\nA few MiB of both are read at a time. Ctrl-C ends the "
-        "command.\nExamples:  drift runs/quickstart/checkpoints/step-200\n           drift "
-        "step-200 step-400 --by layer",
-    .json =
-        "{parameters: [Drift], total: Drift, left_out: [string] (on only one side, or of two "
-        "shapes), unread?: [Unread]}; Drift = {name: string, relative: number | null, moved: "
-        "number | null, before: number | null, after: number | null, cosine: number | null (null: "
-        "not finite)}",
-    .completes = Operand::kPath,
-    .min_words = 1,
-    .max_words = 2,
-    .options = kDriftOptions,
-    .run = run_drift,
-};
 
 }  // namespace am::values

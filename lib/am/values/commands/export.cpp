@@ -5,7 +5,7 @@
 #include "am/base/units.h"
 #include "am/checkpoint/export_dcp.h"
 #include "am/inspect/stored_files.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/weight_dtype.h"
 
 namespace am::values {
@@ -62,6 +62,8 @@ void require_undamaged(const stored::TensorSource& source) {
       "`verify` lists what is lost; copy the folder again, then export it");
 }
 
+}  // namespace
+
 Result run_export(Session& session, const Arguments& arguments) {
   const fs::path folder = expand_home(arguments.words.front());
   if (const auto* source = session.view().source()) require_undamaged(*source);
@@ -82,30 +84,5 @@ Result run_export(Session& session, const Arguments& arguments) {
       cat("wrote ", folder.string(), ": ", paths.size(), " files, ", format_bytes(bytes), "\n");
   return result;
 }
-
-}  // namespace
-
-constexpr Option kExportOptions[] = {
-    {"--format", "hf|dcp|torchtitan|olmo|megatron", "default hf"},
-    {"--dtype", "float32|bfloat16|float16", "or fp32, bf16, fp16; default: as stored"},
-    {"--optimizer", "", "also the optimizer states, for dcp"}};
-
-const Command kExportCommand = {
-    .name = "export",
-    .operands = "DIR",
-    .summary = "write a folder for transformers, PyTorch or a training framework",
-    .help =
-        "transformers loads hf. The others are folders of torch.distributed.checkpoint, made from "
-        "a checkpoint on\ndisk: dcp names tensors model.NAME; torchtitan, olmo and megatron use "
-        "the names and rows of that framework.\nOne parameter, or a few MiB of its rows, is in "
-        "memory at a time. The folder appears whole or not at all; an\nexisting one must be empty. "
-        "Ctrl-C ends the export, and leaves nothing.\nExample:  export llama-hf --dtype bfloat16",
-    .json = "{path: string, files: [string], bytes: integer}",
-    .completes = Operand::kPath,
-    .min_words = 1,
-    .max_words = 1,
-    .options = kExportOptions,
-    .run = run_export,
-};
 
 }  // namespace am::values

@@ -2,7 +2,7 @@
 #include "am/base/units.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/text_argument.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/language.h"
 #include "am/values/scan.h"
 
@@ -29,6 +29,8 @@ std::vector<Picked> gradients_of(const Session& session, const std::vector<Picke
   }
   return gradients;
 }
+
+}  // namespace
 
 Result run_grad(Session& session, const Arguments& arguments) {
   ParameterView& view = values_of(session);
@@ -83,31 +85,5 @@ Result run_grad(Session& session, const Arguments& arguments) {
                      frozen == 0 ? "" : cat("; ", frozen, " are frozen"), "\n");
   return result;
 }
-
-constexpr Option kGradOptions[] = {
-    {"--of", "TEXT|FILE", "compute the gradients of this text's loss first"},
-    {"--force", "", "even if they do not fit into this machine's memory"}};
-
-}  // namespace
-
-const Command kGradCommand = {
-    .name = "grad",
-    .operands = "[NAMES]",
-    .summary = "gradients: of a text's loss, or of the last step",
-    .help =
-        "After `step`, and in a running job, the gradients of the last step: summed over all ranks "
-        "and clipped, as the\noptimizer used them. With --of the gradients of `loss TEXT`, on any "
-        "layout; the text must fit into one window.\nThe gradients stay until the model changes, "
-        "and other commands accept them as tensors grad.NAME. Each rank reads its "
-        "shard.\nExamples:  grad *norm.weight --of \"The licenses\"\n           step 3; grad "
-        "model.norm.weight; hist grad.model.norm.weight",
-    .json =
-        "{gradients: [{..Moments, rms: number | null}], of: string, norm: number | null (of all "
-        "together), loss?: number | null (with --of), tokens?: integer}",
-    .completes = Operand::kModule,
-    .max_words = Command::kAnyNumber,
-    .options = kGradOptions,
-    .run = run_grad,
-};
 
 }  // namespace am::values

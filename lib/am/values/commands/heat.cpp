@@ -9,7 +9,7 @@
 #include "am/inspect/charts.h"
 #include "am/inspect/rows.h"
 #include "am/mesh/indices.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/moments.h"
 #include "am/values/scan.h"
 
@@ -143,6 +143,8 @@ std::string draw_heat(const Grid& grid, int64_t rows, const term::Style& style) 
   return out;
 }
 
+}  // namespace
+
 Result run_heat(Session& session, const Arguments& arguments) {
   const at::NoGradGuard no_grad;
   const Picked picked = pick_one(session, arguments.words);
@@ -181,35 +183,5 @@ Result run_heat(Session& session, const Arguments& arguments) {
   write_picture(session, arguments, result);
   return result;
 }
-
-constexpr Option kHeatOptions[] = {
-    {"--of", "mean|max|signed", "mean of magnitudes (default), largest magnitude, mean"},
-    {"--rows", "N", "rows of the picture, 1 to 1000 (default 24)"},
-    {"--columns", "N", "columns of the picture (default: as many as fit)"},
-    {"--svg", "FILE", "write the picture to a file too"},
-    {"--force", "", "replace an existing file"},
-};
-
-}  // namespace
-
-const Command kHeatCommand = {
-    .name = "heat",
-    .operands = "NAME[SLICE]",
-    .summary = "a tensor as a picture of blocks, darker where values are larger",
-    .help =
-        "The last dim runs to the right, the others down. Each rank adds its share of the "
-        "blocks.\n"
-        "Examples:  heat model.layers.0.mlp.down_proj.weight --of max\n"
-        "           heat lm_head.weight[:64] --svg head.svg",
-    .json =
-        "{name: string, of: string (mean, max or signed), rows: integer (of the tensor), columns: "
-        "integer, low: number, high: number, cells: [[number | null]] (null: the block has NaN or "
-        "infinities), svg?: string}",
-    .completes = Operand::kParameter,
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .options = kHeatOptions,
-    .run = run_heat,
-};
 
 }  // namespace am::values

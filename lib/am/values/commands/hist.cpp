@@ -8,7 +8,7 @@
 #include "am/inspect/charts.h"
 #include "am/inspect/rows.h"
 #include "am/term/bars.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/scan.h"
 
 namespace am::values {
@@ -118,6 +118,8 @@ Result many_histograms(Session& session, const std::vector<Picked>& all, int64_t
   return result;
 }
 
+}  // namespace
+
 Result run_hist(Session& session, const Arguments& arguments) {
   const at::NoGradGuard no_grad;
   const int64_t bins = arguments.integer("--bins", 20, 1, 1000);
@@ -130,33 +132,5 @@ Result run_hist(Session& session, const Arguments& arguments) {
   write_picture(session, arguments, result);
   return result;
 }
-
-}  // namespace
-
-constexpr Option kHistOptions[] = {
-    {"--bins", "N", "number of bins, 1 to 1000 (default 20)"},
-    {"--svg", "FILE", "write the picture to a file too"},
-    {"--force", "", "replace an existing file"},
-};
-
-const Command kHistCommand = {
-    .name = "hist",
-    .operands = "NAMES",
-    .summary = "a histogram of a tensor's finite values",
-    .help =
-        "Bins of equal width from the smallest to the largest value. Nothing is gathered: counts "
-        "are added over\n"
-        "the ranks. Several tensors have one row each.\n"
-        "Examples:  hist model.embed_tokens.weight --bins 40\n"
-        "           hist *q_proj.weight",
-    .json =
-        "Histogram | {histograms: [Histogram]}; Histogram = {name: string, edges: [number] "
-        "(one more than bins), counts: [integer], svg?: string}",
-    .completes = Operand::kParameter,
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .options = kHistOptions,
-    .run = run_hist,
-};
 
 }  // namespace am::values

@@ -9,7 +9,7 @@
 #include "am/inspect/text_argument.h"
 #include "am/term/printable.h"
 #include "am/term/table.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 
 namespace am::values {
 namespace {
@@ -17,6 +17,8 @@ namespace {
 Json file_or_null(const TextArgument& argument) {
   return argument.file.empty() ? Json(nullptr) : Json(argument.file);
 }
+
+}  // namespace
 
 Result run_loss(Session& session, const Arguments& arguments) {
   const TextArgument argument = text_or_file(arguments);
@@ -77,76 +79,5 @@ Result run_generate(Session& session, const Arguments& arguments) {
           printable_text(text, session.style()), "\n");
   return result;
 }
-
-}  // namespace
-
-constexpr Option kForceOption = {"--force", "",
-                                 "even if the model does not fit into this machine's memory"};
-constexpr Option kTextOptions[] = {kForceOption};
-
-const Command kLossCommand = {
-    .name = "loss",
-    .operands = "TEXT|FILE",
-    .summary = "mean cross-entropy of predicting each next token",
-    .help =
-        "The first token has nothing before it and is not predicted. Texts longer than the "
-        "model's\nmax_position_embeddings, or 2048, are cut into windows of that length. Text is "
-        "cut by the tokenizer that the\nplan or the folder names, or `set tokenizer`. A word "
-        "without quotes that looks like a file's name is\nread as a file of at most 64 "
-        "MiB.\nExamples:  loss \"The licenses for most software\"\n           loss "
-        "/usr/share/common-licenses/GPL-3",
-    .json =
-        "{loss: number | null (natural logarithm; null: not finite), tokens: integer, "
-        "predictions: integer (tokens - 1), perplexity: number | null, file: string | null "
-        "(null: a text)}",
-    .completes = Operand::kPath,
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .options = kTextOptions,
-    .run = run_loss,
-};
-
-const Command kLogprobCommand = {
-    .name = "logprob",
-    .operands = "TEXT|FILE",
-    .summary = "each token's log-probability given those before it",
-    .help =
-        "Natural logarithms. The first token has nothing before it: `-`, in JSON null. Works "
-        "between unshard and\n"
-        "reshard as well as outside.\n"
-        "Example:  logprob \"The GNU General Public License\"",
-    .json =
-        "{tokens: [integer] (ids), logprobs: [number | null] (as long, null first), total: "
-        "number | null, file: string | null (null: a text)}",
-    .completes = Operand::kPath,
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .options = kTextOptions,
-    .run = run_logprob,
-};
-
-constexpr Option kGenerateOptions[] = {
-    {"--tokens", "N", "number of new tokens (default 100)"},
-    {"--temperature", "T", "0: always the most likely token (default 0.8)"},
-    {"--top-k", "K", "sample from the K most likely tokens; 0: all"},
-    {"--seed", "S", "0"},
-    kForceOption};
-
-const Command kGenerateCommand = {
-    .name = "generate",
-    .operands = "TEXT",
-    .summary = "the model's continuation of a text",
-    .help =
-        "Samples with a separate random generator: the same seed gives the same text on any "
-        "layout. Control characters\n"
-        "are replaced on a terminal; JSON has them all.\n"
-        "Example:  generate \"The \" --tokens 200 --temperature 0.8",
-    .json = "{prompt: string, text: string (what follows it), tokens: [integer] (ids of that)}",
-    .completes = Operand::kText,
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .options = kGenerateOptions,
-    .run = run_generate,
-};
 
 }  // namespace am::values

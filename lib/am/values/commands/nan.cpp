@@ -6,7 +6,7 @@
 #include "am/base/units.h"
 #include "am/inspect/rows.h"
 #include "am/mesh/indices.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/scan.h"
 #include "am/values/unread.h"
 
@@ -41,6 +41,8 @@ BadValues bad_values(Session& session, const Picked& picked) {
           all.select(1, 2).min().item<int64_t>()};
 }
 
+}  // namespace
+
 Result run_nan(Session& session, const Arguments& arguments) {
   Rows rows({{"name", {}, RowKind::kText},
              {"nan", {}, RowKind::kCount},
@@ -74,28 +76,5 @@ Result run_nan(Session& session, const Arguments& arguments) {
   unread.give(result);
   return result;
 }
-
-constexpr Option kNanOptions[] = {{"--strict", "", "exit status 1 if there are any"}};
-
-}  // namespace
-
-const Command kNanCommand = {
-    .name = "nan",
-    .operands = "[NAMES]",
-    .summary = "which tensors have NaN or infinities, and where the first one is",
-    .help =
-        "`first` is the index of the first one in the whole tensor, in row-major order. --strict "
-        "is for scripts that\n"
-        "must stop then.\n"
-        "Examples:  nan\n"
-        "           nan optim.state",
-    .json =
-        "{ok: boolean, looked_at: integer, parameters: [{name: string, nan: integer, inf: "
-        "integer, first: [integer]}] (those that have some), unread?: [Unread]}",
-    .completes = Operand::kModule,
-    .max_words = Command::kAnyNumber,
-    .options = kNanOptions,
-    .run = run_nan,
-};
 
 }  // namespace am::values

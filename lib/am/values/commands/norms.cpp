@@ -1,7 +1,7 @@
 #include "am/base/text.h"
 #include "am/inspect/rows.h"
 #include "am/values/commands/by_layer.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 
 namespace am::values {
 namespace {
@@ -17,6 +17,8 @@ Json norms_row(const std::string& name, const Moments& moments) {
           {"nan", moments.nan},
           {"inf", moments.inf}};
 }
+
+}  // namespace
 
 Result run_norms(Session& session, const Arguments& arguments) {
   const MomentRows all = named_moments(session, arguments);
@@ -38,30 +40,5 @@ Result run_norms(Session& session, const Arguments& arguments) {
   all.unread.give(result);
   return result;
 }
-
-constexpr Option kNormsOptions[] = {
-    {"--by", "parameter|layer", "one row per parameter, or per layer"}};
-
-}  // namespace
-
-const Command kNormsCommand = {
-    .name = "norms",
-    .operands = "[NAMES]",
-    .summary = "L1, L2, largest magnitude and root mean square of each tensor and of all together",
-    .help =
-        "Computed over the finite values; NaN and infinities are counted separately. Sums are in "
-        "double; each rank\n"
-        "sums its shard.\n"
-        "Examples:  norms *q_proj.weight\n"
-        "           norms --by layer",
-    .json =
-        "{norms: [Norms], total: Norms, unread?: [Unread]}; Norms = {name: string, numel: "
-        "integer, l1: number | null, l2: number | null, max: number | null, rms: number | "
-        "null, nan: integer, inf: integer}",
-    .completes = Operand::kModule,
-    .max_words = Command::kAnyNumber,
-    .options = kNormsOptions,
-    .run = run_norms,
-};
 
 }  // namespace am::values

@@ -1,7 +1,7 @@
 #include "am/base/text.h"
 #include "am/inspect/optimizer_states.h"
 #include "am/inspect/rows.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/scan.h"
 #include "am/values/unread.h"
 
@@ -14,6 +14,8 @@ Json optim_row(Session& session, const HeldParameter& tensor, const std::string&
   row["dtype"] = formats::torch_name(tensor.dtype);
   return row;
 }
+
+}  // namespace
 
 Result run_optim(Session& session, const Arguments& arguments) {
   if (session.view().states().empty()) {
@@ -69,24 +71,5 @@ Result run_optim(Session& session, const Arguments& arguments) {
   unread.give(result);
   return result;
 }
-
-}  // namespace
-
-const Command kOptimCommand = {
-    .name = "optim",
-    .operands = "[NAMES]",
-    .summary = "optimizer states with their parameters: shapes, dtypes, step, statistics",
-    .help =
-        "Requires a target with optimizer states. All other commands accept the states too, as "
-        "tensors with names like\noptim.state.NAME.exp_avg.\nExamples:  optim model.norm.weight\n  "
-        "         stats optim.state.model.norm.weight.exp_avg_sq",
-    .json =
-        "{parameters: [{..Moments, shape: [integer], dtype: string, step: integer | null (null: "
-        "unknown), states: [{..Moments, shape: [integer], dtype: string, state: string (exp_avg, "
-        "..)}]}], unread?: [Unread]}",
-    .completes = Operand::kModule,
-    .max_words = Command::kAnyNumber,
-    .run = run_optim,
-};
 
 }  // namespace am::values

@@ -6,7 +6,7 @@
 #include "am/inspect/rows.h"
 #include "am/term/bars.h"
 #include "am/values/commands/by_layer.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 
 namespace am::values {
 namespace {
@@ -22,6 +22,8 @@ constexpr Plotted kPlotted[] = {
     {"max", [](const Moments& moments) { return moments.max_abs(); }},
     {"std", [](const Moments& moments) { return moments.std(); }},
 };
+
+}  // namespace
 
 Result run_plot(Session& session, const Arguments& arguments) {
   const Plotted& plotted = arguments.one_of(kPlotted, "--of", "rms");
@@ -46,32 +48,5 @@ Result run_plot(Session& session, const Arguments& arguments) {
   write_picture(session, arguments, result);
   return result;
 }
-
-constexpr Option kPlotOptions[] = {
-    {"--of", "rms|norm|max|std", "default rms"},
-    {"--by", "parameter|layer", "one bar per parameter, or per layer"},
-    {"--svg", "FILE", "write the picture to a file too"},
-    {"--force", "", "replace an existing file"},
-};
-
-}  // namespace
-
-const Command kPlotCommand = {
-    .name = "plot",
-    .operands = "[NAMES]",
-    .summary = "one number per tensor as bars, in the order of names",
-    .help =
-        "Shows what changes from layer to layer.\n"
-        "Examples:  plot *q_proj.weight\n"
-        "           plot --by layer --of norm --svg norms.svg",
-    .json =
-        "{of: string, parameters: [{name: string, norm?: number | null, rms?: number | null, max?: "
-        "number | null, std?: number | null}] (each with the number that `of` names), svg?: "
-        "string, unread?: [Unread]}",
-    .completes = Operand::kModule,
-    .max_words = Command::kAnyNumber,
-    .options = kPlotOptions,
-    .run = run_plot,
-};
 
 }  // namespace am::values

@@ -6,7 +6,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/pick.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 
 namespace am::values {
 namespace {
@@ -134,6 +134,8 @@ std::optional<Result> print_value(const Session& session, const Arguments& argum
   return result;
 }
 
+}  // namespace
+
 Result run_print(Session& session, const Arguments& arguments) {
   if (auto value = print_value(session, arguments)) return std::move(*value);
   const std::vector<Picked> all = pick_tensors(session, arguments.words);
@@ -156,30 +158,5 @@ Result run_print(Session& session, const Arguments& arguments) {
   }
   return result;
 }
-
-}  // namespace
-
-const Command kPrintCommand = {
-    .name = "print",
-    .operands = "NAMES",
-    .summary = "values, of the whole tensor or of a slice as in Python",
-    .help =
-        "Gathers the parameter from all ranks that hold a part of it. Beyond 1 000 elements the "
-        "middle of\n"
-        "each dim is left out; JSON has all values, up to a million.\n"
-        "Examples:  print model.norm.weight\n"
-        "           print model.embed_tokens.weight[0:4, :8]\n"
-        "           print model.embed_tokens.weight[-1]\n"
-        "           print *norm.weight[:3]\n"
-        "           print optim.param_groups.0.lr",
-    .json =
-        "Printed | {tensors: [Printed]} | {name: string, value: any (of a value that is not a "
-        "tensor)}; Printed = {name: string, shape: [integer], dtype: string, values: any (nested "
-        "lists; \"nan\", \"inf\" and \"-inf\" where JSON has no number)}",
-    .completes = Operand::kParameter,
-    .min_words = 1,
-    .max_words = Command::kAnyNumber,
-    .run = run_print,
-};
 
 }  // namespace am::values

@@ -8,7 +8,7 @@
 #include "am/base/text.h"
 #include "am/inspect/stored_files.h"
 #include "am/term/table.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/two_sources.h"
 #include "am/values/unread.h"
 
@@ -62,6 +62,8 @@ Verdict verdict_of(Session& session, const TensorSource& here, const TensorSourc
   return {a.name, same ? "same" : "different", summed ? "checksums" : "values"};
 }
 
+}  // namespace
+
 Result run_same(Session& session, const Arguments& arguments) {
   const TensorSource& here = require_files(session, "same");
   const auto there = open_weights_at(arguments.words.front());
@@ -103,26 +105,5 @@ Result run_same(Session& session, const Arguments& arguments) {
   unread.give(result);
   return result;
 }
-
-}  // namespace
-
-const Command kSameCommand = {
-    .name = "same",
-    .operands = "TARGET",
-    .summary = "whether another checkpoint's tensors are equal bit for bit; exit status 1 if not",
-    .help =
-        "Compares parameters and optimizer states. If both are am-run's, with the same sharding, "
-        "their stored\n"
-        "checksums are compared and no value is read (`verify` compares values with them).\n"
-        "Example:  same backup/step-200",
-    .json =
-        "{same: boolean, tensors: [{name: string, status: 'same' | 'different' | 'dtype' | "
-        "'shape' | 'only here' | 'only there' | 'unreadable', by: 'checksums' | 'values' | "
-        "null (null: nothing could be compared)}], unread?: [Unread]}",
-    .completes = Operand::kPath,
-    .min_words = 1,
-    .max_words = 1,
-    .run = run_same,
-};
 
 }  // namespace am::values

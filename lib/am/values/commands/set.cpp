@@ -4,7 +4,7 @@
 #include "am/base/text.h"
 #include "am/inspect/facts.h"
 #include "am/inspect/rows.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/weight_dtype.h"
 
 namespace am::values {
@@ -59,6 +59,8 @@ Result list_settings(Session& session) {
   return result;
 }
 
+}  // namespace
+
 Result run_set(Session& session, const Arguments& arguments) {
   if (arguments.words.empty()) return list_settings(session);
   if (arguments.words.size() == 1) {
@@ -78,26 +80,5 @@ Result run_set(Session& session, const Arguments& arguments) {
   throw Error(ErrorKind::kUsage, cat("there is no setting `", arguments.words[0], "`"),
               near ? cat("did you mean `", *near, "`?") : cat("settings: ", join(keys, ", ")));
 }
-
-}  // namespace
-
-const Command kSetCommand = {
-    .name = "set",
-    .operands = "[KEY VALUE]",
-    .summary =
-        "change a setting of this session: dtype, tokenizer, digits; without KEY, show all values",
-    .help =
-        "dtype      float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model "
-        "computes in; float32\n"
-        "tokenizer  bytes, or a tokenizer.json\n"
-        "digits     significant digits of printed values; 4\n"
-        "Example:  set tokenizer models/llama/tokenizer.json",
-    .json =
-        "{key: string, value: string | number, step?: integer} | {settings: [{key: string, "
-        "value: string | integer | null, legal: string}]}",
-    .keywords = "digits dtype tokenizer optimizer.lr",
-    .max_words = 2,
-    .run = run_set,
-};
 
 }  // namespace am::values

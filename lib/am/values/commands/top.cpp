@@ -8,7 +8,7 @@
 #include "am/inspect/optimizer_states.h"
 #include "am/inspect/rows.h"
 #include "am/stored/row_blocks.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 #include "am/values/scan.h"
 #include "am/values/unread.h"
 
@@ -94,6 +94,8 @@ constexpr Measure kMeasures[] = {
      }},
 };
 
+}  // namespace
+
 Result run_top(Session& session, const Arguments& arguments) {
   const at::NoGradGuard no_grad;
   int64_t count = 10;
@@ -143,32 +145,5 @@ Result run_top(Session& session, const Arguments& arguments) {
   unread.give(result);
   return result;
 }
-
-constexpr Option kTopOptions[] = {
-    {"--by", "bytes|norm|rms|max|update", "default bytes"},
-    {"--lr", "LR", "learning rate for update (default: the checkpoint's)"},
-    {"--eps", "EPS", "Adam's eps for update (default: the checkpoint's)"},
-};
-
-}  // namespace
-
-const Command kTopCommand = {
-    .name = "top",
-    .operands = "[N] [NAMES]",
-    .summary = "the largest parameters by bytes, norm, magnitude, or Adam's last step",
-    .help =
-        "N: number of parameters (default 10). `update` is the L2 norm of Adam's last step divided "
-        "by that of the weights, from\nthe stored exp_avg, exp_avg_sq, step, lr, betas and eps; it "
-        "does not include weight decay. Around 1e-3 is\nusual; a layer far above it moves too "
-        "fast.\nExamples:  top 5 --by norm\n           top --by update *mlp*",
-    .json =
-        "{parameters: [{name: string, shape: [integer], bytes?: integer, norm?: number | null, "
-        "rms?: number | null, max?: number | null, update?: number | null}] (each with the measure "
-        "that `by` names), by: string, unread?: [Unread]}",
-    .completes = Operand::kModule,
-    .max_words = Command::kAnyNumber,
-    .options = kTopOptions,
-    .run = run_top,
-};
 
 }  // namespace am::values

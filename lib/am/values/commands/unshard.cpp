@@ -8,7 +8,7 @@
 #include "am/inspect/render.h"
 #include "am/term/printable.h"
 #include "am/term/table.h"
-#include "am/values/commands/registry.h"
+#include "am/values/commands/functions.h"
 
 namespace am::values {
 namespace {
@@ -78,6 +78,8 @@ Result measured(Session& session, const Parameters& parameters, const char* done
   return result;
 }
 
+}  // namespace
+
 Result run_unshard(Session& session, const Arguments& arguments) {
   const Parameters parameters = session.matching(arguments.words.front());
   session.require_memory(values_of(session).unshard_bytes(parameters), "unsharding this",
@@ -96,48 +98,5 @@ Result run_reshard(Session& session, const Arguments& arguments) {
   return measured(session, parameters, "resharded",
                   [&](const Parameters& chosen) { return values_of(session).reshard(chosen); });
 }
-
-}  // namespace
-
-constexpr Option kUnshardOptions[] = {
-    {"--force", "", "even if it does not fit into this machine's memory"}};
-
-const Command kUnshardCommand = {
-    .name = "unshard",
-    .operands = "MODULE|PARAM|all",
-    .summary = "gather full tensors on every rank, until `reshard`; shows memory before and after",
-    .help =
-        "On a plan this is the all-gather of training: whole FSDP units (a decoder layer, the "
-        "embedding, the head) are\n"
-        "gathered over dp_shard_cp. The named parameters that are sharded over tp are gathered "
-        "over tp as well. A\n"
-        "checkpoint's tensors are assembled from their shards in memory. Repeating it has no "
-        "effect.\n"
-        "Examples:  unshard model.layers.0\n"
-        "           unshard all",
-    .json =
-        "{parameters: [string] (names), before: [RankBytes], after: [RankBytes], "
-        "boxes_before?: [Part] (of one parameter), boxes_after?: [Part], note: string}",
-    .completes = Operand::kModule,
-    .min_words = 1,
-    .max_words = 1,
-    .options = kUnshardOptions,
-    .run = run_unshard,
-};
-
-const Command kReshardCommand = {
-    .name = "reshard",
-    .operands = "[MODULE|PARAM|all]",
-    .summary = "free the full tensors again; shows memory before and after",
-    .help =
-        "Without a name, frees all unsharded tensors.\n"
-        "Example:  reshard model.layers.0",
-    .json =
-        "{parameters: [string] (names), before: [RankBytes], after: [RankBytes], "
-        "boxes_before?: [Part] (of one parameter), boxes_after?: [Part]}",
-    .completes = Operand::kModule,
-    .max_words = 1,
-    .run = run_reshard,
-};
 
 }  // namespace am::values

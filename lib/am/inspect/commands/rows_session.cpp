@@ -1,0 +1,247 @@
+// Rows of the commands of the console, of pipes and of running jobs: from `mode` to `quit`.
+#include "am/inspect/commands/table.h"
+
+namespace am::inspect {
+namespace {
+
+constexpr Option kFileOptions[] = {{"--force", "", "replace an existing file"}};
+constexpr Option kSortOptions[] = {{"--up", "", "smallest numbers first; texts in reverse"}};
+constexpr Option kWatchOptions[] = {{"--times", "K", "number of samples (default 20)"}};
+
+constexpr Command kSessionRows[] = {
+    {.name = "mode",
+     .operands = "table|json|csv|md",
+     .summary = "set the format of the answers that follow",
+     .help =
+         "json: one object per line, with the fields that --json has; csv and md: the rows of an "
+         "answer, or its fields.\n"
+         "Example:  mode csv",
+     .json = "{mode: string}",
+     .keywords = "table json csv md",
+     .words = {1, 1},
+     .action = InConsole{run_mode}},
+    {.name = "output",
+     .operands = "[FILE]",
+     .summary = "write the answers that follow to a file; without FILE to the screen again",
+     .help = "Each answer is appended; an existing file is replaced only with --force.\n"
+             "Example:  mode csv; output stats.csv; stats",
+     .json = "{output: string | null (null: the screen)}",
+     .completes = Operand::kPath,
+     .words = {0, 1},
+     .options = kFileOptions,
+     .action = InConsole{run_output}},
+    {.name = "source",
+     .operands = "FILE",
+     .summary = "run the commands of a file, up to the first that fails",
+     .help = "Example:  source checks.am",
+     .json = "{results: [Answer] (one entry per command)}",
+     .completes = Operand::kPath,
+     .words = {1, 1},
+     .action = InConsole{run_source}},
+    {.name = "report",
+     .operands = "FILE.html",
+     .summary = "write all answers of this session, with pictures, to an HTML page",
+     .help = "One file without scripts, fonts or links. The oldest answers are left out beyond 16 "
+             "MiB.\n"
+             "Example:  norms --by layer; hist lm_head.weight; report weights.html",
+     .json = "{path: string, commands: integer}",
+     .completes = Operand::kPath,
+     .words = {1, 1},
+     .options = kFileOptions,
+     .action = InConsole{run_report}},
+    {.name = "sort",
+     .operands = "KEY",
+     .summary =
+         "after a pipe: sort the rows by a field, numbers from the largest, texts by alphabet",
+     .help = "KEY is a field of the answer's JSON; rows without it come last.\n"
+             "Example:  stats | sort norm | head 3",
+     .words = {1, 1},
+     .options = kSortOptions,
+     .action = BehindPipe{sort_rows}},
+    {.name = "head",
+     .operands = "[N]",
+     .summary = "after a pipe: the first N rows (default 10)",
+     .help = "Example:  ls | sort bytes | head 10",
+     .words = {0, 1},
+     .action = BehindPipe{head_rows}},
+    {.name = "tail",
+     .operands = "[N]",
+     .summary = "after a pipe: the last N rows (default 10)",
+     .help = "Example:  ls | tail 3",
+     .words = {0, 1},
+     .action = BehindPipe{tail_rows}},
+    {.name = "grep",
+     .operands = "TEXT|GLOB",
+     .summary = "after a pipe: rows in which a field contains the text, or matches the glob",
+     .help = "Example:  ls | grep bfloat16",
+     .words = {1, kAnyNumber},
+     .action = BehindPipe{grep_rows}},
+    {.name = "select",
+     .operands = "KEY ..",
+     .summary = "after a pipe: only these fields of each row",
+     .help = "Example:  stats | select name norm",
+     .words = {1, kAnyNumber},
+     .action = BehindPipe{select_fields}},
+    {.name = "count",
+     .summary = "after a pipe: the number of rows",
+     .help = "Example:  ls *norm* | count",
+     .action = BehindPipe{count_rows}},
+    {.name = "status",
+     .summary = "a running job: its step, loss and rate, who is attached, who paused it",
+     .help = "Answers immediately, whatever the job is doing.",
+     .json =
+         "{step: integer, max_steps: integer, phase: string, loss: number | null, step_seconds: "
+         "number | null, tokens_per_second: number | null, goodput: number | null (of the job so "
+         "far), paused: string | null (by whom), world_size: integer, clients: [string]}",
+     .action = InJob{}},
+    {.name = "ranks",
+     .summary = "a running job: where each rank is, and which one the others wait for",
+     .help =
+         "A separate thread of each rank answers, so ranks that hang are listed too: a rank that "
+         "is stopped, in an endless loop or waiting in a collective is named within two seconds. "
+         "Beyond 16 ranks, those in the same state share a row.",
+     .json = "{ranks: [{rank: integer, state: string, step: integer | null, phase: string | null, "
+             "collective: string | null, seconds: number | null, memory_bytes: integer | null}], "
+             "missing: [integer], text: string}",
+     .action = InJob{}},
+    {.name = "collectives",
+     .operands = "[RANK | all]",
+     .summary = "the last collectives of each rank, or of one, in a plan or a running job",
+     .help = "Shows each collective with its number in its group, its bytes and its age, and marks "
+             "the one in which the rank\n"
+             "waits. With several ranks, shows the newest four of each.\n"
+             "Example:  collectives 2",
+     .json =
+         "{ranks: [{rank: integer, collectives: [{op: string, group: string, sequence: integer, "
+         "bytes: integer, seconds_ago: number, waiting: boolean}]}]}",
+     .words = {0, 1},
+     .action = InJob{.without_job = true}},
+    {.name = "stack",
+     .operands = "RANK | all",
+     .summary = "a running job: the call stack of a rank's training thread",
+     .help =
+         "The thread itself writes its stack, whatever it is doing; this needs neither a debugger "
+         "nor ptrace permission.\n"
+         "A stopped process has no stack to show. A rank with a GPU has a second thread, which "
+         "runs backward. `all` shows equal stacks once, with their ranks.\n"
+         "Examples:  stack 3\n"
+         "           stack all",
+     .json = "{rank: integer, frames: [string], backward_frames?: [string]} | {stacks: [{ranks: "
+             "[integer], frames: [string], backward_frames?: [string]}], silent: [integer]}",
+     .keywords = "all",
+     .words = {1, 1},
+     .action = InJob{}},
+    {.name = "pause",
+     .summary = "a running job: pause it between two steps, until `continue`",
+     .help =
+         "All ranks wait after the current step. The pause is yours: it ends with `continue`, "
+         "when you leave, when am-repl dies, and after five minutes without a command. Others see "
+         "who paused the job.",
+     .json = "{step: integer, paused: boolean}",
+     .action = InJob{}},
+    {.name = "step",
+     .operands = "[N]",
+     .summary =
+         "train N steps (default 1): a plan's ranks on its data, or a running job, which is then "
+         "paused again",
+     .help =
+         "Answers when the steps are done. A plan's ranks start at step 1 from the weights in "
+         "memory, and save\n"
+         "nothing. Unsharded tensors are freed; `grad` and `optim` show the step's gradients and "
+         "states.\n"
+         "Example:  pause; step 3; stats *.norm.weight; continue",
+     .json =
+         "{step: integer, loss: number | null, grad_norm: number | null, paused?: boolean (of a "
+         "job)}",
+     .words = {0, 1},
+     .action = InJob{.without_job = true, .lasts = true}},
+    {.name = "continue",
+     .summary = "a running job: continue after a pause",
+     .help =
+         "Ends your own pause. A pause of another user ends when that user leaves, or after five "
+         "minutes\n"
+         "without a command.",
+     .json = "{step: integer, paused: boolean}",
+     .action = InJob{}},
+    {.name = "break",
+     .operands = "[CONDITION | off]",
+     .summary = "a running job: pause it after the first step that meets a condition",
+     .help =
+         "CONDITION is `[when] NAME OP VALUE`. NAME is one of loss, grad_norm, lr, step, "
+         "step_seconds, tokens_per_second; OP is <, <=, >, >=, == or !=; VALUE is a number or a "
+         "NAME. `break when loss != loss` stops at NaN. Without a condition, shows the current "
+         "one; `off` removes it.\n"
+         "The condition is removed when you leave am-repl.\n"
+         "Example:  break when loss > 4.5",
+     .json = "{when: string | null}",
+     .keywords = "when loss grad_norm lr step step_seconds tokens_per_second off",
+     .words = {0, 4},
+     .action = InJob{}},
+    {.name = "watch",
+     .operands = "EXPR [every N]",
+     .summary = "a running job: plot a number after every N steps",
+     .help = "EXPR is a step's loss, grad_norm, lr, step_seconds or tokens_per_second; or `MEASURE "
+             "[NAMES]` of tensors: l1, l2,\n"
+             "max, rms, nan or inf, as `norms` computes them for all NAMES together. A sample is "
+             "taken immediately and after every N\n"
+             "steps (default 1). Ctrl-C ends the plot early and shows the samples so far.\n"
+             "Examples:  watch loss every 10\n"
+             "           watch rms *.q_proj.weight every 5 --times 40",
+     .json = "{measure: string, names: [string], every: integer, samples: [{step: integer, value: "
+             "number | null (null: not finite)}]}",
+     .completes = Operand::kModule,
+     .keywords = "loss grad_norm lr step_seconds tokens_per_second l1 l2 max rms nan inf every",
+     .words = {1, kAnyNumber},
+     .options = kWatchOptions,
+     .action = InJob{.lasts = true}},
+    {.name = "tripwire",
+     .operands = "[CONDITION | off]",
+     .summary = "a running job: pause it when a tensor meets a condition",
+     .help =
+         "CONDITION is `MEASURE OP VALUE [NAMES] [every N]`. MEASURE is l1, l2, max, rms, nan or "
+         "inf, computed for each tensor\n"
+         "separately, as by `norms`; OP is <, <=, >, >=, == or !=; `nan` means `nan > 0`. The "
+         "condition is checked now and after\n"
+         "every N steps (default 1). The first tensor that meets the condition is named, and the "
+         "job is paused for you. Without\n"
+         "a condition, lists your tripwires; `off` removes them. Leaving am-repl removes them "
+         "too.\n"
+         "Examples:  tripwire nan\n"
+         "           tripwire max > 100 *.mlp.* every 10",
+     .json = "{tripwires: [string]}",
+     .completes = Operand::kModule,
+     .keywords = "l1 l2 max rms nan inf every off",
+     .words = {0, kAnyNumber},
+     .action = InJob{}},
+    {.name = "save",
+     .summary = "a running job: write a checkpoint now",
+     .help = "Needs `am-repl RUN --write`. Training then continues.",
+     .json = "{step: integer, checkpoint: string}",
+     .action = InJob{}},
+    {.name = "detach",
+     .summary = "leave a running job, which continues",
+     .help = "`quit` and Ctrl-D do the same.",
+     .action = WithoutSession{tell_quit}},
+    {.name = "help",
+     .operands = "[COMMAND]",
+     .summary = "list the commands, or explain one of them",
+     .help = "Example:  help unshard",
+     .json =
+         "Help | {commands: [Help]}; Help = {name: string, usage: string, summary: string, help: "
+         "string, options: [{name: string, value: string, help: string}]}",
+     .also = "? man",
+     .completes = Operand::kCommand,
+     .words = {0, 1},
+     .action = WithoutSession{tell_help}},
+    {.name = "quit",
+     .summary = "end the session; so does Ctrl-D",
+     .help = "Also ends a script: later commands are not run. `exit`, `q` and `:q` do the same.",
+     .also = "exit q :q bye",
+     .action = WithoutSession{tell_quit}},
+};
+
+}  // namespace
+
+std::span<const Command> session_rows() { return kSessionRows; }
+
+}  // namespace am::inspect

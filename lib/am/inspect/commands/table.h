@@ -1,0 +1,21 @@
+// Declares the rows of am-repl's commands, in the order of `help`, and the functions of commands
+// that need no values. The other functions are declared in values/commands/functions.h.
+#pragma once
+
+#include <span>
+
+#include "am/inspect/command.h"
+
+namespace am::inspect {
+
+std::span<const Command> tensor_rows();
+std::span<const Command> model_rows();
+std::span<const Command> session_rows();
+
+RankFunction run_info, run_mesh, run_ls, run_tree, run_show, run_where, run_memory, run_verify,
+    run_fits, run_let;
+ConsoleFunction run_mode, run_output, run_source, run_report;
+RowsFunction sort_rows, head_rows, tail_rows, grep_rows, select_fields, count_rows;
+TextFunction tell_help, tell_quit;
+
+}  // namespace am::inspect

@@ -1,0 +1,20 @@
+// Declares the functions of the commands that read values. Their rows are in
+// inspect/commands/rows_*.cpp.
+#pragma once
+
+#include <string_view>
+
+#include "am/inspect/command.h"
+#include "am/values/parameter_view.h"
+
+namespace am::values {
+
+inspect::RankFunction run_stats, run_norms, run_calc, run_nan, run_checksum, run_dead, run_optim,
+    run_grad, run_top, run_hist, run_heat, run_plot, run_print, run_unshard, run_reshard, run_loss,
+    run_logprob, run_generate, run_export, run_diff, run_same, run_drift, run_set, run_collectives,
+    run_step;
+
+// Returns the function of the command with this name, or null if the command reads no values.
+inspect::RankFunction* value_function(std::string_view command);
+
+}  // namespace am::values
