@@ -18,7 +18,7 @@
 
 namespace am::inspect {
 
-class StoredCatalog : public virtual TensorCatalog {
+class StoredCatalog : public TensorCatalog {
  public:
   // Reads config.json and, of an am-run checkpoint, plan.toml and checkpoint.json in the folder of
   // the weights; throws the errors of their readers. The weights alone suffice for everything
@@ -38,7 +38,7 @@ class StoredCatalog : public virtual TensorCatalog {
   DefaultTokenizer default_tokenizer() const override { return tokenizer_; }
   std::vector<HeldBytes> held_bytes() override;
 
- protected:
+  // Returns the contents of config.json, or nothing if there is none or it is wrong.
   const std::optional<model::ModelConfig>& config() const { return config_; }
   // Returns why the model cannot be run, or an empty string if it can.
   const std::string& config_problem() const { return config_problem_; }

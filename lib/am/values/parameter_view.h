@@ -27,7 +27,7 @@ namespace am::values {
 // This folder is the part of inspect/ that needs libtorch, so it uses the names of inspect/.
 using namespace inspect;  // NOLINT(google-build-using-namespace)
 
-class ParameterView : public virtual TensorCatalog {
+class ParameterView : public TensorCatalog {
  public:
   // Returns the values of a box of a parameter, on every rank, in the stored dtype and in host
   // memory. Collective.

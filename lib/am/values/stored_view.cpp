@@ -117,7 +117,7 @@ bool StoredView::visit_block(const HeldParameter& parameter, const mesh::Box& bl
 }
 
 std::vector<HeldBytes> StoredView::held_bytes() {
-  std::vector<HeldBytes> ranks = StoredCatalog::held_bytes();
+  std::vector<HeldBytes> ranks = catalog_.held_bytes();
   if (model_) {
     for (const parallel::ParamGroup* group : model_->groups()) {
       ranks.front().model += static_cast<int64_t>(group->flat().nbytes());
@@ -184,38 +184,44 @@ std::string StoredView::unshard_note() const {
          "in this process and counted for rank 0";
 }
 
-int64_t StoredView::runnable_bytes() const {
-  if (model_ || !config_problem().empty()) return 0;
+// Returns the bytes of all parameters in the dtype in which the model is run.
+int64_t StoredView::model_bytes() const {
   int64_t elements = 0;
   for (const HeldParameter& parameter : parameters()) elements += parameter.numel();
-  return elements * formats::dtype_size(compute_dtype());
+  return elements * formats::dtype_size(catalog_.compute_dtype());
+}
+
+int64_t StoredView::runnable_bytes() const {
+  return model_ || !catalog_.config_problem().empty() ? 0 : model_bytes();
 }
 
 parallel::ParallelModel& StoredView::runnable(const Between& between) {
   if (model_) return *model_;
-  if (!config_problem().empty()) {
-    throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", config_problem()),
-                config() ? std::string() : "put the model's config.json beside its weights");
+  if (!catalog_.config_problem().empty()) {
+    throw Error(
+        ErrorKind::kPlan, cat("the model cannot be run: ", catalog_.config_problem()),
+        catalog_.config() ? std::string() : "put the model's config.json beside its weights");
   }
-  config::Plan plan = plan_of_one(compute_dtype());
-  plan.lora.rank = lora().rank;
-  plan.lora.alpha = lora().alpha;
-  plan.lora.target_modules = lora().target_modules;
+  config::Plan plan = plan_of_one(catalog_.compute_dtype());
+  const config::LoraSection& lora = catalog_.lora();
+  plan.lora.rank = lora.rank;
+  plan.lora.alpha = lora.alpha;
+  plan.lora.target_modules = lora.target_modules;
   Diagnostics found;
-  const auto layout = layout::build_layout(plan, *config(), mesh::MeshSizes{}, found);
+  const auto layout = layout::build_layout(plan, *catalog_.config(), mesh::MeshSizes{}, found);
   if (!layout) throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", first_error(found)));
   if (!single_mesh_) {
     single_mesh_ = std::make_unique<runtime::DeviceMesh>(runtime::World::single(),
                                                          mesh::MeshLayout(mesh::MeshSizes{}));
   }
-  auto model = parallel::ParallelModel::build(plan, *config(), *layout, *single_mesh_);
+  auto model = parallel::ParallelModel::build(plan, *catalog_.config(), *layout, *single_mesh_);
   checkpoint::load(*model, StoppableSource(*source(), between));
   model_ = std::move(model);
   return *model_;
 }
 
 std::span<const HeldParameter> StoredView::states() const {
-  return gradients_.empty() ? StoredCatalog::states() : std::span<const HeldParameter>(states_);
+  return gradients_.empty() ? catalog_.states() : std::span<const HeldParameter>(states_);
 }
 
 void StoredView::after_backward(const std::string& of) {
@@ -230,19 +236,12 @@ void StoredView::after_backward(const std::string& of) {
     if (layout == all.end()) continue;
     HeldParameter gradient = parameter;
     gradient.name = cat(kGradientPrefix, parameter.name);
-    gradient.dtype = compute_dtype();
+    gradient.dtype = catalog_.compute_dtype();
     gradients_[gradient.name] = model_->full_gradient(parameter.name);
     states_.push_back(std::move(gradient));
   }
-  const auto stored = StoredCatalog::states();
+  const auto stored = catalog_.states();
   states_.insert(states_.end(), stored.begin(), stored.end());
-}
-
-int64_t StoredView::gradient_bytes() const {
-  if (!gradients_.empty()) return 0;
-  int64_t elements = 0;
-  for (const HeldParameter& parameter : parameters()) elements += parameter.numel();
-  return elements * formats::dtype_size(compute_dtype());
 }
 
 void StoredView::drop_model() {
@@ -254,8 +253,8 @@ void StoredView::drop_model() {
 
 void StoredView::set_compute_dtype(at::ScalarType dtype) {
   const formats::Dtype stored = tensor::stored_dtype(dtype);
-  if (stored != compute_dtype()) drop_model();
-  choose_compute_dtype(stored);
+  if (stored != catalog_.compute_dtype()) drop_model();
+  catalog_.choose_compute_dtype(stored);
 }
 
 void StoredView::export_hf(const fs::path& folder, std::optional<at::ScalarType> dtype,

@@ -20,11 +20,21 @@
 
 namespace am::values {
 
-class StoredView : public StoredCatalog, public ParameterView {
+class StoredView : public ParameterView {
  public:
   // Throws what the constructor of StoredCatalog throws.
-  explicit StoredView(std::unique_ptr<stored::TensorSource> source)
-      : StoredCatalog(std::move(source)) {}
+  explicit StoredView(std::unique_ptr<stored::TensorSource> source) : catalog_(std::move(source)) {}
+
+  std::string title() const override { return catalog_.title(); }
+  Json info() override { return catalog_.info(); }
+  std::string note() const override { return catalog_.note(); }
+  const std::vector<HeldParameter>& parameters() const override { return catalog_.parameters(); }
+  const mesh::MeshLayout& mesh() const override { return catalog_.mesh(); }
+  bool at_rest() const override { return true; }
+  const stored::TensorSource* source() const override { return catalog_.source(); }
+  std::vector<std::string> value_names() const override { return catalog_.value_names(); }
+  Json value(std::string_view name) const override { return catalog_.value(name); }
+  DefaultTokenizer default_tokenizer() const override { return catalog_.default_tokenizer(); }
 
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
   void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
@@ -44,7 +54,7 @@ class StoredView : public StoredCatalog, public ParameterView {
   void after_forward() override {}
   void after_backward(const std::string& of) override;
   std::string gradients_of() const override { return gradients_of_; }
-  int64_t gradient_bytes() const override;
+  int64_t gradient_bytes() const override { return gradients_.empty() ? model_bytes() : 0; }
   std::span<const HeldParameter> states() const override;
   void set_compute_dtype(at::ScalarType dtype) override;
   void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
@@ -55,8 +65,10 @@ class StoredView : public StoredCatalog, public ParameterView {
   // Calls `visit` with a block, in the mapped file if possible, otherwise with a copy. Lets pages
   // that were read be released from time to time, so that they do not fill the memory.
   bool visit_block(const HeldParameter& parameter, const mesh::Box& block, const PartVisit& visit);
+  int64_t model_bytes() const;
   void drop_model();
 
+  StoredCatalog catalog_;
   std::map<std::string, at::Tensor> assembled_;
   std::unique_ptr<runtime::DeviceMesh> single_mesh_;
   std::unique_ptr<parallel::ParallelModel> model_;
