@@ -11,6 +11,9 @@
 #include "values/session_fixture.h"
 
 namespace am::values::test {
+
+using namespace inspect;
+
 namespace {
 
 const std::string kDcp = std::string(AM_TEST_DATA) + "/dcp/fsdp4";

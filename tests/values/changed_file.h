@@ -53,7 +53,7 @@ inline Json find_named(const Json& list, const std::string& name) {
 
 // Returns the answer of a command that must succeed.
 inline Json json_answer(Session& session, const std::string& input) {
-  const Outcome outcome = execute(session, input);
+  const inspect::Outcome outcome = execute(session, input);
   INFO(input << ": " << (outcome.error ? outcome.error->message : ""));
   REQUIRE_FALSE(outcome.error);
   return outcome.result.json;

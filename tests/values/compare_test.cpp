@@ -13,6 +13,9 @@
 #include "values/session_fixture.h"
 
 namespace am::values::test {
+
+using namespace inspect;
+
 TEST_CASE("diff finds names, shapes, dtypes and the largest differences", "[inspect]") {
   const TemporaryFolder temporary;
   const auto other = temporary / "other.safetensors";

@@ -15,6 +15,9 @@
 #include "values/session_fixture.h"
 
 namespace am::values::test {
+
+using namespace inspect;
+
 namespace {
 
 Console console_of(const std::string& path) {

@@ -10,6 +10,9 @@
 #include "values/session_fixture.h"
 
 namespace am::values::test {
+
+using namespace inspect;
+
 namespace {
 
 uint64_t whole_checksum(const at::Tensor& values) {

@@ -5,6 +5,7 @@
 #include "values/session_fixture.h"
 
 using namespace am;
+using namespace am::inspect;
 using namespace am::values;
 using namespace am::values::test;
 

@@ -11,6 +11,9 @@
 #include "values/session_fixture.h"
 
 namespace am::values::test {
+
+using namespace inspect;
+
 namespace {
 
 at::Tensor ramp_of(std::vector<int64_t> shape, at::ScalarType dtype) {

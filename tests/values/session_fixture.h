@@ -33,7 +33,7 @@ inline Session stored_session(const std::string& path, SessionOptions options = 
 
 // Returns the message and the help of a command that must fail.
 inline std::string error_of(Session& session, const std::string& input) {
-  const Outcome outcome = execute(session, input);
+  const inspect::Outcome outcome = execute(session, input);
   REQUIRE_FALSE(outcome.ok());
   return outcome.error->message + " | " + outcome.error->hint;
 }
@@ -54,17 +54,17 @@ inline constexpr const char* kPlainFsdp2 =
 
 // Runs the commands on every rank and returns rank 0's outcomes; all ranks must agree on success.
 // `before` may change a rank's state. `run` is run_ranks, or run_stand_ins for ranks on devices.
-inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_toml,
-                                         const std::vector<std::string>& inputs,
-                                         const std::function<void(Session&)>& before = {},
-                                         decltype(&runtime::run_ranks) run = runtime::run_ranks) {
+inline std::vector<inspect::Outcome> run_on_ranks(
+    int64_t ranks, const std::string& plan_toml, const std::vector<std::string>& inputs,
+    const std::function<void(Session&)>& before = {},
+    decltype(&runtime::run_ranks) run = runtime::run_ranks) {
   Diagnostics found;
   const auto plan = config::parse_plan(plan_toml, "test.toml", {}, found);
   if (!plan) throw Error(ErrorKind::kPlan, found.items().front().message);
   const auto config = model::load_config(plan->resolve(plan->model.path), found);
   if (!config) throw Error(ErrorKind::kPlan, found.items().front().message);
   const job::Job job = job::make_job(*plan, *config, ranks);
-  std::vector<std::vector<Outcome>> outcomes(static_cast<size_t>(ranks));
+  std::vector<std::vector<inspect::Outcome>> outcomes(static_cast<size_t>(ranks));
   const auto body = [&](const runtime::World& world) {
     SessionOptions options;
     options.for_programs = true;

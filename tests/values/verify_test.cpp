@@ -13,6 +13,9 @@
 #include "values/session_fixture.h"
 
 namespace am::values::test {
+
+using namespace inspect;
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -29,7 +29,7 @@ void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const
 
 // Returns the copies of a tensor in files, where each stored part is one copy. Reads a block at a
 // time.
-std::vector<Copy> saved_copies(Session& session, const Picked& picked) {
+std::vector<Copy> saved_copies(Session& session, const inspect::Picked& picked) {
   std::vector<Copy> copies;
   for (const HeldShard& shard : picked.parameter->shards) {
     const auto common = mesh::intersect(shard.box, picked.selection.box);
@@ -46,7 +46,7 @@ std::vector<Copy> saved_copies(Session& session, const Picked& picked) {
   return copies;
 }
 
-std::vector<Copy> own_copies(Session& session, const Picked& picked) {
+std::vector<Copy> own_copies(Session& session, const inspect::Picked& picked) {
   std::vector<Copy> copies;
   values_of(session).visit_parts(*picked.parameter, picked.selection.box,
                                  [&](const ParameterView::Part& part) {
@@ -60,7 +60,7 @@ std::vector<Copy> own_copies(Session& session, const Picked& picked) {
 
 // Returns this rank's values at `box`, which lies in the part `part_box`; undefined if this rank
 // does not have that part.
-at::Tensor held_at(Session& session, const Picked& picked, const mesh::Box& part_box,
+at::Tensor held_at(Session& session, const inspect::Picked& picked, const mesh::Box& part_box,
                    const mesh::Box& box) {
   at::Tensor held;
   values_of(session).visit_parts(*picked.parameter, part_box, [&](const ParameterView::Part& part) {
@@ -104,7 +104,7 @@ int64_t first_unequal(const at::Tensor& all, const CopyDifference& difference) {
 
 // Sets the index of the first difference: compares checksums to find the first differing block of
 // rows, then finds the element in that block.
-void find_index(Session& session, const Picked& picked, const mesh::Box& part_box,
+void find_index(Session& session, const inspect::Picked& picked, const mesh::Box& part_box,
                 CopyDifference& difference) {
   const Shape& shape = picked.parameter->shape;
   std::vector<mesh::Box> blocks;
@@ -131,7 +131,7 @@ void find_index(Session& session, const Picked& picked, const mesh::Box& part_bo
 
 }  // namespace
 
-std::vector<Copy> copies_of(Session& session, const Picked& picked) {
+std::vector<Copy> copies_of(Session& session, const inspect::Picked& picked) {
   const at::NoGradGuard no_grad;
   if (session.view().at_rest()) return saved_copies(session, picked);
   const std::vector<Copy> own = own_copies(session, picked);
@@ -162,7 +162,7 @@ std::vector<Copy> copies_of(Session& session, const Picked& picked) {
   return copies;
 }
 
-std::optional<CopyDifference> first_difference(Session& session, const Picked& picked,
+std::optional<CopyDifference> first_difference(Session& session, const inspect::Picked& picked,
                                                const std::vector<Copy>& copies) {
   const at::NoGradGuard no_grad;
   std::map<PartKey, CopiesOfPart> parts;

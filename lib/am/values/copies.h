@@ -21,7 +21,7 @@ struct Copy {
 
 // Returns all copies of the tensor's parts on all ranks. In files, each stored part is one copy.
 // Collective.
-std::vector<Copy> copies_of(Session& session, const Picked& picked);
+std::vector<Copy> copies_of(Session& session, const inspect::Picked& picked);
 
 struct CopyDifference {
   // Index of the first differing element in the full tensor; empty if the difference has vanished.
@@ -31,7 +31,7 @@ struct CopyDifference {
 };
 
 // Returns the first difference among parts whose copies have different checksums. Collective.
-std::optional<CopyDifference> first_difference(Session& session, const Picked& picked,
+std::optional<CopyDifference> first_difference(Session& session, const inspect::Picked& picked,
                                                const std::vector<Copy>& copies);
 
 }  // namespace am::values

@@ -157,8 +157,8 @@ std::vector<int64_t> encode(Session& session, const std::string& text) {
     const std::string token = tokenizer.decode(std::span<const int64_t>(&ids[i], 1));
     throw Error(
         ErrorKind::kPlan,
-        cat("token ", i, " of the text, ", quoted_text(token, session.style()), ", has the id ",
-            ids[i], ", but the model's vocabulary ends at ", vocabulary - 1),
+        cat("token ", i, " of the text, ", inspect::quoted_text(token, session.style()),
+            ", has the id ", ids[i], ", but the model's vocabulary ends at ", vocabulary - 1),
         cat("the tokenizer is `", tokenizer.name(),
             "`; choose the model's own with `set tokenizer PATH`"));
   }

@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOptions& options) {
+std::unique_ptr<inspect::Interpreter> open_weights(const fs::path& path,
+                                                   const OpenOptions& options) {
   for (const auto& [given, flag] :
        {std::pair{!options.overrides.empty(), "--set"}, {options.nproc > 0, "--nproc"}}) {
     if (!given) continue;
@@ -33,7 +34,7 @@ std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOption
   }
   auto view =
       std::make_unique<StoredView>(frameworks::open_tensor_source(path, stored::OnDamage::kReport));
-  return std::make_unique<LocalInterpreter>(session_of(std::move(view), options.session));
+  return std::make_unique<inspect::LocalInterpreter>(session_of(std::move(view), options.session));
 }
 
 // Throws, before anything is allocated, if the model does not fit into this machine's memory. Does
@@ -53,12 +54,13 @@ void require_memory(const job::Job& job, const OpenOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
-                                         Diagnostics& found) {
-  if (target.kind == TargetKind::kWeights) return open_weights(target.path, options);
-  if (target.kind == TargetKind::kJob) {
-    return std::make_unique<AttachedJob>(
-        *target.job, target.path, AttachOptions{options.session, options.wait, options.write});
+std::unique_ptr<inspect::Interpreter> open_target(const inspect::Target& target,
+                                                  const OpenOptions& options, Diagnostics& found) {
+  if (target.kind == inspect::TargetKind::kWeights) return open_weights(target.path, options);
+  if (target.kind == inspect::TargetKind::kJob) {
+    return std::make_unique<inspect::AttachedJob>(
+        *target.job, target.path,
+        inspect::AttachOptions{options.session, options.wait, options.write});
   }
   std::vector<config::Override> overrides = options.overrides;
   if (options.nproc > 0) {  // placed before the values of --set, which therefore override it
@@ -81,15 +83,16 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
   require_memory(*job, options);
   if (ranks == 1) {
     auto view = std::make_unique<ShardedView>(*job, runtime::World::single());
-    return std::make_unique<LocalInterpreter>(session_of(std::move(view), options.session));
+    return std::make_unique<inspect::LocalInterpreter>(
+        session_of(std::move(view), options.session));
   }
-  WorkerSetup setup;
+  inspect::WorkerSetup setup;
   setup.plan = target.path;
   setup.overrides = overrides;
   setup.plugins = options.plugins;
   setup.session = options.session;
-  return std::make_unique<RankProcesses>(options.worker_argv, setup, ranks, options.wait,
-                                         options.session.style);
+  return std::make_unique<inspect::RankProcesses>(options.worker_argv, setup, ranks, options.wait,
+                                                  options.session.style);
 }
 
 }  // namespace am::values

@@ -24,7 +24,8 @@ struct OpenOptions {
   std::vector<config::Override> overrides;  // settings that replace those in the plan
   int64_t nproc = 0;                        // number of ranks of a plan; 0: as the plan says
   config::Plugins plugins = config::Plugins::kRefused;  // whether a plan may load plugins
-  WaitOptions wait;    // callbacks while ranks do not answer; for jobs and plans with several ranks
+  inspect::WaitOptions
+      wait;            // callbacks while ranks do not answer; for jobs and plans with several ranks
   bool write = false;  // whether commands may change a job
   // Program and arguments that start one rank of a plan, which must call run_rank_worker(). The
   // file descriptor number of the rank's socket is appended as the last argument.
@@ -36,7 +37,7 @@ inline constexpr int64_t kMostRanks = 64;
 
 // Returns null if a plan is invalid, and adds the errors to `found`. Throws Error for a target that
 // cannot be read or started, and for ranks that do not fit in this machine's memory.
-std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
-                                         Diagnostics& found);
+std::unique_ptr<inspect::Interpreter> open_target(const inspect::Target& target,
+                                                  const OpenOptions& options, Diagnostics& found);
 
 }  // namespace am::values

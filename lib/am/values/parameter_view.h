@@ -24,10 +24,16 @@
 
 namespace am::values {
 
-// This folder is the part of inspect/ that needs libtorch, so it uses the names of inspect/.
-using namespace inspect;  // NOLINT(google-build-using-namespace)
+// Names of inspect/ that most files of this folder use.
+using inspect::Between;
+using inspect::DefaultTokenizer;
+using inspect::HeldBytes;
+using inspect::HeldParameter;
+using inspect::HeldShard;
+using inspect::Session;
+using inspect::SessionOptions;
 
-class ParameterView : public TensorCatalog {
+class ParameterView : public inspect::TensorCatalog {
  public:
   // Returns the values of a box of a parameter, on every rank, in the stored dtype and in host
   // memory. Collective.

@@ -32,7 +32,7 @@ void on_interrupt(int) { interrupt_requested = true; }
 
 // Returns the session of this rank's part of the plan's model. The view copies the plan, so it may
 // outlive `job`.
-Session open_session(const WorkerSetup& setup) {
+Session open_session(const inspect::WorkerSetup& setup) {
   Diagnostics found;
   const auto here = launch::detect_environment(launch::process_environment(), found);
   if (!here) throw Error(ErrorKind::kInternal, "a worker was started without a rank's variables");
@@ -56,7 +56,7 @@ Session open_session(const WorkerSetup& setup) {
 }
 
 Json ready_message(const Session& session) {
-  const SessionFacts facts = facts_of(session);
+  const inspect::SessionFacts facts = inspect::facts_of(session);
   return {{"title", facts.title},
           {"parameters", facts.parameters},
           {"modules", facts.modules},
@@ -64,17 +64,17 @@ Json ready_message(const Session& session) {
 }
 
 int serve(int socket) {
-  const auto setup = receive_message(socket);
+  const auto setup = inspect::receive_message(socket);
   if (!setup) return 0;
-  Session session = open_session(worker_setup(*setup));
+  Session session = open_session(inspect::worker_setup(*setup));
   const bool first = session.view().rank() == 0;
-  send_message(socket, first ? ready_message(session) : Json::object());
-  while (const auto request = receive_message(socket)) {
+  inspect::send_message(socket, first ? ready_message(session) : Json::object());
+  while (const auto request = inspect::receive_message(socket)) {
     interrupt_requested = false;
     session.set_width(request->at("width").get<int>());
-    Outcome outcome = execute(session, request->at("input").get<std::string>());
+    inspect::Outcome outcome = inspect::execute(session, request->at("input").get<std::string>());
     if (!first) outcome.result = {};  // am-repl shows the result of rank 0
-    if (!send_message(socket, pack(outcome))) break;
+    if (!inspect::send_message(socket, pack(outcome))) break;
   }
   return 0;
 }
@@ -84,7 +84,7 @@ int serve(int socket) {
 int run_rank_worker(int socket) {
   const launch::SignalThread signals;
   launch::set_signal_handler(SIGINT, on_interrupt);
-  Outcome failed;
+  inspect::Outcome failed;
   try {
     return serve(socket);
   } catch (const Error& error) {
@@ -94,7 +94,7 @@ int run_rank_worker(int socket) {
   }
   std::cerr << failed.error->message << "\n";  // to the rank's log
   try {
-    send_message(socket, pack(failed));
+    inspect::send_message(socket, pack(failed));
   } catch (const Error&) {
     // am-repl has exited, so the error has no recipient.
   }

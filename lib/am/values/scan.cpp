@@ -28,7 +28,7 @@ bool scan_part(const Session& session, const ParameterView::Part& part, const Sc
 }
 
 // Returns the moments of this rank's share of the tensor.
-Moments own_moments(Session& session, const Picked& picked) {
+Moments own_moments(Session& session, const inspect::Picked& picked) {
   FoundInOrder<Moments> of_parts;
   values_of(session).visit_parts_at_once(
       *picked.parameter, picked.selection.box, [&](size_t number, const ParameterView::Part& part) {
@@ -47,7 +47,7 @@ Moments own_moments(Session& session, const Picked& picked) {
 
 }  // namespace
 
-void scan(Session& session, const Picked& picked, const ScanVisit& visit) {
+void scan(Session& session, const inspect::Picked& picked, const ScanVisit& visit) {
   scan_on_device(session, picked, [&](const at::Tensor& values, const mesh::Box& box) {
     if (values.is_cpu()) return visit(values, box);
     stored::for_each_row_block(box, kScanBlock, [&](const mesh::Box& block) {
@@ -56,7 +56,7 @@ void scan(Session& session, const Picked& picked, const ScanVisit& visit) {
   });
 }
 
-void scan_on_device(Session& session, const Picked& picked, const ScanVisit& visit) {
+void scan_on_device(Session& session, const inspect::Picked& picked, const ScanVisit& visit) {
   const at::NoGradGuard no_grad;
   values_of(session).visit_parts(
       *picked.parameter, picked.selection.box,
@@ -71,13 +71,13 @@ Json moments_json(const std::string& name, const Moments& moments) {
           {"min", any ? Json(moments.min) : Json(nullptr)},
           {"max", any ? Json(moments.max) : Json(nullptr)},
           {"mean", any ? Json(moments.mean) : Json(nullptr)},
-          {"std", number_or_null(moments.std())},
+          {"std", inspect::number_or_null(moments.std())},
           {"norm", any || moments.numel == 0 ? Json(moments.norm()) : Json(nullptr)},
           {"nan", moments.nan},
           {"inf", moments.inf}};
 }
 
-Moments moments_of(Session& session, const Picked& picked) {
+Moments moments_of(Session& session, const inspect::Picked& picked) {
   const auto packed = own_moments(session, picked).pack();
   at::Tensor row = at::empty({Moments::kWords}, at::TensorOptions(at::kDouble));
   std::copy(packed.begin(), packed.end(), row.data_ptr<double>());

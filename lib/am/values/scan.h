@@ -22,13 +22,13 @@ using ScanVisit = std::function<void(const at::Tensor& values, const mesh::Box& 
 // Visits this rank's share of the picked tensor in blocks of whole rows, each copied to the host.
 // Over all ranks, each element is visited once. Throws Error(kUsage) if the user interrupted any
 // rank. Collective.
-void scan(Session& session, const Picked& picked, const ScanVisit& visit);
+void scan(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
 // Like scan(), but blocks stay on their device, and are larger there.
-void scan_on_device(Session& session, const Picked& picked, const ScanVisit& visit);
+void scan_on_device(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
 
 // Returns the moments of the picked tensor over all ranks; only moments are communicated.
 // Collective.
-Moments moments_of(Session& session, const Picked& picked);
+Moments moments_of(Session& session, const inspect::Picked& picked);
 
 // Returns an object with the keys name, numel, min, max, mean, std, norm, nan and inf. A statistic
 // is null if too few values are finite to compute it.

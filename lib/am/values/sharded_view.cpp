@@ -110,7 +110,7 @@ void ShardedView::add_groups() {
 }
 
 std::string ShardedView::title() const {
-  return make_title(
+  return inspect::make_title(
       model_->config().model_type,
       live_ ? cat("step ", live_->steps()) : std::filesystem::path(plan_.file).filename().string(),
       mesh());
@@ -123,7 +123,7 @@ Json ShardedView::info() {
   add_totals(parameters_, json);
   json["weights"] = weights_;
   json["strategy"] = config::strategy_name(plan_.strategy);
-  add_mesh(mesh(), json);
+  inspect::add_mesh(mesh(), json);
   json["tokenizer"] = name_or_null(default_tokenizer());
   return json;
 }
@@ -331,7 +331,7 @@ void ShardedView::begin_training() {
   Diagnostics found;
   rules::check_model(job.plan, job.model, found);
   if (!found.ok()) {
-    throw Error(ErrorKind::kPlan, cat("the plan cannot be trained: ", first_error(found)),
+    throw Error(ErrorKind::kPlan, cat("the plan cannot be trained: ", inspect::first_error(found)),
                 "`am-plan check` lists all errors");
   }
   trainer_ = std::make_unique<train::Trainer>(job, mesh_.world(), run_folder::RunFolder({}),

@@ -209,7 +209,8 @@ parallel::ParallelModel& StoredView::runnable(const Between& between) {
   plan.lora.target_modules = lora.target_modules;
   Diagnostics found;
   const auto layout = layout::build_layout(plan, *catalog_.config(), mesh::MeshSizes{}, found);
-  if (!layout) throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", first_error(found)));
+  if (!layout)
+    throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", inspect::first_error(found)));
   if (!single_mesh_) {
     single_mesh_ = std::make_unique<runtime::DeviceMesh>(runtime::World::single(),
                                                          mesh::MeshLayout(mesh::MeshSizes{}));

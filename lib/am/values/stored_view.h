@@ -68,7 +68,7 @@ class StoredView : public ParameterView {
   int64_t model_bytes() const;
   void drop_model();
 
-  StoredCatalog catalog_;
+  inspect::StoredCatalog catalog_;
   std::map<std::string, at::Tensor> assembled_;
   std::unique_ptr<runtime::DeviceMesh> single_mesh_;
   std::unique_ptr<parallel::ParallelModel> model_;

@@ -23,8 +23,8 @@ constexpr int64_t kPairBlock = int64_t{256} << 10;
 }  // namespace
 
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path) {
-  const Target target = find_target(expand_home(path));
-  if (target.kind != TargetKind::kWeights) {
+  const inspect::Target target = inspect::find_target(expand_home(path));
+  if (target.kind != inspect::TargetKind::kWeights) {
     throw Error(ErrorKind::kUsage, cat(target.path.string(), " is a plan, not a checkpoint"));
   }
   return frameworks::open_tensor_source(target.path, stored::OnDamage::kReport);

@@ -12,7 +12,7 @@
 namespace am::values {
 
 // Whether --by is "layer". Throws Error(kUsage) for values other than layer and parameter.
-bool by_layer(const Arguments& arguments);
+bool by_layer(const inspect::Arguments& arguments);
 
 struct NamedMoments {
   std::string name;  // name of a tensor, with the slice that was asked for, or of a layer
@@ -27,6 +27,6 @@ struct MomentRows {
 
 // Returns the moments of each tensor that the arguments name, or of each layer if --by is "layer",
 // and the moments of all these tensors together. Collective.
-MomentRows named_moments(Session& session, const Arguments& arguments);
+MomentRows named_moments(Session& session, const inspect::Arguments& arguments);
 
 }  // namespace am::values

@@ -11,7 +11,6 @@
 #include "am/base/text.h"
 #include "am/base/text_cursor.h"
 #include "am/base/units.h"
-#include "am/inspect/rows.h"
 #include "am/inspect/words.h"
 #include "am/values/commands/functions.h"
 #include "am/values/scan.h"
@@ -135,7 +134,7 @@ class Calculation {
     const std::string names(at_.pass(close));
     at_.pass(1);
     Moments all;
-    for (const Picked& picked : pick_all(session_, split_words(names))) {
+    for (const Picked& picked : pick_all(session_, inspect::split_words(names))) {
       all.merge(moments_of(session_, picked));
     }
     return found->of(all);

@@ -4,7 +4,6 @@
 
 #include "am/base/ranks.h"
 #include "am/base/text.h"
-#include "am/inspect/rows.h"
 #include "am/tensor/dtype.h"
 #include "am/values/commands/functions.h"
 #include "am/values/copies.h"

@@ -7,7 +7,6 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/layers.h"
-#include "am/inspect/rows.h"
 #include "am/inspect/stored_files.h"
 #include "am/term/table.h"
 #include "am/values/commands/by_layer.h"
@@ -52,7 +51,7 @@ std::vector<Difference> by_layers(const std::vector<Difference>& all) {
   std::vector<Counts> counts;
   std::map<std::string, size_t> places;
   for (const Difference& each : all) {
-    const auto [place, is_new] = places.emplace(layer_of(each.name), layers.size());
+    const auto [place, is_new] = places.emplace(inspect::layer_of(each.name), layers.size());
     if (is_new) {
       layers.push_back({place->first, "equal", {}});
       counts.emplace_back();

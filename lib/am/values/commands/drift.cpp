@@ -5,7 +5,6 @@
 
 #include "am/base/text.h"
 #include "am/inspect/layers.h"
-#include "am/inspect/rows.h"
 #include "am/inspect/stored_files.h"
 #include "am/values/commands/by_layer.h"
 #include "am/values/commands/functions.h"
@@ -76,7 +75,7 @@ Result run_drift(Session& session, const Arguments& arguments) {
     if (!unread.read(a.name, [&] { change = change_of(session, *from, a, to, *b); })) {
       continue;
     }
-    const std::string name = folded ? layer_of(a.name) : a.name;
+    const std::string name = folded ? inspect::layer_of(a.name) : a.name;
     if (!changes.contains(name)) names.push_back(name);
     changes[name].add(change);
     total.add(change);
@@ -92,8 +91,9 @@ Result run_drift(Session& session, const Arguments& arguments) {
   result.json["left_out"] = left_out;
   const Json& all = result.json["total"];
   const int digits = session.digits();
-  result.text += cat("all together: ", cell_text(all["relative"], RowKind::kNumber, digits), " of ",
-                     cell_text(all["before"], RowKind::kNumber, digits), "\n");
+  result.text +=
+      cat("all together: ", inspect::cell_text(all["relative"], RowKind::kNumber, digits), " of ",
+          inspect::cell_text(all["before"], RowKind::kNumber, digits), "\n");
   if (!left_out.empty()) {
     result.text +=
         cat(left_out.size(), " are on only one side or differ in shape: `diff` lists them\n");

@@ -5,7 +5,7 @@ namespace {
 
 struct Named {
   std::string_view name;
-  inspect::RankFunction* function;
+  RankFunction* function;
 };
 
 constexpr Named kFunctions[] = {
@@ -22,7 +22,7 @@ constexpr Named kFunctions[] = {
 
 }  // namespace
 
-inspect::RankFunction* value_function(std::string_view command) {
+RankFunction* value_function(std::string_view command) {
   for (const auto& [name, function] : kFunctions) {
     if (name == command) return function;
   }

@@ -1,6 +1,5 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/inspect/rows.h"
 #include "am/inspect/text_argument.h"
 #include "am/values/commands/functions.h"
 #include "am/values/language.h"
@@ -37,7 +36,7 @@ Result run_grad(Session& session, const Arguments& arguments) {
   Result result;
   pick_all(session, arguments.words);  // throws for a wrong name, before gradients are computed
   if (arguments.has("--of")) {
-    const TextArgument text = text_or_file(arguments.value("--of", ""));
+    const inspect::TextArgument text = inspect::text_or_file(arguments.value("--of", ""));
     prepare_model(session, arguments.has("--force"), /*backward=*/true);
     const std::vector<int64_t> ids = encode(session, text.text);
     result.json["loss"] = mean_loss_gradients(session, ids);

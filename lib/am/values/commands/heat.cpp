@@ -7,7 +7,6 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/charts.h"
-#include "am/inspect/rows.h"
 #include "am/mesh/indices.h"
 #include "am/values/commands/functions.h"
 #include "am/values/moments.h"
@@ -74,7 +73,7 @@ class HeatMap {
   }
 
   // Returns the picture of the blocks that all ranks have added. Collective.
-  Grid finish(Session& session) const {
+  inspect::Grid finish(Session& session) const {
     const at::Tensor all = values_of(session).gather(at::cat({sums_.sum, sums_.count, sums_.bad}));
     const at::Tensor added = all.sum(0).reshape({3, -1});
     const at::Tensor largest = std::get<0>(values_of(session).gather(sums_.largest).max(0));
@@ -83,7 +82,7 @@ class HeatMap {
                                  .masked_fill(added[2].gt(0.0).logical_or(added[1].eq(0.0)),
                                               std::numeric_limits<double>::quiet_NaN())
                                  .contiguous();
-    Grid grid{height_, width_, {}, 0.0, 0.0};
+    inspect::Grid grid{height_, width_, {}, 0.0, 0.0};
     grid.cells.assign(cells.const_data_ptr<double>(),
                       cells.const_data_ptr<double>() + cells.numel());
     const at::Tensor usable = cells.masked_select(cells.isfinite());
@@ -121,7 +120,7 @@ class HeatMap {
   HeatSums sums_;
 };
 
-std::string draw_heat(const Grid& grid, int64_t rows, const term::Style& style) {
+std::string draw_heat(const inspect::Grid& grid, int64_t rows, const term::Style& style) {
   static constexpr std::array<const char*, 5> kShades = {" ", "░", "▒", "▓", "█"};
   static constexpr std::array<const char*, 5> kLetters = {" ", ".", "+", "#", "@"};
   const auto& shades = style.unicode ? kShades : kLetters;
@@ -156,7 +155,7 @@ Result run_heat(Session& session, const Arguments& arguments) {
   HeatMap map(picked, of, height, width);
   scan(session, picked,
        [&](const at::Tensor& block, const mesh::Box& box) { map.add(block, box); });
-  const Grid grid = map.finish(session);
+  const inspect::Grid grid = map.finish(session);
   const MatrixSize size = matrix_of(picked.selection.box.shape);
   Json cells = Json::array();
   for (int64_t row = 0; row < grid.height; ++row) {

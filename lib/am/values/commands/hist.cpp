@@ -6,7 +6,6 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/charts.h"
-#include "am/inspect/rows.h"
 #include "am/term/bars.h"
 #include "am/values/commands/functions.h"
 #include "am/values/scan.h"
@@ -82,14 +81,14 @@ Result one_histogram(Session& session, const Picked& picked, int64_t bins) {
   result.json = {{"name", picked.label}, {"edges", histogram.edges}, {"counts", histogram.counts}};
   result.text = term::histogram(histogram.counts, histogram.range.low, histogram.range.high, 40,
                                 session.style());
-  std::vector<ChartBar> bars;
+  std::vector<inspect::ChartBar> bars;
   for (size_t bin = 0; bin < histogram.counts.size(); ++bin) {
     bars.push_back({cat(format_general(histogram.edges[bin], 4), " to ",
                         format_general(histogram.edges[bin + 1], 4)),
                     static_cast<double>(histogram.counts[bin]),
                     format_count(histogram.counts[bin])});
   }
-  result.svg = bars_svg(picked.label, bars);
+  result.svg = inspect::bars_svg(picked.label, bars);
   if (histogram.others > 0) {
     result.text += cat(format_count(histogram.others), " values are NaN or infinite\n");
   }

@@ -14,14 +14,14 @@
 namespace am::values {
 namespace {
 
-Json file_or_null(const TextArgument& argument) {
+Json file_or_null(const inspect::TextArgument& argument) {
   return argument.file.empty() ? Json(nullptr) : Json(argument.file);
 }
 
 }  // namespace
 
 Result run_loss(Session& session, const Arguments& arguments) {
-  const TextArgument argument = text_or_file(arguments);
+  const inspect::TextArgument argument = text_or_file(arguments);
   prepare_model(session, arguments.has("--force"));
   const std::vector<int64_t> ids = encode(session, argument.text);
   const double loss = mean_loss(session, ids);
@@ -40,7 +40,7 @@ Result run_loss(Session& session, const Arguments& arguments) {
 }
 
 Result run_logprob(Session& session, const Arguments& arguments) {
-  const TextArgument argument = text_or_file(arguments);
+  const inspect::TextArgument argument = text_or_file(arguments);
   prepare_model(session, arguments.has("--force"));
   const std::vector<int64_t> ids = encode(session, argument.text);
   const std::vector<double> logs = log_probabilities(session, ids);
@@ -50,7 +50,7 @@ Result run_logprob(Session& session, const Arguments& arguments) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (i > 0) list.push_back(logs[i - 1]);
     const std::string token = tokenizer_of(session).decode(std::span<const int64_t>(&ids[i], 1));
-    table.add({std::to_string(ids[i]), quoted_text(token, session.style()),
+    table.add({std::to_string(ids[i]), inspect::quoted_text(token, session.style()),
                i == 0 ? std::string("-") : format_fixed(logs[i - 1], 4)});
   }
   table.add_rule();
@@ -74,9 +74,9 @@ Result run_generate(Session& session, const Arguments& arguments) {
   const std::string text = tokenizer_of(session).decode(ids);
   Result result;
   result.json = {{"prompt", prompt}, {"text", text}, {"tokens", ids}};
-  result.text =
-      cat(session.style().paint(term::Role::kBold, printable_text(prompt, session.style())),
-          printable_text(text, session.style()), "\n");
+  result.text = cat(
+      session.style().paint(term::Role::kBold, inspect::printable_text(prompt, session.style())),
+      inspect::printable_text(text, session.style()), "\n");
   return result;
 }
 

@@ -4,7 +4,6 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/inspect/rows.h"
 #include "am/mesh/indices.h"
 #include "am/values/commands/functions.h"
 #include "am/values/scan.h"

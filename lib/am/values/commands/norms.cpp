@@ -1,5 +1,4 @@
 #include "am/base/text.h"
-#include "am/inspect/rows.h"
 #include "am/values/commands/by_layer.h"
 #include "am/values/commands/functions.h"
 

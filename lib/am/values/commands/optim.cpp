@@ -1,6 +1,5 @@
 #include "am/base/text.h"
 #include "am/inspect/optimizer_states.h"
-#include "am/inspect/rows.h"
 #include "am/values/commands/functions.h"
 #include "am/values/scan.h"
 #include "am/values/unread.h"

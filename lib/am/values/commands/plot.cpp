@@ -3,7 +3,6 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/charts.h"
-#include "am/inspect/rows.h"
 #include "am/term/bars.h"
 #include "am/values/commands/by_layer.h"
 #include "am/values/commands/functions.h"
@@ -32,7 +31,7 @@ Result run_plot(Session& session, const Arguments& arguments) {
   Result result;
   Json list = Json::array();
   std::vector<term::Bar> bars;
-  std::vector<ChartBar> chart;
+  std::vector<inspect::ChartBar> chart;
   for (const auto& [name, moments] : all.rows) {
     const double value = plotted.of(moments);
     list.push_back({{"name", name}, {plotted.name, number_or_null(value)}});
@@ -43,7 +42,7 @@ Result run_plot(Session& session, const Arguments& arguments) {
   }
   result.json = {{"of", plotted.name}, {"parameters", list}};
   result.text = term::bars(bars, 40, session.style());
-  result.svg = bars_svg(cat(plotted.name, folded ? " by layer" : " by tensor"), chart);
+  result.svg = inspect::bars_svg(cat(plotted.name, folded ? " by layer" : " by tensor"), chart);
   all.unread.give(result);
   write_picture(session, arguments, result);
   return result;

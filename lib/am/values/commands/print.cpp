@@ -5,7 +5,6 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/inspect/pick.h"
 #include "am/values/commands/functions.h"
 
 namespace am::values {
@@ -98,7 +97,7 @@ class Printer {
 
 Result print_one(Session& session, const Picked& picked) {
   const at::NoGradGuard no_grad;
-  const Selection& selection = picked.selection;
+  const inspect::Selection& selection = picked.selection;
   const at::Tensor values =
       values_of(session).read(*picked.parameter, selection.box).reshape(selection.shape);
   Result result;

@@ -3,7 +3,6 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/inspect/facts.h"
-#include "am/inspect/rows.h"
 #include "am/values/commands/functions.h"
 #include "am/values/weight_dtype.h"
 

@@ -1,4 +1,3 @@
-#include "am/inspect/rows.h"
 #include "am/values/commands/functions.h"
 #include "am/values/scan.h"
 #include "am/values/unread.h"

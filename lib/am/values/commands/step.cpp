@@ -5,7 +5,7 @@
 
 namespace am::values {
 Result run_step(Session& session, const Arguments& arguments) {
-  return step_result(values_of(session).train(steps_in(arguments), session.between()));
+  return inspect::step_result(values_of(session).train(steps_in(arguments), session.between()));
 }
 
 Result run_collectives(Session& session, const Arguments& arguments) {
@@ -16,8 +16,8 @@ Result run_collectives(Session& session, const Arguments& arguments) {
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (only && *only != static_cast<int64_t>(rank)) continue;
     ranks.push_back({{"rank", rank}, {"collectives", all[rank]}});
-    result.text +=
-        draw_collectives(cat("rank ", rank), all[rank], all.size() > 1 && !only, session.style());
+    result.text += inspect::draw_collectives(cat("rank ", rank), all[rank], all.size() > 1 && !only,
+                                             session.style());
   }
   result.json = {{"ranks", ranks}};
   return result;

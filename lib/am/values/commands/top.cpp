@@ -6,7 +6,6 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/inspect/optimizer_states.h"
-#include "am/inspect/rows.h"
 #include "am/stored/row_blocks.h"
 #include "am/values/commands/functions.h"
 #include "am/values/scan.h"
@@ -23,8 +22,8 @@ const HeldParameter* state_named(const std::vector<const HeldParameter*>& states
   return nullptr;
 }
 
-AdamSettings settings_for(const Session& session, const Arguments& arguments,
-                          const std::string& parameter) {
+inspect::AdamSettings settings_for(const Session& session, const Arguments& arguments,
+                                   const std::string& parameter) {
   auto settings = adam_settings(session, parameter);
   if (!settings && !arguments.has("--lr")) {
     throw Error(ErrorKind::kUsage, "the target stores no learning rate, which updates need",
@@ -46,7 +45,7 @@ std::optional<double> update_ratio(Session& session, const Arguments& arguments,
   const HeldParameter* square = state_named(states, parameter, "exp_avg_sq");
   const auto step = step_of(session, parameter);
   if (mean == nullptr || square == nullptr || !step || *step < 1) return std::nullopt;
-  const AdamSettings settings = settings_for(session, arguments, parameter.name);
+  const inspect::AdamSettings settings = settings_for(session, arguments, parameter.name);
   const double first = 1.0 - std::pow(settings.beta1, *step);
   const double second = 1.0 - std::pow(settings.beta2, *step);
   double updates = 0.0;

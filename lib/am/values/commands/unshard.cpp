@@ -35,7 +35,7 @@ std::string draw_boxes(const std::vector<HeldShard>& before, const std::vector<H
   const auto part_of = [](const std::vector<HeldShard>& boxes, int64_t rank) {
     std::vector<std::string> texts;
     for (const HeldShard& shard : boxes) {
-      if (shard.rank == rank) texts.push_back(box_text(shard.box));
+      if (shard.rank == rank) texts.push_back(inspect::box_text(shard.box));
     }
     return texts.empty() ? std::string("nothing") : join(texts, ", ");
   };
@@ -66,7 +66,7 @@ Result measured(Session& session, const Parameters& parameters, const char* done
   result.text = cat(done, " ", names.size(), names.size() == 1 ? " parameter" : " parameters", ": ",
                     format_bytes(unsharded(before)), " -> ", format_bytes(unsharded(after)),
                     " of full tensors over all ranks\n");
-  result.text += draw_held_bytes(before, after, session.style());
+  result.text += inspect::draw_held_bytes(before, after, session.style());
   if (single) {
     const std::vector<HeldShard> boxes_after = view.usable_boxes(*parameters.front());
     result.json["boxes_before"] = boxes_json(boxes_before);
