@@ -13,14 +13,6 @@
 namespace am::inspect {
 namespace {
 
-[[noreturn]] void unknown_command(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Command* command : commands()) names.emplace_back(command->name);
-  const auto near = nearest(name, names);
-  throw Error(ErrorKind::kUsage, cat("there is no command `", name, "`"),
-              near ? cat("did you mean `", *near, "`?") : "`help` lists the commands");
-}
-
 const Option* find_option(const Command& command, std::string_view name) {
   const auto found = std::find_if(command.options.begin(), command.options.end(),
                                   [&](const Option& option) { return option.name == name; });
@@ -165,15 +157,23 @@ const Command* find_command(std::string_view name) {
   return nullptr;
 }
 
+const Command& named_command(const std::string& name) {
+  if (const Command* command = find_command(name)) return *command;
+  std::vector<std::string> names;
+  for (const Command* command : commands()) names.emplace_back(command->name);
+  const auto near = nearest(name, names);
+  throw Error(ErrorKind::kUsage, cat("there is no command `", name, "`"),
+              near ? cat("did you mean `", *near, "`?") : "`help` lists the commands");
+}
+
 ParsedCommand parse_command(const std::string& input) {
   std::vector<bool> quoted;
   std::vector<std::string> words = split_words(input, &quoted);
   if (words.empty()) {
     throw Error(ErrorKind::kUsage, "there is no command after `|`", "for example: ls | head 3");
   }
-  const Command* command = find_command(words.front());
-  if (command == nullptr) unknown_command(words.front());
-  return {command, parse_arguments(*command, std::move(words), quoted)};
+  const Command& command = named_command(words.front());
+  return {&command, parse_arguments(command, std::move(words), quoted)};
 }
 
 Outcome failed(const std::string& input, const std::string& command, const Error& error) {
@@ -185,26 +185,6 @@ Outcome failed(const std::string& input, const std::string& command, const Error
 }
 
 namespace {
-
-// Parses the input and returns the outcome of calling `perform` with the command and its arguments.
-template <typename Perform>
-Outcome outcome_of(const std::string& input, const Perform& perform) {
-  Outcome outcome;
-  outcome.input = input;
-  try {
-    const std::vector<std::string> words = split_words(input);
-    if (words.empty()) return outcome;
-    outcome.command = words.front();
-    const ParsedCommand parsed = parse_command(input);
-    outcome.command = std::string(parsed.command->name);
-    outcome.result = perform(*parsed.command, parsed.arguments);
-  } catch (const Error& error) {
-    return failed(input, outcome.command, error);
-  } catch (const std::exception& error) {
-    outcome.error = {ErrorKind::kInternal, first_line(error), {}};
-  }
-  return outcome;
-}
 
 // Runs the actions that a rank of a session without a job can run, and throws Error(kUsage) for the
 // others.
@@ -250,11 +230,25 @@ const Command* command_of(const std::string& input) {
 
 Outcome answer(const std::string& input,
                const std::function<Result(const Command&, const Arguments&)>& perform) {
-  return outcome_of(input, perform);
+  Outcome outcome;
+  outcome.input = input;
+  try {
+    const std::vector<std::string> words = split_words(input);
+    if (words.empty()) return outcome;
+    outcome.command = words.front();
+    const ParsedCommand parsed = parse_command(input);
+    outcome.command = std::string(parsed.command->name);
+    outcome.result = perform(*parsed.command, parsed.arguments);
+  } catch (const Error& error) {
+    return failed(input, outcome.command, error);
+  } catch (const std::exception& error) {
+    outcome.error = {ErrorKind::kInternal, first_line(error), {}};
+  }
+  return outcome;
 }
 
 Outcome execute(Session& session, const std::string& input) {
-  return outcome_of(input, [&](const Command& command, const Arguments& arguments) {
+  return answer(input, [&](const Command& command, const Arguments& arguments) {
     return std::visit(RankRunner{session, command, arguments}, command.action);
   });
 }
@@ -263,7 +257,7 @@ std::optional<Outcome> execute_without_session(const std::string& input, const t
   const Command* named = command_of(input);
   const auto* action = named == nullptr ? nullptr : named->as<WithoutSession>();
   if (action == nullptr) return std::nullopt;
-  return outcome_of(input, [&](const Command&, const Arguments& arguments) {
+  return answer(input, [&](const Command&, const Arguments& arguments) {
     return action->function(style, arguments);
   });
 }

@@ -113,7 +113,7 @@ struct InConsole {
 // Runs in a job, which implements the command (live/attach_server.h).
 struct InJob {
   bool without_job = false;  // sessions without a job run the command too, as OnValues
-  bool lasts = false;        // the command waits for steps of the job, so a long silence is no hang
+  bool lasts = false;        // the command waits for steps of the job, and may be silent for long
 };
 
 using Action = std::variant<OnRanks, OnValues, WithoutSession, BehindPipe, InConsole, InJob>;
@@ -156,7 +156,11 @@ struct Command {
 // Returns all commands, in the order of `help`. A program that links only libautomesh_core can run
 // those that read no values.
 std::span<const Command* const> commands();
+// Returns the command with this name or further name, or null.
 const Command* find_command(std::string_view name);
+// Returns the command with this name or further name. Throws Error(kUsage), which names the nearest
+// one, if there is none.
+const Command& named_command(const std::string& name);
 // Returns the command whose name is the first word of the line, or null if there is no such
 // command.
 const Command* command_of(const std::string& input);

@@ -61,17 +61,9 @@ std::string page(const term::Style& style, const Command& command) {
 Result tell_help(const term::Style& style, const Arguments& arguments) {
   Result result;
   if (!arguments.words.empty()) {
-    const std::string& name = arguments.words.front();
-    const Command* command = find_command(name);
-    if (command == nullptr) {
-      std::vector<std::string> names;
-      for (const Command* known : commands()) names.emplace_back(known->name);
-      const auto near = nearest(name, names);
-      throw Error(ErrorKind::kUsage, cat("there is no command `", name, "`"),
-                  near ? cat("did you mean `", *near, "`?") : "`help` lists the commands");
-    }
-    result.json = describe(*command);
-    result.text = page(style, *command);
+    const Command& command = named_command(arguments.words.front());
+    result.json = describe(command);
+    result.text = page(style, command);
     return result;
   }
   Json list = Json::array();
