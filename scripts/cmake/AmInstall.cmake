@@ -65,12 +65,12 @@ if(TARGET am-plan AND NOT CMAKE_CROSSCOMPILING)
     DEPENDS am-plan
     VERBATIM)
   add_custom_target(am-plan-pages ALL DEPENDS ${AM_PLAN_PAGES} ${AM_COMPLETION_FILES})
-  if(TARGET am-repl-values)  # am-repl-values has all commands of a session
+  if(TARGET am-repl)
     add_custom_command(
       OUTPUT ${AM_PAGES}/man/am-repl.1
       COMMAND ${CMAKE_COMMAND} -E make_directory ${AM_PAGES}/man
-      COMMAND am-repl-values --man > ${AM_PAGES}/man/am-repl.1
-      DEPENDS am-repl-values
+      COMMAND am-repl --man > ${AM_PAGES}/man/am-repl.1
+      DEPENDS am-repl
       VERBATIM)
     add_custom_target(am-repl-page ALL DEPENDS ${AM_PAGES}/man/am-repl.1)
   endif()
