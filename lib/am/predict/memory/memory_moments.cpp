@@ -73,125 +73,59 @@ int64_t staging_bytes(const config::Plan& plan, const layout::Layout& layout, in
 
 }  // namespace
 
-MemoryMoments::MemoryMoments(const config::Plan& plan, const model::ModelConfig& config,
-                             const layout::Layout& layout, const ActivationContext& context,
-                             StepUnits step, const WalkedRank& who)
-    : plan_(plan),
-      config_(config),
-      layout_(layout),
-      context_(context),
-      step_(std::move(step)),
-      units_(step_.units) {
-  peak_.rank = who.rank;
-  peak_.stage = who.stage;
-  if (who.has_head) vocabulary_ = head_rows(who.in_layout);
-  fill_states();
-  now_.unsharded = step_.pooled_parameters + step_.ignored;
-  now_.communication = step_.pooled_messages;
+MemorySnapshot& MemorySnapshot::operator+=(const MemorySnapshot& more) {
+  gradients += more.gradients;
+  activations += more.activations;
+  logits += more.logits;
+  unsharded += more.unsharded;
+  communication += more.communication;
+  return *this;
 }
 
-// Sets base_. Parameters and optimizer states are flat tensors of one dtype, so their bytes follow
-// from numbers of elements. Gradients are not in base_: they are live only from their reduction
-// until the next step (param_group/gradient_reducer.h).
-void MemoryMoments::fill_states() {
-  const layout::StepPrecision precision = layout::resolve_precision(plan_);
-  const int64_t stored = step_.stored_numel;
+// Parameters and optimizer states are flat tensors of one dtype, so their bytes follow from numbers
+// of elements. Gradients are not constant: they are live only from their reduction until the next
+// step (param_group/gradient_reducer.h).
+MemoryComponents constant_bytes(const config::Plan& plan, const model::ModelConfig& config,
+                                const layout::Layout& layout, const ActivationContext& context,
+                                const StepUnits& step, int64_t rank) {
+  const layout::StepPrecision precision = layout::resolve_precision(plan);
   const int64_t element = layout::dtype_size(precision.storage);
-  const int64_t trained = step_.trained_numel;
-  base_.parameters = stored * element;
-  base_.optimizer = step_.state_numel * element;
-  if (layout::offloads_to_host(plan_.strategy)) {
-    base_.host_parameters = stored * element;
-    base_.host = base_.host_parameters + trained * element + base_.optimizer;
-    base_.parameters = base_.optimizer = 0;
+  MemoryComponents bytes;
+  bytes.parameters = step.stored_numel * element;
+  bytes.optimizer = step.state_numel * element;
+  if (layout::offloads_to_host(plan.strategy)) {
+    bytes.host_parameters = bytes.parameters;
+    bytes.host = bytes.host_parameters + step.trained_numel * element + bytes.optimizer;
+    bytes.parameters = bytes.optimizer = 0;
   }
-  const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
-  base_.other = to_bytes(table * static_cast<double>(layout::dtype_size(precision.compute)) *
-                         static_cast<double>(step_.stages));
-  if (!context_.on_host) base_.other += model::kProductWorkspace;
-  if (plan_.checkpoint.async) {
-    (context_.on_host ? base_.other : base_.host) += staging_bytes(plan_, layout_, peak_.rank);
+  const double table = 2.0 * context.sequence * static_cast<double>(config.head_dim);
+  bytes.other = to_bytes(table * static_cast<double>(layout::dtype_size(precision.compute)) *
+                         static_cast<double>(step.stages));
+  if (!context.on_host) bytes.other += model::kProductWorkspace;
+  if (plan.checkpoint.async) {
+    (context.on_host ? bytes.other : bytes.host) += staging_bytes(plan, layout, rank);
   }
-}
-
-// Returns the size of the rank's slice of the vocabulary at the head.
-double MemoryMoments::head_rows(int64_t rank) const {
-  const size_t weight = layout_.inventory.weight_of(model::Role::kHead);
-  return static_cast<double>(layout_.parameters[weight].tp_shape(layout_.mesh, rank)[0]);
+  return bytes;
 }
 
 void MemoryMoments::record_full(std::string_view what, std::string_view of, std::string_view how,
                                 const MemorySnapshot& moment) {
-  MemoryComponents now = base_;
+  MemoryComponents now = constant_;
   now.gradients = to_bytes(moment.gradients);
   now.activations = to_bytes(moment.activations);
   now.logits = to_bytes(moment.logits);
   now.unsharded = to_bytes(moment.unsharded);
   now.communication = to_bytes(moment.communication);
-  if (now.total() <= peak_.components.total()) return;
-  peak_.components = now;
+  if (now.total() <= peak_.total()) return;
+  peak_ = now;
   fullest_ = moment;
   what_ = what;
   of_ = of;
   how_ = how;
 }
 
-void MemoryMoments::begin_backward(const UnitBytes& unit, const BackwardBytes& gradients,
-                                   MemorySnapshot& computing) {
-  computing.activations += unit.recomputed + gradients.rows_arrive;
-  if (gradients.rows_arrive > 0.0) {
-    record_moment("backward of ", unit.name, ", rows to experts", computing);
-  }
-  computing.activations += gradients.first - gradients.rows_arrive;
-}
-
-void MemoryMoments::record_first(const UnitBytes& unit, const BackwardBytes& gradients,
-                                 MemorySnapshot computing, double gradient, double stored,
-                                 double buffer) {
-  if (gradients.packed_first) {
-    computing.gradients += stored;
-    computing.communication += buffer;
-  } else {
-    computing.unsharded += gradient;
-  }
-  record_moment("backward of ", unit.name, "", computing);
-}
-
-void MemoryMoments::end_backward(const UnitBytes& unit, const BackwardBytes& gradients,
-                                 MemorySnapshot computing) {
-  if (gradients.rows_return > 0.0) {
-    MemorySnapshot returning = computing;
-    returning.activations += gradients.rows_return - gradients.later;
-    record_moment("backward of ", unit.name, ", rows from experts", returning);
-  }
-  if (gradients.attention == 0.0) return;
-  computing.activations += gradients.attention - gradients.later;
-  record_moment("backward of ", unit.name, ", attention", computing);
-}
-
 RankMemory MemoryMoments::peak() const {
-  RankMemory peak = peak_;
-  peak.moment = cat(what_, of_, how_);
-  return peak;
-}
-
-BackwardBytes MemoryMoments::gradients_of(const UnitBytes& unit, bool is_last) const {
-  const bool is_head = unit.layer < 0 && is_last && vocabulary_ > 0.0;
-  return is_head ? head_backward(context_, config_, vocabulary_, step_.head_trains) : unit.backward;
-}
-
-void MemoryMoments::update() {
-  MemorySnapshot idle;
-  idle.unsharded = step_.pooled_parameters + step_.ignored;
-  idle.communication = step_.pooled_messages;
-  for (const UnitBytes& unit : units_) idle.gradients += unit.gradients();
-  record_moment("the optimizer's update", "", "", idle);
-  for (const UnitBytes& unit : units_) {
-    if (unit.orthogonalizing == 0.0) continue;
-    MemorySnapshot updating = idle;
-    updating.communication += unit.orthogonalizing;
-    record_moment("update of ", unit.name, "", updating);
-  }
+  return {.moment = cat(what_, of_, how_), .components = peak_};
 }
 
 }  // namespace am::predict

@@ -95,10 +95,9 @@ std::vector<RankMemory> SampledLayout::worst_of_stages(const config::Plan& plan)
     }
     step.stages = std::count(owners_.begin(), owners_.end(), position);
     const int64_t rank = position * one_.mesh.world_size();  // pp is the outermost axis
-    WalkedRank who{.rank = rank, .stage = position, .in_layout = 0, .has_head = last};
+    WalkedRank who{.rank = rank, .stage = position, .in_layout = 0, .owners = owners_};
     if (lists) who.list = &lists->at(static_cast<size_t>(position));
-    who.owners = owners_;
-    worst.push_back(walk_step(plan, config_, one_, context, std::move(step), who));
+    worst.push_back(walk_step(plan, config_, one_, context, step, who));
   }
   return worst;
 }

@@ -303,7 +303,8 @@ class Measure {
       UnitBytes head = measure(layout_.units.front(), reshard.front());
       head.name = "the tied head";
       head.stored_numel = head.trained_numel = head.state_numel = 0;
-      head.packed_gradients = head.reduced_gradients = 0;
+      head.packed_gradients = head.reduced_gradients = head.reduce_buffer = head.reduced = 0;
+      head.fills_buckets = false;
       head.waits_for_end = true;
       // If the embedding's unit was not freed after its forward, the head needs no gather.
       if (!head.reshards) head.full = head.gather_buffer = head.gathering = 0;
@@ -360,11 +361,11 @@ class Measure {
     for (UnitBytes& unit : out_.units) {
       all.full += unit.full;
       all.gather_buffer += unit.gather_buffer;
-      if (!unit.waits_for_end) all.reduce_buffer += unit.reduce_buffer;
-      if (!unit.waits_for_end) all.reduced += unit.reduced;
+      all.reduce_buffer += unit.reduce_buffer;
+      all.reduced += unit.reduced;
       unit.full = unit.gather_buffer = unit.gathering = 0;
       unit.reduce_buffer = unit.reduced = 0;
-      unit.fills_buckets = unit.gradient > 0;
+      unit.fills_buckets = unit.gradient > 0 && !unit.waits_for_end;
     }
     out_.units.front().full = all.full;
     out_.units.front().gather_buffer = out_.units.front().gathering = all.gather_buffer;

@@ -1,5 +1,5 @@
-// Memory that each FSDP unit of a rank's model needs during a step. memory.cpp and
-// pipeline_memory.cpp walk through these units.
+// Memory that each FSDP unit of a rank's model needs during a step. step_walk.cpp walks through
+// these units.
 #pragma once
 
 #include <cstdint>
@@ -95,16 +95,14 @@ struct WalkedRank {
   // The rank's number in the layout that walk_step() gets. It differs from `rank` if that layout
   // has only one pipeline stage.
   int64_t in_layout = 0;
-  bool has_head = true;
-  // Actions that the rank of a pipeline executes (layout/stages.h), and for each stage the index
-  // along pp of the rank that runs it. Null: no pipeline.
+  // Actions that the rank of a pipeline executes (layout/stages.h); null: no pipeline.
   const std::vector<pipeline::Slot>* list = nullptr;
-  std::vector<int64_t> owners = {};
+  std::vector<int64_t> owners = {0};  // for each stage: the index along pp of the rank that runs it
 };
 // Returns the peak memory of a rank whose FSDP units are `step` (memory.h).
 RankMemory walk_step(const config::Plan& plan, const model::ModelConfig& config,
-                     const layout::Layout& layout, const ActivationContext& context, StepUnits step,
-                     const WalkedRank& who);
+                     const layout::Layout& layout, const ActivationContext& context,
+                     const StepUnits& step, const WalkedRank& who);
 
 // Returns the units of a rank with their sizes. Formulas are evaluated in double, because those of
 // absurdly large plans would overflow int64_t.
