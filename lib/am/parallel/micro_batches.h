@@ -32,8 +32,8 @@ struct PassOptions {
   // batch, divided by the loss scale.
   double divisor = 1.0;
   // Whether this is the step's last pass, in which the last micro-batch's backward reduces the
-  // gradients over the ranks. If false, get_sync_ctx (sync_ctx.h) decides whether each backward
-  // reduces its gradients or leaves them for a later pass.
+  // gradients over the ranks. If false, the strategy decides whether each backward reduces its
+  // gradients or leaves them for a later pass (config::defers_gradient_sync).
   bool reduce = true;
   // Seed and step of the adapters' dropout (nn::Decoder::begin_dropout).
   uint64_t seed = 0;

@@ -13,7 +13,6 @@
 #include "am/layout/stage_layout.h"
 #include "am/layout/stages.h"
 #include "am/nn/fused/cross_entropy.h"
-#include "am/parallel/sync_ctx.h"
 #include "am/runtime/device_error.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/tensor/dtype.h"
@@ -31,11 +30,6 @@ std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
                                                     const std::string& strategy) {
   const std::string name = strategy.empty() ? config::strategy_name(plan.strategy) : strategy;
   std::unique_ptr<ParallelModel> model(new ParallelModel(plan, config, layout, mesh));
-  if (layout.stage_owners.size() == 1) {
-    const auto range = layout::StageRange::whole(config.num_hidden_layers);
-    model->add_stage(0, std::make_unique<StageModel>(plan, config, layout, range, mesh, name));
-    return model;
-  }
   const int64_t here = mesh.group("pp").index();
   for (int stage = 0; stage < static_cast<int>(layout.stage_owners.size()); ++stage) {
     if (layout.stage_owners[static_cast<size_t>(stage)] != here) continue;
@@ -55,14 +49,16 @@ void ParallelModel::add_stage(int number, std::unique_ptr<StageModel> stage) {
 void ParallelModel::add_pipeline(const config::Plan& plan) {
   std::map<int, Stage> stages;
   for (const auto& [number, stage] : stages_) stages.emplace(number, Stage(*stage));
-  const auto shape = layout::pipeline_shape(plan.pipeline, layout_.mesh.sizes().pp);
+  const pipeline::PipelineShape shape =
+      has_pipeline() ? layout::pipeline_shape(plan.pipeline, layout_.mesh.sizes().pp)
+                     : pipeline::PipelineShape{};
   const HiddenForm hidden = {
       .width = config_.hidden_size,
       .sequence_parts = layout_.tp_plan.sequence_parallel ? layout_.mesh.sizes().tp : 1,
       .dtype = tensor::parse_dtype(layout::resolve_precision(plan).compute)};
   const model::Inventory& inventory = layout_.inventory;
   std::string tied;
-  if (inventory.tied_lm_head) {
+  if (has_pipeline() && inventory.tied_lm_head) {
     tied = inventory.parameters[inventory.weight_of(model::Role::kHead)].name;
   }
   pipeline_ = std::make_unique<Pipeline>(pipeline::make_schedule(shape), std::move(stages), mesh_,
@@ -71,12 +67,8 @@ void ParallelModel::add_pipeline(const config::Plan& plan) {
 }
 
 StageModel& ParallelModel::whole() const {
-  AM_ASSERT(!pipeline_, "no pipeline cuts the model");
+  AM_ASSERT(!has_pipeline(), "no pipeline cuts the model");
   return *stages_.begin()->second;
-}
-
-at::Tensor ParallelModel::no_loss() const {
-  return at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
 }
 
 std::string ParallelModel::place() const {
@@ -90,52 +82,15 @@ std::string ParallelModel::place() const {
 
 at::Tensor ParallelModel::forward_backward(MicroBatches& batches, const PassOptions& options) {
   return runtime::with_place(
-      mesh_.device(), [this] { return place(); },
-      [&] { return pipeline_ ? pipeline_->run(batches, options) : run_all(batches, options); });
-}
-
-at::Tensor ParallelModel::run_all(MicroBatches& batches, const PassOptions& options) {
-  at::Tensor sum = no_loss();
-  const int64_t count = batches.count();
-  for (int64_t m = 0; m < count; ++m) sum.add_(run(batches.read(m), options, m + 1 == count));
-  end_dropout();
-  return sum;
+      mesh_.device(), [this] { return place(); }, [&] { return pipeline_->run(batches, options); });
 }
 
 at::Tensor ParallelModel::forward_only(MicroBatches& batches) {
-  if (pipeline_) return pipeline_->run_forward(batches);
-  const at::NoGradGuard no_grad;
-  at::Tensor sum = no_loss();
-  for (int64_t m = 0; m < batches.count(); ++m) {
-    const MicroBatch batch = batches.read(m);
-    sum.add_(
-        loss_sum(forward(batch.ids_BT, batch.positions_BT), whole().own_labels(batch.labels_BT)));
-  }
-  return sum;
-}
-
-// Runs forward and backward of one micro-batch; returns the sum of its label cross-entropies.
-at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool last) {
-  const auto over = [&](const char* phase) {
-    if (last && options.phase_over) options.phase_over(phase);
-  };
-  const auto sync =
-      get_sync_ctx(data_parallel(), strategy_, /*is_optim_step=*/last && options.reduce,
-                   config::defers_gradient_sync(strategy_));
-  begin_dropout(options.seed, options.step, batch.first_sequence);
-  // Logits and batch are moved into the loss, so that they are freed after their last use.
-  const auto take = [](at::Tensor& tensor) { return std::exchange(tensor, {}); };
-  const at::Tensor loss = loss_sum(forward(take(batch.ids_BT), take(batch.positions_BT)),
-                                   whole().own_labels(take(batch.labels_BT)));
-  over("forward");
-  (loss / options.divisor).backward();
-  data_parallel().finish_backward();
-  over("backward");
-  return loss.detach();
+  return pipeline_->run_forward(batches);
 }
 
 at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
-  if (!pipeline_) return whole().forward(ids_BT, positions_BT);
+  if (!has_pipeline()) return whole().forward(ids_BT, positions_BT);
   AM_ASSERT(!at::GradMode::is_enabled(), "a pipeline trains by forward_backward");
   const runtime::Group& group = mesh_.group("pp");
   const auto owner = [this](size_t stage) { return layout_.stage_owners[stage]; };
@@ -165,12 +120,12 @@ at::Tensor ParallelModel::whole_sequences(const at::Tensor& logits_BTv) const {
 
 at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv,
                                    const at::Tensor& labels_BT) const {
-  if (!pipeline_) return whole().loss_sum(logits_BTv, labels_BT);
+  if (!has_pipeline()) return whole().loss_sum(logits_BTv, labels_BT);
   return nn::fused::cross_entropy_sum(logits_BTv, labels_BT, {0, kIgnoreIndex});
 }
 
 at::Tensor ParallelModel::full_logits(const at::Tensor& logits_BTv) const {
-  return pipeline_ ? logits_BTv : whole().full_logits(logits_BTv);
+  return has_pipeline() ? logits_BTv : whole().full_logits(logits_BTv);
 }
 
 void ParallelModel::zero_grad() {
@@ -228,7 +183,7 @@ at::Tensor ParallelModel::gather_from(
   const auto stage = stages_.find(layout->stage);
   std::optional<at::Tensor> found;
   if (stage != stages_.end()) found = stage->second->gather(name, flat_of);
-  if (!pipeline_ && !layout->ep_owner) return found.value();
+  if (!has_pipeline() && !layout->ep_owner) return found.value();
   const auto stored = at::TensorOptions(groups_.front()->flat().scalar_type());
   at::Tensor full =
       found ? found->contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
@@ -237,7 +192,7 @@ at::Tensor ParallelModel::gather_from(
   if (layout->ep_owner && stage != stages_.end()) {
     mesh_.group("ep").broadcast(full, *layout->ep_owner);
   }
-  if (pipeline_) {
+  if (has_pipeline()) {
     mesh_.group("pp").broadcast(full, layout_.stage_owners[static_cast<size_t>(layout->stage)]);
   }
   return full;

@@ -71,8 +71,9 @@ class ParallelModel {
 
   // Returns this rank's stages, by their number in the pipeline.
   const std::map<int, std::unique_ptr<StageModel>>& stages() const { return stages_; }
-  // Returns the object that executes the schedule of the stages; null without pipeline parallelism.
+  // Returns the object that executes the schedule of the stages, also of a single stage.
   Pipeline* pipeline() const { return pipeline_.get(); }
+  bool has_pipeline() const { return layout_.stage_owners.size() > 1; }
   // Returns the parameter groups of all stages of this rank.
   const std::vector<ParamGroup*>& groups() const { return groups_; }
   // Whether parameters are stored in host memory while a GPU computes (offloading).
@@ -109,12 +110,9 @@ class ParallelModel {
                          const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
   friend class UnshardScope;
 
-  at::Tensor no_loss() const;
   // Returns the unit whose work was last enqueued on the device, for example "the forward of
   // model.layers.3"; empty outside of forward and backward.
   std::string place() const;
-  at::Tensor run_all(MicroBatches& batches, const PassOptions& options);
-  at::Tensor run(MicroBatch batch, const PassOptions& options, bool last);
   StageModel& whole() const;
 
   ParallelModel(const config::Plan& plan, const model::ModelConfig& config,
@@ -128,8 +126,8 @@ class ParallelModel {
   const runtime::DeviceMesh& mesh_;
   std::map<int, std::unique_ptr<StageModel>> stages_;
   std::vector<ParamGroup*> groups_;
-  std::unique_ptr<Pipeline> pipeline_;  // null without pipeline parallelism
-  int unshard_scopes_ = 0;              // number of UnshardScopes that are open
+  std::unique_ptr<Pipeline> pipeline_;
+  int unshard_scopes_ = 0;  // number of UnshardScopes that are open
 };
 
 // Adds a "runtime.unsupported" error for each strategy or key of a valid plan that am-run and

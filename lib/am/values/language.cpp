@@ -113,7 +113,7 @@ class OneText : public parallel::MicroBatches {
   OneText(const parallel::ParallelModel& model, at::Tensor ids_BT, at::Tensor labels_BT)
       : ids_BT_(std::move(ids_BT)),
         labels_BT_(std::move(labels_BT)),
-        count_(model.pipeline() != nullptr ? model.pipeline()->micro_batches() : 1),
+        count_(model.pipeline()->micro_batches()),
         has_labels_(model.mesh().group("dp").index() == 0) {}
 
   int64_t count() const override { return count_; }

@@ -90,7 +90,7 @@ void ShardedView::add_parameters() {
 // parameters, a set is a ParamGroup; if ranks have different pipeline stages or experts, it is an
 // FSDP unit, whose number is the same on all ranks.
 void ShardedView::add_groups() {
-  by_units_ = model_->pipeline() != nullptr || mesh().sizes().ep > 1;
+  by_units_ = model_->has_pipeline() || mesh().sizes().ep > 1;
   const auto& groups = model_->groups();
   for (size_t g = 0; g < groups.size(); ++g) {
     for (size_t k = 0; k < groups[g]->owned().size(); ++k) {
@@ -212,7 +212,7 @@ at::Tensor ShardedView::read(const HeldParameter& parameter, const mesh::Box& bo
   const at::NoGradGuard no_grad;
   if (state_of_.contains(parameter.name)) return read_state(parameter, box);
   const auto whole = whole_.find(parameter.name);
-  const at::Tensor full = whole != whole_.end() && model_->pipeline() == nullptr
+  const at::Tensor full = whole != whole_.end() && !model_->has_pipeline()
                               ? whole->second
                               : model_->full_parameter(parameter.name);
   return tensor::view_box(full, Shape(parameter.shape.size(), 0), box).cpu();

@@ -47,7 +47,8 @@ bool has_gradients(Kind kind) {
 }
 
 // Scope in which units neither reduce their gradients nor free their parameters by themselves:
-// actions of the schedule's list do both.
+// actions of the schedule's list do both. Units of a single stage free their parameters, and
+// Pipeline::run decides in each round whether they reduce.
 class ListDecides {
  public:
   explicit ListDecides(std::map<int, Stage>& stages) : stages_(stages) { set(false); }
@@ -59,7 +60,7 @@ class ListDecides {
   void set(bool by_themselves) {
     for (auto& [number, stage] : stages_) {
       stage.model().data_parallel().set_requires_gradient_sync(by_themselves);
-      stage.model().data_parallel().set_reshard_after_backward(by_themselves);
+      stage.model().data_parallel().set_reshard_after_backward(by_themselves || stage.is_whole());
     }
   }
 
@@ -81,7 +82,8 @@ Pipeline::Pipeline(const pipeline::Schedule& schedule, std::map<int, Stage> stag
     AM_ASSERT(stages_.contains(stage) == (owner(stage) == group.index()),
               "a rank has the stages that the schedule gives it");
   }
-  list_ = pipeline::with_communication(schedule_).at(static_cast<size_t>(group.index()));
+  const auto lists = has_one_stage() ? schedule_.ranks : pipeline::with_communication(schedule_);
+  list_ = lists.at(static_cast<size_t>(group.index()));
   channels_ = mesh.channels("pp", hops_between(schedule_.owners, !tied_.empty()));
 }
 
@@ -91,6 +93,7 @@ at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
                 cat(batches.count(), " micro-batches are not a multiple of the ",
                     schedule_.microbatches, " micro-batches of schedule ", schedule_.name));
   }
+  for (auto& [number, stage] : stages_) stage.forget();
   batches_ = &batches;
   options_ = options;
   loss_ = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
@@ -101,6 +104,10 @@ at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
   const ListDecides decides(stages_);
   for (first_ = 0; first_ < batches.count(); first_ += schedule_.microbatches) {
     last_round_ = first_ + schedule_.microbatches == batches.count();
+    if (has_one_stage()) {
+      stages_.at(0).model().data_parallel().set_requires_gradient_sync(
+          (last_round_ && options_.reduce) || !defers_gradient_sync);
+    }
     run_round();
   }
   for (auto& [number, stage] : stages_) stage.model().decoder().end_dropout();
@@ -163,7 +170,8 @@ void Pipeline::run_round() {
       try {
         perform(action);
       } catch (const Error& error) {
-        if (error.kind() == ErrorKind::kPeer) throw;  // the rank that failed names its own action
+        // On kPeer, the rank that failed names its own action.
+        if (error.kind() == ErrorKind::kPeer || has_one_stage()) throw;
         throw Error(error.kind(),
                     cat("in ", to_string(action), " (", meaning_of(action), "): ", error.what()),
                     error.hint());
@@ -224,7 +232,7 @@ const MicroBatch& Pipeline::batch(int64_t m) {
 }
 
 void Pipeline::sync_now(DataParallel& data_parallel) const {
-  if (!defers_gradient_sync) data_parallel.reduce_gradients();
+  if (!defers_gradient_sync && !has_one_stage()) data_parallel.reduce_gradients();
 }
 
 void Pipeline::forward(Stage& stage, const Action& action) {

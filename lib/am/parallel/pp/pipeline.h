@@ -8,6 +8,9 @@
 // directly. UNSHARD, RESHARD and REDUCE_GRAD gather and free a stage's parameters and reduce its
 // gradients; the units of the stage do so only in these actions.
 //
+// A model without pipeline parallelism is a pipeline of one stage with the list `0F0 0B0`, one
+// round per micro-batch. Its units gather, free and reduce by themselves.
+//
 // Note [A pipeline progresses]: the lists of all ranks come from one simulated run
 // (am/pipeline/communication.h), in which a message is sent and received at the same moment, and
 // both ends of a channel see its messages in the same order. Posting never waits. A rank waits only
@@ -56,19 +59,20 @@ class Pipeline {
   // micro-batches. The last round reduces the gradients; both copies of the tied parameter's
   // gradient are set to their sum. Returns the sum of the label cross-entropies, [1], float64; zero
   // on ranks without the last stage. Throws Error(kPlan) if the micro-batches do not fill whole
-  // rounds. An error inside an action names the action.
+  // rounds. An error inside an action names the action if there are several stages.
   at::Tensor run(MicroBatches& batches, const PassOptions& options);
   // Runs forward only and returns the sum of the label cross-entropies.
   at::Tensor run_forward(MicroBatches& batches);
 
   const std::map<int, Stage>& stages() const { return stages_; }
+  bool has_one_stage() const { return schedule_.stages() == 1; }
   // Returns the number of micro-batches per round of run().
   int64_t micro_batches() const { return schedule_.microbatches; }
   // Returns an uninitialised tensor of the shape and dtype of the hidden states for these ids.
   at::Tensor hidden_like(const at::Tensor& ids_BT) const;
 
   // If false, a stage's gradients are reduced after each of its backward passes, not only at
-  // REDUCE_GRAD.
+  // REDUCE_GRAD, or in the last round of a single stage.
   bool defers_gradient_sync = true;
   // Called after each action.
   std::function<void(const pipeline::Action&)> on_action;

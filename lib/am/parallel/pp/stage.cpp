@@ -15,7 +15,7 @@ at::Tensor Stage::forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_
                           double divisor) {
   const bool trains = at::GradMode::is_enabled();
   UnderWay kept;
-  if (trains) kept.weights = c10::make_intrusive<nn::WeightPass>();
+  if (trains && !is_whole()) kept.weights = c10::make_intrusive<nn::WeightPass>();
   if (hidden_BTD.defined()) kept.input = hidden_BTD.detach().requires_grad_(trains);
   at::Tensor output;
   {
@@ -62,9 +62,9 @@ at::Tensor Stage::backward(int64_t m, const at::Tensor& of_output) {
     const auto next = under_way_.upper_bound(m);
     m = (next != under_way_.end() ? next : under_way_.begin())->first;
   }
-  const at::Tensor of_input = run_backward(under_way(m), of_output);
+  UnderWay batch = std::move(under_way(m));
   under_way_.erase(m);
-  return of_input;
+  return run_backward(batch, of_output);
 }
 
 at::Tensor Stage::backward_input(int64_t m, const at::Tensor& of_output) {

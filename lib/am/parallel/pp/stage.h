@@ -28,6 +28,7 @@ class Stage {
 
   bool is_first() const { return model_->range().embedding; }
   bool is_last() const { return model_->range().head; }
+  bool is_whole() const { return is_first() && is_last(); }  // no pipeline cuts the model
   StageModel& model() const { return *model_; }
 
   // Returns the hidden states for the next stage, detached. On the last stage, returns the sum of
@@ -43,6 +44,8 @@ class Stage {
   at::Tensor backward_input(int64_t m, const at::Tensor& of_output);
   void backward_weight(int64_t m);
 
+  // Forgets the micro-batches in flight, for example of a pass that failed.
+  void forget() { under_way_.clear(); }
   // Number of micro-batches whose forward has run and whose weight gradients are not yet computed.
   int64_t in_flight() const { return static_cast<int64_t>(under_way_.size()); }
 
