@@ -80,8 +80,10 @@ enum class Taken { kByScore, kInTurn, kSame };
 
 // Sets how tokens are routed to experts: by score, to all experts in turn, or all to the first two.
 void set_routing(parallel::ParallelModel& model, Taken taken) {
-  if (taken == Taken::kInTurn) {
-    for (const auto& [number, stage] : model.stages()) stage->decoder().take_experts_in_turn();
+  for (const auto& [number, stage] : model.stages()) {
+    for (nn::DecoderLayer& layer : stage->decoder().layers()) {
+      if (layer.experts) layer.experts->router.in_turn = taken == Taken::kInTurn;
+    }
   }
   if (taken != Taken::kSame) return;
   const at::NoGradGuard no_grad;

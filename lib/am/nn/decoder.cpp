@@ -187,12 +187,6 @@ at::Tensor Decoder::take_balance() {
   return sum;
 }
 
-void Decoder::take_experts_in_turn() {
-  for (DecoderLayer& layer : layers_) {
-    if (layer.experts) layer.experts->router.in_turn = true;
-  }
-}
-
 void Decoder::set_adapter_dropout(double p, int64_t part) {
   if (p == 0.0) return;
   dropout_part_ = part;

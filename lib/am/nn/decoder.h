@@ -125,8 +125,6 @@ class Decoder {
   // undefined if there were none.
   void set_balance_factor(double factor);
   at::Tensor take_balance();
-  // Makes routers send tokens to experts round-robin, whatever their scores (Router::in_turn).
-  void take_experts_in_turn();
   // Sets the dropout probability of adapters. Dropout is active from begin_dropout() to
   // end_dropout(). Where sequences are sharded, `part` is the index of this rank's shard of each
   // sequence.
