@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "am/base/legal_values.h"
+#include "am/base/text.h"
 #include "am/layout/precision.h"
 #include "am/model/gpu_operators.h"
 #include "am/predict/memory/layer_activations.h"
@@ -232,6 +233,17 @@ TEST_CASE("keeping parameters after forward costs memory") {
   const auto freed = memory(text, "llama-3.1-8b").components;
   const auto kept = memory(text + "reshard_after_forward = false\n", "llama-3.1-8b").components;
   CHECK(kept.unsharded > 5 * freed.unsharded);
+}
+
+TEST_CASE("a stage keeps the shards of reshard_after_forward = N once, not once a micro-batch") {
+  const auto unsharded = [](int64_t micro_batches) {
+    const std::string text = am::cat(
+        "[mesh]\nworld_size = 8\npp_size = 2\n[train]\nseq_len = 128\n[pipeline]\n"
+        "schedule = \"gpipe\"\nmicrobatches = ",
+        micro_batches, "\n[strategy]\nreshard_after_forward = 2\n");
+    return memory(text, "llama-3.1-8b").components.unsharded;
+  };
+  CHECK(unsharded(16) == unsharded(4));
 }
 
 TEST_CASE("pipeline stages hold their own parameters") {

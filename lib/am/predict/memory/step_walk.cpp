@@ -77,6 +77,7 @@ class StepWalk {
   struct UnitState {
     bool whole = false;
     bool gathering = false;
+    bool kept = false;    // UnitBytes::kept is live
     bool packed = false;  // the reduction's buffer has gradients that are not reduced yet
     // UnitBytes::all_packed() and UnitBytes::reduced_gradients are allocated; they stay until
     // the next step.
@@ -109,7 +110,7 @@ class StepWalk {
   // Frees everything that units without pipeline hold from one micro-batch to the next.
   void free_units() {
     now_.unsharded = idle().unsharded;
-    for (UnitState& state : states_) state.whole = false;
+    for (UnitState& state : states_) state.whole = state.kept = false;
     reducing_ = 0;
     if (!defers_ && std::exchange(has_buckets_, false)) {
       now_.communication -= step_.bucket_buffers;
@@ -176,10 +177,17 @@ class StepWalk {
 
   void reshard(const Range& range) {
     for (size_t i = range.begin; i < range.end; ++i) {
-      if (states_[i].gathering) now_.communication -= units_[i].gather_buffer;
-      if (states_[i].whole) now_.unsharded -= units_[i].full;
-      states_[i].whole = states_[i].gathering = false;
+      if (std::exchange(states_[i].gathering, false)) {
+        now_.communication -= units_[i].gather_buffer;
+      }
+      free_unit(i);
     }
+  }
+
+  // Frees the unit's gathered parameters and what is kept of them.
+  void free_unit(size_t i) {
+    if (std::exchange(states_[i].whole, false)) now_.unsharded -= units_[i].full;
+    if (std::exchange(states_[i].kept, false)) now_.unsharded -= units_[i].kept;
   }
 
   // Whether the unit is gathered for its backward, because it was freed after its forward.
@@ -227,8 +235,9 @@ class StepWalk {
       computing.communication += gathering_ahead(i, 1, prefetches_.forward);
       record("forward of ", unit.name, "", computing);
       if (unit.reshards) {
-        now_.unsharded -= unit.full - unit.kept;
-        states_[i].whole = false;
+        free_unit(i);
+        states_[i].kept = true;
+        now_.unsharded += unit.kept;
       }
     }
     if (stage < last_stage()) {
@@ -381,8 +390,7 @@ class StepWalk {
     if (unit.waits_for_end) now_.unsharded += unit.gradient;
     // Without overlap the gradients are reduced when backward is over, and their buffers stay.
     if (unit.waits_for_end || !overlaps_) return;
-    if (std::exchange(states_[i].whole, false)) now_.unsharded -= unit.full;
-    now_.unsharded -= unit.kept;
+    free_unit(i);
     if (defers_ && !is_last_round_) return;
     reduce_unit(i, "backward of ", ", reducing");
     reducing_ = unit.pending();
