@@ -17,9 +17,9 @@ namespace am::parallel {
 
 namespace {
 
-std::vector<std::string> names_of_uses(const nn::Decoder& decoder, const layout::Layout& layout) {
+std::vector<std::string> names_of_uses(const ModelUnits& model, const layout::Layout& layout) {
   std::vector<std::string> names;
-  for (const nn::UnitUse& use : decoder.unit_uses()) {
+  for (const nn::UnitUse& use : model.uses) {
     const model::Unit& unit = layout.units.at(static_cast<size_t>(use.unit));
     names.push_back(unit.kind == model::UnitKind::kRoot ? "the root unit" : unit.name);
   }
@@ -31,16 +31,16 @@ std::vector<std::string> names_of_uses(const nn::Decoder& decoder, const layout:
 // forward until backward is over.
 class GradientBuckets final : public DataParallel {
  public:
-  GradientBuckets(const nn::Decoder& decoder, const layout::Layout& layout,
+  GradientBuckets(const ModelUnits& model, const layout::Layout& layout,
                   const runtime::DeviceMesh& mesh, DataParallelOptions given)
-      : DataParallel(decoder, layout, mesh, std::move(given)) {
+      : DataParallel(model, layout, mesh, std::move(given)) {
     const Ranks ranks = ranks_of(layout, mesh);
     for (const auto& bucket : options().buckets) {
       const layout::Layout::ByRanks own = layout.by_ranks(bucket, mesh.rank());
       const bool of_experts = !own.experts.empty();
       // A bucket may hold only experts of other ranks.
       if (own.dense.empty() && !of_experts) continue;
-      ParamGroup& added = add_group(decoder, layout, cat("bucket ", groups().size()),
+      ParamGroup& added = add_group(model, layout, cat("bucket ", groups().size()),
                                     of_experts ? own.experts : own.dense, mesh,
                                     of_experts ? ranks.experts : ranks.dense, group_options());
       // An expert's gradient may be computed in parts (nn/experts/expert_feed_forward.h), so it is
@@ -70,25 +70,25 @@ class GradientBuckets final : public DataParallel {
 
 }  // namespace
 
-std::unique_ptr<DataParallel> DataParallel::make(nn::Decoder& decoder, const layout::Layout& layout,
+std::unique_ptr<DataParallel> DataParallel::make(const ModelUnits& model,
+                                                 const layout::Layout& layout,
                                                  const runtime::DeviceMesh& mesh,
                                                  DataParallelOptions options) {
   std::unique_ptr<DataParallel> made;
   if (options.buckets.empty()) {
-    made = std::make_unique<ShardedUnits>(decoder, layout, mesh, std::move(options));
+    made = std::make_unique<ShardedUnits>(model, layout, mesh, std::move(options));
   } else {
-    made = std::make_unique<GradientBuckets>(decoder, layout, mesh, std::move(options));
+    made = std::make_unique<GradientBuckets>(model, layout, mesh, std::move(options));
   }
-  decoder.set_hooks(made.get());
   return made;
 }
 
-DataParallel::DataParallel(const nn::Decoder& decoder, const layout::Layout& layout,
+DataParallel::DataParallel(const ModelUnits& model, const layout::Layout& layout,
                            const runtime::DeviceMesh& mesh, DataParallelOptions options)
     : options_(std::move(options)),
       rank_(mesh.rank()),
       alone_("alone", mesh.rank()),
-      place_(names_of_uses(decoder, layout)),
+      place_(names_of_uses(model, layout)),
       gathers_(mesh.device()),
       reductions_(mesh.device()) {
   if (mesh.device().is_cpu()) options_.offload.reset();
@@ -105,13 +105,13 @@ ParamGroupOptions DataParallel::group_options() {
   return group;
 }
 
-ParamGroup& DataParallel::add_group(const nn::Decoder& decoder, const layout::Layout& layout,
+ParamGroup& DataParallel::add_group(const ModelUnits& model, const layout::Layout& layout,
                                     std::string name, const std::vector<int>& parameters,
                                     const runtime::DeviceMesh& mesh, const ReductionGroups& groups,
                                     const ParamGroupOptions& options) {
   std::vector<ParamGroup::Member> members;
   for (const int index : parameters) {
-    members.push_back({decoder.parameters().at(static_cast<size_t>(index)),
+    members.push_back({model.parameters.at(static_cast<size_t>(index)),
                        &layout.parameters.at(static_cast<size_t>(index))});
   }
   std::string place = cat("the parameters of ", name);

@@ -17,8 +17,8 @@
 
 #include "am/layout/layout.h"
 #include "am/layout/units.h"
-#include "am/nn/decoder.h"
 #include "am/nn/hooks.h"
+#include "am/nn/layers.h"
 #include "am/parallel/param_group/param_group.h"
 #include "am/parallel/unit_place.h"
 #include "am/runtime/device_mesh.h"
@@ -50,6 +50,12 @@ struct DataParallelOptions {
   bool report_nan = false;     // see ParamGroupOptions::report_nan
 };
 
+// The parts of a model that data parallelism uses. Both vectors must outlive the call only.
+struct ModelUnits {
+  const std::vector<nn::ParameterPtr>& parameters;  // in the order of Layout::parameters
+  const std::vector<nn::UnitUse>& uses;             // uses of the units, in forward order
+};
+
 // An all-gather of units that is in flight. wait() completes it; idempotent.
 class UnshardHandle {
  public:
@@ -62,9 +68,9 @@ class UnshardHandle {
 
 class DataParallel : public nn::UnitHooks {
  public:
-  // Returns GradientBuckets if the options have buckets, otherwise ShardedUnits, installed as the
-  // decoder's hooks; the result must outlive the decoder's passes.
-  static std::unique_ptr<DataParallel> make(nn::Decoder& decoder, const layout::Layout& layout,
+  // Returns GradientBuckets if the options have buckets, otherwise ShardedUnits. The result is the
+  // hooks that the model must call, and must outlive the model's passes.
+  static std::unique_ptr<DataParallel> make(const ModelUnits& model, const layout::Layout& layout,
                                             const runtime::DeviceMesh& mesh,
                                             DataParallelOptions options);
 
@@ -97,6 +103,11 @@ class DataParallel : public nn::UnitHooks {
   // which names parameter and rank, if a reduced gradient is not finite.
   void finish_backward();
   void zero_grad();
+  // Makes the next gathers wait for the work of the current stream, such as an optimizer's update.
+  // The first unit's forward calls it; a unit that runs by itself needs it before.
+  void wait_for_updates() { gathers_.wait_for_current(); }
+  // Returns this object as the hooks that a model calls.
+  nn::UnitHooks& hooks() { return *this; }
   // Returns the unit whose work was last enqueued on the device; it is empty outside of forward and
   // backward.
   const UnitPlace& place() const { return place_; }
@@ -109,7 +120,7 @@ class DataParallel : public nn::UnitHooks {
   void reshard(std::string_view module);
 
  protected:
-  DataParallel(const nn::Decoder& decoder, const layout::Layout& layout,
+  DataParallel(const ModelUnits& model, const layout::Layout& layout,
                const runtime::DeviceMesh& mesh, DataParallelOptions options);
 
   // Record the unit that is running, for place(). enter() records it in forward. note_backward()
@@ -132,7 +143,7 @@ class DataParallel : public nn::UnitHooks {
   Ranks ranks_of(const layout::Layout& layout, const runtime::DeviceMesh& mesh);
   // Returns a group of this rank alone.
   const runtime::Group& alone() const { return alone_; }
-  ParamGroup& add_group(const nn::Decoder& decoder, const layout::Layout& layout, std::string name,
+  ParamGroup& add_group(const ModelUnits& model, const layout::Layout& layout, std::string name,
                         const std::vector<int>& parameters, const runtime::DeviceMesh& mesh,
                         const ReductionGroups& groups, const ParamGroupOptions& options);
   // Casts floating-point inputs to param_dtype if cast_forward_inputs is set.

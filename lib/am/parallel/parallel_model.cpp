@@ -21,7 +21,7 @@ namespace am::parallel {
 
 ParallelModel::ParallelModel(const config::Plan& plan, const model::ModelConfig& config,
                              const layout::Layout& layout, const runtime::DeviceMesh& mesh)
-    : config_(config), strategy_(plan.strategy), layout_(layout), mesh_(mesh) {}
+    : ShardedParameters(layout, mesh), config_(config), strategy_(plan.strategy) {}
 
 std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
                                                     const model::ModelConfig& config,
@@ -42,7 +42,7 @@ std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
 }
 
 void ParallelModel::add_stage(int number, std::unique_ptr<StageModel> stage) {
-  for (const auto& group : stage->data_parallel().groups()) groups_.push_back(group.get());
+  add_groups(stage->data_parallel().groups());
   stages_[number] = std::move(stage);
 }
 
@@ -50,18 +50,18 @@ void ParallelModel::add_pipeline(const config::Plan& plan) {
   std::map<int, Stage> stages;
   for (const auto& [number, stage] : stages_) stages.emplace(number, Stage(*stage));
   const pipeline::PipelineShape shape =
-      has_pipeline() ? layout::pipeline_shape(plan.pipeline, layout_.mesh.sizes().pp)
+      has_pipeline() ? layout::pipeline_shape(plan.pipeline, layout().mesh.sizes().pp)
                      : pipeline::PipelineShape{};
   const HiddenForm hidden = {
       .width = config_.hidden_size,
-      .sequence_parts = layout_.tp_plan.sequence_parallel ? layout_.mesh.sizes().tp : 1,
+      .sequence_parts = layout().tp_plan.sequence_parallel ? layout().mesh.sizes().tp : 1,
       .dtype = tensor::parse_dtype(layout::resolve_precision(plan).compute)};
-  const model::Inventory& inventory = layout_.inventory;
+  const model::Inventory& inventory = layout().inventory;
   std::string tied;
   if (has_pipeline() && inventory.tied_lm_head) {
     tied = inventory.parameters[inventory.weight_of(model::Role::kHead)].name;
   }
-  pipeline_ = std::make_unique<Pipeline>(pipeline::make_schedule(shape), std::move(stages), mesh_,
+  pipeline_ = std::make_unique<Pipeline>(pipeline::make_schedule(shape), std::move(stages), mesh(),
                                          hidden, tied);
   pipeline_->defers_gradient_sync = config::defers_gradient_sync(strategy_);
 }
@@ -82,7 +82,8 @@ std::string ParallelModel::place() const {
 
 at::Tensor ParallelModel::forward_backward(MicroBatches& batches, const PassOptions& options) {
   return runtime::with_place(
-      mesh_.device(), [this] { return place(); }, [&] { return pipeline_->run(batches, options); });
+      mesh().device(), [this] { return place(); },
+      [&] { return pipeline_->run(batches, options); });
 }
 
 at::Tensor ParallelModel::forward_only(MicroBatches& batches) {
@@ -92,10 +93,10 @@ at::Tensor ParallelModel::forward_only(MicroBatches& batches) {
 at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
   if (!has_pipeline()) return whole().forward(ids_BT, positions_BT);
   AM_ASSERT(!at::GradMode::is_enabled(), "a pipeline trains by forward_backward");
-  const runtime::Group& group = mesh_.group("pp");
-  const auto owner = [this](size_t stage) { return layout_.stage_owners[stage]; };
+  const runtime::Group& group = mesh().group("pp");
+  const auto owner = [this](size_t stage) { return layout().stage_owners[stage]; };
   const int64_t length = stages_.begin()->second->own_length(ids_BT.size(1));
-  const size_t last = layout_.stage_owners.size() - 1;
+  const size_t last = layout().stage_owners.size() - 1;
   at::Tensor hidden;
   for (size_t stage = 0; stage <= last; ++stage) {
     const auto here = stages_.find(static_cast<int>(stage));
@@ -106,7 +107,7 @@ at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& po
       hidden = hidden.contiguous();
     } else {
       hidden = stage == last ? at::empty({ids_BT.size(0), length, config_.vocab_size},
-                                         at::TensorOptions(mesh_.device()))
+                                         at::TensorOptions(mesh().device()))
                              : pipeline_->hidden_like(ids_BT);
     }
     group.broadcast(hidden, owner(stage));
@@ -138,7 +139,7 @@ void ParallelModel::reshard() {
 
 std::vector<int64_t> ParallelModel::take_expert_counts() {
   if (!config_.moe) return {};
-  const model::DecoderSpec& spec = layout_.inventory.spec;
+  const model::DecoderSpec& spec = layout().inventory.spec;
   std::vector<int64_t> counts;
   auto stage = stages_.begin();
   for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
@@ -164,46 +165,6 @@ at::Tensor ParallelModel::take_balance() {
     if (one.defined()) sum = sum.defined() ? sum + one : one;
   }
   return sum;
-}
-
-void ParallelModel::for_each_owned(
-    const std::function<void(ParamGroup&, size_t, const LocalParameter&)>& visit) {
-  for (ParamGroup* group : groups_) {
-    for (size_t i = 0; i < group->owned().size(); ++i) visit(*group, i, group->owned()[i]);
-  }
-}
-
-at::Tensor ParallelModel::gather_from(
-    const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const {
-  const auto layout = std::find_if(layout_.parameters.begin(), layout_.parameters.end(),
-                                   [&](const auto& each) { return each.name == name; });
-  if (layout == layout_.parameters.end()) {
-    throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
-  }
-  const auto stage = stages_.find(layout->stage);
-  std::optional<at::Tensor> found;
-  if (stage != stages_.end()) found = stage->second->gather(name, flat_of);
-  if (!has_pipeline() && !layout->ep_owner) return found.value();
-  const auto stored = at::TensorOptions(groups_.front()->flat().scalar_type());
-  at::Tensor full =
-      found ? found->contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
-  // For an expert, its owner first sends the values to the ep ranks of the owner's stage. After
-  // that, the stage sends them to all other stages.
-  if (layout->ep_owner && stage != stages_.end()) {
-    mesh_.group("ep").broadcast(full, *layout->ep_owner);
-  }
-  if (has_pipeline()) {
-    mesh_.group("pp").broadcast(full, layout_.stage_owners[static_cast<size_t>(layout->stage)]);
-  }
-  return full;
-}
-
-at::Tensor ParallelModel::full_parameter(const std::string& name) const {
-  return gather_from(name, [](const ParamGroup& group) { return group.flat(); });
-}
-
-at::Tensor ParallelModel::full_gradient(const std::string& name) const {
-  return gather_from(name, [](const ParamGroup& group) { return group.flat_grad(); });
 }
 
 void check_supported(const config::Plan& plan, Diagnostics& found) {

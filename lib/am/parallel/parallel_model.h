@@ -27,12 +27,13 @@
 #include "am/parallel/data_parallel.h"
 #include "am/parallel/micro_batches.h"
 #include "am/parallel/pp/pipeline.h"
+#include "am/parallel/sharded_parameters.h"
 #include "am/parallel/stage_model.h"
 #include "am/runtime/device_mesh.h"
 
 namespace am::parallel {
 
-class ParallelModel {
+class ParallelModel final : public ShardedParameters {
  public:
   // Builds this rank's part of the model; collective. `layout` is copied; `mesh` must outlive the
   // model. Parameters start as zeros. `strategy`: name of a registered strategy or of a plugin
@@ -73,11 +74,8 @@ class ParallelModel {
   const std::map<int, std::unique_ptr<StageModel>>& stages() const { return stages_; }
   // Returns the object that executes the schedule of the stages, also of a single stage.
   Pipeline* pipeline() const { return pipeline_.get(); }
-  bool has_pipeline() const { return layout_.stage_owners.size() > 1; }
-  // Returns the parameter groups of all stages of this rank.
-  const std::vector<ParamGroup*>& groups() const { return groups_; }
-  // Whether parameters are stored in host memory while a GPU computes (offloading).
-  bool offloaded() const { return stages_.begin()->second->data_parallel().offloaded(); }
+  bool has_pipeline() const { return layout().stage_owners.size() > 1; }
+  bool offloaded() const override { return stages_.begin()->second->data_parallel().offloaded(); }
   void zero_grad();
   // Frees the full parameters of all units.
   void reshard();
@@ -90,24 +88,10 @@ class ParallelModel {
   void set_balance_factor(double factor);
   at::Tensor take_balance();
 
-  const layout::Layout& layout() const { return layout_; }
-  const runtime::DeviceMesh& mesh() const { return mesh_; }
   const model::ModelConfig& config() const { return config_; }
-
-  // Calls `visit` for every box of a parameter that this rank stores, unit after unit.
-  void for_each_owned(const std::function<void(ParamGroup&, size_t, const LocalParameter&)>& visit);
-  // Collective: returns a full parameter on every rank, in the storage dtype, gathered from all
-  // ranks that store a part of it.
-  at::Tensor full_parameter(const std::string& name) const;
-  // Collective: returns the full gradient of a trainable parameter on every rank. Call it after a
-  // backward pass.
-  at::Tensor full_gradient(const std::string& name) const;
+  std::string config_text() const override { return config_.text; }
 
  private:
-  // Returns the full tensor of parameter `name`, gathered from the flat tensors that `flat_of`
-  // returns for the parameter's group.
-  at::Tensor gather_from(const std::string& name,
-                         const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
   friend class UnshardScope;
 
   // Returns the unit whose work was last enqueued on the device, for example "the forward of
@@ -122,10 +106,7 @@ class ParallelModel {
 
   model::ModelConfig config_;
   config::DistributedConfig strategy_;  // strategy of the plan
-  layout::Layout layout_;
-  const runtime::DeviceMesh& mesh_;
   std::map<int, std::unique_ptr<StageModel>> stages_;
-  std::vector<ParamGroup*> groups_;
   std::unique_ptr<Pipeline> pipeline_;
   int unshard_scopes_ = 0;  // number of UnshardScopes that are open
 };

@@ -13,10 +13,10 @@
 
 namespace am::parallel {
 
-ShardedUnits::ShardedUnits(nn::Decoder& decoder, const layout::Layout& layout,
+ShardedUnits::ShardedUnits(const ModelUnits& model, const layout::Layout& layout,
                            const runtime::DeviceMesh& mesh, DataParallelOptions given)
-    : DataParallel(decoder, layout, mesh, std::move(given)),
-      uses_(decoder.unit_uses()),
+    : DataParallel(model, layout, mesh, std::move(given)),
+      uses_(model.uses),
       reduce_at_end_(layout.units.size(), false),
       gathers_in_backward_(layout.units.size(), false) {
   AM_ASSERT(options().reshard_after_forward.size() == layout.units.size(), "an option per unit");
@@ -30,13 +30,13 @@ ShardedUnits::ShardedUnits(nn::Decoder& decoder, const layout::Layout& layout,
     std::vector<ParamGroup*>& groups = units_.emplace_back();
     group.pool = options().reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
     group.post_forward_group = dense_blocks;
-    groups.push_back(&add_group(decoder, layout, unit.name, own.dense, mesh, ranks.dense, group));
+    groups.push_back(&add_group(model, layout, unit.name, own.dense, mesh, ranks.dense, group));
     if (own.experts.empty()) continue;
     group.post_forward_group = expert_blocks;
-    groups.push_back(&add_group(decoder, layout, cat(unit.name, ", experts"), own.experts, mesh,
+    groups.push_back(&add_group(model, layout, cat(unit.name, ", experts"), own.experts, mesh,
                                 ranks.experts, group));
   }
-  add_ignored(decoder, layout, mesh, ranks, group);
+  add_ignored(model, layout, mesh, ranks, group);
 }
 
 const runtime::Group* ShardedUnits::post_forward(const runtime::DeviceMesh& mesh,
@@ -46,7 +46,7 @@ const runtime::Group* ShardedUnits::post_forward(const runtime::DeviceMesh& mesh
   return size > 0 ? &post_forward_groups_.emplace_back(mesh.split(group, size)) : nullptr;
 }
 
-void ShardedUnits::add_ignored(const nn::Decoder& decoder, const layout::Layout& layout,
+void ShardedUnits::add_ignored(const ModelUnits& model, const layout::Layout& layout,
                                const runtime::DeviceMesh& mesh, Ranks ranks,
                                ParamGroupOptions group) {
   group.pool = nullptr;
@@ -59,7 +59,7 @@ void ShardedUnits::add_ignored(const nn::Decoder& decoder, const layout::Layout&
   for (const auto& [indices, of] :
        {std::pair{&own.dense, &ranks.dense}, std::pair{&own.experts, &ranks.experts}}) {
     if (indices->empty()) continue;
-    ignored_.push_back(&add_group(decoder, layout, "ignored", *indices, mesh, *of, group));
+    ignored_.push_back(&add_group(model, layout, "ignored", *indices, mesh, *of, group));
   }
 }
 

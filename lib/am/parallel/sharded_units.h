@@ -17,8 +17,8 @@ namespace am::parallel {
 
 class ShardedUnits final : public DataParallel {
  public:
-  ShardedUnits(nn::Decoder& decoder, const layout::Layout& layout, const runtime::DeviceMesh& mesh,
-               DataParallelOptions options);
+  ShardedUnits(const ModelUnits& model, const layout::Layout& layout,
+               const runtime::DeviceMesh& mesh, DataParallelOptions options);
 
   void before_unit(size_t use, std::span<at::Tensor> inputs) override;
   void after_unit(size_t use, std::span<at::Tensor> outputs) override;
@@ -30,7 +30,7 @@ class ShardedUnits final : public DataParallel {
   // this block between forward and backward (reshard_after_forward = N). Returns null if parameters
   // are sharded over the whole group at all times.
   const runtime::Group* post_forward(const runtime::DeviceMesh& mesh, std::string_view group);
-  void add_ignored(const nn::Decoder& decoder, const layout::Layout& layout,
+  void add_ignored(const ModelUnits& model, const layout::Layout& layout,
                    const runtime::DeviceMesh& mesh, Ranks ranks, ParamGroupOptions options);
   const std::vector<ParamGroup*>& groups_of(size_t use) const { return units_[unit_of(use)]; }
   size_t unit_of(size_t use) const { return static_cast<size_t>(uses_[use].unit); }

@@ -10,7 +10,6 @@
 #include "am/nn/fused/cross_entropy.h"
 #include "am/parallel/cp/context_parallel.h"
 #include "am/parallel/strategy.h"
-#include "am/parallel/tp/pieces.h"
 #include "am/parallel/tp/vocabulary.h"
 #include "am/tensor/memory_meter.h"
 #include "am/tensor/redistribute.h"
@@ -59,31 +58,6 @@ at::Tensor StageModel::loss_sum(const at::Tensor& logits_BTv, const at::Tensor& 
 at::Tensor StageModel::full_logits(const at::Tensor& logits_BTv) const {
   if (vocabulary_slice_.size == config_.vocab_size) return logits_BTv.detach();
   return tensor::all_gather_dim(logits_BTv.detach(), -1, config_.vocab_size, mesh_.group("tp"));
-}
-
-std::optional<at::Tensor> StageModel::gather(
-    const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const {
-  for (const auto& group : data_parallel_->groups()) {
-    for (const auto& owned : group->owned()) {
-      if (owned.name != name) continue;
-      const auto layout = std::find_if(layout_.parameters.begin(), layout_.parameters.end(),
-                                       [&](const auto& each) { return each.name == name; });
-      // Undoes the cuts in reverse: first over shards, then over tp or ep. Offloaded values are
-      // copied to the device.
-      at::Tensor full = group->pieces().view(flat_of(*group), owned.piece).to(mesh_.device());
-      if (layout->fsdp) {
-        const Shape tp_shape = layout->tp_shape(mesh_.layout(), mesh_.rank());
-        full = tensor::all_gather_dim(full, layout->fsdp_dim,
-                                      tp_shape.at(static_cast<size_t>(layout->fsdp_dim)),
-                                      mesh_.group(layout->shard_group));
-      }
-      if (layout->ep_cut) {
-        return tensor::all_gather_dim(full, 0, layout->shape.front(), mesh_.group("ep"));
-      }
-      return tp::gather_parameter(full, *layout, mesh_);
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace am::parallel

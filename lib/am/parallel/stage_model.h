@@ -64,12 +64,6 @@ class StageModel {
   // Returns the layout of the stage's parameters.
   const layout::Layout& layout() const { return layout_; }
 
-  // Returns the full tensor of parameter `name`, gathered from the flat tensors that `flat_of`
-  // returns for its group. Collective over the ranks of the stage that hold a part. Absent if this
-  // rank holds no part: the parameter belongs to another stage, or to another rank's expert.
-  std::optional<at::Tensor> gather(
-      const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
-
  private:
   model::ModelConfig config_;
   layout::Layout layout_;

@@ -21,6 +21,39 @@ namespace am::parallel {
 
 namespace {
 
+// overlap_param_gather: the next unit is gathered while one computes; always at level 3.
+// overlap_grad_reduce: units are reduced during backward; always at levels 2 and 3.
+DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& config,
+                                          const config::Plan& plan, const layout::Layout& layout) {
+  const layout::StepPrecision precision = layout::resolve_precision(plan);
+  DataParallelOptions options;
+  options.storage_dtype = tensor::parse_dtype(precision.storage);
+  options.precision.param_dtype = tensor::parse_dtype(precision.compute);
+  options.precision.reduce_dtype = tensor::parse_dtype(precision.reduce);
+  options.reshard_after_forward =
+      layout::reshard_after_forward(config, layout.units, layout.mesh.sizes().pp);
+  options.prefetch = layout::prefetch_depths(config);
+  options.overlap_reduction = layout::overlaps_reduction(config);
+  options.reuse_buffers = layout::reuses_buffers(config);
+  options.check_for_nan = config.check_for_nan_in_grad;
+  options.report_nan = config.report_nan_in_param_grad;
+  options.buckets = layout::gradient_buckets(plan, layout);
+  // With a loss scale, overflowing gradients are expected and adjust the scale, so they are not
+  // checked, as in Megatron.
+  if (layout::scales_loss(plan)) options.check_for_nan = options.report_nan = false;
+  return options;
+}
+
+// Requires a mesh with dp_shard = 1 (layout/layout.h): groups then neither gather nor free
+// parameters.
+DataParallelOptions ddp_options(const config::Plan& plan, const layout::Layout& layout) {
+  DataParallelOptions options;
+  options.storage_dtype = tensor::parse_dtype(plan.model.dtype);
+  options.buckets = layout::gradient_buckets(plan, layout);
+  options.reshard_after_forward.assign(layout.units.size(), false);
+  return options;
+}
+
 // FSDP2 and HSDP: parameters are sharded over dp_shard_cp, gathered unit by unit, and replicated
 // over dp_replicate.
 Parallelized parallelize_fsdp2(const StrategyInput& input) {
@@ -34,32 +67,9 @@ Parallelized parallelize_fsdp2(const StrategyInput& input) {
   if (config.mp_policy.output_dtype) {
     made.output_dtype = tensor::parse_dtype(*config.mp_policy.output_dtype);
   }
-  DataParallelOptions options =
-      fsdp2_options(config, input.layout, tensor::parse_dtype(input.plan.model.dtype));
-  // On the host, prefetching overlaps nothing. The device decides, because a plan may name no
-  // backend.
-  if (input.mesh.device().is_cpu() && !config.enable_fsdp2_prefetch) options.prefetch = {};
-  made.data_parallel = apply_fsdp_sharding_recursively(input, options);
+  made.data_parallel = apply_fsdp_sharding_recursively(
+      input, data_parallel_options(input.plan, input.layout, input.mesh.device()));
   return made;
-}
-
-// overlap_param_gather: the next unit is gathered while one computes; always at level 3.
-// overlap_grad_reduce: units are reduced during backward; always at levels 2 and 3.
-DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& config,
-                                          const layout::Layout& layout,
-                                          const layout::StepPrecision& precision) {
-  DataParallelOptions options;
-  options.storage_dtype = tensor::parse_dtype(precision.storage);
-  options.precision.param_dtype = tensor::parse_dtype(precision.compute);
-  options.precision.reduce_dtype = tensor::parse_dtype(precision.reduce);
-  options.reshard_after_forward =
-      layout::reshard_after_forward(config, layout.units, layout.mesh.sizes().pp);
-  options.prefetch = layout::prefetch_depths(config);
-  options.overlap_reduction = layout::overlaps_reduction(config);
-  options.reuse_buffers = layout::reuses_buffers(config);
-  options.check_for_nan = config.check_for_nan_in_grad;
-  options.report_nan = config.report_nan_in_param_grad;
-  return options;
 }
 
 // Megatron-FSDP: data parallelism that shards by the level of zero_dp_strategy.
@@ -77,27 +87,11 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
 // At levels 1 and 2 the full parameters are gathered for forward and freed after backward, so that
 // no rank holds full parameters between steps.
 Parallelized parallelize_megatron_fsdp(const StrategyInput& input) {
-  const auto& config = std::get<config::MegatronFSDPConfig>(input.plan.strategy);
   Parallelized made;
   made.vocabulary_slice = prepare_decoder(input);
-  DataParallelOptions options =
-      megatron_fsdp_options(config, input.layout, layout::resolve_precision(input.plan));
-  options.buckets = layout::gradient_buckets(input.plan, input.layout);
-  // With a loss scale, overflowing gradients are expected and adjust the scale, so they are not
-  // checked, as in Megatron.
-  if (layout::scales_loss(input.plan)) options.check_for_nan = options.report_nan = false;
-  made.data_parallel = apply_fsdp_sharding_recursively(input, std::move(options));
+  made.data_parallel = apply_fsdp_sharding_recursively(
+      input, data_parallel_options(input.plan, input.layout, input.mesh.device()));
   return made;
-}
-
-// Requires a mesh with dp_shard = 1 (layout/layout.h): groups then neither gather nor free
-// parameters.
-DataParallelOptions ddp_options(const config::Plan& plan, const layout::Layout& layout) {
-  DataParallelOptions options;
-  options.storage_dtype = tensor::parse_dtype(plan.model.dtype);
-  options.buckets = layout::gradient_buckets(plan, layout);
-  options.reshard_after_forward.assign(layout.units.size(), false);
-  return options;
 }
 
 // DDP: every rank stores all parameters; gradients are summed over all data-parallel ranks, bucket
@@ -108,8 +102,8 @@ Parallelized parallelize_ddp(const StrategyInput& input) {
   if (const auto& dtype = layout::autocast_dtype(input.plan.strategy)) {
     input.decoder.set_autocast(tensor::parse_dtype(*dtype));
   }
-  made.data_parallel =
-      apply_fsdp_sharding_recursively(input, ddp_options(input.plan, input.layout));
+  made.data_parallel = apply_fsdp_sharding_recursively(
+      input, data_parallel_options(input.plan, input.layout, input.mesh.device()));
   return made;
 }
 
@@ -227,7 +221,25 @@ std::unique_ptr<DataParallel> apply_fsdp_sharding_recursively(const StrategyInpu
     options.reshard_after_forward = layout::reshard_after_forward(
         config::FSDP2Config{}, input.layout.units, input.layout.mesh.sizes().pp);
   }
-  return DataParallel::make(input.decoder, input.layout, input.mesh, std::move(options));
+  auto made = DataParallel::make({input.decoder.parameters(), input.decoder.unit_uses()},
+                                 input.layout, input.mesh, std::move(options));
+  input.decoder.set_hooks(made.get());
+  return made;
+}
+
+DataParallelOptions data_parallel_options(const config::Plan& plan, const layout::Layout& layout,
+                                          c10::Device device) {
+  if (const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy)) {
+    return megatron_fsdp_options(*megatron, plan, layout);
+  }
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  if (fsdp2 == nullptr) return ddp_options(plan, layout);
+  DataParallelOptions options =
+      fsdp2_options(*fsdp2, layout, tensor::parse_dtype(plan.model.dtype));
+  // On the host, prefetching overlaps nothing. The device decides, because a plan may name no
+  // backend.
+  if (device.is_cpu() && !fsdp2->enable_fsdp2_prefetch) options.prefetch = {};
+  return options;
 }
 
 DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const layout::Layout& layout,

@@ -94,6 +94,10 @@ mesh::Extent prepare_decoder(const StrategyInput& input);
 std::unique_ptr<DataParallel> apply_fsdp_sharding_recursively(const StrategyInput& input,
                                                               DataParallelOptions options);
 
+// Returns the options of the plan's strategy, for a model whose parameters `device` computes with.
+DataParallelOptions data_parallel_options(const config::Plan& plan, const layout::Layout& layout,
+                                          c10::Device device);
+
 // Returns the options of the strategy "fsdp2". By default, units free their parameters after
 // forward by PyTorch's rule: all but the last layer, the head and the root, which backward needs
 // first. An explicit reshard_after_forward holds for every unit but the root.

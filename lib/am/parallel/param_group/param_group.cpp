@@ -12,6 +12,7 @@
 #include "am/base/text.h"
 #include "am/tensor/finite.h"
 #include "am/tensor/memory_meter.h"
+#include "am/tensor/redistribute.h"
 
 namespace am::parallel {
 
@@ -129,6 +130,10 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
       owned.piece = i;
       owned.number = number;
       owned.value = view_in(flat_, owned);
+      if (const at::Tensor& value = members[i].parameter->value; value.defined()) {
+        const at::NoGradGuard no_grad;
+        owned.value.copy_(tensor::view_box(value, Shape(value.dim(), 0), owned.box));
+      }
       owned_.push_back(std::move(owned));
     }
   }
@@ -137,24 +142,34 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
 
 // Removes the hooks, which refer to this group: a layer may hold the full tensors for longer.
 ParamGroup::~ParamGroup() {
-  for (const auto& full : full_) torch::autograd::impl::set_post_acc_grad_hooks(full, nullptr);
+  for (const auto& leaf : leaves_) torch::autograd::impl::set_post_acc_grad_hooks(leaf, nullptr);
 }
 
 void ParamGroup::make_full_tensors(const std::vector<Member>& members, int64_t rank) {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     at::Tensor full =
         aliased_ ? pieces_.view(flat_, i).detach() : empty_storage(pieces_[i].full_shape, compute_);
-    if (members[i].layout->trainable) {
-      full.set_requires_grad(true);
-      torch::autograd::impl::set_post_acc_grad_hooks(
-          full,
-          std::make_unique<TakeGradient>(
-              gradients_, i, options_.report_nan ? members[i].layout->name : std::string(), rank));
-    }
-    members[i].parameter->value = full;
+    at::Tensor& value = members[i].parameter->value;
+    of_modules_ = value.defined();
+    if (!of_modules_) value = full;
+    leaves_.push_back(value);
     full_.push_back(std::move(full));
+    if (!members[i].layout->trainable) continue;
+    value.set_requires_grad(true);
+    torch::autograd::impl::set_post_acc_grad_hooks(
+        value,
+        std::make_unique<TakeGradient>(
+            gradients_, i, options_.report_nan ? members[i].layout->name : std::string(), rank));
   }
   unsharded_ = aliased_;
+  show_full(unsharded_);
+}
+
+void ParamGroup::show_full(bool full) {
+  if (!of_modules_) return;
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    leaves_[i].set_data(full ? full_[i] : pieces_.view(flat_, i));
+  }
 }
 
 bool ParamGroup::is_copied_in() const {
@@ -221,6 +236,7 @@ void ParamGroup::unshard() {
   }
   begun_ = false;
   unsharded_ = true;
+  show_full(true);
 }
 
 void ParamGroup::end_gather() {
@@ -304,6 +320,7 @@ void ParamGroup::reshard() {
   if (begun_) drop_gathering();
   kept_.reset();
   if (!aliased_ && unsharded_) {
+    show_full(false);
     for (const auto& full : full_) free_storage(full, options_.pool);
     unsharded_ = false;
   }
@@ -325,7 +342,7 @@ int64_t ParamGroup::unsharded_bytes() const {
 }
 
 void ParamGroup::zero_grad() {
-  for (auto& full : full_) full.mutable_grad().reset();
+  for (auto& leaf : leaves_) leaf.mutable_grad().reset();
   gradients_.zero();
   kept_.reset();
 }

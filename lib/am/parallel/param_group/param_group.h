@@ -79,8 +79,11 @@ class ParamGroup {
     nn::ParameterPtr parameter;
     const layout::ParameterLayout* layout = nullptr;
   };
-  // `mesh` and the objects that `groups` and the options point to must outlive the group.
-  // Parameters start as zeros.
+  // `mesh` and the objects that `groups` and the options point to must outlive the group. A member
+  // whose parameter has no value starts as zeros, and gets its full tensor as value. A member with
+  // a value belongs to a module: the group starts with these values, and the module's tensor is
+  // this rank's shard while the full tensors are freed, and the full tensor otherwise, as in
+  // PyTorch's FSDP2.
   ParamGroup(std::string name, std::vector<Member> members, const runtime::DeviceMesh& mesh,
              const ReductionGroups& groups, const ParamGroupOptions& options);
   ~ParamGroup();
@@ -125,6 +128,8 @@ class ParamGroup {
   // they are views of flat().
   int64_t unsharded_bytes() const;
 
+  // Returns the autograd leaf of owned()[i].
+  const at::Tensor& leaf(size_t i) const { return leaves_[owned_[i].piece]; }
   // Returns the reducer, which receives each gradient as soon as autograd has computed it.
   GradientReducer& gradients() { return gradients_; }
   void zero_grad();
@@ -133,6 +138,8 @@ class ParamGroup {
   class TakeGradient;
 
   void make_full_tensors(const std::vector<Member>& members, int64_t rank);
+  // Makes the tensors of modules alias the full tensors, or this rank's shards.
+  void show_full(bool full);
   // Whether the full tensors are only copied from host memory, without a collective.
   bool is_copied_in() const;
   void gather();
@@ -156,7 +163,10 @@ class ParamGroup {
   std::vector<LocalParameter> owned_;
   at::Tensor flat_;
   GradientReducer gradients_;
-  std::vector<at::Tensor> full_;  // full tensors, the autograd leaves that the layers compute with
+  std::vector<at::Tensor> full_;  // full tensors
+  // The autograd leaves that the layers compute with: full_, or the tensors of modules.
+  std::vector<at::Tensor> leaves_;
+  bool of_modules_ = false;  // whether leaves_ are tensors of modules
   bool unsharded_ = false;
 
   bool begun_ = false;  // whether a gathering, or a copy from host memory, was begun and not ended

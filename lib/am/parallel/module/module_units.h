@@ -1,0 +1,33 @@
+// Finds the units and parameters of a torch::nn module, and their layout on a mesh.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/layout/layout.h"
+#include "am/mesh/layout.h"
+#include "am/nn/layers.h"
+#include "am/parallel/module/sharded.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace am::parallel {
+
+struct ModuleUnits {
+  // The units' modules, in the order of the module tree; the first is the whole module, unless the
+  // whole module is a Sequential.
+  std::vector<ModuleUnit*> modules;
+  std::vector<nn::ParameterPtr> parameters;  // values are the module's tensors
+  layout::Layout layout;  // of `parameters`, with a unit per element of `modules`
+};
+
+// Replaces the elements of each torch::nn::Sequential by units with the same modules, and returns
+// the units of `module` under the plan's strategy. Throws as ShardedModule's constructor.
+ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
+                              const config::Plan& plan, const mesh::MeshLayout& mesh);
+
+}  // namespace am::parallel

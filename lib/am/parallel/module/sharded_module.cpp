@@ -1,0 +1,219 @@
+#include "am/parallel/module/sharded_module.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/layout/precision.h"
+#include "am/parallel/module/module_units.h"
+#include "am/parallel/strategy.h"
+#include "am/tensor/dtype.h"
+
+namespace am::parallel {
+
+namespace {
+
+void require(bool holds, const std::string& message, const std::string& hint) {
+  if (!holds) throw Error(ErrorKind::kPlan, message, hint);
+}
+
+void require_mesh(const mesh::MeshSizes& sizes, const config::DistributedConfig& strategy) {
+  require(sizes.pp == 1 && sizes.cp == 1 && sizes.tp == 1 && sizes.ep == 1,
+          "a torch module is only sharded over dp_replicate and dp_shard",
+          "use a mesh without pp, cp, tp and ep ranks");
+  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
+  const bool whole = std::holds_alternative<config::DDPConfig>(strategy) ||
+                     (megatron != nullptr && megatron->zero_dp_strategy == 0);
+  require(!whole || sizes.dp_shard == 1,
+          "the strategy shards no parameters, but the mesh has dp_shard ranks",
+          "use dp_replicate for all ranks");
+}
+
+// Returns whether units are recomputed in backward.
+bool require_keys(const config::DistributedConfig& strategy) {
+  const auto checkpointing = config::checkpointing_of(strategy);
+  require(checkpointing == config::ActivationCheckpointing::kOff ||
+              checkpointing == config::ActivationCheckpointing::kFull,
+          "a torch module is recomputed by whole units",
+          "use activation_checkpointing = full, or checkpoint parts inside of the module");
+  require(!layout::autocast_dtype(strategy), "autocast_dtype needs a model of automesh's own",
+          "enter autocast in the module's forward");
+  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
+    require(!fsdp2->sequence_parallel, "sequence_parallel needs tp ranks", "leave it out");
+  }
+  return checkpointing == config::ActivationCheckpointing::kFull;
+}
+
+config::Plan plan_of(const torch::nn::Module& module, const config::DistributedConfig& strategy) {
+  config::Plan plan;
+  plan.strategy = strategy;
+  const std::vector<at::Tensor> parameters = module.parameters();
+  if (!parameters.empty()) plan.model.dtype = tensor::dtype_name(parameters.front().scalar_type());
+  return plan;
+}
+
+ModuleUnits units_of(const std::shared_ptr<torch::nn::Module>& module, const config::Plan& plan,
+                     const mesh::MeshLayout& mesh) {
+  require_mesh(mesh.sizes(), plan.strategy);
+  return find_module_units(module, plan, mesh);
+}
+
+at::Tensor generator_state(c10::Device device) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(c10::Device device, const at::Tensor& state) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+}  // namespace
+
+nn::Tensors ModuleUnit::checkpointed(std::function<nn::Tensors(const nn::Tensors&)> segment,
+                                     const nn::Tensors& inputs, bool trains) {
+  const c10::Device device = inputs.empty() ? c10::Device(c10::kCPU) : inputs.front().device();
+  return nn::checkpoint(
+      [segment = std::move(segment), device, first = generator_state(device)](
+          const nn::Tensors& given, nn::RecomputeTape& tape) {
+        if (!tape.again()) return segment(given);
+        const at::Tensor now = generator_state(device);
+        set_generator_state(device, first);
+        nn::Tensors outputs = segment(given);
+        set_generator_state(device, now);
+        return outputs;
+      },
+      inputs, trains);
+}
+
+ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
+                             const runtime::DeviceMesh& mesh,
+                             const config::DistributedConfig& strategy)
+    : ShardedModule(module, mesh, plan_of(*module, strategy),
+                    units_of(module, plan_of(*module, strategy), mesh.layout())) {}
+
+ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
+                             const runtime::DeviceMesh& mesh, const config::Plan& plan,
+                             ModuleUnits found)
+    : ShardedParameters(std::move(found.layout), mesh),
+      module_(std::move(module)),
+      strategy_(plan.strategy),
+      units_(std::move(found.modules)) {
+  const bool recompute = require_keys(strategy_);
+  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy_)) {
+    const auto& dtype = fsdp2->mp_policy.output_dtype;
+    if (dtype) output_dtype_ = tensor::parse_dtype(*dtype);
+  }
+  std::vector<nn::UnitUse> uses;
+  for (size_t unit = 0; unit < units_.size(); ++unit) uses.push_back({static_cast<int>(unit)});
+  data_parallel_ = DataParallel::make({found.parameters, uses}, layout(), mesh,
+                                      data_parallel_options(plan, layout(), mesh.device()));
+  // Gradients are means over the data-parallel ranks, as PyTorch's are.
+  data_parallel_->set_gradient_divide_factor(static_cast<double>(mesh.group("dp_cp").size()));
+  add_groups(data_parallel_->groups());
+  const int64_t every = config::checkpointing_every(strategy_);
+  for (size_t use = 0; use < units_.size(); ++use) {
+    const model::Unit& unit = layout().units[use];
+    const bool trains = std::any_of(unit.parameters.begin(), unit.parameters.end(), [&](int i) {
+      return layout().parameters[static_cast<size_t>(i)].trainable;
+    });
+    const bool is_root = unit.kind == model::UnitKind::kRoot;
+    units_[use]->set_strategy({.hooks = this,
+                               .use = use,
+                               .checkpoint = recompute && !is_root && unit.layer % every == 0,
+                               .trains = trains});
+  }
+  has_root_ = layout().units.front().kind == model::UnitKind::kRoot;
+}
+
+ShardedModule::~ShardedModule() {
+  for (ModuleUnit* unit : units_) unit->set_strategy({});
+}
+
+void ShardedModule::before_unit(size_t use, std::span<at::Tensor> inputs) {
+  const bool in_backward = torch::autograd::get_current_graph_task_id() >= 0;
+  if (!in_backward) {
+    if (at::GradMode::is_enabled()) {
+      will_finish_ = false;  // true only if a backward pass threw
+      take_gradients();
+    }
+    if (std::exchange(updated_, false)) data_parallel_->wait_for_updates();
+  }
+  data_parallel_->hooks().before_unit(use, inputs);
+}
+
+void ShardedModule::after_unit(size_t use, std::span<at::Tensor> outputs) {
+  if (output_dtype_ && has_root_ && use == 0) {
+    for (at::Tensor& output : outputs) {
+      if (output.is_floating_point()) output = output.to(*output_dtype_);
+    }
+  }
+  data_parallel_->hooks().after_unit(use, outputs);
+  if (!at::GradMode::is_enabled()) return;
+  for (const at::Tensor& output : outputs) {
+    if (!output.requires_grad()) continue;
+    output.register_hook([this](const at::Tensor&) {
+      if (std::exchange(will_finish_, true)) return;
+      torch::autograd::Engine::get_default_engine().queue_callback([this] { finish_backward(); });
+    });
+  }
+}
+
+void ShardedModule::finish_backward() {
+  will_finish_ = false;
+  updated_ = true;  // the caller may update the parameters next
+  data_parallel_->finish_backward();
+  show_gradients();
+}
+
+void ShardedModule::zero_grad() {
+  data_parallel_->zero_grad();
+  shown_ = false;
+}
+
+void ShardedModule::show_gradients() {
+  for_each_owned([&](ParamGroup& group, size_t i, const LocalParameter& owned) {
+    const at::Tensor& flat = group.flat_grad();
+    if (!owned.trainable || !flat.defined() || flat.numel() == 0) return;
+    // Not a view for autograd: optimizers detach gradients in place.
+    const at::Tensor gradient = untracked_alias(group.view_in(flat, i));
+    const at::Tensor& leaf = group.leaf(i);
+    // A unit that keeps its full parameters after backward shows no shards.
+    if (leaf.sizes() != gradient.sizes()) return;
+    leaf.mutable_grad() = gradient;
+    shown_ = true;
+  });
+}
+
+void ShardedModule::take_gradients() {
+  if (!std::exchange(shown_, false)) return;
+  const at::NoGradGuard no_grad;
+  bool kept = false;
+  for_each_owned([&](ParamGroup& group, size_t i, const LocalParameter& owned) {
+    kept = kept || (owned.trainable && group.leaf(i).grad().defined());
+  });
+  if (!kept) return data_parallel_->zero_grad();
+  for_each_owned([&](ParamGroup& group, size_t i, const LocalParameter& owned) {
+    const at::Tensor& flat = group.flat_grad();
+    if (!owned.trainable || !flat.defined() || flat.numel() == 0) return;
+    at::Tensor gradient = group.view_in(flat, i);
+    at::Tensor& shown = group.leaf(i).mutable_grad();
+    if (!shown.defined()) {
+      gradient.zero_();
+    } else if (!shown.is_alias_of(gradient)) {
+      gradient.copy_(shown);
+    }
+    shown.reset();
+  });
+}
+
+}  // namespace am::parallel

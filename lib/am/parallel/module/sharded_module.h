@@ -1,0 +1,82 @@
+// A torch::nn module of the user's under fully_shard (FSDP2), HSDP, DDP or Megatron-FSDP.
+//
+//   auto model = std::make_shared<Sharded<Gpt>>();   // sharded.h; equal values on every rank
+//   ShardedModule sharded(model, mesh, config::FSDP2Config{});
+//   torch::optim::AdamW optimizer(model->parameters());
+//   at::Tensor loss = mean_loss(model->forward(ids), labels);
+//   loss.backward();       // reduces the gradients to means over the data-parallel ranks
+//   optimizer.step();
+//   optimizer.zero_grad();
+//
+// The module keeps its tensors: parameters() are this rank's shards, with their gradients after a
+// backward pass, and full tensors while their unit computes. Units are the modules of type
+// Sharded<M>, and the elements with parameters of every torch::nn::Sequential; all other
+// parameters, and parameters of several units, belong to the unit of the nearest Sharded module
+// around them. Buffers are not touched: they are each rank's own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "am/config/strategy_config.h"
+#include "am/nn/hooks.h"
+#include "am/parallel/data_parallel.h"
+#include "am/parallel/module/module_units.h"
+#include "am/parallel/module/sharded.h"
+#include "am/parallel/sharded_parameters.h"
+#include "am/runtime/device_mesh.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace am::parallel {
+
+class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
+ public:
+  // Shards the module's parameters, and moves them to the mesh's device. Collective over the mesh,
+  // which must outlive this object; this object must outlive the module's passes. Throws
+  // Error(kPlan) if the mesh does not fit the strategy, has pp, cp, tp or ep ranks, or if a key of
+  // the strategy needs a model of automesh's own. Throws Error(kUsage), which names the module or
+  // parameter, if a parameter cannot be sharded: its dtype is another one than the first
+  // parameter's, it has no dimension, or no module around it is Sharded.
+  ShardedModule(std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
+                const config::DistributedConfig& strategy);
+  ~ShardedModule() override;
+
+  bool offloaded() const override { return data_parallel_->offloaded(); }
+  DataParallel& data_parallel() { return *data_parallel_; }
+  const std::shared_ptr<torch::nn::Module>& module() const { return module_; }
+  const config::DistributedConfig& strategy() const { return strategy_; }
+
+  // Ends a backward pass; the end of every backward() calls it. Reduces the gradients that are not
+  // reduced yet, frees the full parameters, and sets the gradients of the module's parameters.
+  void finish_backward();
+  // Discards all gradients, as zero_grad() of the module or of an optimizer does.
+  void zero_grad();
+
+ private:
+  ShardedModule(std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
+                const config::Plan& plan, ModuleUnits found);
+  void before_unit(size_t use, std::span<at::Tensor> inputs) override;
+  void after_unit(size_t use, std::span<at::Tensor> outputs) override;
+  // Gives the module's parameters the views of their group's reduced gradient.
+  void show_gradients();
+  // Takes these gradients back before a backward pass adds to them: those that the user has
+  // discarded are zero from here on, and those that the user has replaced have the new values.
+  void take_gradients();
+
+  std::shared_ptr<torch::nn::Module> module_;
+  config::DistributedConfig strategy_;
+  std::vector<ModuleUnit*> units_;  // by use
+  std::optional<at::ScalarType> output_dtype_;
+  bool has_root_ = false;  // whether use 0 is the whole module
+  std::unique_ptr<DataParallel> data_parallel_;
+  bool shown_ = false;   // whether the module's parameters have gradients
+  bool updated_ = true;  // whether parameters may have changed since the last pass
+  bool will_finish_ =
+      false;  // whether the backward pass that runs calls finish_backward() at its end
+};
+
+}  // namespace am::parallel

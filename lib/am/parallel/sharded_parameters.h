@@ -1,0 +1,66 @@
+// The parameters of a model that are sharded over a mesh: optimizers and checkpoints work on them.
+// The model is a decoder under a plan (parallel_model.h) or a torch module
+// (module/sharded_module.h).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/layout/layout.h"
+#include "am/parallel/param_group/param_group.h"
+#include "am/runtime/device_mesh.h"
+
+namespace am::parallel {
+
+class ShardedParameters {
+ public:
+  virtual ~ShardedParameters() = default;
+  ShardedParameters(const ShardedParameters&) = delete;
+  ShardedParameters& operator=(const ShardedParameters&) = delete;
+
+  const layout::Layout& layout() const { return layout_; }
+  const runtime::DeviceMesh& mesh() const { return mesh_; }
+  // Returns the parameter groups of this rank, unit after unit.
+  const std::vector<ParamGroup*>& groups() const { return groups_; }
+  // Whether parameters are stored in host memory while a GPU computes (offloading).
+  virtual bool offloaded() const = 0;
+  // Returns the text of the model's config.json; empty for a torch module.
+  virtual std::string config_text() const { return {}; }
+
+  // Calls `visit` for every box of a parameter that this rank stores, unit after unit.
+  void for_each_owned(const std::function<void(ParamGroup&, size_t, const LocalParameter&)>& visit);
+  // Collective: returns a full parameter on every rank, in the storage dtype, gathered from all
+  // ranks that store a part of it.
+  at::Tensor full_parameter(const std::string& name) const;
+  // Collective: returns the full gradient of a trainable parameter on every rank. Call it after a
+  // backward pass.
+  at::Tensor full_gradient(const std::string& name) const;
+
+ protected:
+  // `mesh` must outlive the object.
+  ShardedParameters(layout::Layout layout, const runtime::DeviceMesh& mesh);
+
+  void add_groups(const std::vector<std::unique_ptr<ParamGroup>>& groups);
+
+ private:
+  // Returns the full tensor of a parameter, gathered from the flat tensors that `flat_of` returns
+  // for parameter groups.
+  at::Tensor gather(const std::string& name,
+                    const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
+  // As gather(), but collective over the ranks of one stage that hold a part of the parameter;
+  // nothing if this rank holds none.
+  std::optional<at::Tensor> gather_own(
+      const layout::ParameterLayout& layout,
+      const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
+
+  layout::Layout layout_;
+  const runtime::DeviceMesh& mesh_;
+  std::vector<ParamGroup*> groups_;
+};
+
+}  // namespace am::parallel
