@@ -1,4 +1,5 @@
 """am-repl at a terminal: prompt, completion, history, Ctrl-C."""
+# ctest: waits
 
 import re
 import time

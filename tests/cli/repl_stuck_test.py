@@ -1,5 +1,6 @@
 """am-repl at a terminal during long work, or while a rank does not answer: the rank that is named,
 and the work that Ctrl-C ends."""
+# ctest: waits
 
 import json
 import os

@@ -1,4 +1,5 @@
 """am-run doctor on this machine. tests/launch/doctor/doctor_test.cpp tests its checks."""
+# ctest: waits
 
 import json
 import socket

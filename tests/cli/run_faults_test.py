@@ -3,6 +3,7 @@ nothing behind.
 
 Soon means 10 s after the timeout of collectives; a job that takes longer hangs.
 """
+# ctest: waits
 
 import os
 import re

@@ -1,5 +1,6 @@
 """Other launchers: torchrun itself if it is installed, the others by the variables that they set
 for each process."""
+# ctest: waits
 
 import importlib.util
 import os

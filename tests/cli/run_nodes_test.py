@@ -1,4 +1,5 @@
 """Two launchers on one machine as two nodes of one job: they train together and fail together."""
+# ctest: waits
 
 import os
 import signal

@@ -1,5 +1,6 @@
 """Jobs that share a folder, go back to an older step, or find another run's checkpoint; kills while
 checkpoints are deleted."""
+# ctest: waits
 
 import json
 import os

@@ -1,5 +1,6 @@
 """am-run on two machines that share too few folders: a mount namespace simulates a machine with
 separate disks."""
+# ctest: waits
 
 import os
 import shutil

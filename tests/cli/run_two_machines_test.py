@@ -4,6 +4,7 @@ Checks that loopback tests cannot make: the ranks' sockets must use the interfac
 the other machine. In a namespace, 127.0.0.1 is only this machine, and the host's name does not
 lead to the other one.
 """
+# ctest: waits
 
 import json
 import os

@@ -42,6 +42,8 @@ GIVEN = {
     "checkpoint/export_dcp.h": "source",
     "checkpoint/filled_tensor.h":
         "const frameworks::NameMap& names, const stored::TensorSource& source, out",
+    "checkpoint/module_checkpoint.h":
+        "parallel::ShardedModule& sharded, torch::optim::Optimizer& optimizer",
     "checkpoint/rank_file.h":
         "const std::string& save_id, rank, const std::vector<SavedBox>& boxes, folder, "
         "std::span<std::byte> memory",
@@ -155,6 +157,8 @@ GIVEN = {
     "optim/optimizer.h":
         "plan, const parallel::ParallelModel& model, const std::vector<at::Tensor>& gradients, "
         "double learning_rate",
+    "parallel/module/parallel_layers.h": "mesh",
+    "parallel/module/sharded_module.h": "mesh, x, y",
     "parallel/parallel_model.h":
         "plan, config, layout, mesh, ids, labels, MicroBatches& batches, "
         "double labels_in_global_batch",
@@ -169,6 +173,9 @@ GIVEN = {
     "pipeline/timeline.h": "const Schedule& schedule, int64_t stages, int64_t ranks",
     "predict/memory/host_memory.h": "plan, const model::ModelConfig& model, layout",
     "predict/memory/layout_summary.h": "plan, config, layout",
+    "predict/memory/memory_moments.h":
+        "plan, config, layout, const StepContext& context, const StepUnits& step, rank, "
+        "const model::Unit& unit",
     "predict/memory/peak_memory.h": "workload",
     "predict/memory/sampled_memory.h":
         "plan, config, const layout::Layout& sample, const mesh::MeshSizes& mesh",
@@ -274,6 +281,9 @@ ALSO = {
     "launch/supervise/signal_scope.h": ["csignal", "poll.h"],
     "observe/metrics.h": ["am/run_folder/run_folder.h"],
     "optim/optimizer.h": ["am/optim/from_plan.h"],
+    "parallel/module/sharded.h": ["torch/nn/modules/container/modulelist.h"],
+    "parallel/module/parallel_layers.h": ["am/parallel/module/sharded_module.h"],
+    "parallel/module/sharded_module.h": ["torch/nn/modules/linear.h", "torch/optim/adamw.h"],
     "parallel/parallel_model.h": ["am/checkpoint/weights.h"],
     "pipeline/schedule.h": ["am/pipeline/communication.h", "am/pipeline/timeline.h"],
     "predict/memory/host_memory.h": ["am/launch/doctor/memory_fit.h"],

@@ -52,7 +52,7 @@ std::vector<at::Tensor> two_steps(const config::Plan& plan, const runtime::World
       (model.loss_sum(model.forward(ids), ids) / 48.0).backward();
       data_parallel.finish_backward();
     }
-    const double norm = optim::global_norm(train::gradient_shards(model), rank.mesh.group("world"));
+    const double norm = optim::global_norm(optim::gradient_shards(model), rank.mesh.group("world"));
     for (const at::Tensor& gradient : train::trained_gradients(model)) {
       gradient.mul_(optim::clip_factor(norm, 0.5));
     }

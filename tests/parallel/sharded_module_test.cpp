@@ -2,95 +2,28 @@
 #include "am/parallel/module/sharded_module.h"
 
 #include <ATen/ATen.h>
-#include <torch/nn/functional.h>
 #include <torch/nn/modules.h>
 #include <torch/optim/sgd.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 
 #include "am/base/text.h"
+#include "am/optim/clip.h"
 #include "am/parallel/sync_ctx.h"
 #include "am/runtime/world.h"
+#include "support/gpt_module.h"
 #include "support/message_of.h"
 
 namespace am::parallel {
 
+using namespace am::test;
+
 namespace {
-
-constexpr int64_t kVocab = 23, kWidth = 12, kHeads = 3, kLength = 7, kBatch = 12;
-
-struct BlockImpl : torch::nn::Module {
-  explicit BlockImpl(int64_t width)
-      : norm_1(
-            register_module("norm_1", torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})))),
-        norm_2(
-            register_module("norm_2", torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})))),
-        qkv(register_module("qkv", torch::nn::Linear(width, 3 * width))),
-        out(register_module("out", torch::nn::Linear(width, width))),
-        up(register_module("up", torch::nn::Linear(width, 4 * width))),
-        down(register_module("down", torch::nn::Linear(4 * width, width))) {}
-
-  at::Tensor forward(at::Tensor x) {
-    const auto heads = qkv(norm_1(x)).unflatten(-1, {3, kHeads, -1}).permute({2, 0, 3, 1, 4});
-    const at::Tensor mixed =
-        at::scaled_dot_product_attention(heads[0], heads[1], heads[2], {}, 0.0, /*is_causal=*/true);
-    x = x + out(mixed.transpose(1, 2).flatten(2));
-    return x + down(at::gelu(up(norm_2(x))));
-  }
-
-  torch::nn::LayerNorm norm_1, norm_2;
-  torch::nn::Linear qkv, out, up, down;
-};
-
-using Block = Sharded<BlockImpl>;
-
-struct GptImpl : torch::nn::Module {
-  explicit GptImpl(int64_t layers)
-      : tokens(register_module("tokens", torch::nn::Embedding(kVocab, kWidth))),
-        positions(register_parameter("positions", at::randn({kLength, kWidth}))),
-        blocks(register_module("blocks", torch::nn::ModuleList())),
-        norm(register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({kWidth})))) {
-    for (int64_t i = 0; i < layers; ++i) blocks->push_back(std::make_shared<Block>(kWidth));
-  }
-
-  // The head is tied to the embedding.
-  at::Tensor forward(const at::Tensor& ids) {
-    at::Tensor x = tokens(ids) + positions;
-    for (const auto& block : *blocks) x = block->as<Block>()->forward(x);
-    return at::linear(norm(x), tokens->weight);
-  }
-
-  torch::nn::Embedding tokens;
-  at::Tensor positions;
-  torch::nn::ModuleList blocks;
-  torch::nn::LayerNorm norm;
-};
-
-using Gpt = Sharded<GptImpl>;
-
-// Ranks are threads, which share the generator.
-template <class M, typename... Args>
-std::shared_ptr<M> make(Args... args) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  torch::manual_seed(0);
-  return std::make_shared<M>(args...);
-}
-
-std::shared_ptr<Gpt> make_gpt() { return make<Gpt>(3); }
-
-at::Tensor ids_of(int64_t step) {
-  return (at::arange(kBatch * (kLength + 1)) * (7 + step)).remainder(kVocab).view({kBatch, -1});
-}
-
-at::Tensor loss_of(Gpt& model, const at::Tensor& ids) {
-  const at::Tensor logits = model.forward(ids.narrow(1, 0, kLength));
-  return at::cross_entropy_loss(logits.flatten(0, 1), ids.narrow(1, 1, kLength).flatten());
-}
 
 using Named = std::map<std::string, at::Tensor>;
 
@@ -527,6 +460,115 @@ TEST_CASE("dropout draws the same mask when a unit is recomputed") {
   });
 }
 
+namespace {
+
+constexpr int64_t kTpVocab = 24;
+
+struct TpBlockImpl : torch::nn::Module {
+  at::Tensor forward(at::Tensor x) {
+    const auto heads = qkv(norm_1(x)).unflatten(-1, {3, -1, 3}).permute({2, 0, 3, 1, 4});
+    const at::Tensor mixed =
+        at::scaled_dot_product_attention(heads[0], heads[1], heads[2], {}, 0.0, /*is_causal=*/true);
+    x = x + out(mixed.transpose(1, 2).flatten(2));
+    return x + down(at::gelu(up(norm_2(x))));
+  }
+  torch::nn::LayerNorm norm_1 =
+      register_module("norm_1", torch::nn::LayerNorm(torch::nn::LayerNormOptions({kWidth})));
+  torch::nn::LayerNorm norm_2 =
+      register_module("norm_2", torch::nn::LayerNorm(torch::nn::LayerNormOptions({kWidth})));
+  Linear qkv = register_module("qkv", Linear(kWidth, 3 * kWidth, /*slices=*/3));
+  Linear out = register_module("out", Linear(kWidth, kWidth));
+  Linear up = register_module("up", Linear(kWidth, 4 * kWidth));
+  Linear down = register_module("down", Linear(4 * kWidth, kWidth));
+};
+
+struct TpGptImpl : torch::nn::Module {
+  TpGptImpl() {
+    for (int i = 0; i < 2; ++i) blocks->push_back(std::make_shared<Sharded<TpBlockImpl>>());
+  }
+  at::Tensor forward(const at::Tensor& ids) {
+    at::Tensor x = tokens(ids);
+    for (const auto& block : *blocks) x = block->as<Sharded<TpBlockImpl>>()->forward(x);
+    return head(norm(x));
+  }
+  Embedding tokens = register_module("tokens", Embedding(kTpVocab, kWidth));
+  torch::nn::ModuleList blocks = register_module("blocks", torch::nn::ModuleList());
+  torch::nn::LayerNorm norm =
+      register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({kWidth})));
+  Linear head = register_module("head", Linear(kWidth, kTpVocab));
+};
+using TpGpt = Sharded<TpGptImpl>;
+
+model::TpPlan tp_plan(bool sequence_parallel) {
+  return {.source = "test",
+          .rules = {{"tokens", TpStyle::kRowwise},
+                    {"blocks.*.qkv", TpStyle::kPackedColwise},
+                    {"blocks.*.out", TpStyle::kRowwise},
+                    {"blocks.*.up", TpStyle::kColwise},
+                    {"blocks.*.down", TpStyle::kRowwise},
+                    {"blocks.*.norm_1", TpStyle::kSequenceParallel},
+                    {"blocks.*.norm_2", TpStyle::kSequenceParallel},
+                    {"norm", TpStyle::kSequenceParallel},
+                    {"head", TpStyle::kColwiseRep}},
+          .sequence_parallel = sequence_parallel};
+}
+
+at::Tensor tp_loss(TpGpt& model, int64_t index, int64_t ranks) {
+  const at::Tensor all = (at::arange(4 * 9) * 7).remainder(kTpVocab).view({4, 9});
+  const at::Tensor ids = all.chunk(ranks).at(static_cast<size_t>(index));
+  return at::cross_entropy_loss(model.forward(ids.narrow(1, 0, 8)).flatten(0, 1),
+                                ids.narrow(1, 1, 8).flatten());
+}
+
+}  // namespace
+
+TEST_CASE("modules under tensor parallelism by a plan of styles") {
+  const auto alone = make<TpGpt>();
+  const at::Tensor wanted = tp_loss(*alone, 0, 1);
+  wanted.backward();
+  Named gradients;
+  for (const auto& each : alone->named_parameters()) gradients[each.key()] = each.value().grad();
+  config::FSDP2Config fsdp2;
+  fsdp2.mp_policy = {.param_dtype = {}, .reduce_dtype = {}};
+  config::MegatronFSDPConfig level_2;
+  level_2.zero_dp_strategy = 2;
+  const std::vector<std::pair<mesh::MeshSizes, config::DistributedConfig>> all = {
+      {{.tp = 2}, fsdp2},
+      {{.tp = 4}, fsdp2},
+      {{.dp_shard = 2, .tp = 2}, fsdp2},
+      {{.dp_shard = 2, .tp = 2}, level_2},
+      {{.dp_replicate = 2, .tp = 2}, config::DDPConfig{}}};
+  const bool sequence_parallel = GENERATE(false, true);
+  for (const auto& [sizes, strategy] : all) {
+    INFO(sizes.dp_shard << " " << sizes.dp_replicate << " " << sizes.tp << " "
+                        << sequence_parallel);
+    std::mutex mutex;
+    runtime::run_ranks(sizes.world_size(), [&, sizes = sizes,
+                                            strategy = strategy](const runtime::World& world) {
+      const runtime::DeviceMesh mesh(world, mesh::MeshLayout(sizes));
+      const auto model = make<TpGpt>();
+      ShardedModule sharded(model, mesh, strategy, tp_plan(sequence_parallel));
+      const runtime::Group& dp = mesh.group("dp_cp");
+      at::Tensor loss = tp_loss(*model, dp.index(), dp.size());
+      loss.backward();
+      Named got;
+      for (const auto& each : sharded.layout().parameters) {
+        got[each.name] = sharded.full_gradient(each.name).clone();
+      }
+      const double norm = optim::global_norm(optim::gradient_shards(sharded), mesh.group("world"));
+      at::Tensor mean = loss.detach().reshape({1}) / dp.size();
+      dp.all_reduce(mean);
+      const std::lock_guard lock(mutex);
+      CHECK(distance(got, gradients) < 2e-6);
+      CHECK(mean.item<double>() == Approx(wanted.item<double>()).epsilon(1e-6));
+      double squares = 0;
+      for (const auto& [name, tensor] : gradients) squares += tensor.square().sum().item<double>();
+      CHECK(norm == Approx(std::sqrt(squares)).epsilon(1e-6));
+      CHECK(model->tokens->weight.size(0) <= kTpVocab / sizes.tp);
+    });
+  }
+}
+
 TEST_CASE("modules and meshes that cannot be sharded are refused") {
   const auto refused = [](const mesh::MeshSizes& sizes, const config::DistributedConfig& strategy,
                           const std::function<std::shared_ptr<torch::nn::Module>()>& make) {
@@ -543,7 +585,9 @@ TEST_CASE("modules and meshes that cannot be sharded are refused") {
   const auto layer = [] { return std::make_shared<Layer>(); };
   const config::FSDP2Config fsdp2;
   CHECK(refused({.tp = 2}, fsdp2, layer) ==
-        "a torch module is only sharded over dp_replicate and dp_shard");
+        "the mesh has tp ranks, but the tensor-parallel plan has no rules");
+  CHECK(refused({.cp = 2}, fsdp2, layer) ==
+        "a torch module is only sharded over dp_replicate, dp_shard and tp");
   CHECK(refused({.dp_shard = 2}, config::DDPConfig{}, layer) ==
         "the strategy shards no parameters, but the mesh has dp_shard ranks");
   CHECK(refused({}, fsdp2, [] { return std::make_shared<LayerImpl>(); }) ==
@@ -567,6 +611,28 @@ TEST_CASE("modules and meshes that cannot be sharded are refused") {
   config::FSDP2Config ignored;
   ignored.ignored_params = {"linear.biass"};
   CHECK(refused({}, ignored, layer) == "no parameter matches \"linear.biass\"");
+}
+
+TEST_CASE("plans of styles that do not fit a module are refused") {
+  const auto refused = [](const model::TpRule& rule) {
+    std::string message;
+    std::mutex mutex;
+    runtime::run_ranks(5, [&](const runtime::World& world) {
+      const runtime::DeviceMesh mesh(world, mesh::MeshLayout({.tp = 5}));
+      const std::string own = message_of([&] {
+        ShardedModule(make<TpGpt>(), mesh, config::FSDP2Config{}, {.source = "", .rules = {rule}});
+      });
+      const std::lock_guard lock(mutex);
+      message = own;
+    });
+    return message;
+  };
+  CHECK(refused({"blocks.*.upp", TpStyle::kColwise}) == "no module matches \"blocks.*.upp\"");
+  CHECK(refused({"head", TpStyle::kColwise}) ==
+        "dimension 0 of head.weight, 24, is not divisible by 5");
+  CHECK(refused({"tokens", TpStyle::kColwise}) == "the style colwise cannot shard tokens.weight");
+  CHECK_THAT(refused({"norm", TpStyle::kColwise}),
+             Catch::Contains("the module norm cannot have the style colwise: it is a "));
 }
 
 }  // namespace am::parallel

@@ -1,4 +1,5 @@
 // The watchdog: the error of a late collective, and the action if a collective never ends.
+// ctest: waits
 #include "am/runtime/watchdog.h"
 
 #include <ATen/ATen.h>

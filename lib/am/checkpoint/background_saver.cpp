@@ -19,7 +19,8 @@ namespace am::checkpoint {
 
 namespace fs = std::filesystem;
 
-at::Tensor allocate_staging(parallel::ParallelModel& model, const SavedState& state, bool on_host) {
+at::Tensor allocate_staging(parallel::ShardedParameters& model, const SavedState& state,
+                            bool on_host) {
   const int64_t rank = model.mesh().rank();
   OptimizerValues values;
   if (rank == 0 && state.optimizer) values = optimizer_values(*state.optimizer, model.layout());
@@ -56,7 +57,7 @@ std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
 // and with it rank 0's process.
 class BackgroundSaver::Save {
  public:
-  Save(const fs::path& folder, const SavedState& state, parallel::ParallelModel& model,
+  Save(const fs::path& folder, const SavedState& state, parallel::ShardedParameters& model,
        const at::Tensor& staging, tensor::SideStream& copies, std::function<void()> published)
       : steps_(folder, state, model), copies_(copies), published_(std::move(published)) {
     memory_ = aligned_part(staging, steps_.file().bytes());
@@ -132,7 +133,7 @@ class BackgroundSaver::Save {
   std::exception_ptr publish_problem_;  // why publishing failed; set before the thread ends
 };
 
-BackgroundSaver::BackgroundSaver(parallel::ParallelModel& model, const SavedState& state,
+BackgroundSaver::BackgroundSaver(parallel::ShardedParameters& model, const SavedState& state,
                                  bool on_host)
     : model_(model),
       staging_(allocate_staging(model, state, on_host)),

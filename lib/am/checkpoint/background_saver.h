@@ -23,14 +23,15 @@ namespace am::checkpoint {
 
 // Returns a staging buffer, [bytes], that is large enough for everything that this rank writes to a
 // checkpoint. If the model is on the meta device (a dry run), the buffer is too.
-at::Tensor allocate_staging(parallel::ParallelModel& model, const SavedState& state, bool on_host);
+at::Tensor allocate_staging(parallel::ShardedParameters& model, const SavedState& state,
+                            bool on_host);
 
 class BackgroundSaver {
  public:
   // Allocates the staging buffer, so that a lack of memory is found at the start of a job. `state`
   // must have the same tensors as the states that save() receives. `model` must outlive this
   // object. `on_host`: the model is in host memory.
-  BackgroundSaver(parallel::ParallelModel& model, const SavedState& state, bool on_host = true);
+  BackgroundSaver(parallel::ShardedParameters& model, const SavedState& state, bool on_host = true);
   // Waits until this rank's thread ends. If some rank has not written its report yet, the
   // checkpoint is not published: its folder keeps the name of an incomplete checkpoint.
   ~BackgroundSaver();
@@ -53,7 +54,7 @@ class BackgroundSaver {
 
  private:
   class Save;
-  parallel::ParallelModel& model_;
+  parallel::ShardedParameters& model_;
   at::Tensor staging_;
   tensor::SideStream copies_;
   std::unique_ptr<Save> last_;

@@ -5,7 +5,7 @@
 namespace am::checkpoint {
 
 void save_checkpoint(const std::filesystem::path& folder, const SavedState& state,
-                     parallel::ParallelModel& model) {
+                     parallel::ShardedParameters& model) {
   SaveSteps steps(folder, state, model);
   steps.collective([&] {
     steps.file().write(partial_folder(folder));

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "am/checkpoint/optimizer_values.h"
-#include "am/parallel/parallel_model.h"
+#include "am/parallel/sharded_parameters.h"
 #include "am/run_folder/checkpoint_info.h"
 
 namespace am::checkpoint {
@@ -52,6 +52,6 @@ struct SavedState {
 // Writes a checkpoint to `folder`, which is checkpoints/step-N. If a rank could not write, removes
 // the incomplete checkpoint and throws Error(kIo) on every rank. Collective over the mesh's world.
 void save_checkpoint(const std::filesystem::path& folder, const SavedState& state,
-                     parallel::ParallelModel& model);
+                     parallel::ShardedParameters& model);
 
 }  // namespace am::checkpoint

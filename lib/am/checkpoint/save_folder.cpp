@@ -101,9 +101,9 @@ void publish(const Publication& publication) {
   const std::string index_text = run_folder::to_json_text(index);
   const std::string metadata = with_metadata ? metadata_bytes(publication, index) : "";
   const std::string info_text = run_folder::to_json_text(publication.info);
-  std::vector<NewFile> files = {{"plan.toml", publication.plan_toml},
-                                {"config.json", publication.config},
-                                {run_folder::kIndexFile, index_text}};
+  std::vector<NewFile> files = {{run_folder::kIndexFile, index_text}};
+  if (!publication.plan_toml.empty()) files.push_back({"plan.toml", publication.plan_toml});
+  if (!publication.config.empty()) files.push_back({"config.json", publication.config});
   if (with_metadata) files.push_back({formats::kDcpMetadataFile, metadata});
   files.push_back({run_folder::kInfoFile, info_text});
   write_new_files(partial, files);

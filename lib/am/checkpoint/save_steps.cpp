@@ -16,7 +16,7 @@ namespace am::checkpoint {
 
 namespace fs = std::filesystem;
 
-std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
+std::vector<SavedBox> collect_boxes(parallel::ShardedParameters& model,
                                     const std::vector<StateTensor>& states) {
   std::vector<SavedBox> boxes;
   std::vector<run_folder::HeldBox> held;
@@ -52,7 +52,7 @@ std::map<std::string, std::string> aliases_of(const model::Inventory& inventory)
 
 }  // namespace
 
-SaveSteps::SaveSteps(fs::path folder, const SavedState& state, parallel::ParallelModel& model)
+SaveSteps::SaveSteps(fs::path folder, const SavedState& state, parallel::ShardedParameters& model)
     : world_(model.mesh().group("world")),
       folder_(std::move(folder)),
       require_place_(state.require_place) {
@@ -60,7 +60,7 @@ SaveSteps::SaveSteps(fs::path folder, const SavedState& state, parallel::Paralle
   publication_.info = state.info;
   publication_.plan_toml = state.plan_toml;
   publication_.metadata_parts = state.metadata_parts;
-  publication_.config = model.config().text;
+  publication_.config = model.config_text();
   publication_.info.save_id = world_.broadcast_text(is_first() ? unique_id() : "");
   publication_.aliases = aliases_of(model.layout().inventory);
   collective([&] {

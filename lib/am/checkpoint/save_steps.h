@@ -16,14 +16,15 @@ namespace am::checkpoint {
 
 // Returns the boxes that this rank writes: parameters first, then optimizer states. Omits boxes
 // without elements, and replicated boxes that another rank writes.
-std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
+std::vector<SavedBox> collect_boxes(parallel::ShardedParameters& model,
                                     const std::vector<StateTensor>& states);
 
 class SaveSteps {
  public:
   // Generates the save's id, computes the contents of this rank's data file, and creates the
   // partial folder. Throws what collective_step() throws. Collective.
-  SaveSteps(std::filesystem::path folder, const SavedState& state, parallel::ParallelModel& model);
+  SaveSteps(std::filesystem::path folder, const SavedState& state,
+            parallel::ShardedParameters& model);
 
   bool is_first() const { return world_.index() == 0; }
   RankFile& file() { return *file_; }

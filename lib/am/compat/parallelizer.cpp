@@ -102,6 +102,40 @@ std::unique_ptr<parallel::ParallelModel> ddp_strategy_parallelize(const model::M
   return parallelize(model, mesh, strategy, dtype);
 }
 
+std::unique_ptr<parallel::ShardedModule> fsdp2_strategy_parallelize(
+    std::shared_ptr<torch::nn::Module> model, const runtime::DeviceMesh& mesh,
+    const config::FSDP2Config& strategy) {
+  return std::make_unique<parallel::ShardedModule>(std::move(model), mesh, strategy);
+}
+
+std::unique_ptr<parallel::ShardedModule> megatron_fsdp_strategy_parallelize(
+    std::shared_ptr<torch::nn::Module> model, const runtime::DeviceMesh& mesh,
+    const config::MegatronFSDPConfig& strategy) {
+  return std::make_unique<parallel::ShardedModule>(std::move(model), mesh, strategy);
+}
+
+std::unique_ptr<parallel::ShardedModule> ddp_strategy_parallelize(
+    std::shared_ptr<torch::nn::Module> model, const runtime::DeviceMesh& mesh,
+    const config::DDPConfig& strategy) {
+  return std::make_unique<parallel::ShardedModule>(std::move(model), mesh, strategy);
+}
+
+std::unique_ptr<parallel::ShardedModule> apply_fsdp_sharding_recursively(
+    std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
+    const config::MixedPrecisionPolicy& mp_policy,
+    const std::optional<config::CPUOffloadPolicy>& offload_policy) {
+  config::FSDP2Config strategy;
+  strategy.mp_policy = mp_policy;
+  strategy.offload_policy = offload_policy;
+  return fsdp2_strategy_parallelize(std::move(module), mesh, strategy);
+}
+
+parallel::SyncContext get_sync_ctx(parallel::ShardedModule& model, bool is_optim_step,
+                                   bool defer_fsdp_grad_sync) {
+  return parallel::get_sync_ctx(model.data_parallel(), model.strategy(), is_optim_step,
+                                defer_fsdp_grad_sync);
+}
+
 int64_t zero_level_of(std::string_view sharding_strategy) {
   constexpr std::array<std::pair<std::string_view, int64_t>, 2> kNvFsdpNames = {
       {{"grads_params", 3}, {"params", 3}}};

@@ -9,8 +9,9 @@
 //     model->data_parallel().finish_backward();
 //   });
 //
-// AutoModel's functions modify a torch module in place. Here a model is built from its config,
-// sharded from the start, with zeros as parameters, which checkpoint::initialize initialises.
+// AutoModel's functions modify a torch module in place, as the overloads for torch::nn::Module do
+// (parallel/module/sharded_module.h). The others build a model from its config, sharded from the
+// start, with zeros as parameters, which checkpoint::initialize initialises.
 // AutoModel asserts some conditions and detects others late, for example heads that tp does not
 // divide, or a tp plan that matches no module. Here the rules of `am-plan check` check all of them
 // before anything is built.
@@ -18,12 +19,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "am/config/strategy_config.h"
 #include "am/model/config.h"
+#include "am/parallel/module/sharded_module.h"
 #include "am/parallel/parallel_model.h"
+#include "am/parallel/sync_ctx.h"
 #include "am/runtime/device_mesh.h"
 
 namespace am::compat {
@@ -51,6 +55,28 @@ std::unique_ptr<parallel::ParallelModel> megatron_fsdp_strategy_parallelize(
 std::unique_ptr<parallel::ParallelModel> ddp_strategy_parallelize(
     const model::ModelConfig& model, const runtime::DeviceMesh& mesh,
     const config::DDPConfig& strategy = {}, const std::string& dtype = "float32");
+
+// The functions for a user's torch::nn module, which they shard in place. A module that is not
+// Sharded<M> is refused. Throw what parallel::ShardedModule's constructor throws.
+std::unique_ptr<parallel::ShardedModule> fsdp2_strategy_parallelize(
+    std::shared_ptr<torch::nn::Module> model, const runtime::DeviceMesh& mesh,
+    const config::FSDP2Config& strategy = {});
+std::unique_ptr<parallel::ShardedModule> megatron_fsdp_strategy_parallelize(
+    std::shared_ptr<torch::nn::Module> model, const runtime::DeviceMesh& mesh,
+    const config::MegatronFSDPConfig& strategy = {});
+std::unique_ptr<parallel::ShardedModule> ddp_strategy_parallelize(
+    std::shared_ptr<torch::nn::Module> model, const runtime::DeviceMesh& mesh,
+    const config::DDPConfig& strategy = {});
+// Shards the module under FSDP2 with these policies and the other settings' defaults. Units are the
+// modules of type Sharded<M> and the elements of Sequentials; AutoModel's are the elements of every
+// ModuleList.
+std::unique_ptr<parallel::ShardedModule> apply_fsdp_sharding_recursively(
+    std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
+    const config::MixedPrecisionPolicy& mp_policy = {},
+    const std::optional<config::CPUOffloadPolicy>& offload_policy = {});
+// Returns a scope for the backward passes inside it, as parallel::get_sync_ctx() does.
+parallel::SyncContext get_sync_ctx(parallel::ShardedModule& model, bool is_optim_step,
+                                   bool defer_fsdp_grad_sync = true);
 
 // Whether nvFSDP, Megatron-FSDP's former name, can be used. In AutoModel it is an optional package;
 // here Megatron-FSDP is built in.

@@ -7,13 +7,11 @@
 #include "am/base/text.h"
 #include "am/model/gradient_sum.h"
 #include "am/model/tp_check.h"
+#include "am/model/tp_pattern.h"
 
 namespace am::model {
-namespace {
 
-// Whether the pattern matches the module's name. Both consist of components separated by dots. Each
-// component of the pattern must be `*` or equal to the same component of the name.
-bool matches(std::string_view pattern, std::string_view module) {
+bool matches_module(std::string_view pattern, std::string_view module) {
   for (;;) {
     const size_t of_pattern = pattern.find('.');
     const size_t of_module = module.find('.');
@@ -25,9 +23,11 @@ bool matches(std::string_view pattern, std::string_view module) {
   }
 }
 
+namespace {
+
 bool matches_any(std::string_view pattern, const std::vector<TpModule>& modules) {
   return std::any_of(modules.begin(), modules.end(),
-                     [&](const TpModule& module) { return matches(pattern, module.name); });
+                     [&](const TpModule& module) { return matches_module(pattern, module.name); });
 }
 
 // Returns a hint for a pattern that matches no module: the pattern names a parameter instead of its
@@ -59,7 +59,7 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
     const TpRule& rule = plan.rules[r];
     std::vector<std::string>& matched = resolved.matches.emplace_back();
     for (size_t m = 0; m < modules.size(); ++m) {
-      if (!matches(rule.pattern, modules[m].name)) continue;
+      if (!matches_module(rule.pattern, modules[m].name)) continue;
       matched.push_back(modules[m].name);
       modules[m].style = rule.style;
       modules[m].rule = static_cast<int>(r);

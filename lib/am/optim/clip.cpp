@@ -4,7 +4,20 @@
 
 #include <cmath>
 
+#include "am/base/fault.h"
+
 namespace am::optim {
+
+std::vector<GradientShard> gradient_shards(parallel::ShardedParameters& parameters) {
+  std::vector<GradientShard> shards;
+  parameters.for_each_owned(
+      [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
+        if (!owned.trainable || !group.flat_grad().defined()) return;
+        const bool counted = owned.first_replica || fault::is_planted(fault::Fault::kNormReplicas);
+        shards.push_back({group.view_in(group.flat_grad(), i), counted});
+      });
+  return shards;
+}
 
 at::Tensor squared_norm(const std::vector<GradientShard>& shards) {
   const at::NoGradGuard no_grad;
@@ -39,6 +52,16 @@ double clip_factor(double norm, double max_norm) {
   if (max_norm <= 0.0) return 1.0;
   const double factor = max_norm / (norm + 1e-6);
   return factor > 1.0 ? 1.0 : factor;  // a NaN factor is returned as it is
+}
+
+double clip_grad_norm(parallel::ShardedParameters& parameters, double max_norm) {
+  const at::NoGradGuard no_grad;
+  const std::vector<GradientShard> shards = gradient_shards(parameters);
+  const double norm = global_norm(shards, parameters.mesh().group("world"));
+  const double factor = clip_factor(norm, max_norm);
+  if (factor == 1.0) return norm;
+  for (const GradientShard& shard : shards) shard.gradient.mul_(factor);
+  return norm;
 }
 
 }  // namespace am::optim

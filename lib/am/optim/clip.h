@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "am/parallel/sharded_parameters.h"
 #include "am/runtime/group.h"
 
 namespace am::optim {
@@ -16,6 +17,9 @@ struct GradientShard {
   at::Tensor gradient;
   bool counted = true;
 };
+
+// Returns the gradient of each parameter that this rank stores.
+std::vector<GradientShard> gradient_shards(parallel::ShardedParameters& parameters);
 
 // Returns this rank's contribution to the squared norm: [1], float64, on the gradients' device. The
 // sum of the contributions of all ranks is the square of the 2-norm.
@@ -29,5 +33,9 @@ double global_norm(const std::vector<GradientShard>& shards, const runtime::Grou
 // min(1, max_norm / (norm + 1e-6)), or 1 for max_norm = 0 (no clipping). For a NaN norm the factor
 // is NaN: all gradients become NaN, so that the error is noticed.
 double clip_factor(double norm, double max_norm);
+
+// Multiplies all gradients by clip_factor(), and returns their norm before. Collective over the
+// mesh's world, as torch.nn.utils.clip_grad_norm_ is over DTensors.
+double clip_grad_norm(parallel::ShardedParameters& parameters, double max_norm);
 
 }  // namespace am::optim

@@ -92,8 +92,6 @@ class ParallelModel final : public ShardedParameters {
   std::string config_text() const override { return config_.text; }
 
  private:
-  friend class UnshardScope;
-
   // Returns the unit whose work was last enqueued on the device, for example "the forward of
   // model.layers.3"; empty outside of forward and backward.
   std::string place() const;
@@ -108,7 +106,6 @@ class ParallelModel final : public ShardedParameters {
   config::DistributedConfig strategy_;  // strategy of the plan
   std::map<int, std::unique_ptr<StageModel>> stages_;
   std::unique_ptr<Pipeline> pipeline_;
-  int unshard_scopes_ = 0;  // number of UnshardScopes that are open
 };
 
 // Adds a "runtime.unsupported" error for each strategy or key of a valid plan that am-run and

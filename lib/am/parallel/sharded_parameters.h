@@ -58,9 +58,12 @@ class ShardedParameters {
       const layout::ParameterLayout& layout,
       const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
 
+  friend class UnshardScope;
+
   layout::Layout layout_;
   const runtime::DeviceMesh& mesh_;
   std::vector<ParamGroup*> groups_;
+  int unshard_scopes_ = 0;  // number of UnshardScopes that are open
 };
 
 }  // namespace am::parallel

@@ -4,7 +4,7 @@
 
 namespace am::parallel {
 
-UnshardScope::UnshardScope(ParallelModel& model) : model_(&model) { ++model.unshard_scopes_; }
+UnshardScope::UnshardScope(ShardedParameters& model) : model_(&model) { ++model.unshard_scopes_; }
 
 UnshardScope::UnshardScope(UnshardScope&& other) noexcept
     : model_(std::exchange(other.model_, nullptr)) {}
@@ -14,7 +14,7 @@ UnshardScope::~UnshardScope() {
   for (const auto& group : model_->groups()) group->reshard();
 }
 
-UnshardScope unshard_fsdp2_model(ParallelModel& model) {
+UnshardScope unshard_fsdp2_model(ShardedParameters& model) {
   // Made before any gather: if a gather throws, its destructor frees the units.
   UnshardScope scope(model);
   for (const auto& group : model.groups()) group->unshard();

@@ -14,7 +14,7 @@
 // lost: ranks store their shards.
 #pragma once
 
-#include "am/parallel/parallel_model.h"
+#include "am/parallel/sharded_parameters.h"
 
 namespace am::parallel {
 
@@ -27,14 +27,14 @@ class [[nodiscard]] UnshardScope {
   ~UnshardScope();
 
  private:
-  friend UnshardScope unshard_fsdp2_model(ParallelModel& model);
-  explicit UnshardScope(ParallelModel& model);
+  friend UnshardScope unshard_fsdp2_model(ShardedParameters& model);
+  explicit UnshardScope(ShardedParameters& model);
 
-  ParallelModel* model_;  // null after the scope was moved from
+  ShardedParameters* model_;  // null after the scope was moved from
 };
 
 // Collective over dp_shard_cp. Throws the error of a gather (Error(kPeer) if a rank does not take
 // part) after freeing the units gathered until then.
-UnshardScope unshard_fsdp2_model(ParallelModel& model);
+UnshardScope unshard_fsdp2_model(ShardedParameters& model);
 
 }  // namespace am::parallel

@@ -1,7 +1,6 @@
 #include "am/train/setup.h"
 
 #include "am/base/error.h"
-#include "am/base/fault.h"
 #include "am/config/batch.h"
 
 namespace am::train {
@@ -16,17 +15,6 @@ std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model) 
   std::vector<at::Tensor> flat;
   for (const auto& group : model.groups()) flat.push_back(group->flat_grad());
   return flat;
-}
-
-std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model) {
-  std::vector<optim::GradientShard> shards;
-  model.for_each_owned(
-      [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
-        if (!owned.trainable) return;
-        const bool counted = owned.first_replica || fault::is_planted(fault::Fault::kNormReplicas);
-        shards.push_back({group.view_in(group.flat_grad(), i), counted});
-      });
-  return shards;
 }
 
 }  // namespace am::train

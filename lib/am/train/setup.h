@@ -24,7 +24,5 @@ BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes);
 // Returns the flat gradient tensor of each ParamGroup of the model. The tensors are defined after
 // backward.
 std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model);
-// Returns the gradient of each parameter that this rank stores, to compute the gradient norm.
-std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model);
 
 }  // namespace am::train

@@ -80,7 +80,7 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   if (const at::Tensor own = model_.take_balance(); own.defined()) {
     message.narrow(0, balance, 1).copy_(own);
   }
-  message.narrow(0, kSquaredNorm, 1).copy_(optim::squared_norm(gradient_shards(model_)));
+  message.narrow(0, kSquaredNorm, 1).copy_(optim::squared_norm(optim::gradient_shards(model_)));
   mesh.group("world").all_reduce(message);
 
   StepNumbers numbers;

@@ -1,4 +1,5 @@
 // Launchers that vanish, stop, give up or differ, and the reaction of the others.
+// ctest: waits
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <fstream>

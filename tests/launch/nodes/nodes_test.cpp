@@ -1,4 +1,5 @@
 // The ranks of several nodes fail and restart together.
+// ctest: waits
 #include <catch2/catch.hpp>
 #include <csignal>
 

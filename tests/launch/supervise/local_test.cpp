@@ -1,3 +1,4 @@
+// ctest: waits
 #include "am/launch/supervise/local.h"
 
 #include <sys/wait.h>

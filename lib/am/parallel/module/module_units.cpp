@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/layout/parameter_choice.h"
+#include "am/model/tp_pattern.h"
 
 namespace am::parallel {
 
@@ -37,6 +40,7 @@ class SequentialElement final : public torch::nn::Module, public ModuleUnit {
 struct Found {
   std::string name;
   at::Tensor value;
+  torch::nn::Module* module = nullptr;  // the module of this name, without the last component
   std::vector<size_t> units;
 };
 
@@ -78,7 +82,7 @@ class Search {
 
   void visit(torch::nn::Module& module, const std::string& path, size_t unit) {
     for (const auto& each : module.named_parameters(/*recurse=*/false)) {
-      add_parameter(path_of(path, each.key()), each.value(), unit);
+      add_parameter({path_of(path, each.key()), each.value(), &module, {}}, unit);
     }
     auto* sequential = dynamic_cast<torch::nn::SequentialImpl*>(&module);
     auto element =
@@ -106,9 +110,10 @@ class Search {
     return made.get();
   }
 
-  void add_parameter(std::string name, const at::Tensor& value, size_t unit) {
-    const auto [known, is_new] = known_.emplace(value.unsafeGetTensorImpl(), parameters_.size());
-    if (is_new) parameters_.push_back({std::move(name), value, {}});
+  void add_parameter(Found found, size_t unit) {
+    const auto [known, is_new] =
+        known_.emplace(found.value.unsafeGetTensorImpl(), parameters_.size());
+    if (is_new) parameters_.push_back(std::move(found));
     parameters_[known->second].units.push_back(unit);
   }
 
@@ -140,10 +145,63 @@ void require_parameter(const Found& parameter, at::ScalarType dtype) {
   }
 }
 
+// Applies a tensor-parallel plan: the last rule that matches a module gives its style.
+class Styles {
+ public:
+  Styles(const model::TpPlan& plan, const mesh::MeshLayout& mesh, ModuleUnits& made)
+      : plan_(plan), tp_(mesh.sizes().tp), made_(made), matched_(plan.rules.size(), false) {}
+
+  void place(const Found& found, layout::ParameterLayout& parameter) {
+    const size_t dot = found.name.rfind('.');
+    if (dot == std::string::npos) return;
+    const std::string_view module = std::string_view(found.name).substr(0, dot);
+    std::optional<TpStyle> style;
+    for (size_t i = 0; i < plan_.rules.size(); ++i) {
+      if (!model::matches_module(plan_.rules[i].pattern, module)) continue;
+      matched_[i] = true;
+      style = plan_.rules[i].style;
+    }
+    if (!style || tp_ == 1) return;
+    if (*style == TpStyle::kSequenceParallel || *style == TpStyle::kReplicatedWithGradAllreduce) {
+      parameter.grad_sum_over_tp =
+          plan_.sequence_parallel || *style == TpStyle::kReplicatedWithGradAllreduce;
+      return;
+    }
+    auto* layer = dynamic_cast<ParallelLayer*>(found.module);
+    if (layer == nullptr) {
+      throw Error(ErrorKind::kPlan,
+                  cat("the module ", module, " cannot have the style ", model::to_string(*style),
+                      ": it is a ", found.module->name()),
+                  "make it a parallel::Linear or a parallel::Embedding");
+    }
+    const ParallelLayer::Style full{*style, nullptr, plan_.sequence_parallel};
+    layer->place(full, tp_, parameter, std::string_view(found.name).substr(dot + 1));
+    if (made_.layers.empty() || made_.layers.back().first != layer) {
+      made_.layers.emplace_back(layer, full);
+    }
+  }
+
+  // Throws Error(kPlan) for a rule that matched no module with parameters.
+  void require_matches() const {
+    for (size_t i = 0; i < plan_.rules.size(); ++i) {
+      if (matched_[i]) continue;
+      throw Error(ErrorKind::kPlan, cat("no module matches \"", plan_.rules[i].pattern, "\""),
+                  "patterns name modules; `*` matches one component of a name");
+    }
+  }
+
+ private:
+  const model::TpPlan& plan_;
+  int64_t tp_;
+  ModuleUnits& made_;
+  std::vector<bool> matched_;  // by rule
+};
+
 }  // namespace
 
 ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
-                              const config::Plan& plan, const mesh::MeshLayout& mesh) {
+                              const config::Plan& plan, const model::TpPlan& tp_plan,
+                              const mesh::MeshLayout& mesh) {
   const Search search(module);
   if (search.parameters().empty()) {
     throw Error(ErrorKind::kUsage, cat("the module ", module->name(), " has no parameters"));
@@ -162,6 +220,8 @@ ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
                             .layer = root ? -1 : static_cast<int>(u)});
     made.modules.push_back(unit.module);
   }
+  layout.tp_plan = tp_plan;
+  Styles styles(tp_plan, mesh, made);
   const at::ScalarType dtype = search.parameters().front().value.scalar_type();
   for (const Found& parameter : search.parameters()) {
     const size_t unit = search.unit_of(parameter);
@@ -178,10 +238,12 @@ ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
     placed.trainable = parameter.value.requires_grad();
     placed.fsdp = shards;
     placed.unit = static_cast<int>(index);
+    styles.place(parameter, placed);
     layout.parameters.push_back(std::move(placed));
     made.parameters.push_back(
         std::make_shared<nn::Parameter>(nn::Parameter{parameter.name, parameter.value}));
   }
+  styles.require_matches();
   Diagnostics wrong;
   layout::choose_parameters(plan, layout, wrong);
   if (wrong.errors() > 0) {

@@ -3,12 +3,15 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "am/config/plan.h"
 #include "am/layout/layout.h"
 #include "am/mesh/layout.h"
+#include "am/model/tp_plan.h"
 #include "am/nn/layers.h"
+#include "am/parallel/module/parallel_layers.h"
 #include "am/parallel/module/sharded.h"
 
 namespace torch::nn {
@@ -23,11 +26,14 @@ struct ModuleUnits {
   std::vector<ModuleUnit*> modules;
   std::vector<nn::ParameterPtr> parameters;  // values are the module's tensors
   layout::Layout layout;  // of `parameters`, with a unit per element of `modules`
+  // The layers that rules of the tensor-parallel plan match, with their styles but without a group.
+  std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers;
 };
 
 // Replaces the elements of each torch::nn::Sequential by units with the same modules, and returns
 // the units of `module` under the plan's strategy. Throws as ShardedModule's constructor.
 ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
-                              const config::Plan& plan, const mesh::MeshLayout& mesh);
+                              const config::Plan& plan, const model::TpPlan& tp_plan,
+                              const mesh::MeshLayout& mesh);
 
 }  // namespace am::parallel

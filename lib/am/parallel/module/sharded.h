@@ -1,18 +1,19 @@
 // Wrapper of a torch::nn module that lets a strategy shard the module (sharded_module.h).
 //
-//   struct Block : torch::nn::Module { at::Tensor forward(const at::Tensor& x); };
+//   struct Block : torch::nn::Module {
+//     at::Tensor forward(const at::Tensor& x) { return at::tanh(x); }
+//   };
 //   struct Gpt : torch::nn::Module {
 //     Gpt() {
-//       blocks = register_module("blocks", torch::nn::ModuleList());
 //       for (int i = 0; i < 12; ++i) blocks->push_back(std::make_shared<Sharded<Block>>());
 //     }
 //     at::Tensor forward(at::Tensor x) {
 //       for (const auto& block : *blocks) x = block->as<Sharded<Block>>()->forward(x);
 //       return x;
 //     }
-//     torch::nn::ModuleList blocks{nullptr};
+//     torch::nn::ModuleList blocks = register_module("blocks", torch::nn::ModuleList());
 //   };
-//   auto model = std::make_shared<Sharded<Gpt>>();
+//   const auto model = std::make_shared<Sharded<Gpt>>();
 //
 // Modules of libtorch have no forward hooks. Sharded<M> is an M whose forward() calls the hooks of
 // a strategy, and only M's forward() without a strategy. forward() of M must not be called

@@ -24,10 +24,14 @@ void require(bool holds, const std::string& message, const std::string& hint) {
   if (!holds) throw Error(ErrorKind::kPlan, message, hint);
 }
 
-void require_mesh(const mesh::MeshSizes& sizes, const config::DistributedConfig& strategy) {
-  require(sizes.pp == 1 && sizes.cp == 1 && sizes.tp == 1 && sizes.ep == 1,
-          "a torch module is only sharded over dp_replicate and dp_shard",
-          "use a mesh without pp, cp, tp and ep ranks");
+void require_mesh(const mesh::MeshSizes& sizes, const config::DistributedConfig& strategy,
+                  const model::TpPlan& tp_plan) {
+  require(sizes.pp == 1 && sizes.cp == 1 && sizes.ep == 1,
+          "a torch module is only sharded over dp_replicate, dp_shard and tp",
+          "use a mesh without pp, cp and ep ranks");
+  require(sizes.tp == 1 || !tp_plan.rules.empty(),
+          "the mesh has tp ranks, but the tensor-parallel plan has no rules",
+          "pass a plan of styles, or use a mesh without tp ranks");
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
   const bool whole = std::holds_alternative<config::DDPConfig>(strategy) ||
                      (megatron != nullptr && megatron->zero_dp_strategy == 0);
@@ -45,9 +49,6 @@ bool require_keys(const config::DistributedConfig& strategy) {
           "use activation_checkpointing = full, or checkpoint parts inside of the module");
   require(!layout::autocast_dtype(strategy), "autocast_dtype needs a model of automesh's own",
           "enter autocast in the module's forward");
-  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
-    require(!fsdp2->sequence_parallel, "sequence_parallel needs tp ranks", "leave it out");
-  }
   return checkpointing == config::ActivationCheckpointing::kFull;
 }
 
@@ -60,9 +61,12 @@ config::Plan plan_of(const torch::nn::Module& module, const config::DistributedC
 }
 
 ModuleUnits units_of(const std::shared_ptr<torch::nn::Module>& module, const config::Plan& plan,
-                     const mesh::MeshLayout& mesh) {
-  require_mesh(mesh.sizes(), plan.strategy);
-  return find_module_units(module, plan, mesh);
+                     model::TpPlan tp_plan, const mesh::MeshLayout& mesh) {
+  require_mesh(mesh.sizes(), plan.strategy, tp_plan);
+  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
+    tp_plan.sequence_parallel = tp_plan.sequence_parallel || fsdp2->sequence_parallel;
+  }
+  return find_module_units(module, plan, tp_plan, mesh);
 }
 
 at::Tensor generator_state(c10::Device device) {
@@ -97,9 +101,10 @@ nn::Tensors ModuleUnit::checkpointed(std::function<nn::Tensors(const nn::Tensors
 
 ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
                              const runtime::DeviceMesh& mesh,
-                             const config::DistributedConfig& strategy)
+                             const config::DistributedConfig& strategy,
+                             const model::TpPlan& tp_shard_plan)
     : ShardedModule(module, mesh, plan_of(*module, strategy),
-                    units_of(module, plan_of(*module, strategy), mesh.layout())) {}
+                    units_of(module, plan_of(*module, strategy), tp_shard_plan, mesh.layout())) {}
 
 ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
                              const runtime::DeviceMesh& mesh, const config::Plan& plan,
@@ -107,7 +112,8 @@ ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
     : ShardedParameters(std::move(found.layout), mesh),
       module_(std::move(module)),
       strategy_(plan.strategy),
-      units_(std::move(found.modules)) {
+      units_(std::move(found.modules)),
+      layers_(std::move(found.layers)) {
   const bool recompute = require_keys(strategy_);
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy_)) {
     const auto& dtype = fsdp2->mp_policy.output_dtype;
@@ -133,10 +139,15 @@ ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
                                .trains = trains});
   }
   has_root_ = layout().units.front().kind == model::UnitKind::kRoot;
+  for (auto& [layer, style] : layers_) {
+    style.tp = &mesh.group("tp");
+    layer->set_style(style);
+  }
 }
 
 ShardedModule::~ShardedModule() {
   for (ModuleUnit* unit : units_) unit->set_strategy({});
+  for (const auto& [layer, style] : layers_) layer->set_style({});
 }
 
 void ShardedModule::before_unit(size_t use, std::span<at::Tensor> inputs) {

@@ -1,10 +1,10 @@
-// A torch::nn module of the user's under fully_shard (FSDP2), HSDP, DDP or Megatron-FSDP.
+// Shards a torch::nn module that a program has written, under FSDP2, HSDP, DDP or Megatron-FSDP.
+// Every rank must create the module with the same values.
 //
-//   auto model = std::make_shared<Sharded<Gpt>>();   // sharded.h; equal values on every rank
+//   const auto model = std::make_shared<Sharded<torch::nn::LinearImpl>>(512, 512);   // sharded.h
 //   ShardedModule sharded(model, mesh, config::FSDP2Config{});
 //   torch::optim::AdamW optimizer(model->parameters());
-//   at::Tensor loss = mean_loss(model->forward(ids), labels);
-//   loss.backward();       // reduces the gradients to means over the data-parallel ranks
+//   at::mse_loss(model->forward(x), y).backward();   // reduces gradients to means over the ranks
 //   optimizer.step();
 //   optimizer.zero_grad();
 //
@@ -16,7 +16,7 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "am/config/strategy_config.h"
@@ -37,12 +37,12 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
  public:
   // Shards the module's parameters, and moves them to the mesh's device. Collective over the mesh,
   // which must outlive this object; this object must outlive the module's passes. Throws
-  // Error(kPlan) if the mesh does not fit the strategy, has pp, cp, tp or ep ranks, or if a key of
+  // Error(kPlan) if the mesh does not fit the strategy, has pp, cp or ep ranks, or if a key of
   // the strategy needs a model of automesh's own. Throws Error(kUsage), which names the module or
   // parameter, if a parameter cannot be sharded: its dtype is another one than the first
   // parameter's, it has no dimension, or no module around it is Sharded.
   ShardedModule(std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
-                const config::DistributedConfig& strategy);
+                const config::DistributedConfig& strategy, const model::TpPlan& tp_shard_plan = {});
   ~ShardedModule() override;
 
   bool offloaded() const override { return data_parallel_->offloaded(); }
@@ -69,7 +69,8 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
 
   std::shared_ptr<torch::nn::Module> module_;
   config::DistributedConfig strategy_;
-  std::vector<ModuleUnit*> units_;  // by use
+  std::vector<ModuleUnit*> units_;                                       // by use
+  std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers_;  // sharded over tp
   std::optional<at::ScalarType> output_dtype_;
   bool has_root_ = false;  // whether use 0 is the whole module
   std::unique_ptr<DataParallel> data_parallel_;

@@ -1,0 +1,214 @@
+#include "am/checkpoint/module_checkpoint.h"
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/checkpoint/checkpoint.h"
+#include "am/checkpoint/collective_step.h"
+#include "am/checkpoint/read_tensor.h"
+#include "am/run_folder/data_files.h"
+#include "am/run_folder/shard_index.h"
+#include "am/stored/automesh_source.h"
+
+namespace am::checkpoint {
+
+namespace {
+
+using torch::optim::OptimizerParamState;
+
+// Key of CheckpointInfo::facts: an object with the number of updates of each parameter.
+constexpr const char* kUpdates = "torch.optim.step";
+
+// The state of one parameter in an optimizer of libtorch.
+struct State {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;  // by PyTorch's names
+  std::optional<int64_t> updates;                           // SGD does not count them
+};
+
+// Reads and makes the states of one type of optimizer.
+struct Kind {
+  State (*read)(const OptimizerParamState& state);
+  std::unique_ptr<OptimizerParamState> (*make)(const State& state);
+};
+
+template <typename Adam>
+constexpr Kind kAdamLike = {
+    [](const OptimizerParamState& state) {
+      const auto& adam = static_cast<const Adam&>(state);
+      State read{{{"exp_avg", adam.exp_avg()}, {"exp_avg_sq", adam.exp_avg_sq()}}, adam.step()};
+      if (adam.max_exp_avg_sq().defined()) {
+        read.tensors.emplace_back("max_exp_avg_sq", adam.max_exp_avg_sq());
+      }
+      return read;
+    },
+    [](const State& state) -> std::unique_ptr<OptimizerParamState> {
+      auto made = std::make_unique<Adam>();
+      made->step(state.updates.value_or(0));
+      for (const auto& [name, tensor] : state.tensors) {
+        if (name == "exp_avg") made->exp_avg(tensor);
+        if (name == "exp_avg_sq") made->exp_avg_sq(tensor);
+        if (name == "max_exp_avg_sq") made->max_exp_avg_sq(tensor);
+      }
+      return made;
+    }};
+
+constexpr Kind kSgd = {
+    [](const OptimizerParamState& state) {
+      const at::Tensor& momentum =
+          static_cast<const torch::optim::SGDParamState&>(state).momentum_buffer();
+      State read;
+      if (momentum.defined()) read.tensors.emplace_back("momentum_buffer", momentum);
+      return read;
+    },
+    [](const State& state) -> std::unique_ptr<OptimizerParamState> {
+      auto made = std::make_unique<torch::optim::SGDParamState>();
+      made->momentum_buffer(state.tensors.front().second);
+      return made;
+    }};
+
+const Kind& kind_of(const torch::optim::Optimizer& optimizer) {
+  if (dynamic_cast<const torch::optim::AdamW*>(&optimizer) != nullptr) {
+    return kAdamLike<torch::optim::AdamWParamState>;
+  }
+  if (dynamic_cast<const torch::optim::Adam*>(&optimizer) != nullptr) {
+    return kAdamLike<torch::optim::AdamParamState>;
+  }
+  if (dynamic_cast<const torch::optim::SGD*>(&optimizer) != nullptr) return kSgd;
+  throw Error(ErrorKind::kUsage, "checkpoints do not know the states of this type of optimizer",
+              "use Adam, AdamW or SGD of torch::optim");
+}
+
+std::string key_of(const std::string& parameter, const std::string& state) {
+  return cat(run_folder::kOptimizerPrefix, parameter, ".", state);
+}
+
+Shape shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
+
+// The module's buffers, which every rank of the mesh holds.
+std::deque<parallel::LocalParameter> buffers_of(const parallel::ShardedModule& module) {
+  const runtime::Group& world = module.mesh().group("world");
+  std::deque<parallel::LocalParameter> buffers;
+  for (const auto& each : module.module()->named_buffers()) {
+    parallel::LocalParameter buffer;
+    buffer.name = each.key();
+    buffer.shape = shape_of(each.value());
+    buffer.box = mesh::Box::whole(buffer.shape);
+    buffer.value = each.value();
+    buffer.holders = "buffers";
+    // One copy, rank 0's: other ranks may have other values.
+    buffer.replicas = world.index() == 0 ? 1 : 0;
+    buffers.push_back(std::move(buffer));
+  }
+  return buffers;
+}
+
+// Throws Error(kFormat) unless the checkpoint has the module's parameters and buffers, and no
+// others.
+void require_names(const parallel::ShardedModule& module,
+                   const std::deque<parallel::LocalParameter>& buffers,
+                   const stored::TensorSource& source) {
+  std::set<std::string> unknown;
+  for (const stored::StoredTensor& each : source.tensors()) unknown.insert(each.name);
+  std::vector<std::string> wrong;
+  const auto check = [&](const std::string& name, const Shape& shape) {
+    const stored::StoredTensor* found = source.find(name);
+    if (found == nullptr) {
+      wrong.push_back(cat("the checkpoint lacks ", name));
+    } else if (found->shape != shape) {
+      wrong.push_back(cat(name, " is ", shape_text(found->shape), " in the checkpoint, and ",
+                          shape_text(shape), " in the module"));
+    }
+    unknown.erase(name);
+  };
+  for (const auto& parameter : module.layout().parameters) check(parameter.name, parameter.shape);
+  for (const auto& buffer : buffers) check(buffer.name, buffer.shape);
+  for (const std::string& name : unknown) wrong.push_back(cat("the module lacks ", name));
+  if (wrong.empty()) return;
+  throw Error(ErrorKind::kFormat, cat(source.path().string(), ": ", join(wrong, "; ")),
+              "make the module with the sizes of the one that was saved");
+}
+
+}  // namespace
+
+void save_module(const std::filesystem::path& folder, parallel::ShardedModule& module,
+                 torch::optim::Optimizer& optimizer, int64_t step) {
+  const Kind& kind = kind_of(optimizer);
+  module.data_parallel().reshard("");  // states belong to shards
+  SavedState saved;
+  saved.info.step = step;
+  saved.info.mesh = module.mesh().layout().sizes();
+  saved.info.world_size = module.mesh().layout().world_size();
+  saved.info.model_type = module.module()->name();
+  Json updates = Json::object();
+  module.for_each_owned(
+      [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
+        const auto found = optimizer.state().find(group.leaf(i).unsafeGetTensorImpl());
+        if (found == optimizer.state().end()) return;
+        State state = kind.read(*found->second);
+        if (state.updates) updates[owned.name] = *state.updates;
+        for (auto& [name, tensor] : state.tensors) {
+          saved.states.push_back({key_of(owned.name, name), &owned, std::move(tensor)});
+        }
+      });
+  saved.info.facts[kUpdates] = std::move(updates);
+  const std::deque<parallel::LocalParameter> buffers = buffers_of(module);
+  for (const parallel::LocalParameter& buffer : buffers) {
+    saved.states.push_back({buffer.name, &buffer, buffer.value});
+  }
+  save_checkpoint(folder, saved, module);
+}
+
+int64_t load_module(const std::filesystem::path& folder, parallel::ShardedModule& module,
+                    torch::optim::Optimizer& optimizer) {
+  const Kind& kind = kind_of(optimizer);
+  const at::NoGradGuard no_grad;
+  module.data_parallel().reshard("");
+  std::unique_ptr<stored::TensorSource> source;
+  run_folder::CheckpointInfo info;
+  const std::deque<parallel::LocalParameter> buffers = buffers_of(module);
+  collective_step(
+      module.mesh().group("world"), [] {},
+      [&] {
+        info = run_folder::read_checkpoint_info(folder);
+        source = stored::open_automesh_source(folder, stored::OnDamage::kRefuse);
+        require_names(module, buffers, *source);
+      });
+  std::set<std::string> known;
+  for (const stored::StoredTensor& each : source->optimizer_tensors()) known.insert(each.name);
+  const Json updates =
+      info.facts.is_object() ? info.facts.value(kUpdates, Json::object()) : Json::object();
+  module.for_each_owned(
+      [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
+        read(*source, owned.name, owned.box, owned.value);
+        State state;
+        for (const char* name : {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer"}) {
+          if (!known.contains(key_of(owned.name, name))) continue;
+          at::Tensor values = at::zeros_like(owned.value);
+          read(*source, key_of(owned.name, name), owned.box, values);
+          state.tensors.emplace_back(name, std::move(values));
+        }
+        if (state.tensors.empty()) return;
+        state.updates = updates.value(owned.name, info.step);
+        optimizer.state()[group.leaf(i).unsafeGetTensorImpl()] = kind.make(state);
+      });
+  for (const parallel::LocalParameter& buffer : buffers) {
+    read(*source, buffer.name, buffer.box, buffer.value);
+  }
+  return info.step;
+}
+
+}  // namespace am::checkpoint

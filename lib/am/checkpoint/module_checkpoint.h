@@ -1,0 +1,36 @@
+// Checkpoints of a torch::nn module and its optimizer. They can be loaded under any mesh and
+// strategy.
+//
+//   save_module("run/step-100", sharded, optimizer, 100);
+//   const int64_t step = load_module("run/step-100", sharded, optimizer);   // 100
+//
+// The folder is that of am-run's checkpoints (checkpoint.h): am-repl and
+// torch.distributed.checkpoint read it. Parameters and buffers have their names in the module, and
+// states of the optimizer PyTorch's, for example "optim.state.head.weight.exp_avg".
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "am/parallel/module/sharded_module.h"
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace am::checkpoint {
+
+// Writes the module's parameters and buffers (those of rank 0) and the states of the optimizer,
+// which is an Adam, AdamW or SGD over the module's parameters. The folder appears when it is
+// complete. Throws Error(kUsage) for another optimizer, and what save_checkpoint() throws.
+// Collective over the mesh's world.
+void save_module(const std::filesystem::path& folder, parallel::ShardedModule& module,
+                 torch::optim::Optimizer& optimizer, int64_t step);
+
+// Reads what save_module() has written into the module and the optimizer, and returns the step.
+// Throws Error(kFormat), which lists the names, if the module's tensors are not those of the
+// checkpoint. Collective over the mesh's world.
+int64_t load_module(const std::filesystem::path& folder, parallel::ShardedModule& module,
+                    torch::optim::Optimizer& optimizer);
+
+}  // namespace am::checkpoint
