@@ -1,4 +1,4 @@
-// A plan with adapters: only they are trainable, and have gradients and optimizer states.
+// A plan with LoRA: only the adapters are trainable and have gradients and optimizer states.
 #include "am/layout/adapters.h"
 
 #include <catch2/catch.hpp>
@@ -27,10 +27,11 @@ TEST_CASE("adapters alone are trained, and what they need is counted") {
     CHECK(parameter.trainable == adapter);
     if (adapter) stored += parameter.stored_numel(layout.mesh, 0);
   }
-  // Both adapted matrices are 4096 x 4096. FSDP shards A and B, and tp one of the two besides.
+  // Both adapted matrices are 4096 x 4096. FSDP shards A and B over 2 ranks, and tp also shards one
+  // of them.
   CHECK(stored == 32 * 2 * (16 * 4096 / 2 + 16 * 4096 / 4));
   const auto memory = am::predict::estimate_memory(plan, model_of("llama-3.1-8b"), layout, 0);
-  CHECK(memory.components.gradients <= 4 * stored);  // at the peak, some may not exist yet
+  CHECK(memory.components.gradients <= 4 * stored);  // some do not exist at the peak
   CHECK(memory.components.optimizer == 2 * 4 * stored);
   CHECK(am::layout::adapters_text(layout.inventory) ==
         "rank 16 for 64 modules: 8.39 M of 8.04 B parameters are trained");

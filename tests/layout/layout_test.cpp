@@ -86,7 +86,7 @@ TEST_CASE("each expert is on one ep rank, cut over ep_shard") {
       layout_of("[mesh]\nworld_size = 16\ntp_size = 2\nep_size = 4\n", "mixtral-8x7b-v0.1");
   const auto& mesh = layout.mesh;
   const auto& fifth = at(layout, "model.layers.3.block_sparse_moe.experts.5.w1.weight");
-  CHECK(fifth.ep_owner == 2);  // two experts on each of the four
+  CHECK(fifth.ep_owner == 2);  // two experts on each of the four ep ranks
   CHECK(fifth.placements(mesh) == Placements{{"ep_shard", Placement::shard(0)}});
   CHECK(layout.first_holder(fifth) == 2);
   CHECK_FALSE(layout.holds(0, fifth));
@@ -160,12 +160,12 @@ TEST_CASE("parameters are placed on another dimension, ignored or frozen") {
               "ignored_params = [\"model.norm.weight\", \"*.v_proj.weight\"]\n",
               "llama-3.2-1b"),
       config);
-  const auto& down = at(layout, "model.layers.0.mlp.down_proj.weight");  // 2048 x 8192, tp on 1
+  const auto& down = at(layout, "model.layers.0.mlp.down_proj.weight");  // tp shards dim 1 of 8192
   CHECK(down.box(layout.mesh, 3) == Box{{0, 4096 + 1024}, {2048, 1024}});
   CHECK(down.stored_numel(layout.mesh, 3) == 2048 * 1024);
   CHECK(am::mesh::to_string(down.placements(layout.mesh).front().second) == "Shard(1)");
   CHECK(at(layout, "model.layers.0.self_attn.q_proj.weight").fsdp_dim == 0);
-  const auto& value = at(layout, "model.layers.3.self_attn.v_proj.weight");  // tp on 0
+  const auto& value = at(layout, "model.layers.3.self_attn.v_proj.weight");  // tp shards dim 0
   CHECK_FALSE(value.fsdp);
   CHECK(value.box(layout.mesh, 5) == Box{{256, 0}, {256, 2048}});
   CHECK(at(layout, "model.layers.0.mlp.up_proj.weight").fsdp);
@@ -307,15 +307,16 @@ TEST_CASE("a pipeline's schedule, as the plan has it") {
   CHECK(am::layout::pipeline_shape(pipeline, 4).microbatches == 4);
   CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{4, 3, 2, 1});
   CHECK(am::layout::executed_lists(am::layout::pipeline_shape(pipeline, 1)) == nullptr);
-  pipeline.microbatches = 300;  // beyond the number that affects the schedule
+  pipeline.microbatches = 300;  // more than affect the live memory
   CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{4, 3, 2, 1});
-  pipeline.microbatches = 3;  // too few for 1f1b: like gpipe
+  pipeline.microbatches = 3;  // too few for 1f1b, so the lists are gpipe's
   CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{3, 3, 3, 3});
   pipeline.schedule = "zbv_zero_bubble";
   pipeline.virtual_stages = 2;
   pipeline.microbatches = 0;
   CHECK(am::layout::pipeline_shape(pipeline, 2).microbatches == 4);
-  // Rank 0 has stages 0 and 3, rank 1 stages 1 and 2; at most four passes of each rank.
+  // Rank 0 runs stages 0 and 3, and rank 1 stages 1 and 2. On each rank, at most four micro-batches
+  // are in flight, over both stages.
   CHECK(in_flight(pipeline, 2) == std::vector<int64_t>{4, 4});
 }
 

@@ -66,7 +66,7 @@ TEST_CASE("replicas must divide dp") {
   const auto uneven = error_of("[mesh]\nworld_size = 8\ndp_replicate_size = 3\n");
   CHECK(uneven.rule == "mesh.replicate");
   CHECK_THAT(uneven.help, Catch::Contains("dp_replicate_size = 1, 2, 4 or 8"));
-  // Replicas without shards, as in torchtitan.
+  // As in torchtitan, dp may consist of replicas only.
   const auto all = sizes_of("[mesh]\nworld_size = 8\ndp_replicate_size = 8\n");
   CHECK(all.dp_replicate == 8);
   CHECK(all.dp_shard == 1);

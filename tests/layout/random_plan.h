@@ -1,4 +1,4 @@
-// Random plans that pass the rules, for tests of properties that hold for all plans.
+// Random plans that pass all checks of am-plan, for tests of properties of every valid plan.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct ValidPlan {
 
 class RandomPlans {
  public:
-  // If `optimizers` is false, all plans use AdamW and are otherwise the same.
+  // If `optimizers` is false, all plans use AdamW; the other keys depend only on the seed.
   explicit RandomPlans(uint32_t seed, bool optimizers = true)
       : random_(seed), of_optimizers_(seed), optimizers_(optimizers) {}
 

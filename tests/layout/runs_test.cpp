@@ -1,4 +1,4 @@
-// The plans that can run, compared with README's statements.
+// Plans and models that am-run supports, compared with README's lists.
 #include "am/layout/runs.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using namespace rules;
 
 namespace {
 
-// Returns the names of a list "llama, mistral,\nphi".
+// Returns the names in a comma-separated list, for example "llama, mistral,\nphi".
 std::set<std::string> names_in(const std::string& list) {
   std::set<std::string> names;
   for (const std::string& name : split(list, ',')) names.emplace(trim(name));
@@ -55,7 +55,7 @@ TEST_CASE("the rules' texts name the families that do not run") {
   }
 }
 
-// Returns the config keys that am-run refuses.
+// Returns the features that am-run refuses in a family's config, after `from` is replaced by `to`.
 std::set<std::string> limits_of(const std::string& family, const std::string& from = {},
                                 const std::string& to = {}) {
   std::set<std::string> what;

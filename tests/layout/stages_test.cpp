@@ -17,7 +17,7 @@ using am::test::plan_of;
 
 namespace {
 
-// Returns the weight of the heaviest stage, and the sum of squares.
+// Returns the cost of the most expensive stage, and the sum of the stages' squared costs.
 std::pair<double, double> weight_of(const std::vector<int>& stage_of,
                                     const std::vector<double>& costs, double last, int64_t stages) {
   std::vector<double> sums(static_cast<size_t>(stages), 0.0);
@@ -30,7 +30,7 @@ std::pair<double, double> weight_of(const std::vector<int>& stage_of,
   return {*std::max_element(sums.begin(), sums.end()), squares};
 }
 
-// Returns the best weight over all splits.
+// Returns the least weight_of() over all splits of the layers.
 std::pair<double, double> best_by_trying(const std::vector<double>& costs, double last,
                                          int64_t stages) {
   std::pair<double, double> best(std::numeric_limits<double>::infinity(), 0.0);
@@ -46,7 +46,8 @@ std::pair<double, double> best_by_trying(const std::vector<double>& costs, doubl
   return best;
 }
 
-// Two ranks of two stages each, four micro-batches; rank 1 has the first and the last stage.
+// Schedule of two ranks with two stages each and four micro-batches. Rank 1 runs the first and the
+// last stage.
 const std::string kOwn = AM_SOURCE_DIR "/tests/data/schedules/own.csv";
 
 std::string own_plan(const std::string& keys) {
@@ -90,7 +91,7 @@ TEST_CASE("stages of even costs are as even as any") {
 
 TEST_CASE("balance by cost gives the stage with the head fewer layers") {
   const std::string mesh = "[mesh]\nworld_size = 4\npp_size = 4\n[pipeline]\nbalance = \"cost\"\n";
-  // gemma-2-2b: 26 layers, and a head of 256,000 tokens that costs as much as seven layers.
+  // gemma-2-2b has 26 layers, and a head of 256,000 tokens that costs about seven layers.
   const auto stage_of =
       am::layout::stage_of_layers(plan_of(mesh, "gemma-2-2b"), model_of("gemma-2-2b"), 4);
   std::vector<int64_t> layers(4, 0);
@@ -112,7 +113,7 @@ TEST_CASE("a schedule of one's own is the plan's") {
   CHECK(am::pipeline::make_schedule(shape).ranks == shape.own->ranks);
   const auto layout = am::test::layout_of(plan, model_of("llama-3.1-8b"));
   CHECK(layout.stage_owners == std::vector<int64_t>{1, 0, 0, 1});
-  // Rank 1 has three micro-batches of stages 0 and 3 in flight, or parts of them.
+  // At rank 1's peak, three micro-batches are in flight in stage 0 and two in stage 3.
   const auto lists = am::layout::executed_lists(shape);
   REQUIRE(lists != nullptr);
   CHECK(am::pipeline::in_flight_by_stage((*lists)[1], 4) == std::vector<int64_t>{3, 0, 0, 2});

@@ -41,8 +41,8 @@ Layout cut_layout(const char* model, int64_t tp) {
   return am::test::layout_of(plan, config);
 }
 
-// Checks that every element is in exactly one box of the counted ranks, and that each rank's boxes
-// have its declared size.
+// Checks that every element is in exactly one box, without copies on other ranks, and that each
+// rank's boxes add up to tp_shape().
 void check_cover(const Layout& layout, const ParameterLayout& parameter) {
   const auto dim = static_cast<size_t>(parameter.tp_dim.value_or(0));
   std::vector<int> times(static_cast<size_t>(parameter.shape[dim]), 0);
@@ -73,7 +73,7 @@ TEST_CASE("the pieces of tp's ranks cover each parameter exactly once") {
       INFO(model << " " << tp);
       const Layout layout = cut_layout(model, tp);
       for (size_t i = 0; i < layout.parameters.size(); ++i) {
-        // Experts are identical; one is enough.
+        // All experts are sharded alike, so that the first one is enough.
         if (layout.inventory.parameters[i].expert().value_or(0) > 0) continue;
         INFO(layout.parameters[i].name);
         check_cover(layout, layout.parameters[i]);
@@ -82,7 +82,7 @@ TEST_CASE("the pieces of tp's ranks cover each parameter exactly once") {
   }
 }
 
-// If tp distributes heads and divides their number, no rank has part of a head.
+// Each rank holds whole heads if tp divides the number of heads.
 TEST_CASE("pieces of queries, keys and values are whole heads") {
   for (const char* model : kModels) {
     INFO(model);
@@ -102,7 +102,7 @@ TEST_CASE("pieces of queries, keys and values are whole heads") {
   }
 }
 
-// Qwen2.5-0.5B has 14 query heads and 2 key heads, falcon-7b 71 and one.
+// falcon-7b has 71 query heads and one key head, llama-3.2-1b 32 and 8.
 TEST_CASE("ranks beyond the key heads share them with their neighbours") {
   const Layout falcon = cut_layout("falcon-7b", 4);
   const ParameterLayout* fused = nullptr;
@@ -128,7 +128,7 @@ TEST_CASE("ranks beyond the key heads share them with their neighbours") {
   for (const ParameterLayout& parameter : llama.parameters) {
     if (parameter.name != "model.layers.3.self_attn.k_proj.weight") continue;
     CHECK(parameter.tp_slices == std::vector<am::mesh::DimSlice>{{{0, 512}, 4}});
-    // The second data-parallel half of the tenth tp rank's shard: key head 2 of 8.
+    // Rank 41 stores the second FSDP half of tp rank 9's shard, which is key head 2 (0 to 7).
     const auto own = parameter.parts(llama.mesh, 32 + 9);
     REQUIRE(own.size() == 1);
     CHECK(own[0].box == am::mesh::Box{{2 * 64 + 32, 0}, {32, 2048}});
@@ -137,7 +137,7 @@ TEST_CASE("ranks beyond the key heads share them with their neighbours") {
   }
 }
 
-// After tp, FSDP shards the remaining rows as one piece: 2 ranks of 7 rows, 4 of them query rows.
+// After tp, FSDP divides a rank's query, key and value rows as one dim: here into two halves.
 TEST_CASE("a data-parallel shard of a matrix that is cut slice by slice is several boxes") {
   am::model::ModelConfig config = am::test::model_of("phi-4");
   config.num_hidden_layers = 1;
@@ -145,7 +145,8 @@ TEST_CASE("a data-parallel shard of a matrix that is cut slice by slice is sever
   const Layout layout = am::test::layout_of(plan, config);
   for (const ParameterLayout& parameter : layout.parameters) {
     if (parameter.name != "model.layers.0.self_attn.qkv_proj.weight") continue;
-    // 2560 rows of queries, 640 of keys, 640 of values on a tp rank; 1920 of them on each dp rank.
+    // A tp rank has 2560 query rows, 640 key rows and 640 value rows; FSDP assigns 1920 of these to
+    // each data-parallel rank.
     const auto first = parameter.parts(layout.mesh, 1);
     REQUIRE(first.size() == 1);
     CHECK(first[0].box == am::mesh::Box{{2560, 0}, {1920, 5120}});

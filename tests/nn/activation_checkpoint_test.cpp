@@ -1,5 +1,5 @@
-// A checkpointed decoder in one process: gradients equal bit by bit, and fewer bytes until
-// backward.
+// A checkpointed decoder in one process: gradients are bitwise equal to those without
+// checkpointing, and fewer bytes are kept until backward.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ struct Outcome {
   at::Tensor logits;
   std::vector<std::string> names;
   std::vector<at::Tensor> gradients;
-  int64_t live = 0;  // bytes between forward and backward
+  int64_t live = 0;  // bytes kept from forward to backward
 };
 
 Outcome pass(const std::string& family, config::ActivationCheckpointing mode,

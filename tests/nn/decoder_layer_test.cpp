@@ -1,4 +1,5 @@
-// Layers of every kind equal the layer's equation, whatever they keep until backward.
+// DecoderLayer, in every mode of activation checkpointing, equals plain_layer for layers of every
+// kind.
 #include "am/nn/decoder_layer.h"
 
 #include <ATen/ATen.h>
@@ -57,8 +58,8 @@ bool close(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 TEST_CASE("layers equal their equation in every mode of checkpointing") {
-  // Pre-norm, post-norm and both, parallel with one norm and with two, fused projections, head
-  // norms, windows, latent attention, sinks, experts.
+  // The families cover pre-norm, post-norm and both, parallel blocks with one norm and with two,
+  // fused projections, head norms, windows, latent attention, sinks and experts.
   const std::string family =
       GENERATE("llama", "olmo2", "gemma2", "gemma3_text", "falcon", "phi", "falcon-7b", "gpt2",
                "phi3", "qwen3", "deepseek_v2", "deepseek_v3", "gpt_oss", "mixtral", "qwen2_moe");

@@ -1,5 +1,5 @@
-// Logits of a growing text, computed from its new tokens and the cache of the others, equal those
-// of the whole text.
+// Logits of new tokens, computed with the cached keys and values of earlier tokens, equal those of
+// a forward pass over the whole sequence.
 #include "am/nn/key_value_cache.h"
 
 #include <ATen/ATen.h>
@@ -34,9 +34,10 @@ at::Tensor ids_up_to(const at::Tensor& ids_BT, int64_t length) {
 
 TEST_CASE("logits behind a cache of keys are those of the whole sequence", "[nn]") {
   const at::NoGradGuard no_grad;
-  std::optional<fused::PassForGpu> gpu;  // flash attention if it supports the heads
+  std::optional<fused::PassForGpu> gpu;  // if set, flash attention runs where it can
   if (GENERATE(false, true)) gpu.emplace();
-  // Windows, sinks, soft caps, low-rank keys, learned and long positions, experts, biases.
+  // The families cover windows, sinks, soft caps, low-rank keys, learned and long positions,
+  // experts and biases.
   for (const std::string family :
        {"llama", "mistral", "gemma2", "gemma3_text", "gpt_oss", "deepseek_v3", "gpt2", "falcon",
         "phi", "phi3-longrope", "qwen3-yarn", "mixtral", "smollm3"}) {
@@ -51,7 +52,7 @@ TEST_CASE("logits behind a cache of keys are those of the whole sequence", "[nn]
       int64_t kept = 0;
       for (int64_t length : {5L, 6L, 7L, 15L, 16L, 17L, 33L, longest}) {
         if (length <= kept) continue;
-        if (!decoder.turns_alike(length, longest)) continue;  // other angles at full length
+        if (!decoder.turns_alike(length, longest)) continue;  // RoPE's angles would differ
         cache.keep(kept);
         const at::Tensor logits_BtV = decoder(ids_up_to(ids_BT, length));
         INFO(length);

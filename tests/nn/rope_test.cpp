@@ -25,7 +25,7 @@ TEST_CASE("llama3 keeps short waves, divides long ones, blends between") {
   CHECK(plain[0].item<double>() == 1.0);
   CHECK(plain[32].item<double>() == Approx(0.01));
   CHECK(scaled[0].item<double>() == plain[0].item<double>());  // wavelength 2 pi < 8192 / 4
-  CHECK(scaled[63].item<double>() == Approx(plain[63].item<double>() / 8.0));  // > 8192
+  CHECK(scaled[63].item<double>() == Approx(plain[63].item<double>() / 8.0));  // wavelength > 8192
   bool blended = false;
   for (int64_t i = 0; i < 64; ++i) {
     const double ratio = scaled[i].item<double>() / plain[i].item<double>();
@@ -56,7 +56,7 @@ TEST_CASE("longrope has factors for long sequences and others for short ones") {
   const at::Tensor beyond = rope_inverse_frequencies(rope, 4, 17);
   CHECK(at::allclose(at_most, plain / at::tensor({1.0F, 2.0F})));
   CHECK(at::allclose(beyond, plain / at::tensor({4.0F, 8.0F})));
-  CHECK(model::attention_factor(rope) == Approx(std::sqrt(1.5)));  // 1 + ln 4 / ln 16
+  CHECK(model::attention_factor(rope) == Approx(std::sqrt(1.5)));  // 1.5 = 1 + ln 4 / ln 16
 }
 
 TEST_CASE("yarn keeps what turns often, divides what turns rarely") {

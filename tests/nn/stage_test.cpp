@@ -53,7 +53,7 @@ void give_values(nn::Decoder& decoder, const NamedTensors& values) {
   }
 }
 
-// A parameter on two stages gets the sum of their gradients.
+// Adds the decoder's gradients to `sums`: a parameter on two stages has the sum of both gradients.
 void add_gradients(const nn::Decoder& decoder, NamedTensors& sums) {
   for (const auto& parameter : decoder.parameters()) {
     const at::Tensor& gradient = parameter->value.grad();
@@ -124,9 +124,9 @@ JoinedPass run_stages(const StagedModel& model, const StageBatch& batch,
 
 }  // namespace
 
-// Tied: llama-shaped gemmas, gpt2 (with learned positions); windows of two kinds: gemma3_text;
-// experts: qwen3_moe, gpt_oss, deepseek_v3 after dense layers; a fused matrix: phi3; a biased head:
-// phi, phi-tied.
+// The head is tied in gemma2, gemma3_text, gpt2 (with learned positions), phi-tied and falcon.
+// gemma3_text has two kinds of windows; qwen3_moe, gpt_oss and deepseek_v3 (after dense layers)
+// have experts; phi3 has fused matrices; phi and phi-tied have a biased head.
 TEST_CASE("two stages give the whole decoder's logits and gradients to the bit") {
   const std::string family = GENERATE("llama", "gemma2", "gemma3_text", "gpt2", "phi3", "phi",
                                       "phi-tied", "qwen3_moe", "gpt_oss", "deepseek_v3", "falcon");
@@ -158,7 +158,7 @@ TEST_CASE("a stage's layout has its own parameters and units, and says which lay
 
   const layout::Layout head = layout::stage_layout(model.layout, 1);
   const layout::Layout start = layout::stage_layout(model.layout, 0);
-  // The tied table is on both stages.
+  // The tied embedding is on both stages.
   CHECK(start.parameters.size() + head.parameters.size() == model.layout.parameters.size() + 1);
   CHECK(head.inventory.find("transformer.wte.weight") != nullptr);
   CHECK(head.inventory.find("transformer.wpe.weight") == nullptr);

@@ -1,4 +1,4 @@
-// Backward in two halves: input gradients first, weight gradients later, bit by bit equal to a
+// Backward in two halves, input gradients first and weight gradients later, is bitwise equal to a
 // single backward.
 #include "am/nn/weight_pass.h"
 
@@ -58,8 +58,7 @@ class HalvedModel {
     const at::Tensor ids = (ids_BT + m).remainder(config_->vocab_size);
     return (*decoder_)(ids).to(at::kFloat).square().sum();
   }
-  // Whether the pass defers the gradient: those of matrices and tables. A gradient of a head's
-  // group norm is computed in the input half.
+  // Whether the pass postpones the parameter's gradient: true for matrices and embedding tables.
   bool postponed(size_t i) const {
     const model::ParameterSpec& spec = inventory_.parameters[i];
     return !spec.bias && spec.shape.size() > 1;
@@ -131,7 +130,8 @@ TEST_CASE("inputs first and weights later give the bits of both at once", "[weig
   const auto mode = GENERATE(ActivationCheckpointing::kOff, ActivationCheckpointing::kFull,
                              ActivationCheckpointing::kSelective, ActivationCheckpointing::kMlp);
   INFO(family << ", checkpointing " << static_cast<int>(mode));
-  // Without oneDNN, at::linear has its own autograd node, which swaps the sides of the product.
+  // Without oneDNN and a weight pass, at::linear's own autograd node runs, which swaps the sides of
+  // the product and rounds differently.
   check_in_halves(family, {.checkpointing = mode}, nn::fused::multiplies_with_onednn());
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("under autocast, and in float64, too", "[weight_pass]") {
   check_in_halves(family, {.checkpointing = mode, .dtype = at::kDouble}, false);
 }
 
-// The backward of a pass that defers nothing is an ordinary backward.
+// An active pass that postpones nothing leaves backward unchanged.
 TEST_CASE("a pass in force changes nothing by itself", "[weight_pass]") {
   const std::string family = GENERATE("llama", "qwen3_moe");
   HalvedModel model(family, {});
@@ -156,8 +156,8 @@ TEST_CASE("a pass in force changes nothing by itself", "[weight_pass]") {
   }
 }
 
-// Saved for each layer: the inputs of the products and the gradients of their outputs; likewise for
-// the embedding and the head.
+// Between the halves, the products of each layer, of the embedding and of the head keep their
+// inputs and the gradients of their outputs.
 TEST_CASE("between the halves the operands of the owed products are kept, and no longer",
           "[weight_pass]") {
   const auto mode = GENERATE(ActivationCheckpointing::kOff, ActivationCheckpointing::kFull);

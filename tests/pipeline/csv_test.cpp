@@ -12,7 +12,7 @@ using am::test::about;
 
 namespace {
 
-// Two ranks, two micro-batches; the tests corrupt it.
+// A valid schedule of two ranks and two micro-batches, which tests corrupt.
 const std::string kGood = "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n";
 
 std::vector<std::string> errors(const std::string& text) {
@@ -122,7 +122,7 @@ TEST_CASE("absurd numbers make no absurd tables", "[schedule]") {
   CHECK(only(text + ",1900F0,0F1900\n").find("names 1901 stages and 1901") != std::string::npos);
 }
 
-// Reading a corrupted file always ends, and an accepted one can be executed.
+// Parsing a corrupted file terminates, and a file that is accepted can be executed.
 TEST_CASE("damaged files are refused or good", "[schedule]") {
   std::mt19937 random(3);
   const std::string alphabet = "0123456789FBIW,\n;()OVERLAP_F_B \"";

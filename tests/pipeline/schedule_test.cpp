@@ -22,7 +22,7 @@ TEST_CASE("orders are PyTorch's, bubbles included", "[schedule]") {
   const std::string name =
       GENERATE(as<std::string>(), "gpipe", "1f1b", "looped_bfs", "interleaved_1f1b",
                "interleaved_zero_bubble", "zbv_zero_bubble", "dual_pipe_v");
-  // PyTorch's classes for one stage per rank keep no order with bubbles.
+  // PyTorch's orders of gpipe and 1f1b have no bubbles.
   const bool bubbles = name != "gpipe" && name != "1f1b";
   for (const auto& wanted : pytorch_orders(name)) {
     if (!wanted.form.empty()) continue;
@@ -45,8 +45,8 @@ TEST_CASE("with communication they are what PyTorch's runtime executes", "[sched
     if (wanted.form != "lowered") continue;
     INFO(about(wanted.shape));
     Schedule schedule = make_schedule(wanted.shape);
-    // Bubbles affect the turns in PyTorch's lowering, except for gpipe and 1f1b, which it lowers
-    // without bubbles.
+    // PyTorch inserts communication into lists with bubbles, which affect its order, except for
+    // gpipe and 1f1b, whose lists have no bubbles.
     for (auto& list : schedule.ranks) {
       std::erase_if(list, [&](const auto& slot) {
         return slot.is_bubble() && (name == "gpipe" || name == "1f1b");
@@ -173,7 +173,8 @@ TEST_CASE("any legal sizes give a schedule that runs to its end", "[schedule]") 
   CHECK(made > 300);
 }
 
-// Column k of all lists is one moment: the inputs of a pass come from an earlier column.
+// Column k of all lists is one point in time: the inputs of a pass are computed in an earlier
+// column.
 TEST_CASE("gpipe and 1f1b wait only as long as they must", "[schedule]") {
   const Schedule gpipe = make_schedule({"gpipe", 3, 1, 2});
   CHECK(row(gpipe.ranks[0]) == "0F0,0F1,,,,,0B0,0B1");

@@ -19,7 +19,7 @@ Timeline even(const PipelineShape& shape) {
   return simulate(make_schedule(shape), Durations::even(shape.stages(), shape.pp));
 }
 
-// Returns the events of a rank, "0F0 0-1".
+// Returns the events of a rank, each as in "0F0 0-1".
 std::string events(const Timeline& timeline, size_t rank) {
   std::vector<std::string> parts;
   for (const auto& event : timeline.ranks[rank]) {
@@ -68,7 +68,8 @@ TEST_CASE("zero-bubble schedules have smaller bubbles", "[schedule]") {
     const int64_t mb = 4 * pp;
     const double plain = even({"interleaved_1f1b", pp, 2, mb}).bubble_fraction;
     CHECK(even({"interleaved_zero_bubble", pp, 2, mb}).bubble_fraction < plain);
-    // With equal passes only filling and draining remain: (pp - 1) passes of 1/2 each.
+    // With passes of equal length, ranks idle only while the pipeline fills and drains: pp - 1
+    // passes of half a unit each.
     const double zbv = even({"zbv_zero_bubble", pp, 2, mb}).bubble_fraction;
     CHECK(zbv < plain);
     CHECK(zbv * static_cast<double>(3 * mb) < static_cast<double>(pp));
@@ -89,7 +90,8 @@ TEST_CASE("micro-batches in flight are the known numbers", "[schedule]") {
           CHECK(interleaved.peak_in_flight[at] ==
                 std::min(mb * v, 2 * (pp - rank - 1) + (v - 1) * pp + 1));
         }
-        // A full stage counts as two stages of a V schedule.
+        // A stage of a V schedule is half as large as a stage of 1f1b, so that twice as many
+        // micro-batches need equal memory.
         CHECK(even({"zbv_zero_bubble", pp, 2, mb}).peak_in_flight[at] <= 2 * pp);
         if (mb < 2 * pp) continue;
         CHECK(even({"dual_pipe_v", pp, 2, mb}).peak_in_flight[at] <= 2 * (pp + 1));
@@ -145,7 +147,7 @@ TEST_CASE("stages may differ, and pairs may overlap", "[schedule]") {
   durations.pair_overlap = 1.0;
   const Timeline overlapped = simulate(pairs, durations);
   CHECK(overlapped.makespan < sequence.makespan);
-  // In every pair the backward hides the forward, which takes half a unit.
+  // In every overlapped pair, the backward hides the forward, which takes half a unit of time.
   for (size_t rank = 0; rank < 2; ++rank) {
     double computing[2] = {sequence.makespan - sequence.idle[rank],
                            overlapped.makespan - overlapped.idle[rank]};

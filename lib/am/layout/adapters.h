@@ -17,7 +17,7 @@ model::LoraConfig lora_config(const config::LoraSection& section);
 model::DecoderSpec planned_spec(const config::Plan& plan, const model::ModelConfig& config,
                                 Diagnostics& found);
 
-// Returns a summary of the adapters, for example "rank 16 beside 64 modules: 6.82 M of 8.04 B
+// Returns a summary of the adapters, for example "rank 16 for 64 modules: 8.39 M of 8.04 B
 // parameters are trained", or an empty string without adapters.
 std::string adapters_text(const model::Inventory& inventory);
 

@@ -11,8 +11,8 @@
 
 namespace am::layout {
 
-// Returns why NCCL cannot run on this machine, or nothing if it can. The functions below call it
-// only if the answer matters, because it may load CUDA's libraries.
+// Returns why NCCL cannot run on this machine, or nothing if it can. The functions below call the
+// probe only if they need its result, because it may load CUDA's libraries.
 using CudaProbe = std::function<std::optional<launch::CudaProblem>()>;
 
 // Returns strategy.backend, or nothing if the plan leaves it out. The values are in
@@ -24,7 +24,7 @@ std::optional<std::string> asked_backend(const config::Plan& plan);
 std::string backend_of(const config::Plan& plan, const CudaProbe& why_no_cuda);
 
 // Adds a "runtime.backend" error if this machine cannot run the backend that the plan asks for. If
-// the plan names no backend, adds a warning where GPUs of this machine stay unused.
+// the plan names no backend, adds a warning if GPUs of this machine stay unused.
 void check_backend(const config::Plan& plan, const CudaProbe& why_no_cuda, Diagnostics& found);
 
 }  // namespace am::layout

@@ -53,7 +53,8 @@ void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& co
   parameter.grad_sum_over_tp = false;
 }
 
-// Returns the slices of the dim that tp shards, or an empty list if it is one slice without copies.
+// Returns the slices of the dim that tp shards, or an empty list if the dim is one slice without
+// copies.
 std::vector<mesh::DimSlice> dim_slices(const model::TpParameter& tp, int64_t ranks) {
   std::vector<mesh::DimSlice> slices;
   for (const model::TpSlice& slice : tp.slices) {
@@ -224,8 +225,8 @@ int64_t Layout::copies_at(int64_t pp, int64_t ep, const ParameterLayout& paramet
          (parameter.tied_stage && owns(*parameter.tied_stage) ? 1 : 0);
 }
 
-// ep is the innermost axis of a stage's grid (ep_shard, ep), so that the owner's index along ep is
-// its distance from the stage's first rank.
+// ep is the innermost axis of a stage's grid (ep_shard, ep), so that a rank's index along ep is its
+// distance from the stage's first rank.
 int64_t Layout::first_holder(const ParameterLayout& parameter) const {
   const int64_t pp = stage_owners[static_cast<size_t>(parameter.stage)];
   return mesh.rank({pp, 0, 0, 0, 0}) + parameter.ep_owner.value_or(0);
@@ -296,7 +297,7 @@ std::optional<Layout> place(const config::Plan& plan, const model::ModelConfig& 
 
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found) {
-  // No schedule supports more stages. Rule "pp.schedule" reports the error.
+  // No schedule supports that many stages. Rule "pp.schedule" reports the error.
   if (sizes.pp > pipeline::kLargestSchedule / plan.pipeline.virtual_stages) return std::nullopt;
   return place(plan, config, sizes, model::build_inventory, found);
 }

@@ -23,8 +23,8 @@ namespace am::layout {
 std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t world_size,
                                             Diagnostics& found);
 
-// Sizes of the mesh as far as [mesh] determines them. They are available even if their product is
-// not the world size, so that a wrong dp_size does not hide errors about tp_size.
+// Mesh sizes, available even if their product is not the world size, so that a wrong dp_size does
+// not hide errors about tp_size.
 struct MeshDraft {
   std::optional<mesh::MeshSizes> sizes;  // result of resolve_mesh
   std::optional<mesh::MeshSizes> axes;   // pp, cp and tp as written, other axes 1; absent if a size
@@ -33,8 +33,8 @@ struct MeshDraft {
 };
 MeshDraft draft_mesh(const config::Plan& plan, int64_t world_size, Diagnostics& found);
 
-// Returns the number of ranks per node: mesh.ranks_per_node, or fewer if cluster.nodes is more
-// nodes than `world_size` ranks need.
+// Returns the number of ranks per node: mesh.ranks_per_node, or fewer if `world_size` ranks do not
+// fill cluster.nodes nodes.
 int64_t ranks_of_node(const config::Plan& plan, int64_t world_size);
 
 // Returns the TP plan that the strategy's tp_plan key selects: "auto" (the plan of the model's
@@ -44,19 +44,19 @@ int64_t ranks_of_node(const config::Plan& plan, int64_t world_size);
 std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
                                             const model::ModelConfig& config, Diagnostics& found);
 
-// A box of a parameter that a rank stores. Neighbouring tp ranks may store copies of it.
+// A box of a parameter that a rank stores. Neighbouring tp ranks may store copies of the box.
 struct LocalShard {
   mesh::Box box;       // offset and shape in the global tensor
   int64_t copies = 1;  // number of neighbouring tp ranks that store the box
   int64_t copy = 0;    // this rank's index among those tp ranks
 };
 
-// Sharding of one parameter. Cuts apply in this order: tp or ep, then `shard_group` on `fsdp_dim`
-// of the result. A matrix that is cut slice by slice is several boxes of the global tensor,
-// concatenated along `tp_dim` in the local tensor.
+// Sharding of one parameter. tp or ep shards first, then FSDP over `shard_group` on `fsdp_dim` of
+// the result. For a fused matrix that tp shards slice by slice, the local tensor concatenates
+// several boxes of the global tensor along `tp_dim`.
 //
 // With ep > 1 routed experts use a different mesh: the ranks of a stage are (ep_shard, ep). Each ep
-// rank has an equal number of complete experts. FSDP shards them over ep_shard, which includes
+// rank holds an equal number of complete experts. FSDP shards experts over ep_shard, which includes
 // dp_replicate. tp does not shard experts.
 struct ParameterLayout {
   std::string name;
@@ -64,9 +64,9 @@ struct ParameterLayout {
   std::optional<int> tp_dim;  // dim sharded over tp; absent if no dim is, and if tp = 1
   // Slices of tp_dim, in order, each sharded by itself. Empty: the dim is one slice without copies.
   std::vector<mesh::DimSlice> tp_slices;
-  bool grad_sum_over_tp = false;    // each tp rank has the full parameter, but only a part of the
-                                    // gradient's sum; false if tp = 1
-  bool ep_cut = false;              // all experts in one tensor, sharded over ep on dim 0
+  bool grad_sum_over_tp = false;    // each tp rank holds the full parameter, and its gradient is
+                                    // a partial sum; false if tp = 1
+  bool ep_cut = false;              // tensor of all experts, sharded over ep on dim 0
   std::optional<int64_t> ep_owner;  // for one expert's matrix: index along ep of its ranks
   // False for router correction biases (buffers) and for matches of model.freeze_params. Under
   // LoRA, true only for the adapters.
@@ -74,15 +74,15 @@ struct ParameterLayout {
   bool decays = true;  // whether weight decay applies; false for matches of optimizer.no_decay
   bool orthogonalized = false;  // updated by Muon: a matrix of a decoder layer
   bool ignored = false;         // in no FSDP unit: each data-parallel rank stores all of it
-  // FSDP shards it over shard_group, with each piece padded to mesh::chunk_length().
+  // Whether FSDP shards the parameter; each shard is padded to mesh::chunk_length().
   bool fsdp = false;
-  int fsdp_dim = 0;  // dim that FSDP shards; if it is not 0, all pieces are equal
+  int fsdp_dim = 0;  // dim that FSDP shards; if not 0, all shards have equal sizes
   std::string_view shard_group = "dp_shard_cp";  // group over which FSDP shards; "ep_shard" for
                                                  // experts under expert parallelism
   int unit = 0;                                  // index into Layout::units
   int stage = 0;                                 // pipeline stage, counting virtual stages
-  // For the weight of an embedding that is tied to the head, if there are several stages: the last
-  // stage, whose head needs a copy of the weight.
+  // Last stage, whose head needs a copy of this weight; only for an embedding that is tied to the
+  // head, with several stages.
   std::optional<int> tied_stage;
   // True for the copy of a tied weight in the last stage's stage_layout. Only the first stage's
   // weight is counted and saved.
@@ -107,11 +107,11 @@ struct ParameterLayout {
   int64_t grad_sum_ranks(const LocalShard& part) const {
     return tp_dim.has_value() || grad_sum_over_tp ? part.copies : 1;
   }
-  // Returns the number of elements that this rank stores: the FSDP piece with its padding.
+  // Returns the number of elements that this rank stores: the FSDP shard with its padding.
   int64_t stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const;
   // Returns the placement on every mesh axis of size > 1, outer axes first, for example
-  // {"dp_shard_cp": "Shard(0)", "tp": "Shard(0)"}. A matrix of a single expert has no placement on
-  // ep.
+  // {"dp_shard_cp": "Shard(0)", "tp": "Shard(0)"}. The matrix of a single expert has no placement
+  // on ep.
   std::vector<std::pair<std::string, mesh::Placement>> placements(
       const mesh::MeshLayout& mesh) const;
 };
@@ -125,18 +125,18 @@ struct Layout {
   model::ResolvedTpPlan tp;
   std::vector<int64_t> stage_owners;  // per stage: the index along pp of the ranks that run it
 
-  // Whether this rank holds a part of the parameter, possibly empty: its pipeline rank runs the
-  // parameter's stage (or the tied copy's), and its ep rank holds the expert. Always true if pp = 1
-  // and ep = 1.
+  // Whether the rank holds a shard of the parameter, possibly empty: the rank runs the parameter's
+  // stage (or that of the tied copy) and, for an expert, its ep rank holds the expert. Always true
+  // if pp = 1 and ep = 1.
   bool holds(int64_t rank, const ParameterLayout& parameter) const {
     return copies(rank, parameter) > 0;
   }
-  // Returns how many copies of the parameter this rank holds: two if it runs both stages of a tied
+  // Returns how many copies of the parameter the rank holds: two if it runs both stages of a tied
   // weight.
   int64_t copies(int64_t rank, const ParameterLayout& parameter) const {
     return copies_at(mesh.index(rank, "pp"), mesh.index(rank, "ep"), parameter);
   }
-  // As copies(), for any rank whose indices along those axes are `pp` and `ep`.
+  // Works like copies(), for any rank with the indices `pp` and `ep` along these axes.
   int64_t copies_at(int64_t pp, int64_t ep, const ParameterLayout& parameter) const;
   // Returns the lowest rank that holds the parameter.
   int64_t first_holder(const ParameterLayout& parameter) const;
@@ -145,8 +145,7 @@ struct Layout {
   struct ByRanks {
     std::vector<int> dense, experts;
   };
-  // Divides these parameters by their group of ranks, and leaves out experts that this rank does
-  // not hold. Either list may be empty.
+  // Divides parameters by their group of ranks, without experts that this rank does not hold.
   ByRanks by_ranks(const std::vector<int>& indices, int64_t rank) const;
   // Returns the parameters that a unit gathers, as indices into `parameters`: all except those that
   // FSDP ignores.
@@ -161,7 +160,7 @@ struct Layout {
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found);
 
-// As build_layout, with one decoder layer of each kind (model::sample_inventory): enough to see how
+// Works like build_layout, with one decoder layer of each kind (model::sample_inventory): shows how
 // every module is sharded, in a time independent of the number of layers. Globs over parameter
 // names may match no layer.
 std::optional<Layout> build_sample_layout(const config::Plan& plan,

@@ -56,7 +56,8 @@ LocalLayer::LocalLayer(const Layout& layout, int64_t rank, const model::Unit& un
       module.adapts = module.adapts || placed.trainable;
       continue;
     }
-    // All experts of a layer have equal sizes, so that the first one gives the module's widths.
+    // All experts of a layer have equal sizes, so that the first one determines the module's
+    // widths.
     if (parameter.bias || module.spec != nullptr) continue;
     module.spec = spec_.find(parameter.role);
     module.trains = placed.trainable;

@@ -15,7 +15,7 @@ struct LocalModule {
   const model::ModuleSpec* spec = nullptr;  // null if the layer has no module in this role
   double out = 0.0;  // elements of the local output per token; full width if tp gathers it
   double in = 0.0;   // elements of the input per token
-  std::vector<double> slices = {};  // for a fused matrix: the part of `out` in each slice
+  std::vector<double> slices = {};  // of a fused matrix: number of `out` elements per slice
   // Whether the module reads the full hidden state on every tp rank, even where the hidden state is
   // sharded between modules.
   bool gathers = false;
@@ -43,14 +43,14 @@ class LocalLayer {
   double numel(std::initializer_list<model::Role> roles) const;
   double numel() const;
   // Returns the number of trained matrices (or matrices with a trained adapter) of attention or of
-  // the feed-forward that read the hidden state. If `gathering`, counts those that read it gathered
-  // over tp; otherwise those that read it in its sharding between modules.
+  // the feed-forward that read the hidden state. If `gathering`, counts matrices that read it after
+  // a gather over tp, otherwise those that read the shard that is stored between modules.
   double trained_readers(bool attention, bool gathering) const;
   double trained_readers(bool attention) const {
     return trained_readers(attention, true) + trained_readers(attention, false);
   }
-  // Returns the sum of the ranks of these modules' trained adapters, which is the number of
-  // elements per token between the adapters' A and B.
+  // Returns the sum of the LoRA ranks of these modules' trained adapters: the number of elements
+  // per token between the adapters' A and B.
   double adapter_ranks(std::initializer_list<model::Role> roles) const;
   // Whether any parameter of attention is trained, including norms.
   bool trains_in_attention() const;

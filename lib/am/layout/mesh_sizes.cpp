@@ -1,5 +1,4 @@
-// Implements draft_mesh and resolve_mesh, which turn the keys of [mesh] into sizes that form a
-// world.
+// Implements draft_mesh and resolve_mesh, which derive and check the mesh sizes from [mesh].
 #include <algorithm>
 #include <utility>
 
@@ -100,8 +99,8 @@ class Resolver {
         cat("add world_size to [mesh]: a multiple of tp_size * cp_size * pp_size = ", replica()));
   }
 
-  // Sets dp_, which stays 0 if it cannot be determined. A dp_size that does not match the world is
-  // used as written, so that the rules about batches can run.
+  // Sets dp_, which stays 0 if it cannot be determined. A dp_size that contradicts the world size
+  // is used as written, so that the rules about batches can run.
   void find_dp() {
     if (world_ == 0) return;
     dp_ = mesh_.dp_size;
@@ -129,8 +128,8 @@ class Resolver {
                mesh_.pp_size, " = ", replica());
   }
 
-  // Returns the values of `key`, nearest to the written one, with which tp_size * cp_size * pp_size
-  // divides the world if the other two sizes stay as they are.
+  // Returns the values of `key` nearest to the written one for which tp_size * cp_size * pp_size
+  // divides the world size, with the other two sizes unchanged.
   std::vector<int64_t> legal_for(const SizeKey& key) const {
     const int64_t others = replica() / key.value;
     if (world_ % others != 0) return {};
@@ -178,7 +177,7 @@ class Resolver {
                           .tp = mesh_.tp_size,
                           .ep = mesh_.ep_size};
     if (cuts_nothing(plan_.strategy)) {
-      sizes.dp_replicate = dp_;  // all of dp is replicas
+      sizes.dp_replicate = dp_;  // every data-parallel rank is a replica
       return sizes;
     }
     const int64_t replicas = mesh_.dp_replicate_size;

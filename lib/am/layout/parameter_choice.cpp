@@ -93,8 +93,8 @@ class Choice {
     return by_name_;
   }
 
-  // Reports each of the first 20 patterns that match no parameter, and all further ones together:
-  // so many of them mean that the plan was written for another model.
+  // Reports each of the first 20 patterns that match no parameter, and all further ones in one
+  // error, because a plan for another model has many.
   void refuse(const char* key, const std::string& pattern) {
     constexpr int kMostNamed = 20;
     if (++refused_ > kMostNamed + 1) return;
@@ -111,7 +111,7 @@ class Choice {
                       : "globs match whole names, as in \"model.layers.0.*\"");
   }
 
-  // Reports all mistakes in one diagnostic, because a wrong glob is wrong for many parameters.
+  // Reports all mistakes in one error, because one wrong glob can match many parameters.
   void check_dimensions() {
     std::vector<std::string> wrong;
     for (const ParameterLayout& parameter : layout_.parameters) {

@@ -27,7 +27,7 @@ std::string listed(const Names& names) {
   return join(std::vector<std::string>(names.begin(), names.end()), ", ");
 }
 
-// Collects limits, each at the config key that causes it.
+// Collects unsupported features of a model, each with the config key that requests it.
 class ModelLimits {
  public:
   explicit ModelLimits(const model::ModelConfig& config) : config_(config) {}
@@ -57,8 +57,7 @@ class PlanLimits {
   std::vector<Limit> limits_;
 };
 
-// Returns the key under which the config describes its rotary embedding, or "model_type" if there
-// is none.
+// Returns the config key that describes the rotary embedding; "model_type" if there is none.
 std::string_view rope_key(const model::ModelConfig& config) {
   for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
     if (find_json_key(config.text, config.file, key).line > 0) return key;

@@ -31,7 +31,7 @@ std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig&
 // for example "can be planned".
 void refuse(const std::vector<Limit>& limits, std::string_view subject, Diagnostics& found);
 
-// Adds an error, with its place in the config, for everything in a valid config that the decoder
+// Adds an error, with its line in the config, for every feature of a valid config that the decoder
 // cannot compute.
 void check_runnable(const model::ModelConfig& config, Diagnostics& found);
 

@@ -34,7 +34,7 @@ enum class Saved : uint8_t {
   kRoutedTokens,  // token rows as experts multiply them, with the routing weights
   kGate,
   kUp,
-  // The weights after the cast to autocast's dtype.
+  // Weights after the cast to autocast's dtype: of o_proj, the feed-forward, and all others.
   kCastAttentionOut,
   kCastFeedForward,
   kCastOthers,
@@ -66,11 +66,11 @@ static_assert(kSavedKinds <= 32);
 // the down projection is recomputed too.
 //
 // Selective keeps the layer's input; queries, keys and values as attention reads them (and before
-// their norms, in families that have those); attention's output and statistics; the sum after
-// attention; and the gate projection. Backward recomputes the norms, the rotation if it follows a
-// norm, the up projection and the activation. One matmul in seven is repeated, and no attention;
-// where norms read the outputs of projections, three in seven are repeated. PyTorch's per-operator
-// policies keep every second matmul instead, which is about as many bytes.
+// their norms, in families that have those); attention's output and statistics; the residual stream
+// after attention; and the gate projection. Backward recomputes the norms, the rotation if it
+// follows a norm, the up projection and the activation. One matmul in seven is recomputed, or three
+// if norms read the outputs of projections; attention is not. PyTorch's per-operator policies keep
+// every second matmul instead, with about equal bytes.
 //
 // Mlp recomputes the feed-forward, the module that NeMo AutoModel's first releases wrapped. It
 // keeps the feed-forward's input, and everything that autograd saves outside the feed-forward.

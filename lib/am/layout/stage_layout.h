@@ -24,8 +24,8 @@ struct StageRange {
   static StageRange whole(int64_t layers) { return {0, layers, true, true}; }
 };
 
-// Returns the layers of a stage. Stages are numbered as in ParameterLayout (virtual stages
-// counted).
+// Returns the layers of a stage. Stages are numbered as in ParameterLayout, including virtual
+// stages.
 StageRange stage_range(const Layout& layout, int stage);
 
 // Returns the layout of a stage's parameters and their units. If the head is tied to the embedding,

@@ -83,7 +83,7 @@ constexpr double kRounding = 1.0 + 1e-12;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Best split of the layers [first, layers) into `count` runs, none of which costs more than `most`:
-// the least sum of squared costs, and the end of the first run, which is as late as possible.
+// the least sum of squared costs, and the latest possible end of the first run.
 struct Best {
   double squares = kNever;
   size_t end = 0;
@@ -108,8 +108,8 @@ std::vector<std::vector<Best>> best_runs(const Runs& runs, double most, size_t s
   return best;
 }
 
-// Returns the lowest possible cost of the most expensive stage. Fewer runs than stages are fine:
-// they can be split further.
+// Returns the lowest possible cost of the most expensive stage. If fewer runs than stages suffice,
+// runs can be split further.
 double least_of_fullest(const Runs& runs, size_t stages) {
   const auto needed = [&runs](double most) {
     size_t count = 1;

@@ -30,7 +30,7 @@ std::vector<int> stages_of_even_layers(int64_t layers, int64_t stages);
 // Splits layers into stages of consecutive layers, at least one each, so that the cost of the most
 // expensive stage is minimal. Ties are broken by the least sum of squares, then by more layers in
 // the first stages. `costs` has one cost per layer, none negative; `last` is the additional cost of
-// the last stage. Takes O(layers^2). Requires at least `stages` layers.
+// the last stage. Takes O(stages * layers^2) at most. Requires at least `stages` layers.
 std::vector<int> stages_of_even_costs(const std::vector<double>& costs, double last,
                                       int64_t stages);
 
@@ -38,10 +38,11 @@ std::vector<int> stages_of_even_costs(const std::vector<double>& costs, double l
 // stage.
 pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp);
 
-// Returns what each rank executes (pipeline/communication.h), with no more micro-batches than can
-// affect the live memory. Null if pp = 1. If the shape violates a constraint of its schedule,
-// returns the lists of gpipe (with virtual stages, of looped_bfs), or null if those have a
-// violation too. Results are cached, because searches request the same few thousands of times.
+// Returns the actions that each rank executes (pipeline/communication.h), with only the
+// micro-batches that can affect the live memory. Null if pp = 1. If the shape violates a constraint
+// of its schedule, returns the lists of gpipe (with virtual stages, of looped_bfs), or null if
+// those have a violation too. Results are cached for named schedules, because searches request few
+// different shapes, each thousands of times.
 std::shared_ptr<const pipeline::ExecutionLists> executed_lists(pipeline::PipelineShape shape);
 
 // Whether the split points are valid first layers of the stages after the first: ascending, inside

@@ -25,7 +25,7 @@ std::vector<bool> reshard_after_forward(const config::DistributedConfig& strateg
 // N). Returns 0 if the unit keeps its sharding over all of its ranks.
 int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh::MeshSizes& sizes);
 // Overload for experts, which are sharded over another group than their unit, of `ranks` ranks.
-// `size` is the result above. Returns 0 if `size` does not divide `ranks`.
+// `size` is the result of the other overload. Returns 0 if `size` does not divide `ranks`.
 int64_t post_forward_size(int64_t size, int64_t ranks);
 
 // Whether shards, their gradients and optimizer states are in host memory while a GPU computes:

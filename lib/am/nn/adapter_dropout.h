@@ -8,20 +8,19 @@
 
 namespace am::nn {
 
-// The numbers that determine the dropout masks of one training batch, together with each module's
-// name.
+// Seed, step and rows of one training batch. With a module's name, they determine the module's
+// dropout mask.
 struct DropoutPass {
   uint64_t seed = 0;
   uint64_t step = 0;
   fused::DropoutRows rows = {};
 };
 
-// Returns the pass that is active on this thread, or nothing if there is no dropout. When a
-// checkpointed segment is recomputed, the pass that was active in the segment's forward is active
-// again.
+// Returns the dropout pass that is active on this thread; empty if there is no dropout. The
+// recomputation of a checkpointed segment runs under the dropout pass of the segment's forward.
 std::optional<DropoutPass> current_dropout();
 
-// Makes a pass (or none) active on this thread, and restores the previous pass on destruction.
+// Sets current_dropout() on this thread, and restores the previous dropout pass on destruction.
 class DropoutScope {
  public:
   explicit DropoutScope(const std::optional<DropoutPass>& pass);
@@ -38,8 +37,7 @@ struct AdapterDropout {
   uint64_t module = 0;       // hash of the module's name
   int64_t first_column = 0;  // first column of A that this rank holds; 0 if it holds all columns
 
-  // Returns this module's dropout in the pass that is active on this thread; empty if no pass is
-  // active.
+  // Returns this module's dropout under current_dropout(); empty if there is no dropout.
   std::optional<fused::Dropout> here() const;
 };
 

@@ -14,7 +14,7 @@ namespace am::nn {
 using ParametersByName = std::map<std::string, ParameterPtr, std::less<>>;
 
 // Build a linear layer or a norm. `prefix` precedes the parameter names of a decoder layer, as in
-// "model.layers.3."; it is empty outside of layers. The functions throw an internal error if a
+// "model.layers.3."; it is empty outside of layers. Both functions throw an internal error if a
 // parameter is missing.
 Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
                     const ParametersByName& parameters);

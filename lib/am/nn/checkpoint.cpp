@@ -23,7 +23,7 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-// Autograd node of a segment: takes one gradient per output of the segment, returns one per input.
+// Autograd node of a segment: turns one gradient per output of the segment into one per input.
 class Replay : public torch::autograd::Node {
  public:
   Replay(Segment segment, const Tensors& inputs)
@@ -38,7 +38,7 @@ class Replay : public torch::autograd::Node {
     const at::NoGradGuard no_grad;
     products_.record();
     Tensors outputs = segment_(inputs, products_);
-    // Makes every output a separate tensor, even if the segment returns an input.
+    // Makes every output a tensor object of its own, even if the segment returns an input.
     for (at::Tensor& output : outputs) output = output.variable_data();
     return outputs;
   }

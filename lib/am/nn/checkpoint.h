@@ -12,9 +12,9 @@
 //
 // The forward runs the segment without a graph. In backward, the segment's autograd node runs it
 // again with a graph, under the autocast state, weight pass (weight_pass.h) and dropout of its
-// forward, and backpropagates through it. Parameters receive their gradients before the node's own
-// gradients leave it, so hooks around a segment (UnitHooks) fire in the same order as without
-// checkpointing. Gradients are bitwise equal to those without checkpointing.
+// forward, and backpropagates through it. Parameters receive their gradients before the node
+// returns the gradients of its inputs, so hooks around a segment (UnitHooks) fire in the same order
+// as without checkpointing. Gradients are bitwise equal to those without checkpointing.
 //
 // No random generator state is saved: adapter dropout is a function of an element's position
 // (adapter_dropout.h).
@@ -36,14 +36,14 @@ using Tensors = std::vector<at::Tensor>;
 enum class Recompute : uint8_t {
   kRecompute,  // multiplies once more
   kSave,       // reuses the first run's output, which is kept until backward
-  // Does not need the output's value, because the segment only returns it. Nothing is kept, and the
-  // recomputation gets a tensor that has only the output's shape and dtype.
+  // The segment only returns the output, so its value is not needed again. Nothing is kept, and the
+  // recomputation gets a tensor with only the output's shape and dtype.
   kOutputOnly,
 };
 
 // Computes and records the matrix products of a segment. In the recomputation, the n-th call
-// replays the n-th product of the first run. The results are those of Linear::products. Outside of
-// a segment, products are computed and nothing is recorded.
+// replays the n-th product of the first run. The results equal those of Linear::products. Outside
+// of a segment, products are computed and nothing is recorded.
 class RecomputeTape {
  public:
   // `again` has one mode per output of the linear layer.

@@ -32,8 +32,8 @@ at::Tensor positions_up_to(int64_t length, const at::TensorOptions& options) {
   return at::arange_out(positions, length);
 }
 
-// Returns `config`, or throws if the model cannot run. am-plan and am-run check this earlier and
-// name the place in the file; this check is for programs that build a model directly.
+// Returns `config`, or throws if the model cannot run. am-plan and am-run check the model earlier
+// and report the line of the config; this check is for programs that build a Decoder directly.
 const model::ModelConfig& checked(const model::ModelConfig& config) {
   Diagnostics found;
   layout::check_runnable(config, found);
@@ -326,8 +326,8 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   const at::Tensor head_input = enter(++use, x_BTD);
   const tensor::MemoryUse memory(tensor::TensorUse::kLogits);
   const at::Tensor logits = leave(use, lm_head_(head_input));
-  // The cap is applied outside of the head's unit, so that the cap's backward ends before the
-  // head's parameters are gathered.
+  // The cap runs outside of the head's FSDP unit, so that the cap's backward ends before the head's
+  // parameters are gathered.
   return logit_softcap_ ? fused::soft_cap(logits, *logit_softcap_) : logits;
 }
 

@@ -1,5 +1,5 @@
-// A decoder built from its description (model/spec.h). layout/runs.h lists the families that can
-// run.
+// A decoder model, built from its description (model/spec.h). layout/runs.h lists the families that
+// can run.
 //
 // Written for one device. Parallel strategies change it in three places: the parameters' values,
 // the layers' transforms, and `UnitHooks` around each FSDP unit (hooks.h). Legend: B batch, T
@@ -30,23 +30,23 @@
 
 namespace am::nn {
 
-// The positions of each sequence that a rank computes: all, or a part under context parallelism or
-// after a key/value cache. Holds only index arithmetic; layers outside of attention run on the part
-// as on a shorter sequence.
+// Positions of each sequence that a rank computes: all, those of a context-parallel rank, or those
+// after the positions in a key/value cache. Layers outside of attention treat the part as a shorter
+// sequence.
 struct SequencePart {
   int64_t ranks = 1, index = 0;
   mesh::SequenceOrder order = mesh::SequenceOrder::kHeadTail;
-  int64_t pieces = 1;  // number of pieces that the part is cut into (sequence shards)
-  int64_t first = 0;   // with one rank: earlier positions are cached (key_value_cache.h)
+  int64_t pieces = 1;  // number of sequence-parallel shards into which the part is cut
+  int64_t first = 0;   // first position to compute after a key/value cache; else 0
   // Experts process one of `dealt_pieces` pieces of the part, cut as by torch.chunk.
   int64_t dealt_pieces = 1, dealt_piece = 0;
 
   mesh::SequenceCut cut(int64_t length) const;
   bool is_whole() const { return ranks == 1 && first == 0; }
-  // Number of positions, padding included, that this rank computes of sequences of `length`.
+  // Number of positions, padding included, that this rank computes of a sequence of `length`.
   int64_t own_length(int64_t length) const { return cut(length).local() - first; }
-  // Number of padding tokens among those that this rank's experts process, for sequences of
-  // `length`. They come last.
+  // Number of padding tokens at the end of the tokens that this rank's experts process, for
+  // sequences of `length`.
   int64_t padding_of_experts(int64_t length) const;
   // Returns x_..T padded with the value `padding` to a length that the ranks divide; unchanged if
   // it has that length.
@@ -60,7 +60,7 @@ class Decoder {
   // Creates the parameters without values, which a parallel strategy provides.
   Decoder(const model::ModelConfig& config, const model::Inventory& inventory);
   // Creates a pipeline stage: the layers of `range`, with the embedding and the head if the range
-  // includes them. `inventory` must be the stage's (layout/stage_layout.h).
+  // includes them. `inventory` must be the stage's inventory (layout/stage_layout.h).
   Decoder(const model::ModelConfig& config, const model::Inventory& inventory,
           const layout::StageRange& range);
   Decoder(const Decoder&) = delete;
@@ -109,8 +109,8 @@ class Decoder {
   // sequence, each layer needs an Attention::core that reads the other positions' keys.
   void set_sequence_part(const SequencePart& part) { part_ = part; }
   const SequencePart& sequence_part() const { return part_; }
-  // Whether RoPE's angle at a position does not depend on which of these two lengths the sequence
-  // has. False for some kinds of dynamic scaling.
+  // Whether RoPE's angles are equal in sequences of these two lengths. They may differ under
+  // longrope, which scales long sequences by other factors.
   bool turns_alike(int64_t length, int64_t other) const;
   // Sets the transform that selects this rank's slice of the positions, on their last dim. Sequence
   // parallelism needs it, because it shards the embedding's output over the sequence.
@@ -141,7 +141,7 @@ class Decoder {
 
  private:
   void bind(const model::Inventory& inventory);
-  // Returns the embeddings of this rank's positions. positions_BT is the result of own_positions().
+  // Returns the embeddings of this rank's positions. positions_BT is own_positions()'s result.
   at::Tensor embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const;
   // Returns the positions of this rank's tokens: [B, t], or [t] if they are equal in all sequences;
   // undefined if they are 0, 1, and so on in each sequence. positions_BT covers whole sequences of
@@ -152,15 +152,15 @@ class Decoder {
   // Returns the set of activations that layers()[i] keeps until backward.
   layout::SavedSet kept_by(size_t i) const;
   void bind_units(const std::vector<model::Unit>& units, bool tied);
-  // Call the hook before (enter) or after (leave) the use of a unit, and return x as the hook
-  // leaves it.
+  // Call the hook before (enter) or after (leave) the use of an FSDP unit. Return x, or the tensor
+  // by which the hook replaces x.
   at::Tensor enter(size_t use, at::Tensor x) const;
   at::Tensor leave(size_t use, at::Tensor x) const;
   // Sets the document index of each token, on the device of `like`. positions_BT covers whole
-  // sequences. If it is undefined, each sequence is one document.
+  // sequences. If positions_BT is undefined, each sequence is one document.
   void place_documents(const at::Tensor& positions_BT, const at::Tensor& like);
   // Computes the rotations for sequences of `length` positions, in the dtype and on the device of
-  // `like`. If own_positions is defined, they are for these positions, otherwise for all.
+  // `like`. The rotations are for own_positions if defined, otherwise for all positions.
   void place(int64_t length, const at::Tensor& own_positions, const at::Tensor& like);
   // Returns the rotation of a layer for the current batch.
   const Rotation& rotation_of(size_t layer) const;
@@ -194,7 +194,7 @@ class Decoder {
     Rotation placed = {};  // rotation for the current batch
   };
   std::vector<Rope> ropes_;  // one for each of model::DecoderSpec::ropes
-  Rotation unrotated_;       // rotation of layers without RoPE: documents, but no tables
+  Rotation unrotated_;       // for layers without RoPE: document indices, but no tables
   double embedding_scale_ = 1.0;
   std::optional<double> logit_softcap_;
 };

@@ -76,18 +76,18 @@ class LayerPass {
   }
 
  private:
-  // Whether the part that computes `saved` runs as a segment by itself, because `saved` is not
-  // kept.
+  // Whether the part that computes `saved` runs as a segment of its own: `saved` is not kept, and
+  // the layer is not one segment.
   bool repeats(Saved saved) const { return !whole_ && !kept_.has(saved); }
 
-  // Runs a part as a recomputed segment if `again`. Otherwise runs it directly, as the end of the
-  // enclosing segment, which records its products in `outer`.
+  // Runs a part as a recomputed segment if `again`. Otherwise runs the part directly, and records
+  // its products in `outer`, the tape of the enclosing segment.
   Tensors part(bool again, const Segment& run, const Tensors& in, RecomputeTape& outer) const {
     return again ? checkpoint(run, in, trains(layer_)) : run(in, outer);
   }
-  // Overload for a part whose products no enclosing segment records. `trained` says whether the
-  // part's own parameters need a gradient; if neither they nor the inputs do, the part keeps
-  // nothing.
+  // Overload for a part whose products no enclosing segment records. `trained`: whether the part's
+  // own parameters need a gradient. Without one, and without a gradient of the inputs, the part
+  // keeps nothing.
   Tensors part(bool again, const Segment& run, const Tensors& in, bool trained) const {
     RecomputeTape none;
     return again ? checkpoint(run, in, trained) : run(in, none);
@@ -117,8 +117,8 @@ class LayerPass {
     return stream;
   }
 
-  // Splits queries or keys into heads, normalises and rotates them. They run as a segment only if
-  // there is a norm, because a norm saves its input and a rotation does not.
+  // Splits queries or keys into heads, normalises and rotates them. These steps run as a segment
+  // only if there is a norm, because a norm saves its input and a rotation does not.
   at::Tensor placed(const at::Tensor& x_BTX, const Norm& norm) const {
     const Attention& attention = layer_.self_attn;
     if (!norm.weight || !repeats(Saved::kHeadNorms))
@@ -150,7 +150,7 @@ class LayerPass {
     const Segment run = [&layer = layer_](const Tensors& in, RecomputeTape&) -> Tensors {
       return {in[0] + layer.post_attention_norm(layer.self_attn.o_proj(in[1]))};
     };
-    // If a norm follows o_proj, it would save o_proj's output, so that both run as a segment.
+    // A norm after o_proj would save o_proj's output, so o_proj and the norm run as one segment.
     const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
     const bool trained = trains(layer_.self_attn.o_proj) || trains(layer_.post_attention_norm);
     stream.attended_BTD = part(again, run, {stream.x_BTD, mixed_BTX}, trained)[0];

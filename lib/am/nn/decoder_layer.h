@@ -71,8 +71,8 @@ struct FeedForward {
   model::Activation activation = model::Activation::kSilu;
 
   // Returns the input of down_proj.finish [B, T, D] for x_BTD. The activation function's output is
-  // recomputed in backward, even outside a segment. `leaves` means that the result is the output of
-  // the recomputed segment.
+  // recomputed in backward, even outside a segment. `leaves` means that the enclosing recomputed
+  // segment returns the result without reading it.
   at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                      RecomputeTape& products) const;
 };

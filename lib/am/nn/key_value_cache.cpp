@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kPositionDim = 2;
 
-// Writes x behind the first `first` cached positions. Allocates the buffer on the first call.
+// Writes x after the first `first` cached positions. Allocates the buffer on the first call.
 void append(at::Tensor& kept_BGCX, const at::Tensor& x_BGtX, int64_t first, int64_t capacity) {
   std::vector<int64_t> sizes = x_BGtX.sizes().vec();
   const int64_t count = sizes[kPositionDim];

@@ -1,9 +1,9 @@
 // The layers of a decoder, written for one device.
 //
-// A layer reads its `Parameter`s at each call; a parallel strategy sets their values before (a full
-// tensor, a tensor-parallel slice, a tensor that was just gathered). A strategy may also set a
-// transform of the layer's input and one of its output. Legend: B batch, T sequence, D hidden, H
-// heads, K head_dim, V vocabulary, F feed-forward.
+// A layer reads its `Parameter`s at each call. A parallel strategy sets their values first: a full
+// tensor, a tensor-parallel slice, or a gathered tensor. A strategy may also set a transform of the
+// layer's input and one of its output. Legend: B batch, T sequence, D hidden, H heads, K head_dim,
+// V vocabulary, F feed-forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -55,7 +55,7 @@ struct Linear {
   TransformPtr input;
   TransformPtr output;  // runs before the bias is added if bias_after_output is true
   bool bias_after_output = false;
-  // The adapter's term is part of the product, before the output transform.
+  // LoRA adapter; its term is added to the product before the output transform.
   std::optional<Adapter> adapter = {};
 
   // Applies the input transform, the product and finish() to x_..I. Requires a single output.
@@ -68,7 +68,7 @@ struct Linear {
   at::Tensor product(const at::Tensor& x) const;
   at::Tensor finish(const at::Tensor& y) const;
 
-  // Returns the number of outputs of products(). With an output transform the product is not split.
+  // Returns the number of outputs of products(). A product with an output transform is not split.
   size_t outputs() const { return slices.empty() || output ? 1 : slices.size(); }
   // Returns the product, split into its outputs. `known` is empty or has one tensor per output:
   // the output's value if it is known, or an undefined tensor if it is to be computed. Backward is
@@ -76,7 +76,7 @@ struct Linear {
   std::vector<at::Tensor> products(const at::Tensor& x,
                                    const std::vector<at::Tensor>& known = {}) const;
 
-  // Returns the bias that product() adds; none if finish() adds the bias.
+  // Returns the bias if product() adds it; empty if finish() adds the bias or there is none.
   std::optional<at::Tensor> added() const;
 };
 

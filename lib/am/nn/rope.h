@@ -1,7 +1,7 @@
 // Rotary position embedding: frequencies by the config's rope type, and the rotation.
 //
-// Half-split pairing as in Hugging Face's Llama: of a head's R rotated elements, i is rotated with
-// i + R/2.
+// Half-split pairing as in Hugging Face's Llama: a head's rotated elements i and i + R/2 form a
+// pair.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,28 +15,28 @@
 namespace am::nn {
 
 // Returns [R/2] angles per position for the `rotated` elements of a head: float32, on the host, so
-// that all devices get equal bits. They depend on the rope type:
+// that all devices get equal bits. The rope type scales the angles:
 //   linear    divides all angles by `factor`.
 //   llama3    divides angles whose wavelength exceeds original_max_position_embeddings /
-//             low_freq_factor, leaves angles whose wavelength is below
+//             low_freq_factor, keeps angles whose wavelength is below
 //             original_max_position_embeddings / high_freq_factor, and blends in between.
-//   yarn      blends between the angles that turn beta_fast and beta_slow times within the original
-//             length.
+//   yarn      divides angles that turn fewer than beta_slow times within the original length by
+//             `factor`, keeps those that turn more than beta_fast times, and blends in between.
 //   longrope  divides each angle by a factor from one of two lists. The list depends on whether
 //             `seq_len` exceeds the original length.
 at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t rotated,
                                     int64_t seq_len = 0);
 
 // Cosine and sine tables for positions: [T, R] if positions are equal in all sequences of the
-// batch, otherwise [B, T, R]. The first R elements of a head are rotated. Both are undefined for a
-// layer without rotation.
+// batch, otherwise [B, T, R]. The first R elements of a head are rotated. Undefined tables mean
+// that the layer's heads are not rotated.
 struct Rotation {
   at::Tensor cos_TK;
   at::Tensor sin_TK;
   // Document index of each token (int64) in packed sequences. Covers whole sequences even if this
   // rank computes a part of each. Undefined if each sequence is one document.
   at::Tensor document_BT = {};
-  // Described at AttentionParams::document_starts.
+  // Rows of [B * T] at which documents begin (AttentionParams::document_starts).
   std::shared_ptr<const std::vector<int64_t>> document_starts = {};
 };
 

@@ -20,7 +20,8 @@
 // adapters, whose products are narrow, are not postponed.
 //
 // Postponed gradients take the path that autograd's gradients take: through casts to the leaf, into
-// its .grad, and through its hooks. Gradients are bitwise equal to those of a single backward pass.
+// its .grad, and through its hooks. Gradients are bitwise equal to those of a backward in which the
+// pass does not postpone.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -76,10 +77,10 @@ class WeightPass : public torch::CustomClassHolder {
 
 using WeightPassPtr = c10::intrusive_ptr<WeightPass>;
 
-// Returns the pass that is active on this thread, or null.
+// Returns the weight pass that is active on this thread, or null.
 WeightPassPtr current_weight_pass();
 
-// Makes a pass (or none) active on this thread, and restores the previous pass on destruction.
+// Sets current_weight_pass() on this thread, and restores the previous pass on destruction.
 class WeightPassScope {
  public:
   explicit WeightPassScope(WeightPassPtr pass);
@@ -91,7 +92,7 @@ class WeightPassScope {
   WeightPassPtr before_;
 };
 
-// Stores the active pass in the context. Called in a node's forward.
+// Stores the active weight pass in the context. Called in a node's forward.
 void keep_weight_pass(torch::autograd::AutogradContext& context);
 // Returns the stored pass if it postpones now, otherwise null. Called in a node's backward.
 WeightPass* postponing_pass(torch::autograd::AutogradContext& context);

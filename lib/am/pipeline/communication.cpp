@@ -91,7 +91,7 @@ std::vector<std::vector<int32_t>> upcoming_stages(const std::vector<Slot>& list,
       const auto known = std::find(soonest.begin(), soonest.end(), actions[j].stage);
       if (known != soonest.end()) soonest.erase(known);
       soonest.insert(soonest.begin(), actions[j].stage);
-      // A pair needs both of its stages, even if `count` is smaller.
+      // An overlapped pair needs both of its stages, even if `count` is 1.
       if (soonest.size() > std::max(count, actions.size())) soonest.pop_back();
     }
     upcoming[i] = soonest;

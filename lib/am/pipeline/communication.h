@@ -29,18 +29,18 @@ using ExecutionLists = std::vector<std::vector<Slot>>;
 // message names each waiting rank and its position.
 ExecutionLists with_communication(const Schedule& schedule);
 
-// Steps of with_communication() on the list of one rank. They remove bubbles.
+// Steps of with_communication() on the list of one rank. Each step also removes bubbles.
 //
-// Keeps the next `active_stages` stages that the list uses gathered, and frees all other stages:
-// with three, a forward and a backward can run while a third stage is being gathered. Stages freed
-// at one point are freed in ascending order.
+// Keeps only the next `active_stages` stages of the list gathered: with three, a forward and a
+// backward can run while a third stage is being gathered. Stages freed at one point are freed in
+// ascending order.
 std::vector<Slot> add_unshard_reshard(const std::vector<Slot>& list, size_t active_stages = 3);
 
 // Inserts REDUCE_GRAD for each stage after the last of its `microbatches` backwards.
 std::vector<Slot> add_reduce_grad(const std::vector<Slot>& list, int64_t microbatches);
 
 // Inserts sends and receives between ranks; neighbouring stages on one rank need none. `lists` may
-// already contain UNSHARD, RESHARD and REDUCE_GRAD. Throws as with_communication().
+// already contain UNSHARD, RESHARD and REDUCE_GRAD. Throws like with_communication().
 ExecutionLists add_send_recv(const ExecutionLists& lists, const std::vector<int64_t>& owners,
                              int64_t microbatches);
 

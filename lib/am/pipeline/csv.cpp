@@ -110,8 +110,8 @@ bool count_sizes(CsvSchedule& csv, Report& report) {
       }
     }
   }
-  // Rejects only sizes that need far more passes than the file has. If a few passes are missing,
-  // validate() reports them.
+  // Rejects only sizes that need far more passes than the file contains. If a few passes are
+  // missing, validate() reports them.
   if (sane && schedule.stages() > 4 * passes / std::max<int64_t>(1, schedule.microbatches)) {
     report.error("schedule.passes", Span{.file = csv.file},
                  cat("the file names ", schedule.stages(), " stages and ", schedule.microbatches,
@@ -124,7 +124,7 @@ bool count_sizes(CsvSchedule& csv, Report& report) {
 }  // namespace
 
 Span CsvSchedule::span(size_t rank, std::optional<size_t> slot) const {
-  constexpr size_t kLongestSource = 1 << 16;  // a line that is longer is not quoted in the report
+  constexpr size_t kLongestSource = 1 << 16;  // longer lines are not quoted in the report
   Span span{.file = file, .line = static_cast<int>(rank) + 1, .column = 1};
   if (lines[rank].size() <= kLongestSource) span.source = lines[rank];
   if (!slot.has_value()) return span;

@@ -21,7 +21,7 @@ struct CsvSchedule {
   Schedule schedule;
   std::string file;
   std::vector<std::string> lines;  // text of each rank's line
-  // For each rank and slot: its column in the line, in characters, from 1.
+  // For each rank and slot: the slot's column in the line, in characters, from 1.
   std::vector<std::vector<int>> columns;
 
   // Returns the span of a slot, or of the rank's whole line if `slot` is absent.
@@ -32,8 +32,9 @@ struct CsvSchedule {
 inline constexpr int kMostReported = 20;
 
 // Parses a schedule and validates it (validate.h). The largest stage and micro-batch in the file
-// determine their numbers, and each stage belongs to the rank on which it first occurs. Returns
-// nothing after an error; `found` has the errors, under the rules of validate().
+// determine the numbers of stages and micro-batches, and each stage belongs to the rank on which it
+// first occurs. Returns nothing after an error; `found` has the errors, under the rules of
+// validate().
 std::optional<CsvSchedule> parse_csv(std::string_view text, const std::string& file,
                                      Diagnostics& found);
 

@@ -2,7 +2,7 @@
 //
 // F is a forward, B a whole backward, I and W its parts for the input and the weights; `v` is the
 // number of virtual stages, `pp` the number of ranks. Lists with bubbles are aligned: column k of
-// all lists is one point in time, given that every action takes one slot.
+// all lists is one point in time if every action takes one slot.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ using SlotList = std::vector<Slot>;
 SlotList gpipe_order(const PipelineShape& shape, int64_t rank);
 SlotList one_forward_one_backward_order(const PipelineShape& shape, int64_t rank);
 
-// Orders with v stages per rank, assigned round-robin. They have bubbles, except
-// interleaved_zero_bubble.
+// Orders with v stages per rank, assigned round-robin. All but interleaved_zero_bubble contain
+// bubbles.
 SlotList looped_bfs_order(const PipelineShape& shape, int64_t rank);
 SlotList interleaved_1f1b_order(const PipelineShape& shape, int64_t rank);
 SlotList interleaved_zero_bubble_order(const PipelineShape& shape, int64_t rank);
 
-// Orders with two stages per rank, arranged as a V. They have only the bubbles that their
-// construction inserts.
+// Orders with two stages per rank, arranged as a V. They contain their own bubbles;
+// insert_bubbles() is not applied.
 SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank);
 SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank);
 
-// Returns the lists with bubbles inserted: one wherever a rank's next action needs a result that
-// another rank computes in this slot or later. Forwards wait for their input. Backwards wait for
-// the gradient of their output only if `backwards_wait`.
+// Returns the lists with bubbles inserted: one in each slot in which a rank waits for a result that
+// another rank has not computed. Forwards wait for their input. Backwards wait for the gradient of
+// their output only if `backwards_wait`.
 std::vector<SlotList> insert_bubbles(const std::vector<SlotList>& lists, const PipelineShape& shape,
                                      bool backwards_wait);
 

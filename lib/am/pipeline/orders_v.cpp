@@ -14,7 +14,7 @@ namespace {
 
 enum Arm { kDown, kUp };
 
-// A weight gradient that is deferred: its B was split, and only the part for the input has run.
+// A deferred weight gradient: the backward was split, and only the part for the input has run.
 struct Owed {
   size_t since = 0;  // length of the list when the weight gradient was deferred
   int32_t micro_batch = 0;
@@ -23,7 +23,7 @@ struct Owed {
 // Builds one rank's list, and counts each arm's passes.
 class Builder {
  public:
-  // Passes on micro-batches beyond the last one become bubbles.
+  // Passes on micro-batches after the last one of the shape become bubbles.
   Builder(const PipelineShape& shape, int64_t rank)
       : stage_{static_cast<int32_t>(rank), static_cast<int32_t>(2 * shape.pp - 1 - rank)},
         microbatches_(shape.microbatches) {}
@@ -39,8 +39,8 @@ class Builder {
     add({Kind::kBackwardInput, stage_[arm], micro_batch});
   }
 
-  // Adds the oldest deferred weight gradient: with an argument, of that arm; without, of both arms.
-  // Does nothing if none is deferred.
+  // Adds the oldest deferred weight gradient: of `arm`, or of either arm in the overload without an
+  // argument. Does nothing if none is deferred.
   void backward_weight(Arm arm) {
     if (owed_[arm].empty()) return;
     add({Kind::kBackwardWeight, stage_[arm], owed_[arm].front().micro_batch});

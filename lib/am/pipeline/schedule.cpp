@@ -9,8 +9,8 @@
 namespace am::pipeline {
 namespace {
 
-// Where the bubbles of a schedule come from: the order of each rank (kOwn), or insert_bubbles(), in
-// which only forwards wait (kForwardsWait) or all passes wait (kAllWait).
+// Source of a schedule's bubbles: each rank's order (kOwn), or insert_bubbles(), in which only
+// forwards wait (kForwardsWait) or all passes wait (kAllWait).
 enum class Bubbles { kOwn, kForwardsWait, kAllWait };
 
 struct Entry {
@@ -81,8 +81,8 @@ std::vector<int64_t> in_flight_by_stage(const std::vector<Slot>& list, int64_t s
   std::vector<int64_t> peak(static_cast<size_t>(stages), 0);
   for (size_t i = 0; i < when; ++i) {
     for (const Action& action : list[i].actions()) {
-      // In the peak's slot, a pair's forward has started and its backward has not ended, so only
-      // the forward counts.
+      // In the slot of the maximum, a pair's forward has started and its backward has not ended, so
+      // only the forward counts.
       if (i + 1 == when && action.kind != Kind::kForward) continue;
       peak[static_cast<size_t>(action.stage)] += change(action);
     }

@@ -15,8 +15,8 @@ bool runs_in_rounds(std::string_view schedule) {
   return schedule == "interleaved_1f1b" || schedule == "interleaved_zero_bubble";
 }
 
-// Whether micro-batches divide into rounds of equal size. A round has at least pp micro-batches,
-// unless there are fewer than pp in total.
+// Whether micro-batches divide into rounds of equal size. A round has at least pp micro-batches, or
+// all micro-batches if there are fewer than pp.
 bool fills_rounds(int64_t microbatches, int64_t pp) {
   return microbatches % std::max<int64_t>(1, microbatches / pp) == 0;
 }

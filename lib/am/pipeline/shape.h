@@ -23,8 +23,8 @@ struct PipelineShape {
   int64_t pp = 1;
   int64_t virtual_stages = 1;  // number of stages of each rank
   int64_t microbatches = 1;
-  // A custom schedule (csv.h), which must have these sizes. `schedule` is then the path of its
-  // file; otherwise `own` is null.
+  // Custom schedule (csv.h) of these sizes, whose file `schedule` then names; null for a schedule
+  // of schedule_names().
   std::shared_ptr<const Schedule> own = nullptr;
 
   int64_t stages() const { return pp * virtual_stages; }
@@ -41,8 +41,8 @@ bool is_v_shaped(std::string_view schedule);
 // round-robin. V-shaped schedules assign them from the first rank to the last and back to the
 // first.
 std::vector<int64_t> stage_owners(std::string_view schedule, int64_t pp, int64_t virtual_stages);
-// As the other overload, also for custom schedules: returns the ranks in the file, or round-robin
-// if the file has other sizes.
+// Overload that supports custom schedules: returns the ranks in the file, or assigns stages
+// round-robin if the file has other sizes.
 std::vector<int64_t> stage_owners(const PipelineShape& shape);
 
 // Largest number of slots, about stages * (microbatches + pp), of a schedule. A larger schedule is

@@ -14,7 +14,7 @@ constexpr double kNotYet = -1.0;
 // Results that a simulation keeps: all passes, or only the time at which the last pass ends.
 enum class Keep { kPasses, kEnd };
 
-// Running totals of one rank.
+// Running totals of a rank in a simulation.
 struct Sums {
   double computing = 0.0;
   // End of the rank's latest pass, so that `computing` counts the overlapped time of a pair once.
@@ -154,8 +154,7 @@ class Simulation {
     if (ends_micro_batch(action.kind)) --sums.in_flight;
   }
 
-  // Whether the next slot of a rank contains the action of stage `to` that reads the result of
-  // `made`.
+  // Whether a rank's next slot contains stage `to`'s action that reads the result of `made`.
   bool waits_for(size_t rank, const Action& made, int64_t to) const {
     const std::vector<Slot>& list = schedule_.ranks[rank];
     if (next_[rank] == list.size()) return false;

@@ -65,7 +65,7 @@ Timeline simulate(const Schedule& schedule, const Durations& durations);
 double simulated_seconds(const Schedule& schedule, const Durations& durations);
 
 // A rank that waits forever, and the index of the slot that it cannot run. find_deadlock returns
-// all these ranks; none if all lists run to their end.
+// all such ranks, or none if every list runs to its end.
 struct Stuck {
   int64_t rank = 0;
   size_t slot = 0;

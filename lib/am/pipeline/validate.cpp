@@ -119,7 +119,7 @@ class Validation {
     }
   }
 
-  // Describes the pass on another stage whose result this pass needs; empty if there is none.
+  // Names the pass on another stage whose result `action` needs; empty if there is none.
   std::string input_of(const Action& action) const {
     if (action.kind == Kind::kForward && action.stage > 0) {
       return cat("the forward of stage ", action.stage - 1, " on micro-batch ", action.micro_batch);

@@ -21,12 +21,13 @@ struct Violation {
 };
 
 // Returns all violations, by kind and within a kind by rank:
-//   schedule.syntax     an action that computes nothing: schedules contain no messages
+//   schedule.syntax     an action that computes nothing, such as SEND_F or UNSHARD
 //   schedule.owner      a stage on two ranks
 //   schedule.passes     a missing or repeated action, a whole backward in addition to its parts, a
 //                       rank without actions
 //   schedule.order      a backward before its forward, W before I
-//   schedule.deadlock   ranks that wait for each other forever; checked if there are no others
+//   schedule.deadlock   ranks that wait for each other forever; checked only if there is no
+//                       other violation
 // The schedule's `owners` and `microbatches` must cover all its actions.
 std::vector<Violation> validate(const Schedule& schedule);
 

@@ -69,7 +69,8 @@ void compare_with_full(const HeadShape& shape, at::ScalarType dtype,
   }
 }
 
-// Documents of seven tokens in the first sequence; one token and the rest in the others.
+// Returns document indices: documents of seven tokens in the first sequence; in the others, one
+// document of one token and one of the remaining tokens.
 at::Tensor packed(const HeadShape& shape) {
   const at::Tensor document_BT = at::ones({shape.batch, shape.length}, at::kLong);
   document_BT.select(0, 0).copy_(at::arange(shape.length).div(7, "floor"));
@@ -81,7 +82,8 @@ at::Tensor packed(const HeadShape& shape) {
 
 TEST_CASE("attention by blocks is attention in full") {
   at::manual_seed(11);
-  // Within a block, at its edge, over three blocks; grouped heads; values of another width.
+  // Sequences of less than one block, of exactly one, and of three blocks; also grouped heads, and
+  // values of another width than keys.
   const auto shape = GENERATE(HeadShape{2, 4, 2, 7, 8, 8}, HeadShape{1, 2, 2, 128, 4, 4},
                               HeadShape{2, 6, 2, 300, 4, 6});
   const auto dtype = GENERATE(at::kFloat, at::kDouble, at::kBFloat16);

@@ -28,7 +28,8 @@ at::Tensor heads(int64_t count, int64_t length, int64_t width, at::ScalarType dt
   return at::randn({kBatch, length, count, width}, at::kDouble).to(dtype).transpose(1, 2);
 }
 
-// Documents that begin at random; the second sequence continues one that began earlier.
+// Returns params with documents that begin at random positions. The second sequence begins inside a
+// document.
 AttentionParams packed(AttentionParams params, int64_t length, double often) {
   at::Tensor positions_BT = at::rand({kBatch, length}).ge(often).to(at::kLong);
   positions_BT[0][0] = 0;
@@ -44,8 +45,8 @@ struct Made {
   HeadGradients gradients;
 };
 
-// Runs forward and backward of one block. `whole`: the queries' result over all keys; nothing if
-// the block has all of them.
+// Runs forward and backward of a block of queries and keys. `whole` is the queries' result over all
+// keys; empty if the block contains all keys.
 Made of_block(const Qkv& at_hand, const AttentionParams& params, const Firsts& firsts,
               const at::Tensor& of_out_BHtV, const std::optional<at::Tensor>& sinks_H,
               const std::optional<Attended>& whole) {
@@ -100,7 +101,7 @@ TEST_CASE("flash attention of any queries to any keys is that by blocks") {
     const Qkv at_hand = {heads(kHeads, queries, kKeyWidth), heads(kKeyHeads, keys, kKeyWidth),
                          heads(kKeyHeads, keys, values)};
     const at::Tensor of_out = heads(kHeads, queries, values);
-    // Other keys contribute to the queries' outputs over all keys.
+    // Random output and log-sum-exp over all keys, as if other ranks held further keys.
     const Attended whole = {heads(kHeads, queries, values).transpose(1, 2),
                             at::randn({kBatch, kHeads, queries}, at::kDouble) + 5.0};
     const Made wanted = of_block(at_hand, params, firsts, of_out, {}, whole);

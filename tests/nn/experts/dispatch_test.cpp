@@ -1,4 +1,4 @@
-// Rows sorted by expert, their processing, and their sums.
+// dispatch, deal and combine: tokens' rows sorted by expert, and the sum of each token's rows.
 #include "am/nn/experts/dispatch.h"
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kExperts = 5, kTokens = 11, kTaken = 3, kWidth = 19;
 
-// Each token's experts are distinct.
+// Returns random expert ids; those of one token are distinct.
 at::Tensor some_ids() { return std::get<1>(at::rand({kTokens, kExperts}).topk(kTaken, -1)); }
 
 }  // namespace
@@ -36,7 +36,7 @@ TEST_CASE("padding of experts changes no result and no gradient") {
     const at::Tensor routing_weights = routing.clone().set_requires_grad(true);
     std::vector<at::Tensor> rows = dispatch(x, placed);
     const std::vector<at::Tensor> weights = deal(routing_weights, placed);
-    for (size_t e = 0; e < rows.size(); ++e) {  // an expert that maps zeros to something else
+    for (size_t e = 0; e < rows.size(); ++e) {  // experts whose output for 0 is not 0
       rows[e] = (rows[e] * static_cast<double>(e + 2) + 1.0) * weights[e].unsqueeze(1);
     }
     const at::Tensor out = combine(rows, placed);

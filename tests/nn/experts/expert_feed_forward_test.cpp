@@ -31,7 +31,7 @@ class Built {
     return layer.finish(layer.product(x, /*keeps_gate=*/true, /*leaves=*/true, products),
                         x.size(1));
   }
-  // The definition: token by token.
+  // Returns the output by the definition, token by token.
   at::Tensor defined(const at::Tensor& x_BTD) const {
     const at::Tensor x = x_BTD.reshape({-1, kHidden});
     const at::Tensor scores = at::linear(x, layer.router.gate.weight->value).softmax(-1);
@@ -175,8 +175,8 @@ TEST_CASE("a segment's second run takes the first one's experts, and counts none
   }
 }
 
-// Two experts have equal scores, and one of them is chosen. Before backward, the other one's score
-// becomes slightly higher, so that only a second choice would select it.
+// Two experts have equal scores, and one of them is chosen. Before backward, the other expert's
+// score is raised, so that a second choice would select that expert.
 TEST_CASE("a segment's second run does not choose again") {
   at::manual_seed(14);
   Built built(false);

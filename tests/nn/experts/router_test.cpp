@@ -53,7 +53,7 @@ TEST_CASE("a router weighs and learns as ATen's operators do") {
   spec.scale = scale;
   const Router router{gate_of(weight, bias), spec};
   const Routing routing = router(x);
-  // Scores of every kind increase with the logits.
+  // Every score function increases with the logits, so that top-k of the logits chooses equally.
   at::Tensor logits = at::linear(x, weight);
   if (biased) logits = logits + bias;
   CHECK(at::equal(routing.ids_Nk, std::get<1>(logits.topk(3, -1))));
@@ -81,7 +81,7 @@ TEST_CASE("an expert that always has all the weight teaches the router nothing")
   const Routing routing = Router{gate_of(weight), spec}(x);
   CHECK(at::equal(routing.weights_Nk, at::ones({500, 1})));
   (routing.weights_Nk * at::randn({500, 1})).sum().backward();
-  CHECK(at::equal(weight.grad(), at::zeros({6, 8})));  // exact, without rounding residues
+  CHECK(at::equal(weight.grad(), at::zeros({6, 8})));  // exactly 0, without rounding errors
 }
 
 TEST_CASE("a router given a choice weighs that one") {

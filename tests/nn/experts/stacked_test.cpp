@@ -48,7 +48,7 @@ class Built {
     return layer.finish(layer.product(x, /*keeps_gate=*/true, /*leaves=*/true, products),
                         x.size(1));
   }
-  // The definition: token by token.
+  // Returns the output by the definition, token by token.
   at::Tensor defined(const at::Tensor& x_BTD) const {
     const at::Tensor x = x_BTD.reshape({-1, kHidden});
     const at::Tensor logits =

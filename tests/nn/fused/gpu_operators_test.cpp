@@ -1,6 +1,6 @@
-// Operators in their GPU form. RMSNorm uses ATen's kernels; the host has only the forward pass, so
-// this file supplies the backward pass. Results are compared with the host's kernels. Also: the
-// loss in large pieces.
+// The code around ATen's GPU kernels for RMSNorm, run on the host and compared with the host's
+// kernels; and the loss, which processes more logits at a time on a GPU. ATen has a host kernel for
+// RMSNorm's forward only, so this file registers one for backward.
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
 #include <torch/library.h>
@@ -24,8 +24,8 @@ namespace {
 
 using model::NormKind;
 
-// Computes what a GPU's kernel computes: x and weight have one dtype, and the gradient is
-// contiguous; gradients that are not requested are undefined.
+// Stands in for ATen's GPU kernel: requires x and weight in one dtype and a contiguous gradient,
+// and returns undefined tensors for gradients that are not requested.
 std::tuple<at::Tensor, at::Tensor> norm_backward(const at::Tensor& gradient, const at::Tensor& x,
                                                  at::IntArrayRef shape, const at::Tensor& inverse,
                                                  const std::optional<at::Tensor>& weight,
@@ -51,7 +51,7 @@ TEST_CASE("rms norm by a GPU's kernels is the host's up to its rounding") {
   const auto kind = GENERATE(NormKind::kRms, NormKind::kRmsWide, NormKind::kRmsPlusOne);
   const auto dtype = GENERATE(at::kFloat, at::kDouble, at::kBFloat16);
   const auto of_weight = GENERATE(at::kFloat, at::kDouble, at::kBFloat16);
-  if (kind == NormKind::kRms && dtype != of_weight) return;  // a composite on every device
+  if (kind == NormKind::kRms && dtype != of_weight) return;  // composite on every device
   const test::Operator norm = [kind](const test::Tensors& in) {
     return nn::fused::rms_norm(in[0], in[1], 1e-5, kind);
   };
@@ -61,7 +61,7 @@ TEST_CASE("rms norm by a GPU's kernels is the host's up to its rounding") {
   const test::Outcome host = test::run(norm, inputs, entering);
   const nn::fused::PassForGpu gpu;
   const test::Outcome ours = test::run(norm, inputs, entering);
-  // kRms rounds twice on the host. 1 + weight is never rounded.
+  // kRms rounds twice on the host, and once on a GPU. 1 + weight is never rounded.
   const double allowed = dtype == at::kDouble  ? (of_weight == at::kDouble ? 1e-13 : 1e-7)
                          : dtype == at::kFloat ? 1e-6
                                                : (kind == NormKind::kRms ? 8e-3 : 4e-3);
@@ -71,7 +71,7 @@ TEST_CASE("rms norm by a GPU's kernels is the host's up to its rounding") {
     test::check_close(ours.gradients[i], host.gradients[i],
                       std::max(allowed, of_weight == at::kBFloat16 ? 8e-3 : 0.0));
   }
-  // Only one of the two is trainable.
+  // Only x or only the weight requires a gradient.
   for (const size_t trained : {0, 1}) {
     const test::Tensors leaves = {inputs[0].detach(), inputs[1].detach()};
     leaves[trained].set_requires_grad(true);
@@ -83,7 +83,7 @@ TEST_CASE("rms norm by a GPU's kernels is the host's up to its rounding") {
 TEST_CASE("the loss reads more logits at a time on a GPU") {
   static std::atomic<int> exponentials = 0;
   const auto pieces = [] {
-    const at::Tensor logits = at::zeros({9, 1 << 20}, at::kHalf);  // the host has no kernels for it
+    const at::Tensor logits = at::zeros({9, 1 << 20}, at::kHalf);  // half has no host kernels
     exponentials = 0;
     nn::fused::cross_entropy_sum(logits, at::zeros({9}, at::kLong), {});
     return exponentials.load();

@@ -1,4 +1,5 @@
-// Vectors of every width for which kernels are compiled, independent of this processor.
+// Vectors of every width for which kernels are compiled, also of widths that this processor's
+// registers do not have.
 #include "am/nn/fused/lanes.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// Linear layers in the forms in which models store them: [in, out], several outputs in one matrix,
-// a fused preceding activation; partially rotated heads.
+// Linear layers with weights stored as [in, out], with several outputs in one matrix, or fused with
+// the preceding activation; also partially rotated heads and dropout.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -40,7 +40,7 @@ void check_alike(const test::Operator& ours, const test::Operator& composite, co
 const std::vector<at::ScalarType> kKernelDtypes = {at::kFloat, at::kDouble, at::kBFloat16};
 const std::vector<int64_t> kLengths = {5, 3, 1};
 
-// Scales each slice differently, so that their gradients differ.
+// Scales each slice by another factor, so that the slices' gradients differ.
 at::Tensor weighed(const Tensors& slices) {
   Tensors parts;
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -167,7 +167,8 @@ TEST_CASE("what dropout takes is drawn by where an element is") {
   const at::Tensor left = fused::dropped(x, whole);
   CHECK(at::logical_or(left.eq(0.0), left.eq(static_cast<float>(1.0 / 0.75))).all().item<bool>());
   CHECK(left.eq(0.0).to(at::kFloat).mean().item<double>() == Approx(0.25).margin(0.02));
-  // A shard of the columns, of the batch, or of each sequence has the whole tensor's mask there.
+  // A shard of the columns, of the batch, or of each sequence is masked like its elements in the
+  // whole tensor.
   fused::Dropout part = whole;
   part.first_column = 13;
   CHECK(at::equal(fused::dropped(x.narrow(1, 13, 50), part), left.narrow(1, 13, 50)));
@@ -177,13 +178,14 @@ TEST_CASE("what dropout takes is drawn by where an element is") {
   part.rows = {0, 2, 32, 1};
   const at::Tensor shard = left.view({2, 2, 16, 200}).select(1, 1).reshape({32, 200});
   CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), shard));
-  // Two runs of each sequence, as in context parallelism, and a shard of these runs have it too.
+  // Two token ranges of each sequence, as in context parallelism, and a shard of these ranges are
+  // masked like their elements in the whole tensor.
   part.rows = {0, 2, 32, 1, {{8, 8}, {16, 8}}};
   const at::Tensor runs = left.view({2, 32, 200}).narrow(1, 8, 16).reshape({32, 200});
   CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), runs));
   const at::Tensor later = left.view({2, 32, 200}).narrow(1, 16, 8).reshape({16, 200});
   CHECK(at::equal(fused::dropped(x.narrow(0, 0, 16), part), later));
-  // Another step and another module give other masks, over the whole tensor.
+  // Masks differ between steps and between modules.
   for (const uint64_t key : {fused::dropout_key(3, 5, 5), fused::dropout_key(3, 4, 6)}) {
     part = whole;
     part.key = key;

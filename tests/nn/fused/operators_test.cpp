@@ -31,7 +31,8 @@ using test::Tensors;
 constexpr double kEps = 1e-5;
 constexpr auto kSilu = model::Activation::kSilu;
 
-// Rounding of one operation in the dtype; composites round several times.
+// Returns the allowed difference: a few roundings in the dtype, because composites round several
+// times.
 double tolerance(at::ScalarType dtype) {
   switch (dtype) {
     case at::kDouble:
@@ -45,7 +46,7 @@ double tolerance(at::ScalarType dtype) {
   }
 }
 
-// `shape_of_output`: shape of the incoming gradient.
+// Compares values and gradients. `shape_of_output` is the shape of the incoming gradient.
 void compare(const Operator& ours, const Operator& composite, const Tensors& inputs,
              at::IntArrayRef shape_of_output) {
   const at::Tensor entering = at::randn(shape_of_output, inputs[0].options());
@@ -60,7 +61,7 @@ void compare(const Operator& ours, const Operator& composite, const Tensors& inp
   }
 }
 
-// kRms rounds before scaling, the others after.
+// kRms rounds before the multiplication by the weight, the other kinds after it.
 at::Tensor composite_norm(const Tensors& in, model::NormKind kind = model::NormKind::kRms) {
   const auto dtype = in[0].scalar_type();
   const auto wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
@@ -223,7 +224,7 @@ TEST_CASE("fused rotation is the composite one") {
         return composite_rotation(in[0], cos, sin);
       };
       compare(ours, composite, {at::randn(shape).to(dtype)}, shape);
-      // The layout of a projection's output: heads after positions in memory.
+      // In memory, heads follow positions, as in a projection's output.
       const at::Tensor x = at::randn({shape[0], shape[2], shape[1], shape[3]}).to(dtype);
       compare(ours, composite, {x.transpose(1, 2)}, shape);
       compare(ours, composite,
@@ -262,7 +263,7 @@ TEST_CASE("cross-entropy of slices is that of the whole") {
                                [&](fused::LogitSums& sums) { seen = sums; });
       return fused::LogitSums{seen.maximum_N, seen.exponentials_N, seen.label_N};
     };
-    // An empty slice occurs on a rank beyond the last row.
+    // A rank's slice is empty if the ranks before it hold all rows of the vocabulary.
     const std::vector<std::pair<int64_t, int64_t>> slices = {{0, 13}, {13, 7}, {20, 0}};
     std::vector<fused::LogitSums> parts;
     for (const auto& [first, size] : slices) {
@@ -417,7 +418,7 @@ TEST_CASE("what the fused operators keep until backward") {
   };
   const auto leaf = [] { return at::randn({64, 32}).requires_grad_(true); };
   const at::Tensor weight = at::ones({32}).requires_grad_(true);
-  // Inputs are intermediate values that nothing else keeps.
+  // The inputs are intermediate values, which only the operator keeps alive.
   CHECK(kept([&] { return fused::rms_norm(leaf() * 1.0, weight, kEps); }) == 2 * kTensor + 64 * 4);
   CHECK(kept([&] { return fused::gated(leaf() * 1.0, leaf() * 1.0, kSilu); }) == 4 * kTensor);
   const at::Tensor matrix = at::ones({5, 32}).requires_grad_(true);

@@ -54,17 +54,17 @@ struct Sizes {
   int64_t rows, columns, depth;
 };
 
-// At the ends of tiles, of panels, of the reduction depth and of the column block.
+// Sizes at and next to the borders of tiles, panels, summed ranges of the depth, and column blocks.
 const std::vector<Sizes> kSizes = {{1, 1, 1},      {1, 40, 100},    {33, 17, 31},   {16, 32, 32},
                                    {32, 16, 33},   {100, 130, 257}, {65, 48, 1000}, {63, 720, 300},
                                    {31, 1450, 64}, {130, 33, 512},  {97, 64, 287},  {64, 705, 256}};
 
-// Returns values that differ by up to `powers` powers of two.
+// Returns random values whose magnitudes spread over `powers` powers of two.
 at::Tensor spread(at::IntArrayRef sizes, double powers) {
   return at::randn(sizes) * at::exp2(at::rand(sizes).sub(0.5).mul(powers).round());
 }
 
-// Warns if there is nothing to test.
+// Returns whether there is a matrix unit, and warns if not.
 bool has_unit() {
   if (!fused::splits_products()) WARN("no matrix unit here");
   return fused::splits_products();
@@ -91,7 +91,7 @@ TEST_CASE("however far the numbers are apart", "[split]") {
     INFO("2^" << powers);
     check_accurate(spread({70, 300}, powers), spread({300, 90}, powers));
   }
-  // Each product appears a second time with the opposite sign, except for the last bits.
+  // Each product is added twice, with opposite signs: only differences in the last bits remain.
   const at::Tensor a = at::randn({50, 400}), b = at::randn({400, 60});
   const at::Tensor again = -a * (1.0 + at::randint(-8, 9, a.sizes()) * std::ldexp(1.0, -23));
   check_accurate(at::cat({a, again}, 1), at::cat({b, b}, 0));

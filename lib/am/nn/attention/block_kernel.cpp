@@ -14,11 +14,11 @@ namespace {
 
 constexpr int64_t kRowsOfABlock = 128;
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
-// Replaces -inf in differences, because -inf - -inf is NaN.
+// Replaces a maximum or log-sum-exp of -inf before a subtraction, because -inf - -inf is NaN.
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
 // The queries [row, row + rows), and the range of keys [first, first + keys) that they may see.
-// `keys` is 0 if they see none.
+// `keys` is 0 if the queries see no key.
 struct Block {
   int64_t row, rows;
   int64_t first, keys;
@@ -47,7 +47,7 @@ class Scores {
   at::ScalarType dtype() const { return dtype_; }
   int64_t batch() const { return heads_.q_BHtK.size(0); }
   int64_t groups() const { return heads_.k_BGsK.size(1); }
-  // Returns the block's rows of a per-query tensor, in the form of grouped().
+  // Returns the slice of x_BHtX for the block's queries, in the shape that grouped() returns.
   at::Tensor rows_of(const at::Tensor& x_BHtX, const Block& block) const {
     return grouped(x_BHtX.narrow(2, block.row, block.rows), groups(), dtype_);
   }
@@ -55,7 +55,7 @@ class Scores {
   at::Tensor keys(const Block& block) const { return seen(heads_.k_BGsK, block); }
   at::Tensor values(const Block& block) const { return seen(heads_.v_BGsV, block); }
 
-  // Returns the sink score of each row's head: [B * G, H / G * rows, 1].
+  // Returns the sink score of each query's head: [B * G, H / G * rows, 1].
   at::Tensor sinks(const at::Tensor& sinks_H, const Block& block) const {
     const at::Tensor sinks_BHt1 =
         sinks_H.view({1, -1, 1, 1}).expand({batch(), heads_.q_BHtK.size(1), block.rows, 1});
@@ -67,7 +67,7 @@ class Scores {
     const int64_t length = heads_.q_BHtK.size(2), keys = heads_.k_BGsK.size(2);
     for (int64_t row = 0; row < length; row += kRowsOfABlock) {
       const int64_t rows = std::min(kRowsOfABlock, length - row);
-      // How many positions the block's first query is behind the first key.
+      // Position of the block's first query, counted from the first key.
       const int64_t ahead = firsts_.query - firsts_.key + row;
       const int64_t first =
           params_.window > 0 ? std::max<int64_t>(0, ahead - params_.window + 1) : int64_t{0};
@@ -95,7 +95,7 @@ class Scores {
   }
 
  private:
-  // Returns the keys or values that the block may see, in the form of grouped().
+  // Returns the keys or values that the block may see, in the shape that grouped() returns.
   at::Tensor seen(const at::Tensor& x_BGsX, const Block& block) const {
     return grouped(x_BGsX.narrow(2, block.first, block.keys), groups(), dtype_);
   }
@@ -200,8 +200,8 @@ void attend_backward(const Qkv& heads, const AttentionParams& params, const Firs
     const at::Tensor p = made.scores.sub_(lse.clamp_min(kLowest)).exp_();
     add(sums.v_BGsV, at::bmm(p.transpose(1, 2), of_out));
     at::Tensor of_scores = at::bmm(of_out, scores.values(block).transpose(1, 2));
-    // For each query the dot product of its output and the output's gradient, as in softmax's
-    // backward.
+    // For each query, the dot product of the output and the output's gradient, which softmax's
+    // backward subtracts.
     const at::Tensor along = gradient.along_BHt.defined()
                                  ? scores.rows_of(gradient.along_BHt.unsqueeze(-1), block)
                                  : (of_scores * p).sum(-1, /*keepdim=*/true);

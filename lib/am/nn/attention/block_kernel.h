@@ -1,6 +1,6 @@
-// Causal attention of a range of queries to a range of keys, one block of queries at a time. It is
-// the basis of attention over whole sequences (blocked.h) and over sequences on several ranks, and
-// builds no autograd graph.
+// Causal attention of a range of queries to a range of keys, one block of queries at a time.
+// Attention over whole sequences (blocked.h) and over sequences on several ranks is built on these
+// functions. Builds no autograd graph.
 //
 //   attend({q_BHtK, k_BGsK, v_BGsV}, params, {.query = 64, .key = 0}, {out_BtHV, lse_BHt});
 //
@@ -27,7 +27,7 @@ struct AttentionParams {
   // if each sequence is one document.
   at::Tensor document_BT = at::Tensor();
   // Rows of [B * T] at which documents begin, including the first row of each sequence. In host
-  // memory. Null if the host does not know them.
+  // memory. Null if the row numbers are not known on the host.
   std::shared_ptr<const std::vector<int64_t>> document_starts = nullptr;
 };
 
@@ -59,10 +59,10 @@ void attend(const Qkv& heads, const AttentionParams& params, const Firsts& first
 struct AttendedGradient {
   at::Tensor of_out_BHtV;
   at::Tensor lse_BHt;  // log-sum-exp over all keys that the queries see, on all ranks
-  // For each query the dot product of its output and the output's gradient (dO . O), in the dtype
-  // of the scores. Undefined if all keys that the queries see are local: attend_backward then
-  // computes the product from the keys' probabilities, so that a query with a single key has a
-  // gradient of exactly 0.
+  // For each query, the dot product dO . O of the output's gradient and the output, in the dtype of
+  // the scores. Undefined if all keys that the queries see are local: attend_backward then computes
+  // the product from the keys' probabilities, so that a query with a single key has a gradient of
+  // exactly 0.
   at::Tensor along_BHt = at::Tensor();
   at::Tensor out_BtHV = at::Tensor();  // output over all keys; only flash attention reads it
 };
@@ -77,8 +77,7 @@ void attend_backward(const Qkv& heads, const AttentionParams& params, const Firs
                      const AttendedGradient& gradient, const HeadGradients& sums,
                      const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
-// Changes `attended`, computed without sinks, into the result with each head's sink as one more
-// key.
+// Adds each head's sink to `attended`, which must be computed without sinks.
 void join_sinks(const Attended& attended, const at::Tensor& sinks_H);
 // Returns the sinks' gradient [H], in the dtype of the scores. `lse_BHt` includes the sinks.
 // `along_BHt` is described in AttendedGradient.

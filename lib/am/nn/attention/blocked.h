@@ -1,14 +1,14 @@
 // Causal attention one block of queries at a time: for windows, packed documents, soft-capped
 // scores, sinks, and values narrower or wider than keys. ATen's flash kernel would need a [T, T]
-// mask for windows and documents, and does not support the rest.
+// mask for windows and documents, and supports none of the other features.
 //
 //   const at::Tensor out_BHTV = blocked_attention(q_BHTK, k_BGTK, v_BGTV, {.scale = 0.125, .window = 4096});
 //
 // Like flash attention (Dao et al., 2022), keeps its inputs and one logarithm per query and head
-// until backward, which recomputes the scores. The output is not kept, since each block holds all
-// keys that its queries see. With flash kernels (flash.h) the output is kept too; a trained output
-// projection keeps that tensor anyway. Legend: B batch, H query heads, G key heads, T sequence, K
-// and V widths of keys and values.
+// until backward, which recomputes the scores. The output is not kept: each block holds all keys
+// that its queries see, from which backward recomputes dO . O. Flash kernels (flash.h) keep the
+// output too, which a trained output projection keeps anyway. Legend: B batch, H query heads, G key
+// heads, T sequence, K and V widths of keys and values.
 #pragma once
 
 #include <ATen/core/Tensor.h>

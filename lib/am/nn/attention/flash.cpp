@@ -34,11 +34,11 @@ struct Span {
   Reach reach;
 };
 
-// Note [Spans]: queries at later positions than all keys need no causal mask. Their window is
-// shifted, because it reaches back from the query, while the keys end earlier. The kernels clamp a
-// window to the number of keys, which is too short if there are more queries than keys. Therefore
-// queries whose window contains all keys form a separate span without a window; the queries after
-// that span are then at most as many as the keys.
+// Note [Spans]: queries after the last key need no causal mask. Their window is shifted, because a
+// window is counted back from its query, and the keys end before it. The kernels clamp windows to
+// the number of keys, which is too short if there are more queries than keys. Therefore queries
+// whose window contains all keys form a span without a window; no more queries than keys remain
+// after it.
 std::vector<Span> spans_of(const mesh::Extent& queries, const mesh::Extent& keys, int64_t window) {
   std::vector<Span> spans;
   const auto first_key = [&](int64_t query) {
@@ -108,7 +108,7 @@ class Rows {
   at::Tensor index_;
 };
 
-// Cumulative lengths of the concatenated sequences, as the kernels read them.
+// Cumulative lengths of concatenated sequences, from 0 on, in int32 as the kernels require.
 class Lengths {
  public:
   Lengths(const std::vector<mesh::Extent>& runs, const at::Device& device) {
@@ -126,7 +126,7 @@ class Lengths {
   int64_t longest = 0;
 };
 
-// ---- wrappers
+// ---- shapes and layouts that the kernels require
 
 at::Tensor padded(const at::Tensor& x, int64_t width) {
   const int64_t missing = width - x.size(-1);
@@ -210,7 +210,7 @@ class Flash {
   // cut into runs of the window's length. Query i of a run sees keys 0 to i of its own run, which
   // is a causal square, and keys i + 1 to window - 1 of the run before. With queries and keys
   // reversed, the second part is a causal square too, of window - 1 positions: a run's last query
-  // sees no key of the run before, and the first key of the run before is seen by no query. Each
+  // sees no key of the run before, and no query of a run sees the first key of the run before. Each
   // square is computed for all runs in one call, and the two results are merged by their
   // log-sum-exps.
 
@@ -237,7 +237,7 @@ class Flash {
     const at::Tensor runs = in_runs(x_BTHX);
     return runs.narrow(1, 0, runs.size(1) - 1).narrow(2, 1, params_.window - 1);
   }
-  // Selects from lse_BHT as `later` does: [B, n - 1, H, window - 1].
+  // Returns the log-sum-exps of the queries that `later` selects: [B, n - 1, H, window - 1].
   at::Tensor later_lse(const at::Tensor& lse_BHT) const {
     const at::Tensor runs = lse_BHT.unflatten(2, {-1, params_.window}).transpose(1, 2);
     return runs.narrow(1, 1, runs.size(1) - 1).narrow(3, 0, params_.window - 1);

@@ -1,11 +1,11 @@
 // attend() and attend_backward() (block_kernel.h) by ATen's flash kernels for GPUs (Dao, 2023).
 //
 // Allocates nothing of size [t, s]. The kernels receive only the queries that see a local key, and
-// only the keys that a local query sees. They align the causal diagonal at the last query and the
-// last key. If the last query's position is not that of the last key, the window is shifted by the
-// distance; queries that see all keys run without a mask. Packed documents are passed as sequences
-// of different lengths. Values narrower than keys are padded with zeros, and the padding is cut
-// from the output.
+// only the keys that a local query sees. The kernels align the causal diagonal at the last query
+// and the last key. If these are at different positions, the window is shifted by the distance;
+// queries that see all keys run without a mask. Packed documents are passed as sequences of
+// different lengths. Values narrower than keys are padded with zeros, and the padding is cut from
+// the output.
 #pragma once
 
 #include "am/nn/attention/block_kernel.h"
@@ -17,8 +17,8 @@ namespace am::nn {
 // known on the host.
 bool flash_takes(const Qkv& heads, const AttentionParams& params);
 
-// Compute attention and its gradients, without sinks. Backward reads `gradient.out_BtHV`, not
-// `along_BHt`.
+// attend() and attend_backward() by flash kernels, without sinks. Backward reads
+// `gradient.out_BtHV`, not `along_BHt`.
 void flash_attend(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
                   const Attended& attended);
 void flash_attend_backward(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,

@@ -5,8 +5,8 @@
 namespace am::nn {
 namespace {
 
-// Returns x_BTHR rotated. Interleaved pairs are first separated into halves, and stay so: rotated
-// queries are only multiplied with rotated keys, so that the order of elements does not matter.
+// Returns x_BTHR rotated. Interleaved pairs are reordered into halves and not restored: rotated
+// queries are multiplied only with rotated keys of the same order, so dot products do not change.
 at::Tensor turned(const at::Tensor& x_BTHR, bool interleaved, const Rotation& rotation) {
   at::Tensor x = x_BTHR;
   if (interleaved) x = x.unflatten(-1, {-1, 2}).transpose(-1, -2).flatten(-2);
@@ -31,7 +31,7 @@ LatentHeads::Qkv LatentHeads::make(const at::Tensor& query_BTX, const at::Tensor
       turned(apply_transform(key_input, key_BTR).unsqueeze(2), interleaved, rotation)
           .expand({-1, -1, key_value_BTHX.size(2), -1});
   const at::Tensor k_BTHK = at::cat({of_key_value[0], shared_BTHR}, -1);
-  // Copies the values, which are kept until backward, because a view would keep the keys too.
+  // Copies the values: they are kept until backward, and a view would keep the keys alive too.
   const at::Tensor v_BTHV = of_key_value[1].contiguous();
   return {q_BTHK.transpose(1, 2), k_BTHK.transpose(1, 2), v_BTHV.transpose(1, 2)};
 }

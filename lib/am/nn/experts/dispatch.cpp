@@ -21,7 +21,7 @@ using fused::Vector;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Sets y to the sum of `count` rows, added in order and rounded once.
+// Sets y to the sum of `count` rows, which are added in order; the sum is rounded once.
 template <typename Scalar>
 struct AddRows {
   template <int kBytes>
@@ -183,7 +183,7 @@ std::vector<int64_t> counted(const at::Tensor& ids_R, int64_t experts) {
   return {first, first + experts};
 }
 
-// Moves the rows of each expert behind the padding of the experts before it.
+// Inserts padding after each expert's rows, which moves the rows of later experts.
 void pad_experts(Placement& placed, const at::Tensor& ids_Nk, int64_t multiple) {
   std::vector<int64_t> shift_of_expert;
   int64_t shift = 0;
@@ -228,7 +228,7 @@ Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts, int64_t mul
 
 int64_t padded_multiple(const at::Tensor& ids_Nk, int64_t experts) {
   constexpr int64_t kMultiple = 64;
-  constexpr int64_t kFewest = 8 * kMultiple;  // rows of an expert on average
+  constexpr int64_t kFewest = 8 * kMultiple;  // minimum of the mean number of rows per expert
   const bool worth_it = fused::on_gpu(ids_Nk) && ids_Nk.numel() >= kFewest * experts;
   return worth_it ? kMultiple : 1;
 }

@@ -7,7 +7,7 @@
 //   ...                                                // each expert's rows through it
 //   const at::Tensor out_ND = combine(rows, placed);   // each token's k rows, added up
 //
-// No token is dropped: R = N k rows, and padding (Placement::counts). A token's rows are added in
+// No token is dropped: R is N k plus padding rows (Placement::counts). A token's rows are added in
 // the order of its choices, so that the sum does not depend on where the experts computed. Legend:
 // N tokens, D hidden, k experts per token, R rows sorted by expert.
 #pragma once
@@ -29,15 +29,15 @@ struct Placement {
   at::Tensor received_Pe = {};
 };
 
-// Returns the placement of N k rows. They are sorted by expert, and the rows of one expert by
+// Returns the placement of N k rows. Rows are sorted by expert, and the rows of one expert by
 // token. On the meta device, where ids have no values, the rows are split evenly over the experts.
 // Padding rounds the rows of each expert up to a multiple of `multiple`. Its routing weights are 0,
 // so that it contributes to no result and no gradient.
 Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts, int64_t multiple = 1);
-// Returns the multiple for experts that are multiplied on this rank. On a GPU it keeps the number
-// of matmul shapes small: cuBLAS spends some 0.2 ms of host time on each shape that it has not
-// seen, and without padding almost every expert has a new one in every step. 1 on hosts, and where
-// the padding would be more than a few percent of the rows.
+// Returns place_by_expert's `multiple` for local experts. On a GPU, padding keeps the number of
+// matmul shapes small: cuBLAS spends some 0.2 ms of host time on each new shape, and without
+// padding almost every expert has a new shape in every step. Returns 1 on hosts, and where padding
+// would add more than a few percent of rows.
 int64_t padded_multiple(const at::Tensor& ids_Nk, int64_t experts);
 // Returns the number of rows of each expert if `rows` are split evenly. The remainder goes to the
 // first experts, one row each.
@@ -50,7 +50,7 @@ std::vector<at::Tensor> deal(const at::Tensor& weights_Nk, const Placement& plac
 at::Tensor combine(const std::vector<at::Tensor>& rows, const Placement& placed,
                    const at::Tensor& added_ND = {}, bool unread = false);
 
-// Parts of combine and deal, without an autograd graph. sum_of_slots returns [N, D]: the sum of
+// Steps of combine and deal, without an autograd graph. sum_of_slots returns [N, D]: the sum of
 // each token's rows, plus `added_ND` if defined. `rows` are tensors [.., D] with R rows in total.
 at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
                         const at::Tensor& added_ND = {});

@@ -14,7 +14,7 @@ namespace am::nn {
 
 namespace {
 
-// Returns the output of one expert for rows_RD, each row multiplied by its weight.
+// Returns the output of one expert for rows_RD, each row multiplied by its routing weight.
 at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Tensor& weight_R,
                   model::Activation activation, bool keeps_gate, bool unread,
                   RecomputeTape& products) {
@@ -104,7 +104,7 @@ Tensors ExpertFeedForward::routed(const Dispatched& dispatched, int64_t even, bo
       parts[c].weights.push_back(weights[c]);
     }
   }
-  // The first part runs all experts, even without rows, so that each has a gradient.
+  // The first part runs all experts, also those without rows, so that every weight has a gradient.
   std::vector<Tensors> made = {computed(parts.front(), keeps_gate, unread, products)};
   for (size_t c = 1; c < parts.size(); ++c) made.push_back(surplus(parts[c], unread));
   Tensors out;

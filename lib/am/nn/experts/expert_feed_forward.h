@@ -56,7 +56,7 @@ struct ExpertFeedForward {
   mutable at::Tensor balance = {};
   // Sums over the ranks that share sequences (SequenceBalance::sum).
   SumOverRanks sum_of_sequences = {};
-  // Number of padding tokens at the end of each local sequence. They are routed, but not counted.
+  // Number of padding tokens at the end of each local sequence, which are routed but not counted.
   int64_t padding = 0;
 
   // Returns the number of routed experts.
@@ -66,8 +66,8 @@ struct ExpertFeedForward {
   // Sends tokens to the ranks of their experts. Never null.
   TokenDispatcherPtr dispatcher = std::make_shared<const LocalDispatcher>();
 
-  // Returns the input of `finish` for x_BTD. `leaves` means that the result is the output of the
-  // recomputed segment.
+  // Returns the input of `finish` for x_BTD. `leaves` means that the enclosing recomputed segment
+  // returns the result without reading it.
   Tensors product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                   RecomputeTape& products) const;
   // Returns the layer's output [B, T, D], with T = `length`. Gathers tokens that are sharded over
@@ -90,8 +90,8 @@ struct ExpertFeedForward {
   // rank would have under perfect balance.
   Tensors routed(const Dispatched& dispatched, int64_t even, bool keeps_gate, bool unread,
                  RecomputeTape& products) const;
-  // Runs a later part of the rows as a checkpointed segment (row_chunks.h). The result of an expert
-  // without rows is undefined, unless experts are stacked.
+  // Runs a part of the rows after the first (row_chunks.h) as a checkpointed segment. The result of
+  // an expert without rows is undefined, unless experts are stacked.
   Tensors surplus(const Dispatched& part, bool unread) const;
   // Whether any routed expert is trainable.
   bool trains() const;
@@ -100,7 +100,7 @@ struct ExpertFeedForward {
   // Whether the shared expert is computed apart from the routed ones, because its product is a
   // partial sum over ranks or covers other tokens.
   bool shares_apart() const { return sharder || (shared && shared->down_proj.output); }
-  // Returns the shared expert's weighted product, to be added to the output of the routed experts.
+  // Returns the shared expert's weighted product, which is added to the routed experts' output.
   at::Tensor shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,
                             RecomputeTape& products) const;
   // Returns the shared expert's product without its weight, and the weight unless it is 1.

@@ -67,7 +67,7 @@ at::Tensor of_taken(const at::Tensor& gradient_Nk, const at::Tensor& taken_Nk,
   }
   if (!spec.normalise) return of_Nk;
   const at::Tensor sum_N1 = taken_Nk.sum(-1, /*keepdim=*/true) + spec.normalise_eps;
-  // Uses taken / sum, which is exactly 1 for k = 1, so that the gradient is then exactly 0.
+  // Divides before multiplying: for k = 1, taken / sum is exactly 1, and the gradient exactly 0.
   const at::Tensor along_N1 = (of_Nk * (taken_Nk / sum_N1)).sum(-1, /*keepdim=*/true);
   return (of_Nk - along_N1) / sum_N1;
 }
@@ -102,8 +102,8 @@ at::Tensor chosen_ids(const at::Tensor& scores_NE, const at::Tensor& correction_
   return std::get<1>(scores.topk(spec.top_k, -1));
 }
 
-// Inputs of the choice of experts besides the scores, and its result `made`. choose() fills `made`
-// unless the choice was known before.
+// Inputs, other than the scores, of the choice of experts, and the chosen routing `made`: that of
+// an earlier call, or set by choose().
 struct Choice {
   at::Tensor correction_E;
   bool in_turn;

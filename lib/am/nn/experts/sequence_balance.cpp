@@ -9,13 +9,13 @@ namespace {
 
 using Score = model::RouterSpec::Score;
 
-// Returns of_NE as [B, N / B, E] without each sequence's padding.
+// Returns of_NE as [B, t, E], without the padding at the end of each sequence.
 at::Tensor by_sequence(const at::Tensor& of_NE, int64_t sequences, int64_t padding = 0) {
   const at::Tensor of_BtE = of_NE.view({sequences, -1, of_NE.size(1)});
   return of_BtE.narrow(1, 0, of_BtE.size(1) - padding);
 }
 
-// Returns the gradient of the scores, from the gradient of the shares.
+// Returns the gradient of the scores, from that of the shares (shares_of_scores).
 at::Tensor of_scores(const at::Tensor& of_shares_NE, const at::Tensor& scores_NE, Score score) {
   if (score == Score::kSoftmax) return of_shares_NE;
   const at::Tensor shares_NE = shares_of_scores(scores_NE, score);

@@ -72,7 +72,7 @@ struct StackWiden : torch::autograd::Function<StackWiden> {
   static variable_list forward(AutogradContext* context, at::TensorList rows,
                                const at::Tensor& weight_EDW, const at::Tensor& bias_EW) {
     variable_list saved = {weight_EDW};
-    // Saves the rows only if the weight needs a gradient, which is the only one that reads them.
+    // Saves the rows only for the weight's gradient: no other gradient reads them.
     if (weight_EDW.requires_grad()) saved.insert(saved.end(), rows.begin(), rows.end());
     context->save_for_backward(std::move(saved));
     keep_weight_pass(*context);

@@ -36,13 +36,13 @@ class TokenDispatcher {
   virtual Placement place(const at::Tensor& ids_Nk, int64_t experts) const = 0;
   virtual Dispatched dispatch(const at::Tensor& x_ND, const at::Tensor& weights_Nk,
                               const Placement& placed) const = 0;
-  // As nn::combine, across the ranks that share the experts.
+  // Works like nn::combine (dispatch.h), across the ranks that share the experts.
   virtual at::Tensor combine(const std::vector<at::Tensor>& rows, const Placement& placed,
                              const at::Tensor& added_ND, bool unread) const = 0;
 };
 using TokenDispatcherPtr = std::shared_ptr<const TokenDispatcher>;
 
-// Dispatcher for the case that all experts are local.
+// Dispatcher for experts that are all on this rank.
 class LocalDispatcher final : public TokenDispatcher {
  public:
   mesh::Extent own(int64_t experts) const override { return {0, experts}; }

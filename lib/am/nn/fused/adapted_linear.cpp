@@ -33,8 +33,8 @@ LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Te
     } else {
       of.of_low_NR = product(gradient_NO, rows_OR);
     }
-    // Computes the transposed product, because product() may copy its left operand, which thus is
-    // the narrow low_NR.
+    // Computes the transpose of B's gradient, because product() may copy its left operand, and
+    // low_NR is the narrower one.
     if (!low_NR.defined()) return;
     of.of_b_OR.narrow(0, first, length).copy_(product(low_NR.t(), gradient_NO).t()).mul_(scale);
   });

@@ -39,8 +39,8 @@ AM_INLINE std::pair<Lanes, Lanes> together(const Lanes& even, const Lanes& odd,
 template <typename Lanes>
 using LaneNumbers = std::make_index_sequence<kCountOf<Lanes>>;
 
-// 2 * part.count elements are in two vectors: first_of returns the lanes used in the first vector,
-// second_of those used in the second.
+// Two vectors hold 2 * part.count interleaved elements: first_of returns the lanes used in the
+// first vector, second_of those used in the second.
 template <typename Scalar, int kBytes>
 AM_INLINE First<kBytes> first_of(First<kBytes> part) {
   return {std::min<int64_t>(2 * part.count, kLanes<Scalar, kBytes>)};
@@ -137,7 +137,7 @@ Limits<Scalar> limits_of(const Clamp& clamp) {
 struct Wides {
   at::Tensor gate, up;             // values before clamping
   at::Tensor clamped_gate, share;  // min(gate, limit), and sigmoid(alpha * clamped_gate)
-  at::Tensor raised;               // u + 1
+  at::Tensor raised;               // clamped up + 1
 };
 
 Wides wides_of(const at::Tensor& pairs_R2F, const Clamp& clamp) {

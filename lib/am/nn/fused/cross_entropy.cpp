@@ -17,9 +17,9 @@ using torch::autograd::variable_list;
 // Note [Logits that are the loss's alone]: the head keeps its input and its weight for backward,
 // not the logits. Once the caller has released the logits, their storage has one user left: the
 // detached alias that forward saved here. Backward then writes the logits' gradient, of equal size
-// and dtype, into that storage. Users are counted when backward runs, so a caller that still holds
-// the logits (to inspect them, or for another loss) finds them unchanged. The alias shares the
-// logits' version counter, so in-place changes are detected.
+// and dtype, into that storage. If the caller still holds the logits when backward runs (to inspect
+// them, or for another loss), they stay unchanged. The alias shares the logits' version counter, so
+// in-place changes are detected.
 bool is_alone(const at::Tensor& alias) { return alias.storage().use_count() == 1; }
 
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {

@@ -29,9 +29,9 @@ struct LabelRange {
 using CombineSums = std::function<void(LogitSums& sums)>;
 
 // Returns the sum of cross-entropies over the tokens whose label is not range.ignored, of
-// logits_..v and labels (int64 ids of the whole vocabulary, one per row). The result has no dims
-// and the sums' dtype. Without `combine`, v is the whole vocabulary, and a label outside it throws
-// Error(kUsage) (tensor/token_check.h); callers with a sharded vocabulary must check labels
+// logits_..v and labels (int64 ids of the whole vocabulary, one per row). The result is a scalar
+// tensor in the sums' dtype. Without `combine`, v is the whole vocabulary, and a label outside it
+// throws Error(kUsage) (tensor/token_check.h); callers with a sharded vocabulary must check labels
 // themselves.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const LabelRange& range, const CombineSums& combine = {});

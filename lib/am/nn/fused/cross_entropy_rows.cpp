@@ -63,8 +63,8 @@ void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scal
 
 // ---- by ATen's operators
 
-// Returns the number of elements per piece: few, so that float32 copies need little memory, but
-// more on a GPU, because each piece costs kernel launches.
+// Returns the number of logits processed at a time: few, so that float32 copies need little memory,
+// but more on a GPU, because each piece costs kernel launches.
 int64_t elements_at_a_time(const at::Tensor& logits_Nv) {
   return on_gpu(logits_Nv) ? model::kLossElements : 4 << 20;
 }

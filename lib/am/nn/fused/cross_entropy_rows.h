@@ -12,8 +12,8 @@ LogitSums logit_sums(const at::Tensor& logits_Nv, const at::Tensor& labels_N,
                      const LabelRange& range);
 
 // Sets out_Nv to (softmax - one_hot(label)) * scale, and to 0 in rows whose label is ignored.
-// `out_Nv` may be the logits. sums_N has the logarithm of each row's sum of exponentials. `scale`
-// has no dims.
+// `out_Nv` may be the logits. sums_N is the logarithm of each row's sum of exponentials. `scale` is
+// a scalar tensor.
 void cross_entropy_gradient(at::Tensor& out_Nv, const at::Tensor& logits_Nv,
                             const at::Tensor& sums_N, const at::Tensor& labels_N,
                             const LabelRange& range, const at::Tensor& scale);

@@ -95,7 +95,7 @@ std::array<at::Tensor, 4> philox_words(uint64_t key, const at::Tensor& rows_N,
   return x;
 }
 
-// Returns the row number in the global batch of each row, on the device of `x_NI`.
+// Returns each row's number in the global batch, on the device of `x_NI`.
 at::Tensor global_rows(const at::Tensor& x_NI, const DropoutRows& where) {
   const GlobalRows global(where, x_NI.size(0));
   const at::Tensor rows_N =
@@ -123,9 +123,9 @@ at::Tensor dropped_elements(const at::Tensor& rows_N, int64_t width, const Dropo
       .narrow(1, dropout.first_column - first * kOfBlock, width);
 }
 
-// Drops elements by ATen's operators, for tensors without kernels. The results are bitwise equal.
+// Drops elements by ATen's operators, for tensors without kernels. Bitwise equal to the kernels.
 void drop_by_operators(const at::Tensor& x_NI, const Dropout& dropout) {
-  // Elements per pass. Each of them takes 16 bytes of temporaries.
+  // Number of elements processed at a time, each of which needs 16 bytes of temporaries.
   constexpr int64_t kAtOnce = int64_t{1} << 25;
   const double exact = dropout.p < 1.0 ? 1.0 / (1.0 - dropout.p) : 0.0;
   // The factor is rounded to the dtype of x_NI, as the kernels round it.

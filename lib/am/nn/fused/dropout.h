@@ -12,8 +12,8 @@
 namespace am::nn::fused {
 
 // Describes which rows of the global batch the rows of a tensor [sequences * t, I] are. Each
-// sequence of `length` tokens contributes t rows: all its tokens, the runs of a context-parallel
-// rank, or a shard of either.
+// sequence of `length` tokens contributes t rows: all its tokens, the token ranges of a
+// context-parallel rank, or a shard of either.
 struct DropoutRows {
   int64_t first_sequence = 0;  // index, in the global batch, of the tensor's first sequence
   int64_t sequences = 1;

@@ -242,8 +242,8 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
     const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
                                context->needs_input_grad(2),
                                is_biased(*context) && context->needs_input_grad(3)};
-    // The product's input is computed where it is read, and freed before further gradients are
-    // allocated. If the weight's gradient is postponed, the product's input is kept for it, instead
+    // The product's input is recomputed for the weight's gradient, and freed before further
+    // gradients are allocated. If that gradient is postponed, the product's input is kept instead
     // of gate and up.
     const auto wide = [&] { return forward_of(saved[0], saved[1], act); };
     const LinearNeeds now = needs_now(*context, needs, saved[2], [&] {

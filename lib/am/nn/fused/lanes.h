@@ -127,7 +127,7 @@ AM_INLINE void store(Scalar* to, Part<kBytes> part, const Vector<Scalar, kBytes>
   }
 }
 
-// Returns the value that is loaded after `lanes` was stored as Scalar.
+// Returns `lanes` rounded to Scalar's precision, as by a store and a load.
 template <typename Scalar, typename Lanes>
 AM_INLINE Lanes rounded(const Lanes& lanes) {
   if constexpr (std::is_same_v<Scalar, c10::BFloat16>) {

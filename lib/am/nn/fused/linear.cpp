@@ -42,7 +42,7 @@ bool is_ours(const at::Tensor& x, const at::Tensor& weight) {
 struct Product : torch::autograd::Function<Product> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, bool in_out) {
-    // Saves x only if the weight needs a gradient, which is the only one that reads x.
+    // Saves x only for the weight's gradient: no other gradient reads x.
     context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
     // Backward looks for a third input only if there is a bias.
     context->saved_data["biased"] = bias.has_value();
@@ -99,8 +99,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& bias, bool in_out) {
   if (is_ours(x, weight)) return Product::apply(x, weight, bias, in_out);
   if (!current_weight_pass()) return at::linear(x, out_in(weight, in_out), bias);
-  // With a weight pass, Product runs for every dtype and device, after the casts that autocast
-  // would make.
+  // Under a weight pass, Product runs for every dtype and device: at::linear cannot postpone. Casts
+  // as autocast would.
   const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
   std::optional<at::Tensor> added;
   if (bias) added = bias->to(dtype);
@@ -139,7 +139,7 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
     const bool known = i < slices.known.size() && slices.known[i].defined();
     std::optional<at::Tensor> added;
     if (bias) added = bias->narrow(0, first, length);
-    // A known output is detached, so that a caller that keeps it does not keep the graph.
+    // A known output is detached, so that a caller that keeps it does not keep its graph alive.
     outputs.push_back(known ? slices.known[i].detach()
                             : linear(x, weight.narrow(slices.in_out ? 1 : 0, first, length), added,
                                      slices.in_out));

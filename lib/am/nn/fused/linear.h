@@ -43,7 +43,7 @@ LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x
                                  const at::Tensor& weight, const LinearNeeds& needs,
                                  bool in_out = false);
 
-// Parts of sliced_linear, which build no autograd graph. Computed outputs are separate tensors.
+// Steps of sliced_linear, without an autograd graph. Computed outputs are separate tensors.
 std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& weight,
                                       const std::optional<at::Tensor>& bias, const Slices& slices);
 // Computes the requested gradients from the gradients of the outputs. `gradients` has an undefined

@@ -48,8 +48,8 @@ bool fits(const at::Tensor& a, const at::Tensor& b) {
 // because oneDNN's operator needs a dense left side.
 constexpr int64_t kMostCopied = model::kMostTransposed;
 
-// Multiplies after a copy of a_MK to dense rows. On the meta device the copy is allocated too, and
-// at::mm gives the result's shape.
+// Copies a_MK to dense rows and multiplies. On the meta device the copy is allocated too, and
+// at::mm returns a tensor of the product's shape.
 at::Tensor multiply_dense(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   const at::Tensor dense_MK = dense(a_MK);
   if (dense_MK.is_meta()) return dense_MK.mm(b_KN);

@@ -15,8 +15,9 @@
 
 namespace am::nn::fused {
 
-// Returns a b, contiguous. The operands are two-dimensional, of one dtype and device. Builds no
-// autograd graph. Respects torch's oneDNN switch (at::globalContext().setUserEnabledMkldnn).
+// Returns the product a b, contiguous. The operands are two-dimensional, of one dtype and device.
+// Builds no autograd graph. Respects torch's oneDNN switch
+// (at::globalContext().setUserEnabledMkldnn).
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN);
 
 // Whether float32 matrices on the host are multiplied with oneDNN.

@@ -163,9 +163,9 @@ variable_list backward_of_aten(const at::Tensor& gradient, const at::Tensor& x,
 
 // ---- by ATen's kernels for GPUs
 
-// Returns the dtype in which the GPU kernels compute. They require x and weight in one dtype, and
-// round once. It is x's dtype, or the dtype of the sums if the factor of n may not be representable
-// in x's dtype (1 + weight, or a weight of another dtype).
+// Returns the dtype in which the GPU kernels compute: x's, or that of the sums if x's dtype may not
+// represent the factor (1 + weight, or a weight of another dtype). The kernels require x and weight
+// in one dtype, and round once.
 at::ScalarType gpu_dtype(const at::Tensor& x, const at::Tensor& weight, NormKind kind) {
   const bool fits = x.scalar_type() == weight.scalar_type() && kind != NormKind::kRmsPlusOne;
   return fits ? x.scalar_type() : wide_dtype(x.scalar_type());

@@ -48,7 +48,7 @@ at::Tensor turn_by_aten(const at::Tensor& x_BHTK, const at::Tensor& cos, const a
   const at::Tensor second = x.narrow(-1, half, half);
   at::Tensor y = x * cos_TR + at::cat({-second, first}, -1) * sin_TR;
   if (turned == width) return y;
-  // Gives the result x's memory layout, which attention expects of its queries.
+  // Concatenates as [B, T, H, K], the memory layout that attention expects of its queries.
   const at::Tensor rest = x_BHTK.narrow(-1, turned, width - turned);
   return at::cat({y.transpose(1, 2), rest.transpose(1, 2)}, -1).transpose(1, 2);
 }

@@ -1,8 +1,8 @@
 // Applies rotary position embedding in one pass, without negated, concatenated or multiplied
 // copies.
 //
-// Dimension i is rotated with i + R/2. Only the shared tables are kept; backward is the inverse
-// rotation.
+// Elements i and i + R/2 of a head's R rotated elements form a pair. Only the shared tables are
+// kept; backward is the inverse rotation.
 #pragma once
 
 #include <ATen/core/Tensor.h>

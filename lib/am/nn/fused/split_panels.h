@@ -33,8 +33,9 @@ constexpr int64_t kTileStride = 64;  // bytes of a tile's row
 constexpr int64_t kStepDepth = 32;
 constexpr int64_t kSplitParts = 3;
 
-// A panel covers the lines of two tiles. For each step it stores the parts of both tiles in the
-// order high, high, middle, middle, low, low. The last panel may have a single tile.
+// A panel covers two tiles of lines (rows of the left operand, or columns of the right one). For
+// each step it stores the parts of both tiles in the order high, high, middle, middle, low, low.
+// The last panel may have a single tile.
 constexpr int64_t kPanelLines = 2 * kTileLines;
 
 // kSumDepth is the depth that is summed in tiles at a time. The parts of kHeldColumns columns of
@@ -74,7 +75,7 @@ AM_INLINE uint32_t largest_lane(const LargestBits& largest) {
   return bits;
 }
 
-// Splits two vectors and stores their parts as pairs. Each part is `tiles` tiles behind the
+// Splits two vectors and stores their parts as pairs. Each part is stored `tiles` tiles after the
 // previous one. Rounding is to nearest, halves away from zero: each part leaves a remainder with 8
 // bits fewer, and the last part is exact.
 AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
@@ -93,8 +94,8 @@ AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
   }
 }
 
-// Loads the first `count` elements of a row. `count` may be negative, zero or more than a vector
-// has.
+// Loads the first `count` elements of a row. `count` may be negative, and may exceed a vector's
+// size.
 AM_INLINE Floats load_some(const float* from, int64_t count) {
   if (count >= kBlock) return load(from, kAll);
   return count > 0 ? load(from, First<kTileBytes>{count}) : Floats{};
@@ -112,8 +113,8 @@ AM_INLINE void split_tile(int32_t* to, int64_t tiles, const SplitSide& side, int
   const bool dense_lines = side.depth_stride == 1;
   const float* const from = side.data;
   if (!dense_lines) {
-    // Prefetches the data of the next step, which are rows away, so that the hardware prefetcher
-    // would not fetch them in time.
+    // Prefetches the data of the next step, which lies rows ahead, too far for hardware
+    // prefetching.
     const float* const next = from + kStepDepth * side.depth_stride;
     for (int64_t k = 0; k < kStepDepth; ++k) __builtin_prefetch(next + k * side.depth_stride);
   }

@@ -43,9 +43,9 @@ struct FreeScratch {
   void operator()(int32_t* memory) const { ::operator delete (memory, std::align_val_t{4096}); }
 };
 
-// Returns this thread's scratch memory of a megabyte. It stays allocated, because an allocation
-// would cost a tenth of a product's time. It is not a tensor, because it must not count as a step's
-// memory.
+// Returns this thread's scratch memory of a megabyte. The memory stays allocated, because an
+// allocation costs a tenth of a product's time. The memory is not a tensor, because tensors count
+// as a step's memory.
 int32_t* scratch() {
   thread_local const std::unique_ptr<int32_t, FreeScratch> memory(static_cast<int32_t*>(
       ::operator new (kScratchPanels* kPanelPairs * sizeof(int32_t), std::align_val_t{4096})));
@@ -56,14 +56,14 @@ struct LargestOfSides {
   LargestBits a, b;
 };
 
-// Multiplies all rows of a with the columns of b, whose parts stay in the cache, over one range of
-// the depth.
+// Multiplies all rows of a, over one range of the depth, with columns of b whose bfloat16 parts
+// stay in the cache.
 void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const SplitSide& b,
                    int64_t depth, LargestOfSides& largest) {
   int32_t* const passing = held + kHeldColumns / kPanelLines * kPanelPairs;
   const int64_t steps = steps_of(depth);
   split_side<SideKind::kRight>(held, b, depth, 0, largest.b);
-  // Dense rows are split into parts one panel ahead, in two alternating buffers.
+  // Dense rows are split into bfloat16 parts one panel ahead, in two alternating buffers.
   const int64_t steps_ahead = a.depth_stride == 1 ? depth / kStepDepth : 0;
   const int64_t rows_at_a_time = steps_ahead > 0 ? kPanelLines : kPassingRows;
   const int64_t blocks = (b.lines + kPanelLines - 1) / kPanelLines;
@@ -98,8 +98,8 @@ void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const
   }
 }
 
-// Bits of the smallest number that becomes infinite when it is rounded to bfloat16. Larger bits are
-// infinite or NaN too.
+// Bits of the smallest positive float that rounds to infinity in bfloat16. Larger bit patterns
+// round to infinity too, or are NaN.
 constexpr uint32_t kTooLarge = 0x7f7f8000;
 
 AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, const SplitSide& b,
@@ -146,8 +146,8 @@ bool lends_tiles() {
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
   constexpr unsigned kBfloat16 = 1U << 22, kTiles = 1U << 24;
   if ((edx & kBfloat16) == 0 || (edx & kTiles) == 0) return false;
-  // Asks Linux for permission, which it requires once per process, because it saves 8 KB more for
-  // each thread that uses tiles.
+  // Asks Linux, once per process, for permission to use tiles: Linux then saves 8 KB more of
+  // register state for each thread that uses tiles.
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
@@ -177,8 +177,8 @@ bool is_worth_splitting(int64_t rows, int64_t columns, int64_t depth) {
   constexpr int64_t kLeast = 96, kLeastProducts = int64_t{1} << 24, kLeastOfThread = 128;
   std::array<int64_t, 3> sizes = {rows, columns, depth};
   std::sort(sizes.begin(), sizes.end());
-  // Every thread splits all of the shorter side into parts, so that its part of the longer side
-  // must be large enough to pay off.
+  // Every thread splits the whole shorter side into bfloat16 parts, which pays off only if the
+  // thread's range of the longer side is large.
   return sizes[0] >= kLeast && sizes[1] >= kLeastOfThread * at::get_num_threads() &&
          sizes[0] * sizes[1] * sizes[2] >= kLeastProducts;
 }

@@ -21,8 +21,8 @@ struct NextPanel {
   LargestBits* largest = nullptr;
 };
 
-// Number of steps between tile stores whose result is not needed. They keep the unit ready: a tile
-// store costs 1000 cycles if none was issued for some 2000 cycles.
+// Number of steps between extra tile stores, whose results are not used: a tile store costs 1000
+// cycles if none was issued for some 2000 cycles.
 constexpr int64_t kStepsAwake = 4;
 
 // Tiles 0 to 3 hold the sums, 4 and 5 the left side, 6 and 7 the right side. From one product of
@@ -91,7 +91,7 @@ struct Target {
   float* c = nullptr;
   int64_t stride = 0;
   int64_t rows = 0, columns = 0;  // number of rows and columns from `c` to the end of the matrix
-  // Whether this is the first block of the depth, which overwrites instead of adding.
+  // Whether the sums overwrite the result instead of being added: first block of the depth.
   bool is_first = false;
 };
 

@@ -8,7 +8,7 @@
 
 namespace am::nn::fused {
 
-// Return the upper, or the lower, of two rows that are kSide apart, after exchange_blocks.
+// Return the new upper (or lower) row that exchange_blocks computes from two rows kSide apart.
 template <int kSide, typename Lanes, int... kLane>
 AM_INLINE Lanes upper_row(const Lanes& above, const Lanes& below,
                           std::integer_sequence<int, kLane...> /*lanes*/) {
