@@ -27,8 +27,8 @@ std::vector<std::string> names_of_uses(const ModelUnits& model, const layout::La
 }
 
 // Buckets of unsharded parameters, whose gradients are reduced in one message per bucket: DDP, and
-// Megatron-FSDP's levels that do not shard parameters. All buckets are whole from the first unit's
-// forward until backward is over.
+// Megatron-FSDP's levels that do not shard parameters. The full parameters of all buckets are in
+// memory from the first unit's forward until backward is over.
 class GradientBuckets final : public DataParallel {
  public:
   GradientBuckets(const ModelUnits& model, const layout::Layout& layout,
@@ -43,8 +43,8 @@ class GradientBuckets final : public DataParallel {
       ParamGroup& added = add_group(model, layout, cat("bucket ", groups().size()),
                                     of_experts ? own.experts : own.dense, mesh,
                                     of_experts ? ranks.experts : ranks.dense, group_options());
-      // An expert's gradient may be computed in parts (nn/experts/expert_feed_forward.h), so it is
-      // reduced after backward.
+      // An expert's gradient may arrive in several parts (nn/experts/expert_feed_forward.h), so it
+      // is reduced after backward, when all parts have arrived.
       if (!options().overlap_reduction || of_experts) continue;
       added.gradients().on_complete([this, &added] {
         if (requires_gradient_sync()) reduce(added);
@@ -171,8 +171,8 @@ void DataParallel::reduce(std::span<ParamGroup* const> groups) {
   send(std::move(reduction));
 }
 
-// Starts the reduction of a unit. While the next unit computes, the reduce-scatter of this unit and
-// the all-reduce of the previous unit are in flight.
+// Starts the reduction of a unit's gradients. While the next unit computes, the reduce-scatter of
+// this unit and the all-reduce of the previous unit are in flight.
 void DataParallel::send(Reduction reduction) {
   std::erase_if(reduction, [](GradientReducer* each) { return !each->begin_reduce(); });
   if (reduction.empty()) return;

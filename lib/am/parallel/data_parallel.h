@@ -30,33 +30,36 @@ struct DataParallelOptions {
   Precision precision;
   std::optional<Offload> offload;
   bool cast_forward_inputs = true;
-  // For each unit: whether its full parameters are freed after forward and gathered again in
+  // For each unit: whether its full parameters are freed after forward and gathered again for
   // backward.
   std::vector<bool> reshard_after_forward;
-  // Parameters of each bucket, as indices into the layout's parameters; empty: the parameters are
-  // in sharded units instead. The gradients of a bucket are reduced in one message, as soon as the
-  // last of them is computed. The full parameters of all buckets are in memory from the first
-  // unit's forward until backward is over.
+  // Parameters of each bucket, as indices into Layout::parameters; empty: the parameters are
+  // sharded unit by unit, without buckets. The gradients of a bucket are reduced in one message, as
+  // soon as the last of them is computed. The full parameters of all buckets are in memory from the
+  // first unit's forward until backward is over.
   std::vector<std::vector<int>> buckets;
-  // reshard_after_forward = N of PyTorch: number of ranks over which units are resharded after
-  // forward. 0: the whole shard group.
+  // Number of ranks over which parameters are resharded after forward (PyTorch's
+  // reshard_after_forward = N); 0: all ranks of the shard group.
   int64_t post_forward_size = 0;
   layout::PrefetchDepths prefetch;
-  // Whether units are reduced during backward, and not only when it is over.
+  // Whether each unit's gradients are reduced during backward; if false, all gradients are reduced
+  // after backward.
   bool overlap_reduction = true;
-  // Whether the freed memory of full parameters and of messages is kept for the next units.
+  // Whether freed memory of full parameters and of communication buffers is kept for later units.
   bool reuse_buffers = false;
   bool check_for_nan = false;  // whether finish_backward() checks the reduced gradients
-  bool report_nan = false;     // see ParamGroupOptions::report_nan
+  bool report_nan = false;     // whether backward throws at a gradient that is not finite
 };
 
-// The parts of a model that data parallelism uses. Both vectors must outlive the call only.
+// The parts of a model that data parallelism uses. A function with this argument reads both vectors
+// only during the call.
 struct ModelUnits {
   const std::vector<nn::ParameterPtr>& parameters;  // in the order of Layout::parameters
   const std::vector<nn::UnitUse>& uses;             // uses of the units, in forward order
 };
 
-// An all-gather of units that is in flight. wait() completes it; idempotent.
+// An all-gather of units that is in flight. wait() completes the all-gather; further calls do
+// nothing.
 class UnshardHandle {
  public:
   explicit UnshardHandle(std::vector<ParamGroup*> groups) : groups_(std::move(groups)) {}
@@ -68,8 +71,9 @@ class UnshardHandle {
 
 class DataParallel : public nn::UnitHooks {
  public:
-  // Returns GradientBuckets if the options have buckets, otherwise ShardedUnits. The result is the
-  // hooks that the model must call, and must outlive the model's passes.
+  // Returns GradientBuckets if the options have buckets, otherwise ShardedUnits. The model must
+  // call the returned object as its nn::UnitHooks, and the object must outlive the model's forward
+  // and backward passes.
   static std::unique_ptr<DataParallel> make(const ModelUnits& model, const layout::Layout& layout,
                                             const runtime::DeviceMesh& mesh,
                                             DataParallelOptions options);
@@ -79,32 +83,35 @@ class DataParallel : public nn::UnitHooks {
   // Whether the sharded parameters are stored in host memory while a GPU computes.
   bool offloaded() const { return options_.offload.has_value(); }
 
-  // False: the next backward passes only accumulate unreduced gradients on this rank (as in
-  // PyTorch).
+  // With `sync` false, later backward passes accumulate unreduced gradients on this rank and send
+  // no messages (as in PyTorch).
   void set_requires_gradient_sync(bool sync) { sync_ = sync; }
   bool requires_gradient_sync() const { return sync_; }
-  // False: finish_backward() leaves the last reductions in flight, so that they overlap with
-  // another backward pass (as in PyTorch). flat_grad() is complete after a backward pass for which
-  // this is true.
+  // With `last` false, finish_backward() leaves the last reductions in flight, so that they overlap
+  // with the next backward pass (as in PyTorch). ParamGroup::flat_grad() is complete only after a
+  // backward pass with `last` true.
   void set_is_last_backward(bool last) { last_backward_ = last; }
-  // False: units keep their full parameters after their backward, for the next micro-batch's
-  // forward, until reshard() (as in PyTorch). An optimizer's updates reach the full parameters only
-  // after reshard().
+  // With `reshard` false, units keep their full parameters after backward, for the next
+  // micro-batch's forward, until reshard() is called (as in PyTorch). An optimizer updates the
+  // shards only, so the full parameters are outdated until reshard() frees them.
   void set_reshard_after_backward(bool reshard) { reshard_after_backward_ = reshard; }
-  // Reduces the gradients that backward passes without sync have accumulated, last unit first,
-  // regardless of set_requires_gradient_sync; collective. flat_grad() is complete after it.
+  // Collective: reduces the gradients that backward passes without gradient sync have accumulated,
+  // last unit first. The value of set_requires_gradient_sync() does not matter. After the call,
+  // ParamGroup::flat_grad() is complete.
   void reduce_gradients();
-  // Sets the divisor of the gradients, which are sums over the ranks. The default is 1, because the
-  // loss is divided by the number of labels of the global batch; in PyTorch's function of this
-  // name, the default is the number of data-parallel ranks.
+  // Sets the number by which sums of gradients over the ranks are divided. The default is 1,
+  // because the loss is already divided by the number of labels of the global batch. The default of
+  // PyTorch's function of this name is the number of data-parallel ranks.
   void set_gradient_divide_factor(double factor);
-  // Call it after loss.backward(): reduces the gradients that the hooks have not reduced, waits for
-  // all reductions, and frees the full parameters. With check_for_nan, throws Error(kNumeric),
+  // Ends a backward pass; call it after loss.backward(). Reduces the gradients that no hook has
+  // reduced, frees the full parameters, and waits for all reductions, except after
+  // set_is_last_backward(false). With DataParallelOptions::check_for_nan, throws Error(kNumeric),
   // which names parameter and rank, if a reduced gradient is not finite.
   void finish_backward();
   void zero_grad();
-  // Makes the next gathers wait for the work of the current stream, such as an optimizer's update.
-  // The first unit's forward calls it; a unit that runs by itself needs it before.
+  // Makes later gathers wait for the work on the current stream, such as an optimizer's update. The
+  // first unit's forward calls this function. A caller that runs another unit alone must call it
+  // first.
   void wait_for_updates() { gathers_.wait_for_current(); }
   // Returns this object as the hooks that a model calls.
   nn::UnitHooks& hooks() { return *this; }
@@ -113,9 +120,9 @@ class DataParallel : public nn::UnitHooks {
   const UnitPlace& place() const { return place_; }
 
   // unshard() gathers the units that contain parameters of a module, for example "model.layers.3"
-  // or "model.layers.3.mlp"; "" means the whole model. reshard() frees the units. Collective. Both
-  // throw Error(kUsage) if no parameter matches. With `async_op`, unshard() returns immediately,
-  // and the handle's wait() completes the gathering.
+  // or "model.layers.3.mlp"; "" means the whole model. reshard() frees the full parameters of these
+  // units. Both functions are collective, and throw Error(kUsage) if no parameter matches. With
+  // `async_op`, unshard() returns immediately, and the handle's wait() completes the gathering.
   UnshardHandle unshard(std::string_view module, bool async_op = false);
   void reshard(std::string_view module);
 
@@ -139,7 +146,8 @@ class DataParallel : public nn::UnitHooks {
     ReductionGroups dense;
     ReductionGroups experts;
   };
-  // Collective: returns the groups for the layout. Called once.
+  // Returns the process groups for the layout's dense parameters and experts. Creates some of them,
+  // so the call is collective; called once.
   Ranks ranks_of(const layout::Layout& layout, const runtime::DeviceMesh& mesh);
   // Returns a group of this rank alone.
   const runtime::Group& alone() const { return alone_; }
@@ -148,14 +156,15 @@ class DataParallel : public nn::UnitHooks {
                         const ReductionGroups& groups, const ParamGroupOptions& options);
   // Casts floating-point inputs to param_dtype if cast_forward_inputs is set.
   void cast_inputs(std::span<at::Tensor> inputs) const;
-  // Starts reducing the groups' gradients. Without sync, keeps them for a backward pass with sync.
+  // Starts the reduction of the groups' gradients. If gradient sync is off
+  // (set_requires_gradient_sync), keeps the gradients for a later backward pass with sync.
   void reduce(std::span<ParamGroup* const> groups);
   void reduce(ParamGroup& group) {
     ParamGroup* const one = &group;
     reduce({&one, 1});
   }
-  // Frees the group's full parameters, unless they stay until reshard(). Call it after the group's
-  // backward.
+  // Frees the group's full parameters, except after set_reshard_after_backward(false). Call it
+  // after the group's backward.
   void reshard_after_backward(ParamGroup& group) const {
     if (reshard_after_backward_) group.reshard();
   }
@@ -168,7 +177,7 @@ class DataParallel : public nn::UnitHooks {
   virtual void forget_pass() {}
 
   std::vector<ParamGroup*> groups_of(std::string_view module) const;
-  // Gradients that are reduced together: all gradients of one unit or one bucket.
+  // Reducers whose gradients are reduced together: those of one unit, or of one bucket.
   using Reduction = std::vector<GradientReducer*>;
   void send(Reduction reduction);
   void finish_reductions();

@@ -12,8 +12,8 @@ namespace am::parallel {
 struct MicroBatch {
   at::Tensor ids_BT;
   at::Tensor labels_BT;
-  // Positions of the tokens; undefined: 0, 1, 2, ... in every row. Unlike the other tensors, they
-  // are in host memory if the model is on a CUDA GPU.
+  // Position of each token in its sequence; undefined: 0, 1, 2, ... in every row. If the model is
+  // on a CUDA GPU, this tensor is nevertheless in host memory.
   at::Tensor positions_BT;
   int64_t first_sequence = 0;  // index of the first row in the global batch
 };
@@ -35,7 +35,7 @@ struct PassOptions {
   // gradients over the ranks. If false, the strategy decides whether each backward reduces its
   // gradients or leaves them for a later pass (config::defers_gradient_sync).
   bool reduce = true;
-  // Seed and step of the adapters' dropout (nn::Decoder::begin_dropout).
+  // Seed and step number that determine the dropout masks of adapters (LoRA).
   uint64_t seed = 0;
   int64_t step = 0;
   // Called with "forward" and with "backward" when this rank has finished that phase of the last

@@ -1,10 +1,11 @@
-// A model under a plan's layout, in one process of the mesh; training and inspection both use it.
+// One process's part of a model that a plan's layout shards, for training and for inspection.
 //
 //   auto model = ParallelModel::build(plan, config, layout, mesh);
 //   checkpoint::load_or_initialize(*model, plan);
 //   at::Tensor loss_sum = model->forward_backward(batches, {.divisor = labels_in_global_batch});
 //
-// A custom loss uses the parts of forward_backward(), without pipeline parallelism:
+// For a custom loss, call the parts of forward_backward() one by one (without pipeline
+// parallelism):
 //
 //   at::Tensor logits = model->forward(ids);
 //   (model->loss_sum(logits, labels) / labels_in_global_batch).backward();
@@ -46,15 +47,17 @@ class ParallelModel final : public ShardedParameters {
 
   // Runs forward and backward of all micro-batches and accumulates gradients. Returns the sum of
   // the cross-entropies of this rank's labels: [1], float64, on the model's device, equal on all tp
-  // ranks, and zero on ranks without the pipeline's last stage. A device error names the unit.
+  // ranks, and zero on ranks without the pipeline's last stage. An error of the device, for example
+  // out of memory, names the FSDP unit that was running.
   at::Tensor forward_backward(MicroBatches& batches, const PassOptions& options);
-  // Returns the sum that forward_backward() returns, without a graph or gradients. Leaves the last
-  // units gathered.
+  // Runs forward of all micro-batches without autograd, and returns the same sum as
+  // forward_backward(). Units that are not freed after forward stay gathered.
   at::Tensor forward_only(MicroBatches& batches);
 
-  // Return logits, and functions of logits, as StageModel's functions of these names do. With a
-  // pipeline, forward() requires gradients to be off. It runs the stages one after the other
-  // (collective) and returns the full logits on all pipeline ranks, in float32.
+  // forward() returns logits; the other three functions compute from logits. StageModel has the
+  // same functions for one stage. With a pipeline, forward() must be called with grad mode off; it
+  // runs the stages one after the other (collective) and returns the full logits on all pipeline
+  // ranks, in float32.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
   at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
@@ -72,7 +75,8 @@ class ParallelModel final : public ShardedParameters {
 
   // Returns this rank's stages, by their number in the pipeline.
   const std::map<int, std::unique_ptr<StageModel>>& stages() const { return stages_; }
-  // Returns the object that executes the schedule of the stages, also of a single stage.
+  // Returns the object that executes the pipeline schedule. A model without pipeline parallelism
+  // has one too, with a single stage.
   Pipeline* pipeline() const { return pipeline_.get(); }
   bool has_pipeline() const { return layout().stage_owners.size() > 1; }
   bool offloaded() const override { return stages_.begin()->second->data_parallel().offloaded(); }
@@ -81,10 +85,12 @@ class ParallelModel final : public ShardedParameters {
   void reshard();
 
   // Returns the number of this rank's tokens that were routed to each expert since the last call,
-  // for every MoE layer of the whole model, layer after layer; zeros for layers of other ranks.
-  // Empty for a model without experts.
+  // for every MoE layer of the whole model, layer after layer; zeros for layers of pipeline stages
+  // that other ranks hold. Empty for a model without experts.
   std::vector<int64_t> take_expert_counts();
-  // As the functions of nn::Decoder, for the layers of this rank's stages.
+  // set_balance_factor() sets the factor of the load-balancing loss in the MoE layers of this
+  // rank's stages. take_balance() returns the sum of these losses since the last call; undefined if
+  // there were none.
   void set_balance_factor(double factor);
   at::Tensor take_balance();
 
@@ -112,8 +118,8 @@ class ParallelModel final : public ShardedParameters {
 // am-repl cannot run in this version.
 void check_supported(const config::Plan& plan, Diagnostics& found);
 
-// Returns strategy.backend. If it is absent, returns nccl if there is a GPU that this build can
-// use, otherwise gloo.
+// Returns the plan's strategy.backend. If the key is absent, returns "nccl" if this build can use a
+// GPU of this machine, otherwise "gloo".
 std::string backend_of(const config::Plan& plan);
 
 }  // namespace am::parallel

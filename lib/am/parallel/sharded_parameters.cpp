@@ -32,8 +32,8 @@ std::optional<at::Tensor> ShardedParameters::gather_own(
   for (const ParamGroup* group : groups_) {
     for (const LocalParameter& owned : group->owned()) {
       if (owned.name != layout.name || owned.replicas == 0) continue;
-      // Undoes the cuts in reverse: first over shards, then over tp or ep. Offloaded values are
-      // copied to the device.
+      // Gathers in the reverse order of sharding: first over the shard group, then over tp or ep.
+      // Offloaded values are copied to the device.
       at::Tensor full = group->pieces().view(flat_of(*group), owned.piece).to(mesh_.device());
       if (layout.fsdp) {
         const Shape tp_shape = layout.tp_shape(mesh_.layout(), mesh_.rank());
@@ -66,8 +66,8 @@ at::Tensor ShardedParameters::gather(
   const auto stored = at::TensorOptions(groups_.front()->flat().scalar_type());
   at::Tensor full =
       found ? found->contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
-  // For an expert, its owner first sends the values to the ep ranks of the owner's stage. After
-  // that, the stage sends them to all other stages.
+  // The ep rank that holds an expert first broadcasts it to the ep ranks of its stage. Then the
+  // ranks of this stage broadcast it to those of all other stages.
   if (layout->ep_owner && in_stage) mesh_.group("ep").broadcast(full, *layout->ep_owner);
   if (pipeline) mesh_.group("pp").broadcast(full, owner);
   return full;

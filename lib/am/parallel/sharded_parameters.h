@@ -1,6 +1,5 @@
-// The parameters of a model that are sharded over a mesh: optimizers and checkpoints work on them.
-// The model is a decoder under a plan (parallel_model.h) or a torch module
-// (module/sharded_module.h).
+// Interface to the parameters of a sharded model, which optimizers and checkpoints use. The model
+// is a decoder under a plan (parallel_model.h) or a torch module (module/sharded_module.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,7 +31,8 @@ class ShardedParameters {
   // Returns the text of the model's config.json; empty for a torch module.
   virtual std::string config_text() const { return {}; }
 
-  // Calls `visit` for every box of a parameter that this rank stores, unit after unit.
+  // Calls visit(group, i, group.owned()[i]) for every box (rectangular block of a parameter) that
+  // this rank stores, unit after unit.
   void for_each_owned(const std::function<void(ParamGroup&, size_t, const LocalParameter&)>& visit);
   // Collective: returns a full parameter on every rank, in the storage dtype, gathered from all
   // ranks that store a part of it.
@@ -48,12 +48,12 @@ class ShardedParameters {
   void add_groups(const std::vector<std::unique_ptr<ParamGroup>>& groups);
 
  private:
-  // Returns the full tensor of a parameter, gathered from the flat tensors that `flat_of` returns
-  // for parameter groups.
+  // Returns the full parameter, or another full tensor of its shape such as the gradient. `flat_of`
+  // returns a group's flat tensor from which it is gathered.
   at::Tensor gather(const std::string& name,
                     const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
-  // As gather(), but collective over the ranks of one stage that hold a part of the parameter;
-  // nothing if this rank holds none.
+  // Gathers the full tensor on the ranks of one pipeline stage; collective over the ranks of the
+  // stage that store a part of the parameter. Returns nullopt on a rank that stores none.
   std::optional<at::Tensor> gather_own(
       const layout::ParameterLayout& layout,
       const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;

@@ -79,8 +79,8 @@ void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {
   const auto carries = [](const at::Tensor& input) { return input.requires_grad(); };
   const auto differentiable = std::count_if(inputs.begin(), inputs.end(), carries);
   if (differentiable == 0) {
-    // No gradient flows back through the inputs, so no hook can tell that the unit's backward is
-    // over. finish() reduces the unit instead.
+    // No input requires a gradient, so no hook on an input can detect the end of the unit's
+    // backward. finish() reduces the unit's gradients instead.
     reduce_at_end_[unit_of(use)] = true;
     return;
   }
@@ -110,8 +110,8 @@ void ShardedUnits::after_unit(size_t use, std::span<at::Tensor> outputs) {
   for (ParamGroup* group : groups_of(use)) group->reshard_after_forward();
 }
 
-// Starts gathering the units of `depth` uses: the uses after `use` in forward order if `step` is
-// +1, the uses before it if `step` is -1.
+// Starts the gathers of the units that run in the next `depth` uses: the uses after `use` in
+// forward order if `step` is +1, the uses before it if `step` is -1.
 void ShardedUnits::prefetch(size_t use, int step, int64_t depth) {
   auto place = static_cast<int64_t>(use);
   for (int64_t i = 0; i < depth; ++i) {

@@ -1,5 +1,5 @@
 // Units whose full parameters exist only while they are needed: FSDP2, HSDP and Megatron-FSDP's
-// sharded levels. Also holds the parameters that FSDP ignores, which stay unsharded.
+// sharded levels. ShardedUnits also manages the parameters that FSDP ignores, which stay unsharded.
 //
 // A unit is gathered before its forward, freed after it or kept until backward, gathered again
 // before its backward, and reduced after it; the next units are prefetched meanwhile. A unit is one
@@ -26,9 +26,9 @@ class ShardedUnits final : public DataParallel {
  private:
   void finish(ParamGroup& group) override;
   void forget_pass() override;
-  // Returns the block of N ranks of the group that contains this rank. Parameters are sharded over
-  // this block between forward and backward (reshard_after_forward = N). Returns null if parameters
-  // are sharded over the whole group at all times.
+  // Returns the subgroup of N ranks, including this rank, of the mesh's group named `group`.
+  // Parameters are sharded over this subgroup between forward and backward (reshard_after_forward =
+  // N). Returns null if they are sharded over the whole group at all times.
   const runtime::Group* post_forward(const runtime::DeviceMesh& mesh, std::string_view group);
   void add_ignored(const ModelUnits& model, const layout::Layout& layout,
                    const runtime::DeviceMesh& mesh, Ranks ranks, ParamGroupOptions options);

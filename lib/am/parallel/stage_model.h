@@ -38,14 +38,16 @@ class StageModel {
   StageModel& operator=(const StageModel&) = delete;
 
   // Returns logits_BTv for ids_BT (int64, equal on all tp ranks), where v is the slice
-  // vocabulary_slice(). For positions_BT, and for hidden_BTD of a stage, see nn::Decoder.
+  // vocabulary_slice(). `positions_BT`: undefined means 0, 1, 2, ... in every row. `hidden_BTD`:
+  // output of the previous stage, undefined on the first one. A stage without the head returns
+  // hidden states instead of logits.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
                      const at::Tensor& hidden_BTD = {});
   // Returns the sum of cross-entropies over this rank's labels other than kIgnoreIndex, in float32;
   // equal on all tp ranks.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   // Under context parallelism, a rank computes the logits of its part of each sequence.
-  // own_labels() returns the labels of this part, taken from labels_BT of whole sequences;
+  // own_labels() returns the labels of this part, selected from labels_BT of whole sequences;
   // own_length() returns the padded length of the part. whole_sequences() gathers the logits of
   // whole sequences (or another tensor whose first two dims are B and t) on every cp rank, without
   // gradient.

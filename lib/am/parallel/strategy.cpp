@@ -21,8 +21,9 @@ namespace am::parallel {
 
 namespace {
 
-// overlap_param_gather: the next unit is gathered while one computes; always at level 3.
-// overlap_grad_reduce: units are reduced during backward; always at levels 2 and 3.
+// Returns the options of the strategy "megatron_fsdp". The next unit is gathered while one computes
+// with overlap_param_gather, and always at level 3. Gradients are reduced during backward with
+// overlap_grad_reduce, and always at levels 2 and 3.
 DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& config,
                                           const config::Plan& plan, const layout::Layout& layout) {
   const layout::StepPrecision precision = layout::resolve_precision(plan);
@@ -38,14 +39,14 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
   options.check_for_nan = config.check_for_nan_in_grad;
   options.report_nan = config.report_nan_in_param_grad;
   options.buckets = layout::gradient_buckets(plan, layout);
-  // With a loss scale, overflowing gradients are expected and adjust the scale, so they are not
-  // checked, as in Megatron.
+  // With a loss scale, gradients are not checked, as in Megatron: an overflow is expected and
+  // adjusts the scale.
   if (layout::scales_loss(plan)) options.check_for_nan = options.report_nan = false;
   return options;
 }
 
-// Requires a mesh with dp_shard = 1 (layout/layout.h): groups then neither gather nor free
-// parameters.
+// Returns the options of the strategy "ddp". The mesh must have dp_shard = 1 (layout/layout.h), so
+// that groups neither gather nor free parameters.
 DataParallelOptions ddp_options(const config::Plan& plan, const layout::Layout& layout) {
   DataParallelOptions options;
   options.storage_dtype = tensor::parse_dtype(plan.model.dtype);
@@ -147,7 +148,7 @@ ParallelStrategy load_strategy(const std::string& name, const PluginName& where)
 }
 
 // Expert parallelism: each rank of the group "ep" holds some of every layer's experts, and tokens
-// are sent to the ranks of their experts.
+// are sent to the ranks that hold their experts.
 void apply_expert_parallel(nn::Decoder& decoder, const runtime::DeviceMesh& mesh) {
   const runtime::Group& group = mesh.group("ep");
   if (group.size() == 1) return;
@@ -208,7 +209,8 @@ mesh::Extent prepare_decoder(const StrategyInput& input) {
   input.decoder.set_adapter_dropout(input.plan.lora.dropout, input.mesh.group("tp").index());
   const mesh::Extent slice = tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh);
   cp::apply_context_parallel(input.decoder, input.plan, input.layout, input.mesh);
-  // After tensor and context parallelism, which determine the tokens of a rank.
+  // Expert parallelism is applied after tensor and context parallelism, which determine the tokens
+  // of a rank.
   apply_expert_parallel(input.decoder, input.mesh);
   input.decoder.set_checkpointing(config::checkpointing_of(input.plan.strategy),
                                   config::checkpointing_every(input.plan.strategy));
@@ -236,8 +238,8 @@ DataParallelOptions data_parallel_options(const config::Plan& plan, const layout
   if (fsdp2 == nullptr) return ddp_options(plan, layout);
   DataParallelOptions options =
       fsdp2_options(*fsdp2, layout, tensor::parse_dtype(plan.model.dtype));
-  // On the host, prefetching overlaps nothing. The device decides, because a plan may name no
-  // backend.
+  // Prefetching on a CPU overlaps with no computation. The device is checked, not the plan's
+  // backend, because a plan may name no backend.
   if (device.is_cpu() && !fsdp2->enable_fsdp2_prefetch) options.prefetch = {};
   return options;
 }

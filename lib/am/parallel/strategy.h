@@ -15,8 +15,9 @@
 //   auto model = ParallelModel::build(plan, config, layout, mesh, "never_freed");
 //
 // NeMo AutoModel's decorator register_parallel_strategy keys strategies by the model's class, so
-// that a model has only one strategy; here the caller names the strategy. A plan file cannot name a
-// registered strategy: am-plan must predict what runs, and cannot predict a library.
+// that a model has only one strategy; here the caller names the strategy. A plan file can name only
+// built-in strategies, because am-plan predicts time and memory from the plan file and cannot do so
+// for code in a library.
 #pragma once
 
 #include <functional>
@@ -46,7 +47,7 @@ struct StrategyInput {
 struct Parallelized {
   std::unique_ptr<DataParallel> data_parallel;  // the strategy's data parallelism; never null
   mesh::Extent vocabulary_slice;  // this rank's slice of the vocabulary, which its logits cover
-  // Dtype to which logits are converted; absent: they are not.
+  // Dtype to which logits are converted; absent: logits keep their dtype.
   std::optional<at::ScalarType> output_dtype;
 };
 
@@ -54,8 +55,8 @@ struct Parallelized {
 using ParallelStrategy = std::function<Parallelized(const StrategyInput& input)>;
 
 // Registers a strategy for the whole process. Thread-safe. Throws Error(kUsage) if the name or the
-// function is empty, or if the name has the form of a plugin's, is registered already, or is built
-// in.
+// function is empty, if a strategy with this name is registered or built in, or if the name has the
+// form of a plugin's ("libmine.so:symbol").
 void register_parallel_strategy(const std::string& name, ParallelStrategy strategy);
 // Returns "fsdp2", "megatron_fsdp", "ddp", then the registered names.
 std::vector<std::string> parallel_strategy_names();
@@ -78,29 +79,29 @@ struct StrategyPlugin {
 };
 
 // Applies the tensor, context and expert parallelism of the layout and the plan, then the plan's
-// activation checkpointing: the first part of every strategy, in AutoModel's order. Returns this
+// activation checkpointing, in AutoModel's order. Every strategy calls it first. Returns this
 // rank's slice of the vocabulary.
 mesh::Extent prepare_decoder(const StrategyInput& input);
 
 // Returns data parallelism over the layout's units: one per decoder layer, one for the embedding,
 // one for the head, and the root unit with the final norm and any other parameters
-// (model::shard_units decides). If options.reshard_after_forward is empty, it follows PyTorch: the
-// last layer, the head and the root keep their full parameters after forward, because backward
+// (model::shard_units decides). If options.reshard_after_forward is empty, PyTorch's rule applies:
+// the last layer, the head and the root keep their full parameters after forward, because backward
 // needs them first.
 //
-// AutoModel's function of this name makes a unit of each element of a ModuleList, the last of which
-// keeps its parameters after forward; embedding and head stay in the root unit, whose single
-// reduction needs a buffer for both tables. Here embedding and head have a unit each.
+// AutoModel's function of this name makes a unit of each element of a ModuleList; the last element
+// keeps its full parameters after forward. Its embedding and head stay in the root unit, whose
+// single reduction needs a buffer for both tables. Here embedding and head have a unit each.
 std::unique_ptr<DataParallel> apply_fsdp_sharding_recursively(const StrategyInput& input,
                                                               DataParallelOptions options);
 
-// Returns the options of the plan's strategy, for a model whose parameters `device` computes with.
+// Returns the options of the plan's strategy, for a model that computes on `device`.
 DataParallelOptions data_parallel_options(const config::Plan& plan, const layout::Layout& layout,
                                           c10::Device device);
 
-// Returns the options of the strategy "fsdp2". By default, units free their parameters after
-// forward by PyTorch's rule: all but the last layer, the head and the root, which backward needs
-// first. An explicit reshard_after_forward holds for every unit but the root.
+// Returns the options of the strategy "fsdp2". By default, every unit frees its full parameters
+// after forward except the last layer, the head and the root, which backward needs first (PyTorch's
+// rule). An explicit reshard_after_forward holds for every unit but the root.
 DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const layout::Layout& layout,
                                   at::ScalarType storage_dtype);
 

@@ -1,4 +1,5 @@
-// The unit of the model whose work was last enqueued on a device, which device errors name.
+// The FSDP unit whose work was last enqueued on a device. Error messages of the device name this
+// unit.
 #pragma once
 
 #include <atomic>
@@ -22,8 +23,8 @@ class UnitPlace {
 
   // Returns, for example, "the forward of model.layers.3"; empty outside of any unit.
   std::string text() const;
-  // Sequence number of the last change, increasing within the process: the place with the larger
-  // number was set later.
+  // Returns the sequence number of the last change. All UnitPlaces of a process share one counter,
+  // so of two UnitPlaces the one with the larger number was changed later.
   uint64_t since() const { return since_; }
 
  private:

@@ -15,7 +15,8 @@ UnshardScope::~UnshardScope() {
 }
 
 UnshardScope unshard_fsdp2_model(ShardedParameters& model) {
-  // Made before any gather: if a gather throws, its destructor frees the units.
+  // The scope exists before any gather, so that its destructor frees the gathered units if a gather
+  // throws.
   UnshardScope scope(model);
   for (const auto& group : model.groups()) group->unshard();
   return scope;

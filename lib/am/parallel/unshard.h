@@ -6,12 +6,12 @@
 //   }  // and freed again, also when something throws
 //
 // Units are gathered in the model's order, so that all ranks run equal collectives. Scopes may be
-// nested: parameters are freed when the outermost scope ends. In AutoModel they are freed when the
-// innermost scope ends, and an outer scope then has no full parameters.
+// nested: parameters are freed when the outermost scope ends. In AutoModel, parameters are freed
+// when the innermost scope ends, so that an outer scope has no full parameters afterwards.
 //
-// A forward or backward pass inside frees units by the strategy's rules, as in PyTorch; a nested
-// scope, or unshard() of DataParallel's groups, gathers them again. Changes to gathered values are
-// lost: ranks store their shards.
+// A forward or backward pass inside a scope frees units by the strategy's rules, as in PyTorch; a
+// nested scope, or ParamGroup::unshard(), gathers these units again. Changes of full parameters are
+// lost, because ranks store only shards.
 #pragma once
 
 #include "am/parallel/sharded_parameters.h"
@@ -33,8 +33,8 @@ class [[nodiscard]] UnshardScope {
   ShardedParameters* model_;  // null after the scope was moved from
 };
 
-// Collective over dp_shard_cp. Throws the error of a gather (Error(kPeer) if a rank does not take
-// part) after freeing the units gathered until then.
+// Collective over dp_shard_cp. Throws the error of a gather (Error(kPeer) if another rank does not
+// join it) after freeing the units gathered until then.
 UnshardScope unshard_fsdp2_model(ShardedParameters& model);
 
 }  // namespace am::parallel

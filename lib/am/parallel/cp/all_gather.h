@@ -1,6 +1,7 @@
 // Context-parallel attention that all-gathers the keys and values of all ranks, in forward and
-// again in backward; a reduce-scatter sums their gradients over the ranks in float32. It needs one
-// message instead of a ring's many, and memory for the keys and values of whole sequences.
+// again in backward; a reduce-scatter sums their gradients over the ranks in float32. Compared with
+// ring attention, it needs one message instead of many, but memory for the keys and values of whole
+// sequences.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +13,8 @@
 
 namespace am::parallel::cp {
 
-// Computes attention by this method, as an nn::AttentionCore, over the group `ranks`. Collective.
+// Computes attention with all-gathered keys and values over the group `ranks`. Has the signature of
+// an nn::AttentionCore. Collective.
 at::Tensor all_gather_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                                 const std::optional<at::Tensor>& sinks_H,
                                 const SequenceGroup& ranks);

@@ -16,10 +16,12 @@
 
 namespace am::parallel::cp {
 
-// Merges attention over two disjoint sets of keys, in place: `sum` becomes the attention over both.
+// Merges attention over two disjoint sets of keys, in place: `sum` becomes the attention over the
+// keys of both sets.
 void merge(const nn::Attended& sum, const nn::Attended& with);
 
-// Computes attention by this method, as an nn::AttentionCore, over the group `ranks`. Collective.
+// Computes ring attention over the group `ranks`. Has the signature of an nn::AttentionCore.
+// Collective.
 at::Tensor ring_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                           const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks);
 

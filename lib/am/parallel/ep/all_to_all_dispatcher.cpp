@@ -38,7 +38,8 @@ const runtime::Group& saved_group(AutogradContext& context) {
   return *reinterpret_cast<const runtime::Group*>(context.saved_data["group"].toInt());
 }
 
-// Sends rows and their weights in two messages that overlap.
+// Autograd node that sends rows of tokens and their routing weights to the experts' ranks, in two
+// messages that overlap.
 struct DispatchOver : torch::autograd::Function<DispatchOver> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x_ND,
                                const at::Tensor& weights_Nk, const nn::Placement* placed,

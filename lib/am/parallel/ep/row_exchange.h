@@ -20,8 +20,8 @@ namespace am::parallel::ep {
 
 // Returns the number of rows that each rank sends to each of this rank's experts: int64 [P, e] on
 // the host. `counts`: number of this rank's rows for each of all P * e experts. Collective. On the
-// meta device, received counts have no values: the result then has as many rows in total as this
-// rank sends, evenly distributed over ranks and experts.
+// meta device, received counts have no values: the result then is the number of rows that this rank
+// sends, distributed evenly over ranks and experts.
 at::Tensor exchange_counts(const std::vector<int64_t>& counts, bool on_meta,
                            const runtime::Group& group);
 

@@ -1,10 +1,10 @@
 // Offsets and shapes of a unit's parameters in its flat tensors.
 //
 // Each parameter is cut over the shard group as by torch.chunk, and every piece is padded to the
-// length of the first piece, so that all ranks store equally many elements. On dim 0 the pieces'
-// sizes may differ; on another dim they are equal, and not contiguous in the full tensor. A rank's
-// pieces follow one another in `flat` [flat_numel]. The flat tensors of all ranks, `ranks` [ranks,
-// flat_numel], are the output of an all-gather and the input of a reduce-scatter.
+// length of the first piece, so that all ranks store equally many elements. Pieces of dim 0 may
+// differ in size. Pieces of another dim are equal in size, and not contiguous in the full tensor. A
+// rank's pieces follow one another in `flat` [flat_numel]. The flat tensors of all ranks, `ranks`
+// [ranks, flat_numel], are the output of an all-gather and the input of a reduce-scatter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,8 +25,9 @@ struct Piece {
   int64_t full_numel = 0;
   int64_t outer = 1;  // product of the dims before the dim that is sharded
   Shape own_shape;    // shape of this rank's piece, without padding
-  // Dim on which the boxes follow one another in the piece. A piece has several boxes if the
-  // parameter is a packed matrix that tp cuts slice by slice.
+  // Dim along which the boxes (rectangular blocks of the parameter) follow one another in the
+  // piece. A piece has several boxes if the parameter is a packed matrix that tp cuts slice by
+  // slice.
   int packed_dim = 0;
   struct Box {
     layout::LocalShard part;
@@ -34,7 +35,7 @@ struct Piece {
     // Number of neighbouring tp ranks whose gradients of this box are summed.
     int64_t grad_sum_ranks = 1;
   };
-  std::vector<Box> boxes;  // the boxes of the piece; at least one
+  std::vector<Box> boxes;  // at least one
 
   // Return a view of the whole piece [own_shape], or of one of its boxes [box.part.box.shape].
   // `flat`: the part of a flat tensor that belongs to this piece.
@@ -59,14 +60,15 @@ class FlatLayout {
     return pieces_[i].view_of(piece_in(flat, i), box);
   }
 
-  // Calls visit(of_full, of_ranks) for the parts of parameter `i`, with views of equal shape into
-  // the flat full tensor and into `ranks`. The first call covers all pieces of full length. A
-  // second call covers the shorter piece, if there is one. All later pieces are empty.
+  // Calls visit(of_full, of_ranks) with two views of the same elements of parameter `i`, of equal
+  // shape: one into the flat full tensor, one into `ranks`. The first call covers all pieces of
+  // full length, the second call the one shorter piece, if there is one. All later pieces are
+  // empty.
   template <typename Visit>
   void for_each_part(size_t i, const at::Tensor& full, const at::Tensor& ranks,
                      const Visit& visit) const;
-  // Whether every full tensor consists of [ranks, flat_length] elements in order, without padding.
-  // flat_lengths() returns the flat_length of every piece.
+  // even(): whether the pieces of all ranks, joined, are the full tensor of every parameter,
+  // without padding. flat_lengths() returns the flat_length of every piece.
   bool even() const { return even_; }
   const std::vector<int64_t>& flat_lengths() const { return flat_lengths_; }
   // Writes zeros to all elements of `ranks` that belong to no parameter.

@@ -55,9 +55,8 @@ void GradientReducer::take(size_t i, const at::Tensor& gradient) {
   pieces_.for_each_part(i, gradient.reshape({-1}), buffer_,
                         [first](const at::Tensor& of_full, const at::Tensor& of_ranks) {
                           if (first) {
-                            // Used instead of copy_: on a GPU, the kernel of _foreach_copy_ reads
-                            // and writes several elements at once, while copy_ converts one element
-                            // at a time.
+                            // On a GPU, the kernel of _foreach_copy_ reads and writes several
+                            // elements at once, while that of copy_ converts one element at a time.
                             at::_foreach_copy_({of_ranks}, {of_full});
                           } else {
                             of_ranks.add_(of_full);
@@ -77,8 +76,8 @@ void GradientReducer::zero_missing() {
   }
 }
 
-// Sums over tp, in one message, the gradients of all the unit's pieces that are partial sums; sums
-// gradients of shared key heads over the key-head group, in another message.
+// Sums gradients that are partial sums on tp ranks over tp, in one message for all the unit's
+// pieces. Then sums gradients of shared key heads over the key-head group, in a second message.
 void GradientReducer::sum_over_tp() {
   if (tp_group_.size() == 1) return;
   sum_over(tp_group_);
@@ -127,8 +126,8 @@ bool GradientReducer::begin_reduce() {
   const MemoryUse use(TensorUse::kCommunication);
   zero_missing();
   if (const double before = divisors().first; before != 1.0) buffer_.div_(before);
-  // Allocated before the stream waits: work on the current stream may still use the block that the
-  // allocator returns.
+  // The flat gradient is allocated before the reduction stream waits for the current stream,
+  // because work on the current stream may still use the block that the allocator returns.
   make_flat();
   const bool into_flat = shard_group_.size() > 1 && direct_ && !flat_valid_;
   if (options_.stream != nullptr) options_.stream->wait_for_current();
@@ -191,8 +190,8 @@ void GradientReducer::add_to_flat() {
   }
 }
 
-// Frees the buffer's memory, although the thread of a finished collective may still hold the
-// tensor.
+// Frees the buffer's memory. Dropping the tensor would not free it as long as the thread of a
+// finished collective holds a reference.
 void GradientReducer::release_buffer() {
   if (!buffer_.defined()) return;
   const bool is_flat = flat_.defined() && buffer_.is_alias_of(flat_);
@@ -209,7 +208,7 @@ void GradientReducer::zero() {
   arrived_.assign(pieces_.size(), false);
   new_ = 0;
   flat_valid_ = false;
-  // Not freed if offloaded: pinned host memory is slow to allocate, and GPU memory is not affected.
+  // An offloaded gradient keeps its memory, because pinned host memory is slow to allocate.
   if (!options_.offloaded && pieces_.size() > 0) flat_.reset();
 }
 

@@ -2,12 +2,12 @@
 // the flat shard that the optimizer reads.
 //
 // Each gradient is packed and freed as soon as autograd has computed it: a unit's backward holds
-// one full gradient at a time, and the buffer [ranks, flat] that the reduction sends. Without sync
-// the buffer stays, and later backward passes add to it. The buffer is reduce-scattered over the
-// shard group, then all-reduced over the replicate group, as in PyTorch's HSDP. Last, this rank's
-// shard of gradients that are partial sums on tp ranks is summed over tp. If the shard group has
-// one rank, the buffer is the flat gradient itself, if dtype and device allow, and only the
-// all-reduce remains: a DDP bucket whose gradients are views of it.
+// one full gradient at a time, and the buffer [ranks, flat] that the reduction sends. Without
+// gradient sync the buffer stays, and later backward passes add to it. The buffer is
+// reduce-scattered over the shard group, then all-reduced over the replicate group, as in PyTorch's
+// HSDP. Last, this rank's shard of gradients that are partial sums on tp ranks is summed over tp.
+// If the shard group has one rank (for example a DDP bucket), there is only the all-reduce, and the
+// buffer is the flat gradient itself if dtype and device are equal.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -41,23 +41,23 @@ class GradientReducer {
     at::TensorOptions compute;   // the device on which gradients are reduced
     BufferPool* pool = nullptr;  // source of buffers; null: the allocator
     bool offloaded = false;      // whether the flat gradient is in host memory while a GPU computes
-    // Stream on which packed gradients are reduced; null: the thread's current stream. With a
-    // stream, flat() is complete after the last finish_reduce only for a reader that waits for this
-    // stream: another stream, or the host if offloaded.
+    // Stream on which packed gradients are reduced; null: the thread's current stream. A reader of
+    // flat() must wait for this stream after finish_reduce(): the stream that reads it, or the host
+    // if the flat gradient is offloaded.
     tensor::SideStream* stream = nullptr;
   };
 
   // `pieces` and the groups must outlive the reducer.
   GradientReducer(const FlatLayout& pieces, const ReductionGroups& groups, const Options& options);
 
-  // Adds the full gradient of piece `i` to the gradients that arrived since the last reduction.
+  // Adds the full gradient of piece `i` to the gradients that are not reduced yet.
   void take(size_t i, const at::Tensor& gradient);
-  // `complete` is called when the gradients of all pieces have arrived since begin_reduce() or
-  // keep().
+  // Registers a function that is called when the gradients of all pieces have arrived since the
+  // last begin_reduce() or keep().
   void on_complete(std::function<void()> complete) { complete_ = std::move(complete); }
   // Whether any gradient arrived since begin_reduce() or keep().
   bool any_new() const { return new_ > 0; }
-  // Keeps the gradients that arrived: a later reduction includes them.
+  // Keeps the gradients that have arrived, so that a later reduction includes them.
   void keep() { new_ = 0; }
 
   // Reduce all gradients that arrived, in three steps that overlap with computation. begin_reduce()
@@ -77,8 +77,8 @@ class GradientReducer {
   void set_divide_factor(std::optional<double> factor) { divide_factor_ = factor; }
 
   // Returns the reduced gradient, laid out like the pieces, with zeros as padding. It is undefined
-  // before the first reduction and after zero(), unless there are no pieces or the gradient is
-  // offloaded.
+  // at first. zero() makes it undefined again, except that an offloaded gradient keeps its memory.
+  // Without pieces, it is always an empty tensor.
   const at::Tensor& flat() const { return flat_; }
   // Discards the gradients and frees flat(), as PyTorch's zero_grad(set_to_none=True). An offloaded
   // flat() keeps its memory; the next gradients replace its contents.

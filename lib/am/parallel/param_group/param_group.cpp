@@ -67,7 +67,8 @@ Layouts trained_first(std::vector<ParamGroup::Member>& members) {
 // Moves a leaf's gradient to the reducer as soon as autograd has accumulated it.
 class ParamGroup::TakeGradient : public torch::autograd::PostAccumulateGradHook {
  public:
-  // `name`: the parameter's name in errors; empty: the gradient is not checked.
+  // `name`: the parameter's name in errors about gradients that are not finite; empty: gradients
+  // are not checked.
   TakeGradient(GradientReducer& gradients, size_t i, std::string name, int64_t rank)
       : gradients_(gradients), i_(i), name_(std::move(name)), rank_(rank) {}
   void operator()(const at::Tensor& leaf) override {
@@ -140,7 +141,8 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
   make_full_tensors(members, mesh.rank());
 }
 
-// Removes the hooks, which refer to this group: a layer may hold the full tensors for longer.
+// Removes the gradient hooks, which refer to this group, because a layer may hold the full tensors
+// longer than the group exists.
 ParamGroup::~ParamGroup() {
   for (const auto& leaf : leaves_) torch::autograd::impl::set_post_acc_grad_hooks(leaf, nullptr);
 }
@@ -240,8 +242,8 @@ void ParamGroup::unshard() {
 }
 
 void ParamGroup::end_gather() {
-  // Keeps this rank's part only in a forward pass that builds a graph. In backward, grad mode is
-  // off.
+  // The shard over the post-forward group is kept only by a forward pass that builds a graph. In
+  // backward, grad mode is off.
   if (options_.post_forward_group != nullptr && !kept_.defined() && at::GradMode::is_enabled()) {
     const at::NoGradGuard no_grad;
     const MemoryUse use(TensorUse::kUnsharded);
@@ -252,8 +254,9 @@ void ParamGroup::end_gather() {
   free_gathered();
 }
 
-// Frees the buffers' memory, although the thread of a finished collective may still hold the
-// tensors. The stream that owns the memory reuses it only after the current stream has read it.
+// Frees the memory of the gather's buffers. Dropping the tensors would not free it as long as the
+// thread of a finished collective holds references. The gather stream reuses the memory only after
+// the current stream has read it.
 void ParamGroup::free_gathered() {
   if (options_.gathers != nullptr) options_.gathers->wait_for_current();
   if (gather_input_.defined() && !gather_input_.is_alias_of(flat_)) {
@@ -282,9 +285,10 @@ void ParamGroup::copy_out(const at::Tensor& ranks) {
   }
 }
 
-// As copy_out, but with one kernel launch for all pieces on a GPU.
+// Does the same as copy_out() for pieces without padding, with one kernel launch on a GPU.
 void ParamGroup::copy_out_even(const at::Tensor& ranks) {
-  // With one rank, the copies may convert the dtype and read host memory.
+  // With one rank nothing was gathered, so `ranks` may be in host memory or have another dtype;
+  // _foreach_copy_ handles these cases.
   const bool alone = pieces_.ranks() == 1;
   std::vector<at::Tensor> full;
   for (size_t i = 0; i < pieces_.size(); ++i) {
@@ -301,9 +305,9 @@ void ParamGroup::copy_out_even(const at::Tensor& ranks) {
   }
 }
 
-// Completes a gathering that nobody waited for, and frees its result. The current stream, and the
-// host if the parameters are offloaded, wait for the gathering, because the caller may be about to
-// change the parameters' values.
+// Completes a gather that nobody waited for, and frees its result. The current stream, and the host
+// if the parameters are offloaded, wait for the gather, because the caller may be about to change
+// the parameters' values.
 void ParamGroup::drop_gathering() {
   begun_ = false;
   if (is_copied_in()) {

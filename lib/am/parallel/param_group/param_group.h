@@ -1,11 +1,11 @@
 // One FSDP unit's parameters: the flat shard that this rank stores, and the full tensors that exist
 // only while they are needed.
 //
-// The decomposition is PyTorch's: the parameters of a group travel in one all-gather and one
-// reduce-scatter (gradient_reducer.h). HSDP adds an all-reduce over dp_replicate. A shard group of
-// one rank gathers nothing: with a replicate group of all data-parallel ranks, it serves DDP, and
-// the parameters that FSDP ignores. Frozen parameters are gathered with the trainable ones and lie
-// behind them, so that the trainable ones are one contiguous range.
+// As in PyTorch's FSDP2, one all-gather gathers the parameters of a group, and one reduce-scatter
+// (gradient_reducer.h) reduces their gradients. HSDP adds an all-reduce over dp_replicate. DDP, and
+// the parameters that FSDP ignores, have a shard group of one rank, which gathers nothing, and a
+// replicate group of all data-parallel ranks. Frozen parameters are gathered together with
+// trainable ones and are stored behind them, so that the trainable ones are one contiguous range.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -54,17 +54,17 @@ struct ParamGroupOptions {
   bool report_nan = false;
 };
 
-// One box of a parameter that this rank stores, without padding. A rank stores several boxes of a
-// matrix that is sharded slice by slice.
+// A box (rectangular block) of a parameter that this rank stores, without padding. A rank stores
+// several boxes of a matrix that is sharded slice by slice.
 struct LocalParameter {
   std::string name;
   Shape shape;                // global shape of the parameter
   mesh::Box box;              // this rank's part of the parameter
   at::Tensor value;           // [box.shape], a view of the group's flat shard
   bool first_replica = true;  // true on exactly one of the ranks that store the same box
-  // The ranks that store the same box: their number, the index of this rank among them, and a name
-  // that is equal for boxes stored by equal ranks. `replicas` is 0 for a stage's copy of a tied
-  // weight.
+  // The ranks that store the same box: `replicas` is their number (0 for a stage's copy of a tied
+  // weight), `replica` is this rank's index among them, and `holders` is a name for this set of
+  // ranks.
   int64_t replicas = 1;
   int64_t replica = 0;
   std::string holders;
@@ -79,11 +79,11 @@ class ParamGroup {
     nn::ParameterPtr parameter;
     const layout::ParameterLayout* layout = nullptr;
   };
-  // `mesh` and the objects that `groups` and the options point to must outlive the group. A member
-  // whose parameter has no value starts as zeros, and gets its full tensor as value. A member with
-  // a value belongs to a module: the group starts with these values, and the module's tensor is
-  // this rank's shard while the full tensors are freed, and the full tensor otherwise, as in
-  // PyTorch's FSDP2.
+  // `mesh` and the objects that `groups` and the options point to must outlive the group. A
+  // parameter without a value starts as zeros, and its value becomes the group's full tensor. A
+  // parameter with a value belongs to a torch module and keeps this value. The module's tensor is
+  // the full tensor while the group is gathered, and otherwise this rank's shard, as in PyTorch's
+  // FSDP2.
   ParamGroup(std::string name, std::vector<Member> members, const runtime::DeviceMesh& mesh,
              const ReductionGroups& groups, const ParamGroupOptions& options);
   ~ParamGroup();
@@ -91,7 +91,7 @@ class ParamGroup {
   ParamGroup& operator=(const ParamGroup&) = delete;
 
   const std::string& name() const { return name_; }
-  // Returns the boxes that this rank stores, those of trainable parameters first.
+  // Returns the boxes that this rank stores, boxes of trainable parameters first.
   const std::vector<LocalParameter>& owned() const { return owned_; }
   // flat() returns this rank's shards, padding included; trained() returns the trainable part of
   // flat(). flat_grad() returns the gradient of trained(); it is undefined before the first
@@ -111,17 +111,17 @@ class ParamGroup {
     return pieces_.view(flat, owned.piece, pieces_[owned.piece].boxes[owned.number]);
   }
 
-  // Functions of the full tensors. begin_unshard() starts gathering them, unshard() waits for them
-  // (after begin_unshard(), if it was not called), and reshard() frees them; all are idempotent.
-  // reshard() also completes and drops a gathering that nobody waited for.
+  // begin_unshard() starts to gather the full tensors. unshard() waits until they are gathered, and
+  // calls begin_unshard() first if nobody has. reshard() frees them; it also completes and discards
+  // a gather that nobody waited for. All three are idempotent.
   void begin_unshard();
-  // As begin_unshard(), but the gather stream does not wait for the current stream. The caller must
-  // have made the gather stream wait since the values last changed.
+  // Does the same as begin_unshard(), except that the gather stream does not wait for the current
+  // stream. The caller must have made it wait since the parameters last changed.
   void prefetch();
   void unshard();
   void reshard();
-  // As reshard(). If there is a post-forward group, this rank keeps its part for that group until
-  // the next reshard(), and the next unshard() gathers in that group.
+  // Frees the full tensors as reshard() does. With a post-forward group, this rank keeps its shard
+  // over that group until the next reshard(), and the next unshard() gathers in that group.
   void reshard_after_forward();
   bool is_unsharded() const { return unsharded_; }
   // Returns the number of bytes that the full tensors occupy now; 0 while they are freed, or if
@@ -138,7 +138,8 @@ class ParamGroup {
   class TakeGradient;
 
   void make_full_tensors(const std::vector<Member>& members, int64_t rank);
-  // Makes the tensors of modules alias the full tensors, or this rank's shards.
+  // Makes the tensors of torch modules alias the full tensors if `full`, otherwise this rank's
+  // shards.
   void show_full(bool full);
   // Whether the full tensors are only copied from host memory, without a collective.
   bool is_copied_in() const;
@@ -163,7 +164,7 @@ class ParamGroup {
   std::vector<LocalParameter> owned_;
   at::Tensor flat_;
   GradientReducer gradients_;
-  std::vector<at::Tensor> full_;  // full tensors
+  std::vector<at::Tensor> full_;  // one full tensor per parameter
   // The autograd leaves that the layers compute with: full_, or the tensors of modules.
   std::vector<at::Tensor> leaves_;
   bool of_modules_ = false;  // whether leaves_ are tensors of modules
@@ -173,7 +174,7 @@ class ParamGroup {
   runtime::Pending gathering_;
   at::Tensor gather_input_;
   at::Tensor gather_output_;  // gathered shards, [ranks, flat]
-  at::Tensor kept_;           // this rank's rows of gather_output_ in the post-forward group
+  at::Tensor kept_;           // this rank's shard over the post-forward group
 };
 
 }  // namespace am::parallel

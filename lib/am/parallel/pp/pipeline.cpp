@@ -17,8 +17,8 @@ using am::pipeline::Slot;
 
 namespace {
 
-// Returns what an action does: "stage 2, forward of micro-batch 1", or "stage 2" for an action that
-// its name explains, such as 2UNSHARD.
+// Returns a text that describes an action, for example "stage 2, forward of micro-batch 1". Actions
+// on whole stages, such as 2UNSHARD, are described by the stage alone.
 std::string meaning_of(const Action& action) {
   std::string stage = cat("stage ", action.stage);
   if (!has_micro_batch(action.kind)) return stage;
@@ -27,8 +27,8 @@ std::string meaning_of(const Action& action) {
   return cat(stage, ", ", pass, "micro-batch ", action.micro_batch);
 }
 
-// Returns the hops, in both directions, between ranks with neighbouring stages, and between the
-// ranks of the first and the last stage if these stages share a weight.
+// Returns the pairs of ranks that exchange messages, in both directions: ranks with neighbouring
+// stages, and the ranks of the first and the last stage if these stages share a weight.
 std::set<runtime::Hop> hops_between(const std::vector<int64_t>& owners, bool tied) {
   std::set<runtime::Hop> hops;
   const auto add = [&](int64_t a, int64_t b) {
@@ -46,9 +46,9 @@ bool has_gradients(Kind kind) {
          kind == Kind::kSendBackward || kind == Kind::kRecvBackward || kind == Kind::kReduceGrad;
 }
 
-// Scope in which units neither reduce their gradients nor free their parameters by themselves:
-// actions of the schedule's list do both. Units of a single stage free their parameters, and
-// Pipeline::run decides in each round whether they reduce.
+// Scope in which units neither reduce their gradients nor free their parameters by themselves: the
+// actions REDUCE_GRAD and RESHARD of the schedule do so. With a single stage, units free their
+// parameters by themselves, and Pipeline::run decides in each round whether they reduce gradients.
 class ListDecides {
  public:
   explicit ListDecides(std::map<int, Stage>& stages) : stages_(stages) { set(false); }
@@ -98,8 +98,8 @@ at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
   options_ = options;
   loss_ = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
   const bool reduces = at::GradMode::is_enabled() && options.reduce;
-  // After earlier passes, both copies hold the sum of both gradients. One copy is set to zero, so
-  // that the next sum counts the earlier gradient only once.
+  // After earlier passes, the gradient of each copy of the tied weight is the sum of both. One
+  // gradient is set to zero, so that the next sum counts the earlier passes only once.
   if (const at::Tensor copy = tied_gradient(last_stage()); reduces && copy.defined()) copy.zero_();
   const ListDecides decides(stages_);
   for (first_ = 0; first_ < batches.count(); first_ += schedule_.microbatches) {
@@ -170,7 +170,7 @@ void Pipeline::run_round() {
       try {
         perform(action);
       } catch (const Error& error) {
-        // On kPeer, the rank that failed names its own action.
+        // After kPeer (another rank failed), the failed rank's own error names the action.
         if (error.kind() == ErrorKind::kPeer || has_one_stage()) throw;
         throw Error(error.kind(),
                     cat("in ", to_string(action), " (", meaning_of(action), "): ", error.what()),
@@ -206,7 +206,7 @@ void Pipeline::perform(const Action& action) {
       stage.backward_weight(m);
       return sync_now(data_parallel);
     case Kind::kUnshard:
-      // Does not block: each unit waits for its gathering before it computes.
+      // This call does not block: each unit waits for its gather before it computes.
       data_parallel.unshard("", /*async_op=*/true);
       return;
     case Kind::kReshard:
@@ -279,8 +279,8 @@ void Pipeline::send(Way way, const Action& action) {
   auto made = leaving_[way].extract({action.stage, action.micro_batch});
   AM_ASSERT(!made.empty(), "what is sent was made before");
   const at::Tensor tensor = made.mapped().contiguous();
-  // The receiver has posted a receive of this size; a message of any other size would abort the
-  // receiver's process.
+  // The receiver has posted a receive of the size of HiddenForm; a message of any other size would
+  // abort the receiver's process.
   AM_ASSERT(
       tensor.dim() == 3 && tensor.size(2) == hidden_.width && tensor.scalar_type() == hidden_.dtype,
       cat("stages hand on [.., .., ", hidden_.width, "] in the mesh's dtype"));

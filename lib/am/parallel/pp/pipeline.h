@@ -3,20 +3,21 @@
 //   Pipeline pipeline(pipeline::make_schedule(shape), stages, mesh, hidden);
 //   at::Tensor loss_sum = pipeline.run(batches, {.divisor = labels_in_global_batch});
 //
-// F, B, I and W compute on a stage. SEND and RECV pass hidden states down the pipeline and
-// gradients up the pipeline, between two ranks; between two stages of one rank, tensors are passed
-// directly. UNSHARD, RESHARD and REDUCE_GRAD gather and free a stage's parameters and reduce its
-// gradients; the units of the stage do so only in these actions.
+// F (forward), B (backward), I (gradients of inputs) and W (gradients of weights) compute on a
+// stage. SEND and RECV pass hidden states down the pipeline and gradients up the pipeline, between
+// two ranks; between two stages of one rank, tensors are passed directly. UNSHARD, RESHARD and
+// REDUCE_GRAD gather and free a stage's parameters and reduce its gradients; a stage's units are
+// gathered, freed and reduced only by these actions.
 //
 // A model without pipeline parallelism is a pipeline of one stage with the list `0F0 0B0`, one
-// round per micro-batch. Its units gather, free and reduce by themselves.
+// round per micro-batch. Its units are gathered, freed and reduced without actions.
 //
 // Note [A pipeline progresses]: the lists of all ranks come from one simulated run
 // (am/pipeline/communication.h), in which a message is sent and received at the same moment, and
-// both ends of a channel see its messages in the same order. Posting never waits. A rank waits only
-// for a message that it needs now or, with kMostUnderWay sends pending on a channel, for the oldest
-// of these sends. In the simulated run, this message passed at an earlier moment, and no action
-// before that moment depends on a later one; so the wait ends.
+// both ends of a channel see its messages in the same order. Posting a send or a receive never
+// waits. A rank waits only for a message that it needs now or, with kMostUnderWay sends pending on
+// a channel, for the oldest of these sends. In the simulated run, this message passed at an earlier
+// moment, and no action before that moment depends on a later one; so the wait ends.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -56,10 +57,10 @@ class Pipeline {
            const runtime::DeviceMesh& mesh, const HiddenForm& hidden, std::string tied = {});
 
   // Runs forward and backward of all micro-batches, in rounds of the schedule's number of
-  // micro-batches. The last round reduces the gradients; both copies of the tied parameter's
-  // gradient are set to their sum. Returns the sum of the label cross-entropies, [1], float64; zero
-  // on ranks without the last stage. Throws Error(kPlan) if the micro-batches do not fill whole
-  // rounds. An error inside an action names the action if there are several stages.
+  // micro-batches. The last round reduces the gradients; the gradients of a tied parameter's two
+  // copies are both set to their sum. Returns the sum of the label cross-entropies, [1], float64;
+  // zero on ranks without the last stage. Throws Error(kPlan) if the micro-batches do not fill
+  // whole rounds. An error inside an action names the action if there are several stages.
   at::Tensor run(MicroBatches& batches, const PassOptions& options);
   // Runs forward only and returns the sum of the label cross-entropies.
   at::Tensor run_forward(MicroBatches& batches);
@@ -71,8 +72,8 @@ class Pipeline {
   // Returns an uninitialised tensor of the shape and dtype of the hidden states for these ids.
   at::Tensor hidden_like(const at::Tensor& ids_BT) const;
 
-  // If false, a stage's gradients are reduced after each of its backward passes, not only at
-  // REDUCE_GRAD, or in the last round of a single stage.
+  // Whether gradients are reduced only once: by REDUCE_GRAD or, with a single stage, in the last
+  // round. If false, each backward pass of a stage reduces its gradients.
   bool defers_gradient_sync = true;
   // Called after each action.
   std::function<void(const pipeline::Action&)> on_action;
@@ -125,11 +126,12 @@ class Pipeline {
   PassOptions options_;
   bool last_round_ = false;
   at::Tensor loss_;
-  // Micro-batches of the round. Each stays until the forward of the last stage on this rank.
+  // Micro-batches of the round, by number. A micro-batch stays until the forward of this rank's
+  // last stage.
   std::map<int64_t, MicroBatch> read_;
-  // Inputs of this rank's stages, by way, then by receiving stage and micro-batch.
+  // Inputs of this rank's stages, by direction (Way), then by receiving stage and micro-batch.
   std::array<std::map<Place, Message>, 2> arriving_;
-  // Results to be sent, by way, then by sending stage and micro-batch.
+  // Results to be sent, by direction (Way), then by sending stage and micro-batch.
   std::array<std::map<Place, at::Tensor>, 2> leaving_;
   // Messages that are being sent, whose tensors must stay unchanged.
   std::map<runtime::Hop, std::deque<Message>> under_way_;

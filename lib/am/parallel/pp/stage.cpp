@@ -57,7 +57,7 @@ at::Tensor Stage::run_backward(UnderWay& batch, const at::Tensor& of_output) {
 }
 
 at::Tensor Stage::backward(int64_t m, const at::Tensor& of_output) {
-  // The planted fault runs the backward of the next micro-batch in flight.
+  // The planted fault (for tests) runs the backward of the next micro-batch in flight.
   if (fault::is_planted(fault::Fault::kPpSwap)) {
     const auto next = under_way_.upper_bound(m);
     m = (next != under_way_.end() ? next : under_way_.begin())->first;

@@ -28,7 +28,7 @@ class Stage {
 
   bool is_first() const { return model_->range().embedding; }
   bool is_last() const { return model_->range().head; }
-  bool is_whole() const { return is_first() && is_last(); }  // no pipeline cuts the model
+  bool is_whole() const { return is_first() && is_last(); }  // the stage is the whole model
   StageModel& model() const { return *model_; }
 
   // Returns the hidden states for the next stage, detached. On the last stage, returns the sum of
@@ -37,8 +37,8 @@ class Stage {
   // is kept for backward.
   at::Tensor forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_BTD, double divisor);
   // backward computes all gradients of a micro-batch. backward_input computes only the gradients of
-  // the stage's input and of vectors (such as norm weights); backward_weight computes those of
-  // matrices later. `of_output`: gradient of forward's result, undefined on the last stage.
+  // the stage's input and of vectors (such as norm weights); backward_weight computes the gradients
+  // of matrices later. `of_output`: gradient of forward's result, undefined on the last stage.
   // backward and backward_input return the gradient of hidden_BTD, undefined on the first stage.
   at::Tensor backward(int64_t m, const at::Tensor& of_output);
   at::Tensor backward_input(int64_t m, const at::Tensor& of_output);

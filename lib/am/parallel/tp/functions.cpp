@@ -36,7 +36,8 @@ at::Tensor carry_out(Move move, const at::Tensor& x, int64_t dim, int64_t size,
   return x;
 }
 
-// The group belongs to the device mesh and outlives the graph, so backward keeps its address.
+// Autograd node of a redistribution. Backward keeps the address of the group, which belongs to the
+// device mesh and outlives the graph.
 struct Redistribute : torch::autograd::Function<Redistribute> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, int64_t dim,
                             int64_t size, Move ahead, Move back, const runtime::Group* group) {

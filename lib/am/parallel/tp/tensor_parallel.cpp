@@ -85,8 +85,8 @@ struct Cut {
   const layout::ParameterLayout* placed = nullptr;
 };
 
-// Finds a parameter's entries by its name. An index, because a model with experts has tens of
-// thousands of matrices.
+// Index that finds the entries of a parameter by its name. A linear search would be slow: a model
+// with experts has tens of thousands of matrices.
 class Cuts {
  public:
   explicit Cuts(const layout::Layout& layout) {
@@ -189,8 +189,8 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& l
   if (layout.tp_plan.sequence_parallel) decoder.set_own_positions(own_tokens(group));
   for (const auto& [name, linear] : decoder.linears()) {
     if (linear->weight == embedding.weight) {
-      // A tied head uses the embedding's slice of the vocabulary, so its input is that of a
-      // column-wise layer.
+      // The head is tied and uses the embedding's slice of the vocabulary, so it is a column-wise
+      // layer.
       if (cut_embedding) linear->input = transforms.enter_colwise;
       continue;
     }

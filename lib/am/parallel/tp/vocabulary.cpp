@@ -25,7 +25,7 @@ Local localize(const at::Tensor& ids, const mesh::Extent& slice) {
   return {at::where(inside, shifted, at::zeros_like(shifted)), inside};
 }
 
-// Combines the sums of the ranks' slices into those of the whole vocabulary.
+// Combines the ranks' sums over their slices into sums over the whole vocabulary.
 void combine(nn::fused::LogitSums& sums, const runtime::Group& group) {
   const at::Tensor maximum_N = sums.maximum_N.clone();
   group.all_reduce(maximum_N, runtime::ReduceOp::kMax);
@@ -42,7 +42,8 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const m
   if (slice.size == 0) {
     std::vector<int64_t> shape = ids.sizes().vec();
     shape.push_back(weight.size(-1));
-    // The term weight.sum() makes a gradient of the empty weight exist, as on all other ranks.
+    // Adding weight.sum() gives the empty weight a gradient, so that backward runs on this rank as
+    // on all other ranks.
     return at::zeros(shape, weight.options()) + weight.sum();
   }
   const Local local = localize(ids, slice);

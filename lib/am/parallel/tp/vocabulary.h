@@ -15,15 +15,15 @@
 namespace am::parallel::tp {
 
 // Returns the embeddings of ids in the slice, and zeros for all other ids: a partial sum over the
-// group. `weight`: rows slice.offset and following of the table, [v, D]. `padding`: global id whose
-// row gets no gradient.
+// group. `weight`: rows of the embedding table that belong to the slice, [v, D]. `padding`: global
+// id whose row gets no gradient.
 at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const mesh::Extent& slice,
                         std::optional<int64_t> padding = std::nullopt);
 
-// Returns nn::fused::cross_entropy_sum over the whole vocabulary, equal on every rank, while
-// `logits` and their gradient are this rank's slice of the vocabulary. `labels` are global ids;
-// throws Error(kUsage) for a label outside `vocabulary`. Forward exchanges three numbers per token:
-// the maximum, the sum of exponentials, and the label's logit.
+// Returns the sum of the tokens' cross-entropies over the whole vocabulary, equal on every rank.
+// `logits` and their gradient cover only this rank's slice of the vocabulary. `labels` are global
+// ids; throws Error(kUsage) for a label outside `vocabulary`. Forward exchanges three numbers per
+// token: the maximum, the sum of exponentials, and the label's logit.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const mesh::Extent& slice, int64_t vocabulary, int64_t ignore_index,
                              const runtime::Group& group);

@@ -1,6 +1,6 @@
-// Memory that autograd saves outside the decoder layers in one forward pass. Also sizes that the
-// formulas of the layers (layer_activations.h) need: those of a micro-batch on a rank, the bytes
-// that a norm saves, and the bytes of the copy that a matmul makes of its operand.
+// Bytes that autograd saves outside the decoder layers in one forward pass, and sizes that the
+// formulas for layers (layer_activations.h) use: those of a micro-batch on a rank, the bytes that a
+// norm saves, and the bytes of the copy that a matmul makes of its operand.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct ActivationContext {
   double output_bytes = 4.0;  // bytes of each logit that the loss reads
   // Whether the loss copies its logits to float32, a chunk at a time (model/gpu_operators.h).
   bool loss_copies = false;
-  bool skewed = false;   // worst case: all tokens are routed to the same experts, which are here
+  bool skewed = false;   // worst case: all tokens are routed to the same experts, on this rank
   bool on_host = false;  // the plan's backend is gloo, so a CPU computes
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
   int64_t checkpointing_every = 1;
@@ -60,24 +60,24 @@ double norm_bytes(double rows, double width, double input_bytes, model::NormKind
 // other dtypes, and with a library that needs no copy.
 double transposed_copy(const ActivationContext& context, double width);
 
-// Bytes of activation gradients that are live at those moments of one layer's or the head's
-// backward at which memory may be at its peak. At `first` everything that forward saved is still
-// live. At `later` a part of it is freed, and the buffer of the gradient reduction is live.
+// Bytes of activation gradients in the backward of one layer or of the head, at each moment at
+// which memory may peak. At `first`, all tensors that forward saved are live. At `later`, a part of
+// these tensors is freed, and the buffer of the gradient reduction is live.
 struct BackwardBytes {
   double first = 0.0;
   double later = 0.0;
   bool packed_first = false;  // the reduction's buffer is live at `first`, too
-  // At a third moment, in attention's backward: the reduction's buffer is live, but no parameter's
-  // gradient. 0: this moment cannot be the peak.
+  // Bytes at a moment in attention's backward at which the reduction's buffer is live, but no
+  // parameter's gradient; 0 if this moment cannot be the peak.
   double attention = 0.0;
-  // At two more moments of expert parallelism (0 without it). `rows_arrive` is before all others:
-  // the gradients of token rows have arrived at the rank that has their expert. `rows_return` is
-  // after the last expert: the gradients of its input rows are sent back, and the reduction's
-  // buffer is live, as at `attention`.
+  // Bytes at two moments of expert parallelism; 0 without it. `rows_arrive`: at the start of the
+  // layer's backward, when the gradients of token rows have arrived at the rank of their expert.
+  // `rows_return`: after the last expert, when the gradients of the experts' input rows are sent
+  // back and the reduction's buffer is live, but no parameter's gradient.
   double rows_arrive = 0.0;
   double rows_return = 0.0;
-  // In the backward of the last expert, when all other experts' tensors are freed. 0: the unit has
-  // no separate experts.
+  // Bytes in the backward of the last expert, when the tensors of all other experts are freed; 0 if
+  // the unit has no separate experts.
   double last_expert = 0.0;
 };
 // Returns the bytes of activation gradients in the head's backward. `vocabulary`: size of this
@@ -102,8 +102,8 @@ double logits_bytes(const ActivationContext& context, double vocabulary);
 // head's backward starts; 0 if the model has no soft-cap.
 double capped_logits_bytes(const ActivationContext& context, const model::ModelConfig& config,
                            double vocabulary);
-// Returns the bytes of the only such tensor that is left when the head's backward starts: the
-// gradient of the logits, in the dtype of the head's matmul.
+// Returns the bytes of the gradient of the logits, in the dtype of the head's matmul. All other
+// tensors of the loss are freed before the head's backward starts.
 double logits_gradient_bytes(const ActivationContext& context, double vocabulary);
 
 // Returns the bytes of the copy of `numel` weights in autocast's dtype, which a linear layer under

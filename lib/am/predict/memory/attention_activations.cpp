@@ -45,10 +45,10 @@ HeadWidths head_widths(const layout::LocalLayer& layer) {
   return widths;
 }
 
-// Returns the bytes that an RMSNorm saves if its weight and its input have different dtypes, as
-// those of a norm over heads do under autocast. ATen then runs several operators, which save the
-// norm's input in float32, the root mean square of each row, and, if the weight is trained, the
-// normalised values.
+// Returns the bytes that an RMSNorm saves if its weight and its input have different dtypes, for
+// example a norm over heads under autocast. ATen then runs several operators, which save the norm's
+// input in float32, the root mean square of each row, and, if the weight is trained, the normalised
+// values.
 double composite_norm_bytes(double rows, double width, double normalised_bytes) {
   return rows * (width * (4.0 + normalised_bytes) + 4.0);
 }
@@ -66,8 +66,7 @@ void LayerActivations::measure_attention() {
     at(layout::Saved::kInputNorm) =
         bytes_of_norm(Role::kInputNorm, rows, hidden_, context_.compute_bytes);
   }
-  // A linear layer saves the input that it multiplies. If the input was sharded over the sequence,
-  // that is the gathered input.
+  // A linear layer saves its input, after gathering it if it was sharded over the sequence.
   at(layout::Saved::kAttentionInput) =
       bytes_of_inputs(true) + adapted_bytes({Role::kQuery, Role::kKey, Role::kValue, Role::kQkv,
                                              Role::kQueryDown, Role::kKeyValueDown});
@@ -170,7 +169,8 @@ double LayerActivations::context_attention_bytes() const {
         ranks * pair * (p + kWide) + batch * block_bytes(rows, keys, 1.0, p != kWide);
     return N * w.query * p + std::max(blocks, (2.0 * ranks + 1.0) * pair * kWide);
   }
-  // Number of copies of keys and values in the ring: those in use, and those that a message brings.
+  // Number of buffers of keys and values in the ring: buffers in use, and buffers of messages in
+  // flight.
   const double passing = ranks > 2.0 ? 3.0 : 2.0;
   const double keys = window > 0.0 ? std::min(chunk, window - 1.0 + rows) : chunk;
   return N * (w.query * kWide + w.out * p) + pair * (passing * p + 3.0 * kWide) +
@@ -179,7 +179,7 @@ double LayerActivations::context_attention_bytes() const {
 
 // If attention runs in blocks, returns the bytes of activations that are live in its backward,
 // minus the layer's kept and recomputed bytes; 0 with a flash kernel. The saved tensors of the
-// feed-forward and attention's output are freed before. The gradients of the layer's output, of
+// feed-forward and attention's output are already freed. The gradients of the layer's output, of
 // attention's output and of attention's inputs are live, and the tensors of one block.
 double LayerActivations::attention_backward() const {
   constexpr double kRowsOfABlock = 128.0;
@@ -215,8 +215,8 @@ double LayerActivations::attention_backward() const {
                                              layout::Saved::kUp,
                                              layout::Saved::kCastAttentionOut,
                                              layout::Saved::kCastFeedForward};
-  // A fully checkpointed layer has recomputed all saved tensors by then. Its recomputed output and
-  // the gradient of that output stay live until the layer's backward ends.
+  // At this moment, a fully checkpointed layer has recomputed all saved tensors. Its recomputed
+  // output and the gradient of that output stay live until the layer's backward ends.
   const bool whole = mode_ == ActivationCheckpointing::kFull;
   const layout::SavedSet saved =
       layout::kept_under(whole ? ActivationCheckpointing::kOff : mode_, layer_.spec().residual);

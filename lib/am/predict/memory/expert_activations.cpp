@@ -19,15 +19,16 @@ double again_bytes(const ExpertRows& rows, double of_row) {
 
 // Bytes that are live when experts' rows are exchanged between ranks (parallel/ep/). `first`: the
 // gradients of rows have arrived; they exist in arrival order and sorted by expert. `last`: the
-// gradients of the experts' inputs are sent back; they, the message made of them and the arriving
-// message are live, and the saved rows and outputs of gate and up are freed.
+// gradients of the experts' inputs are sent back. These gradients, the sent message and the
+// received message are live; the saved rows and the outputs of gate and up are freed.
 struct ExchangeBytes {
   double first = 0.0, last = 0.0;
 };
 
-// Returns zeros if one rank has all experts. `beside`: other live bytes. `of_rows`: bytes of all
-// rows. `of_width`: bytes of the output of gate, or of up. `left`: 0 to 2, the number of these two
-// outputs that stay saved. `rows_saved`: the rows were saved for the weights' gradients.
+// Returns the bytes at both moments of the exchange; zeros if one rank has all experts. `beside`:
+// other live bytes. `of_rows`: bytes of all rows. `of_width`: bytes of the output of gate, or of
+// up. `left`: 0 to 2, the number of these two outputs that stay saved. `rows_saved`: the rows were
+// saved for the weights' gradients.
 ExchangeBytes exchange_bytes(const ActivationContext& context, double beside, double of_rows,
                              double of_width, double left, bool rows_saved) {
   if (context.expert_ranks == 1.0) return {};
@@ -68,9 +69,9 @@ BackwardBytes stacked_backward(const ActivationContext& context, const layout::L
                                   of_one * (3.0 * width + hidden) * p + of_expert(down, width)) +
                          gradient(down) + narrow(down);
   const double in_wide = of_expert(wide, hidden) + narrow(wide);
-  // The walk (memory.cpp) adds the layer's largest gradient of one parameter at `first` and
-  // `later`. That is the gradient of gate and up, which is not live at `first`, so it is subtracted
-  // here.
+  // walk_step() (step_walk.cpp) adds the layer's largest gradient of one parameter at `first` and
+  // `later`. Here that is the gradient of gate and up. It is not live at `first`, so it is
+  // subtracted from `first`.
   const ExchangeBytes exchange =
       exchange_bytes(context, all - of_rows, of_rows, rows * width * p, 0.0, wide.trains);
   return {.first = all + in_down - gradient(wide),
@@ -137,10 +138,11 @@ BackwardBytes expert_backward(const ActivationContext& context, const layout::Lo
   const double width = layer[Role::kExpertDown].in;
   const double shared = layer[Role::kSharedDown].in;
   const double of_rows = all_rows.all * hidden * p;
-  // Number of the two saved outputs (gate's and up's) that are still live when their gradients are.
+  // Number of saved outputs (of gate and up) that are still live when their gradients are live.
   const double left = keeps_gate ? 1.0 : 0.0;
   // Returns the bytes of `count` rows in the down projection's backward: three tensors of `wide`
-  // elements per row (gradients of the activation, gate and up), or two and the matmul's copy.
+  // elements per row (gradients of the activation, gate and up), or two of them and the matmul's
+  // copy.
   const auto in_down = [&](double count, double wide, bool trains) {
     const double copy = trains ? transposed_copy(context, count / context.tokens * hidden) : 0.0;
     return 2.0 * count * wide * p + std::max(count * wide * p, copy);

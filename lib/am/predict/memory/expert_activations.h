@@ -14,9 +14,9 @@ struct ExpertBytes {
   double input = 0.0;    // inputs of the router, of the shared experts and of their gate
   double routing = 0.0;  // expert, position and token (three indices) of each of the N k rows
   double routed = 0.0;   // the N k rows of D elements, and their routing weights
-  // Output of the shared experts after its sum over tp ranks, and each token's factor by which
-  // their gate scales it. 0 unless tp shards shared experts that have a gate. The scaling is
-  // outside of every recompute segment, so every checkpointing mode keeps these bytes.
+  // Bytes saved when a gate scales the output of shared experts that tp shards: the output after
+  // its sum over tp ranks, and one factor per token. 0 for other layers. Every checkpointing mode
+  // keeps these bytes, because the scaling is outside of every recompute segment.
   double share_of_sum = 0.0;
 };
 
@@ -41,8 +41,8 @@ ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLa
 // Returns the bytes of activation gradients in the experts' backward. The backward of the sum over
 // experts makes the gradients of all rows. Then the shared experts run, then the routed experts one
 // by one, each with the gradients of its activation and of the outputs of gate and up. These
-// outputs are freed when the expert has finished. `keeps_gate`: the layer is checkpointed such that
-// the saved outputs of gate stay until the layer's backward ends.
+// outputs are freed when the expert has finished. `keeps_gate`: whether the saved outputs of gate
+// stay until the layer's backward ends, as one checkpointing mode requires.
 BackwardBytes expert_backward(const ActivationContext& context, const layout::LocalLayer& layer,
                               double hidden, bool keeps_gate);
 

@@ -17,11 +17,11 @@ struct RankRange {
   int64_t count = 1;
 };
 
-// Returns the bytes that these ranks of a training job need: for each rank its predicted peak, its
-// offloaded states, and the overhead of a process.
+// Returns the bytes that the ranks `ranks` of a training job need: for each rank its predicted
+// peak, its offloaded states, and the overhead of a process.
 int64_t training_bytes(const config::Plan& plan, const model::ModelConfig& model,
                        const layout::Layout& layout, RankRange ranks);
-// Returns the bytes that these ranks need in a session that inspects the plan's model without
+// Returns the bytes that the ranks `ranks` need in a session that inspects the plan's model without
 // training: parameters, and the FSDP units that a forward pass gathers.
 int64_t inspection_bytes(const config::Plan& plan, const model::ModelConfig& model,
                          const layout::Layout& layout, RankRange ranks);

@@ -63,8 +63,8 @@ void LayerActivations::measure_feed_forward() {
   const double p = context_.product_bytes;
   const double rows = N / context_.sequence_parts;
   const WideWidths w = wide_widths(context_, layer_);
-  // The second element is the bytes per element of the norm's input. Norms after attention or the
-  // feed-forward read the output of a projection.
+  // The second element of each pair is the number of bytes per element of the norm's input. Norms
+  // after attention or the feed-forward read the output of a projection.
   for (const auto& [role, bytes] : {std::pair{Role::kPreFeedForwardNorm, context_.compute_bytes},
                                     {Role::kPostAttentionNorm, p},
                                     {Role::kPostFeedForwardNorm, p}}) {
@@ -78,8 +78,8 @@ void LayerActivations::measure_feed_forward() {
   }
   if (!layer_.spec().parallel())
     at(layout::Saved::kSumAfterAttention) = hidden_bytes(context_, hidden_);
-  // With a single norm, attention and the feed-forward read the same tensor; here only the copies
-  // that are not counted for attention are counted.
+  // With a single norm, attention and the feed-forward read the same tensor. Copies of it that are
+  // counted for attention are not counted again.
   const bool shares = layer_.spec().residual == model::Residual::kParallelOneNorm;
   const double before = shares ? layer_.trained_readers(true) : 0.0;
   at(layout::Saved::kFeedForwardInput) =
@@ -103,8 +103,9 @@ void LayerActivations::measure_experts() {
   at(layout::Saved::kRouting) = experts.routing;
   share_of_sum_ = experts.share_of_sum;
   at(layout::Saved::kRoutedTokens) = experts.routed;
-  // If the down projection of the shared experts has an adapter (LoRA), its input is a separate
-  // tensor, and the shared experts' gate scales its output afterwards.
+  // If the down projection of the shared experts has an adapter (LoRA), its input is saved as a
+  // separate tensor. Its output is also saved if the shared experts have a gate, which scales it
+  // afterwards.
   if (layer_[Role::kSharedDown].rank == 0.0) return;
   const double weighed = layer_.has(Role::kSharedWeigher) ? hidden_ : 0.0;
   at(layout::Saved::kUp) +=
@@ -118,8 +119,8 @@ void LayerActivations::measure_casts() {
       layer_.numel({Role::kGate, Role::kUp, Role::kGateUp, Role::kDown, Role::kExpertGate,
                     Role::kExpertUp, Role::kExpertGateUp, Role::kExpertDown, Role::kSharedGate,
                     Role::kSharedUp, Role::kSharedDown, Role::kSharedWeigher});
-  // The cast copy of a down projection's weight that has an adapter (LoRA) is not kept: the
-  // recomputation casts the weight again (nn/decoder_layer.cpp).
+  // If the down projection has an adapter (LoRA), the cast copy of its weight is not kept, because
+  // the recomputation casts the weight again (nn/decoder_layer.cpp).
   const double again = layer_[Role::kDown].rank > 0.0 ? layer_.numel({Role::kDown}) : 0.0;
   // The router's weight is not cast, because the router computes in float32 (nn/experts/router.h).
   const double wide = layer_.numel({Role::kRouter});
@@ -204,8 +205,8 @@ double LayerActivations::recomputed_feed_forward() const {
                             layout::Saved::kRoutedTokens, layout::Saved::kUp,
                             selective ? layout::Saved::kOtherNorms : layout::Saved::kGate});
   if (layer_.spec().residual == model::Residual::kParallelOneNorm) return again;
-  // If the norm's output is gathered over the sequence or cast, the projections read another tensor
-  // than that output, so none of their input is already live.
+  // If the norm's output is gathered over the sequence or cast, the projections read a new tensor,
+  // which is recomputed. Otherwise they read the norm's output, which is already live.
   const bool other_input = context_.sequence_parts > 1.0 || context_.casts();
   if (!selective && other_input) return again;
   return std::max(0.0, again - hidden_bytes(context_, hidden_));

@@ -1,10 +1,11 @@
 // Memory that autograd saves in one decoder layer's forward pass, tensor by tensor, and the part of
 // it that each checkpointing mode keeps.
 //
-// The list follows nn/decoder_layer.cpp operator by operator: the inputs and outputs that the
-// operators of nn/fused/ and ATen save. Each entry is a sum over the layer's modules by role, so
-// that it is valid for every model family. Legend: N tokens of one micro-batch on this rank, p
-// bytes per element of the dtype of matmuls, which under autocast differs from the compute dtype.
+// The saved tensors are the inputs and outputs that the operators of nn/fused/ and ATen save,
+// listed in the order of nn/decoder_layer.cpp. Each entry is a sum over the layer's modules by
+// role, so that it is valid for every model family. Legend: N tokens of one micro-batch on this
+// rank, p bytes per element of the dtype of matmuls, which under autocast differs from the compute
+// dtype.
 #pragma once
 
 #include <array>
@@ -36,8 +37,8 @@ class LayerActivations {
   // Bytes that backward keeps until the weight gradients are computed, if a schedule defers them
   // (zero-bubble W passes).
   struct Owed {
-    // All of them: the inputs of the trained matrices, each input counted once, and the gradients
-    // of their outputs.
+    // Total: the inputs of the trained matrices, each input counted once, and the gradients of the
+    // matrices' outputs.
     double all = 0.0;
     // Parts of `all` that exist at three successive moments of backward.
     double down_input = 0.0;    // inputs of the down projections

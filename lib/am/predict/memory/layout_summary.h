@@ -61,18 +61,19 @@ struct LayoutSummary {
   double backward_layers = 1.0;  // fraction of the layers through which backward runs
 
   int64_t positions() const;  // number of ranks along pp
-  // Returns the sum over the stages that the ranks at index `position` along pp run.
+  // Returns the number of parameter elements in all stages of the ranks at index `position` along
+  // pp.
   LocalParameters parameters_of(int64_t position) const;
   // Returns the index along pp with the most parameters.
   int64_t fullest_position() const;
 };
 
-// Returns a decoder layer's FSDP unit of the layout whose layer is of the same kind as layer number
-// `layer`. Null if there is none. `layout` may be a sample (build_sample_layout).
+// Returns the FSDP unit of a decoder layer of the same kind as layer number `layer`; null if the
+// layout has none. `layout` may be a sample, with one layer of each kind (build_sample_layout).
 const model::Unit* layer_like(const layout::Layout& layout, int layer);
 
-// Returns the summary of a layout. `layout` may be a sample (build_sample_layout) if the plan has
-// no globs over parameter names.
+// Returns the summary of a layout. If the plan has no globs over parameter names, `layout` may be a
+// sample, with one layer of each kind (build_sample_layout).
 LayoutSummary summary_of(const config::Plan& plan, const model::ModelConfig& config,
                          const layout::Layout& layout);
 

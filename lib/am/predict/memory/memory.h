@@ -24,7 +24,7 @@ inline constexpr int64_t kMostBytes = 4'000'000'000'000'000'000;
 struct MemoryComponents {
   int64_t parameters = 0;  // stored (sharded) parameters with their padding
   // Stored gradients, in the layout and dtype of the parameters. A gradient is live from its
-  // reduction until the next step begins, so none are before the first backward.
+  // reduction until the next step begins; before the first backward there is none.
   int64_t gradients = 0;
   int64_t optimizer = 0;  // optimizer states, for example AdamW's two moments
   // Saved for backward by all layers of the rank, for all micro-batches in flight.
@@ -41,7 +41,7 @@ struct MemoryComponents {
   int64_t host = 0;
   int64_t host_parameters = 0;  // bytes of `host` that are parameters
 
-  // Returns the sum of all members that are device memory (or the CPU's memory if it computes): all
+  // Returns the sum of all members that are device memory (or CPU memory if the CPU computes): all
   // but `host` and `host_parameters`.
   int64_t total() const;
   bool is_in_range() const { return total() < kMostBytes; }

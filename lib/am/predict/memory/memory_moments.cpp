@@ -30,10 +30,10 @@ struct CopiedBox {
   int64_t replica = 0;
 };
 
-// Bytes of the copy of a rank's part of a checkpoint, which is written while training continues
-// (checkpoint.async) and exists for the whole job: the rank's data file, with boxes of parameters
-// and optimizer state, replicated boxes divided among their holders, and the archive format's
-// overhead. Excludes the optimizer's global values in rank 0's file.
+// Returns the bytes of the copy of a rank's part of a checkpoint, which is written while training
+// continues (checkpoint.async). The copy exists for the whole job. It equals the rank's data file:
+// boxes of parameters and optimizer state, with replicated boxes divided among their holders, and
+// the archive format's overhead. Excludes the optimizer's global values in rank 0's file.
 int64_t staging_bytes(const config::Plan& plan, const layout::Layout& layout, int64_t rank) {
   const std::string& dtype = layout::resolve_precision(plan).storage;
   const auto element = static_cast<int64_t>(layout::dtype_size(dtype));
@@ -62,7 +62,7 @@ int64_t staging_bytes(const config::Plan& plan, const layout::Layout& layout, in
     }
   }
   const std::vector<int64_t> writers = run_folder::choose_writers(held);
-  // The save's id has 16 digits (base/host.h).
+  // The id of a save has 16 digits (base/host.h).
   uint64_t bytes = run_folder::data_file_label(std::string(16, '0'), rank).size();
   for (size_t i = 0; i < all.size(); ++i) {
     if (writers[i] != all[i].replica) continue;

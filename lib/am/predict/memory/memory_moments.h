@@ -17,7 +17,7 @@
 
 namespace am::predict {
 
-// Live bytes at one moment, without those that are constant during the step.
+// Live bytes at one moment, without bytes that are constant during the step.
 struct MemorySnapshot {
   double gradients = 0;  // stored gradients of the parameters that the rank stores
   double activations = 0;
@@ -30,8 +30,8 @@ struct MemorySnapshot {
   bool operator==(const MemorySnapshot&) const = default;
 };
 
-// Returns the bytes of a rank that are constant during a step: parameters, optimizer states and
-// `other`, and those in host memory.
+// Returns the bytes of a rank that are constant during a step: parameters, optimizer states,
+// MemoryComponents::other, and all bytes in host memory.
 MemoryComponents constant_bytes(const config::Plan& plan, const model::ModelConfig& config,
                                 const layout::Layout& layout, const ActivationContext& context,
                                 const StepUnits& step, int64_t rank);

@@ -28,7 +28,7 @@ StateBytes state_bytes(const Workload& workload) {
             workload.states * workload.storage_bytes};
   }
   // The values of `who` (implementation.cpp) assume float32 master copies and AdamW's two float32
-  // states; `fewer` are the bytes by which this optimizer has less.
+  // states; `fewer`: bytes by which this optimizer's states are smaller.
   const double fewer = 4.0 * (2.0 - workload.states);
   // In fp16 training gradients are reduced in fp16, and float32 copies of them are counted as
   // optimizer state.
@@ -38,7 +38,7 @@ StateBytes state_bytes(const Workload& workload) {
 }
 
 // Adds the stored bytes of `numel` parameter elements (parameters, gradients and optimizer states)
-// to `peak`. They are sharded over `group` as far as the workload shards them.
+// to `peak`. Those that the workload shards are sharded over `group`.
 void add_states(const Workload& workload, double numel, const ShardGroup& group, PeakMemory& peak) {
   const StateBytes bytes = state_bytes(workload);
   const double shards = state_shards(workload, group);
@@ -120,7 +120,8 @@ std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
   pipeline::PipelineShape shape = pipeline_shape(workload);
   if (shape.pp <= 1) return std::vector<int64_t>(static_cast<size_t>(shape.stages()), 1);
   if (shape.own) return count_in_flight(shape, position);
-  // In the other schedules more micro-batches than `enough` do not change the result.
+  // In all schedules but gpipe and looped_bfs, more micro-batches than `enough` do not change the
+  // result.
   const int64_t enough = 4 * shape.stages();
   if (shape.microbatches > enough && shape.schedule != "gpipe" && shape.schedule != "looped_bfs") {
     shape.microbatches = enough;
@@ -169,11 +170,11 @@ void add_activations(const Workload& workload, const StageSummary& stage, double
   }
 }
 
-// Returns the bytes of gathered parameters and of unsharded gradients. Gathered are the layer that
-// computes, the layer after it, and the embedding table or the head; or all parameters if they stay
-// gathered. Unsharded gradients are those of two layers, one that computes and one whose gradients
-// are being reduced; or in addition all, if the reduction is deferred. `mine`: the rank's
-// parameters before data parallelism shards them.
+// Returns the bytes of gathered parameters and of unsharded gradients. The gathered parameters are
+// those of the running layer, of the next layer, and of the embedding or the head; or all
+// parameters if they stay gathered. The unsharded gradients are those of two layers: the running
+// one and the one whose gradients are being reduced. If the reduction is deferred, the gradients of
+// all layers are added. `mine`: the rank's parameters before data parallelism shards them.
 double unsharded_bytes(const Workload& workload, const LocalParameters& mine, double largest_layer,
                        bool has_table) {
   const double table = has_table ? workload.layout.table : 0.0;

@@ -1,6 +1,6 @@
 // Predicted memory per rank for the implementation that the plan's `[cluster] implementation`
-// names. For automesh it comes from the walk through a step (memory.h), for other implementations
-// from the formulas of peak_memory.h.
+// names. Memory of automesh is computed by simulating a step (memory.h), memory of other
+// implementations by the formulas of peak_memory.h.
 //
 //   const auto stages = memory_of_stages(plan, config, layout);   // per pp index, the worst rank
 //   peak_of(stages).components.total();
@@ -13,8 +13,8 @@
 
 namespace am::predict {
 
-// Returns for each index along pp the memory of the rank with the largest peak. The plan must have
-// passed the rules.
+// Returns for each index along pp the memory of the rank with the largest peak. The plan must be
+// valid (checked by the rules).
 std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                          const layout::Layout& layout);
 // Returns the result of memory_of_stages for an implementation other than automesh, by formula.

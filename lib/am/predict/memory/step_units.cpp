@@ -65,7 +65,7 @@ class Measure {
  private:
   bool owns(int stage) const { return layout_.stage_owners[static_cast<size_t>(stage)] == stage_; }
 
-  // Returns the number of optimizer state tensors that have as many elements as the parameter.
+  // Returns the number of optimizer state tensors of the parameter's size.
   int64_t states_of(const layout::ParameterLayout& parameter) const {
     if (!parameter.trainable) return 0;
     return static_cast<int64_t>(
@@ -73,8 +73,8 @@ class Measure {
   }
 
   // Returns the number of elements that Muon's iteration needs for one matrix: two copies of it and
-  // two square products; or, if tp shards the columns and this is more, the messages that gather
-  // the matrix from the tp ranks.
+  // two square products. If tp shards the columns, the messages that gather the matrix from the tp
+  // ranks may be larger; the maximum is returned.
   double iterated_numel(const layout::ParameterLayout& parameter) const {
     const auto all = static_cast<double>(numel(parameter.shape));
     const auto least = static_cast<double>(std::min(parameter.shape[0], parameter.shape[1]));
@@ -155,7 +155,7 @@ class Measure {
     return bytes;
   }
 
-  // Returns the bytes of parameters that are gathered and reduced together, because they are
+  // Returns the sizes of parameters that share one gather and one reduction, because all are
   // sharded over the same group of ranks.
   UnitBytes measure_together(const std::vector<int>& indices, std::string_view group,
                              bool reshards) const {
@@ -179,7 +179,7 @@ class Measure {
       bytes.gather_buffer = bytes.full;
     }
     // If `direct`, the reduction writes the stored gradient itself and needs no tensor for its
-    // output. Without shards it then needs no buffer either.
+    // output. Without sharding, a `direct` reduction needs no buffer either.
     const bool direct = storage_ == reduce_ && !offloaded_ && !adds_reductions_;
     if (all.sharded || !direct) bytes.reduce_buffer = trained.padded * reduce_;
     if (all.sharded && !direct) bytes.reduced = trained.stored * reduce_;
@@ -219,11 +219,11 @@ class Measure {
     join_gradients(layout_.ignored());
   }
 
-  // Moves the stored gradients of parameters that are one group, a bucket or the parameters that
-  // FSDP ignores, to the units in whose backward the whole group's are allocated: the last unit in
-  // forward order, whose gradients are packed first, or the first one, after which the group is
-  // reduced. Leaves them at their units if the layout is a sample, in which one layer's unit stands
-  // for several layers.
+  // Moves the stored gradients of a group of parameters, which are allocated together, to the unit
+  // in whose backward this happens. A group is a bucket, or the parameters that FSDP ignores.
+  // Gradients that are allocated when packed move to the group's last unit in forward order, whose
+  // backward runs first; gradients that are allocated when reduced move to its first unit. Does
+  // nothing if the layout is a sample, in which one layer's unit represents several layers.
   void join_gradients(const std::vector<int>& group) {
     std::vector<size_t> units;
     for (const int index : group) {
@@ -242,13 +242,13 @@ class Measure {
       return feeds_forward(static_cast<size_t>(index));
     });
     const auto last_index = static_cast<size_t>(*std::max_element(group.begin(), group.end()));
-    bool is_inner = false;  // whether the group begins between two experts
+    bool is_inner = false;  // whether the group's first gradient is between two experts'
     for (size_t i = last_index + 1; i < unit_of_.size(); ++i) {
       is_inner = is_inner || (feeds_forward(i) &&
                               layout_.inventory.parameters[i].role == model::Role::kExpertDown);
     }
-    // The first moments of a layer's backward are in its feed-forward. A group that begins with the
-    // last gradient of the feed-forward, or in attention, is allocated after them.
+    // The first moments of a layer's backward are in its feed-forward. A group whose first gradient
+    // is the last one of the feed-forward, or is in attention, is allocated after these moments.
     UnitBytes& begun = out_.units[last];
     const bool is_later = begun.layer >= 0 && feeding_forward < 2;
     double& packed = is_later   ? begun.late_gradients
@@ -398,8 +398,8 @@ class Measure {
       const LayerActivations::Owed owed = layer.owed();
       bytes.owed = owed.all;
       bytes.owed_first = owed.down_input;
-      // At `later` the gradients of gate and up have replaced saved tensors, so that they are not
-      // counted a second time here.
+      // owed_later excludes the gradients of gate and up. At `later` they have replaced saved
+      // tensors, so they are counted already.
       bytes.owed_later = owed.down;
       bytes.owed_attention = owed.feed_forward;
     } else if (unit.kind == model::UnitKind::kEmbedding) {

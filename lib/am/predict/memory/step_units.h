@@ -22,7 +22,7 @@ struct UnitBytes {
   int stage = 0;               // pipeline stage
   bool reshards = true;        // gathered parameters are freed after forward
   bool backward_runs = true;   // the unit, or one before it, has trained parameters
-  bool fills_buckets = false;  // has gradients that are reduced in buckets or ignored by FSDP
+  bool fills_buckets = false;  // has parameters with bucketed gradients, or ignored by FSDP
   bool looked_up = false;      // the unit is the embedding, whose backward needs no parameters
   // The unit is the tied head, whose gradient is added to the embedding's at the end of backward.
   bool waits_for_end = false;
@@ -43,11 +43,15 @@ struct UnitBytes {
   // gradients are reduced.
   double packed_gradients = 0;
   double reduced_gradients = 0;
-  double inner_gradients = 0;  // like packed_gradients, in buckets that begin between two experts
-  double late_gradients = 0;   // like packed_gradients, in buckets that begin behind all moments
-  double activations = 0;      // tensors that the forward of one micro-batch saves
-  double recomputed = 0;       // recomputed activations, live only during this unit's backward
-  BackwardBytes backward;      // activation gradients, live only during this unit's backward
+  // Like packed_gradients, in buckets whose first gradient is computed between two experts'
+  // gradients.
+  double inner_gradients = 0;
+  // Like packed_gradients, in buckets whose first gradient is computed after all moments of
+  // BackwardBytes.
+  double late_gradients = 0;
+  double activations = 0;  // tensors that the forward of one micro-batch saves
+  double recomputed = 0;   // recomputed activations, live only during this unit's backward
+  BackwardBytes backward;  // activation gradients, live only during this unit's backward
   // Tensors that are kept for deferred weight gradients (LayerActivations::Owed): all of them, and
   // those that exist at the moments `first`, `later` and `attention` of BackwardBytes.
   double owed = 0;
@@ -63,21 +67,23 @@ struct UnitBytes {
 
   // Returns the bytes of this unit's reduction, which are live while the next unit computes.
   double pending() const { return reduce_buffer + reduced; }
-  // Stored gradients into which gradients are packed, without a reduction's buffer.
+  // Returns the stored gradients that are allocated when gradients are packed, without the
+  // reduction's buffer.
   double all_packed() const { return packed_gradients + inner_gradients + late_gradients; }
   double gradients() const { return all_packed() + reduced_gradients; }
 };
 
 struct StepUnits {
   std::vector<UnitBytes> units;  // the rank's units in forward order; a tied head is a separate one
-  // Bytes that belong to no unit. Buffers of gradients that are reduced in buckets or ignored by
-  // FSDP; live from the first such gradient of backward on.
+  // Buffers of gradients that are reduced in buckets, or whose parameters FSDP ignores. They are
+  // live from the first of these gradients in backward on.
   double bucket_buffers = 0;
   // Buffers that all layers share, live all the time: for gathered parameters, and for the messages
   // of gathers and reductions.
   double pooled_parameters = 0;
   double pooled_messages = 0;
-  // Parameters that FSDP ignores, in the form in which they compute; 0 if that is their storage.
+  // Copies for computation of the parameters that FSDP ignores; 0 if the stored parameters are used
+  // for computation.
   double ignored = 0;
   bool head_trains = true;  // the head's weight is trained (if tied: the embedding's)
   int64_t stages = 1;       // number of pipeline stages on this rank
@@ -88,12 +94,12 @@ struct StepUnits {
   int64_t state_numel = 0;
 };
 
-// The rank whose step is walked through.
+// The rank whose step walk_step() simulates.
 struct WalkedRank {
   int64_t rank = 0;
   int64_t stage = 0;  // the rank's index along pp
-  // The rank's number in the layout that walk_step() gets. It differs from `rank` if that layout
-  // has only one pipeline stage.
+  // The rank's number in the layout that is passed to walk_step(). It differs from `rank` if that
+  // layout has only one pipeline stage.
   int64_t in_layout = 0;
   // Actions that the rank of a pipeline executes (layout/stages.h); null: no pipeline.
   const std::vector<pipeline::Slot>* list = nullptr;
@@ -104,8 +110,8 @@ RankMemory walk_step(const config::Plan& plan, const model::ModelConfig& config,
                      const layout::Layout& layout, const ActivationContext& context,
                      const StepUnits& step, const WalkedRank& who);
 
-// Returns the units of a rank with their sizes. Formulas are evaluated in double, because those of
-// absurdly large plans would overflow int64_t.
+// Returns the units of a rank with their sizes. Formulas are evaluated in double, because results
+// for absurdly large plans would overflow int64_t.
 StepUnits measure_units(const config::Plan& plan, const model::ModelConfig& config,
                         const layout::Layout& layout, int64_t rank,
                         const ActivationContext& context);

@@ -18,8 +18,8 @@ namespace {
 using pipeline::Action;
 using pipeline::Kind;
 
-// Returns `0F0 0B0`, the actions of a model without pipeline: of one stage, which gathers, frees
-// and reduces its units by itself.
+// Returns `0F0 0B0`, the actions of a model without pipeline: forward and backward of its only
+// stage. The units of this stage are gathered, freed and reduced without actions.
 const std::vector<pipeline::Slot>& list_of_whole_model() {
   static const auto kList = pipeline::make_rank_order(pipeline::PipelineShape{}, 0);
   return kList;
@@ -59,7 +59,7 @@ class StepWalk {
     }
   }
 
-  // Returns the peak, without the rank's numbers.
+  // Returns the peak; does not set the rank and its stage.
   RankMemory run() {
     // A round is one run of the list. If a step has several rounds, two are walked through. The
     // second has the peak, because the gradients of the first are live when it begins; only its
@@ -107,7 +107,7 @@ class StepWalk {
     if (!overlaps_) reduce_at_end();
   }
 
-  // Frees everything that units without pipeline hold from one micro-batch to the next.
+  // Without a pipeline, frees all memory that units keep from one micro-batch to the next.
   void free_units() {
     now_.unsharded = idle().unsharded;
     for (UnitState& state : states_) state.whole = state.kept = false;
@@ -157,8 +157,8 @@ class StepWalk {
     }
   }
 
-  // Counts a message that is sent: at most kMostUnderWay messages to one rank have live buffers. If
-  // as many are live, the sender first waits for the oldest one and frees its buffer.
+  // Counts a message that is sent: at most kMostUnderWay messages to one rank have live buffers. At
+  // this limit, the sender first waits for the oldest message and frees its buffer.
   void send(int& count) {
     if (count == pipeline::kMostUnderWay) {
       now_.activations -= hidden_;
@@ -184,7 +184,7 @@ class StepWalk {
     }
   }
 
-  // Frees the unit's gathered parameters and what is kept of them.
+  // Frees the unit's gathered parameters, and the part of them that is kept after forward.
   void free_unit(size_t i) {
     if (std::exchange(states_[i].whole, false)) now_.unsharded -= units_[i].full;
     if (std::exchange(states_[i].kept, false)) now_.unsharded -= units_[i].kept;
@@ -194,7 +194,8 @@ class StepWalk {
   static bool is_gathered_again(const UnitBytes& unit) { return unit.reshards && !unit.looked_up; }
 
   // Returns the bytes of the gathers that run ahead of unit number `i` for the next `count` units
-  // of the forward (step = 1), or of the backward (step = -1), where some need no gather.
+  // of the forward (step = 1), or of the backward (step = -1). In backward, units that need no
+  // gather count 0 bytes.
   double gathering_ahead(size_t i, int64_t step, int64_t count) const {
     double bytes = 0;
     for (int64_t at = static_cast<int64_t>(i) + step;
@@ -230,7 +231,8 @@ class StepWalk {
       make_whole(i, "forward of ", gathering_ahead(i, 1, prefetches_.forward - 1));
       MemorySnapshot computing = now_;
       computing.activations += unit.activations;
-      // A unit without backward saves nothing: each of its tensors is freed when the next exists.
+      // A unit without backward saves nothing: each of its tensors is freed as soon as the next one
+      // is computed.
       if (unit.backward_runs) now_.activations = computing.activations;
       computing.communication += gathering_ahead(i, 1, prefetches_.forward);
       record("forward of ", unit.name, "", computing);
@@ -245,7 +247,7 @@ class StepWalk {
       return;
     }
     now_.activations += head_casts();
-    // Without pipeline, backward follows at once and records this moment.
+    // Without pipeline, backward follows at once and records the moment of the loss.
     if (!is_whole_) record_loss("the loss");
     now_.logits += kept_logits();
   }
@@ -282,8 +284,9 @@ class StepWalk {
       const UnitBytes& unit = units_[i];
       if (!unit.backward_runs) break;  // earlier units are frozen too
       if (is_gathered_again(unit)) make_whole(i, "backward of ", reducing_);
-      // The received gradient is that of the output of the stage's last unit. The unit's activation
-      // gradients include it, so it is subtracted while they are live.
+      // The gradient received from the next stage is that of the last unit's output. The unit's
+      // activation gradients include it, so the received bytes are subtracted while the unit
+      // computes.
       const bool came = !last && i + 1 == range.end;
       if (came) now_.activations -= hidden_;
       compute_gradients(i, last && i + 1 == range.end, of_weights);
@@ -388,7 +391,8 @@ class StepWalk {
     const UnitBytes& unit = units_[i];
     // Autograd keeps the tied head's gradient until it is added to the embedding's.
     if (unit.waits_for_end) now_.unsharded += unit.gradient;
-    // Without overlap the gradients are reduced when backward is over, and their buffers stay.
+    // Without overlap, gradients are reduced when backward is over, and their buffers stay live
+    // until then.
     if (unit.waits_for_end || !overlaps_) return;
     free_unit(i);
     if (defers_ && !is_last_round_) return;
@@ -447,10 +451,10 @@ class StepWalk {
   const StepUnits& step_;
   const std::vector<UnitBytes>& units_;
   const config::BatchShape batch_;
-  // Gradients are reduced only in the last round, in a pipeline at REDUCE_GRAD; not in each
-  // backward.
+  // Whether gradients are reduced only in the last round (in a pipeline by REDUCE_GRAD) instead of
+  // in each backward.
   const bool defers_;
-  // There is no pipeline: units gather, free and reduce by themselves, without actions for it.
+  // Whether the model has no pipeline: units are then gathered, freed and reduced without actions.
   const bool is_whole_;
   const bool reduces_each_;  // a pipeline's stage reduces its gradients after each backward
   const bool overlaps_;      // gradients are reduced during backward, not after it

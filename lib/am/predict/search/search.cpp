@@ -93,8 +93,8 @@ class Search {
   }
 
  private:
-  // Whether `a` comes later in the order by lower bound of the step time, and by memory if the
-  // bounds are equal. As the order of a heap it puts the first candidate on top.
+  // Whether `a` is tried after `b`: candidates are ordered by the lower bound of the step time,
+  // then by memory. A heap with this comparison has the first candidate on top.
   static bool is_later(const Candidate& a, const Candidate& b) {
     if (a.least_seconds != b.least_seconds) return a.least_seconds > b.least_seconds;
     return a.bytes > b.bytes;
@@ -267,7 +267,7 @@ class Search {
   std::map<size_t, double> checkpoint_bytes_;  // DistributedConfig::index() -> checkpoint's bytes
   const std::vector<model::LayerKind> kinds_ = model::layer_kinds(request_.model);
   std::vector<Candidate> candidates_;
-  std::set<size_t> misfits_;  // Candidate::number of those counted by drop_misfit()
+  std::set<size_t> misfits_;  // Candidate::number of each candidate passed to drop_misfit()
   SearchResult result_;
 };
 

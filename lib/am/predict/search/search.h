@@ -10,9 +10,9 @@
 // need no layout. A layout summary (layout_summary.h) then gives its memory and a lower bound of
 // its step time in microseconds. After that, candidates become plans in the order of this bound:
 // for each plan the schedule is simulated and a step's memory is walked through (memory.h), which
-// gives the figures that `am-plan memory` and `am-plan cost` print. The search ends when as many
-// layouts as wanted were found and the next lower bound is above their times, because then no
-// remaining candidate can be faster.
+// yields the figures that `am-plan memory` and `am-plan cost` print. The search ends when it has
+// found the wanted number of layouts and the next lower bound is above their times, because no
+// remaining candidate can then be faster.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,7 @@ struct SearchRequest {
 };
 
 // Returns the default number of sequences per step. They have 4 Mi tokens together, or 1,024 tokens
-// per GPU if that is more. The number is rounded up to a multiple of `gpus`, unless it is smaller
-// than `gpus`.
+// per GPU if that is more. Numbers larger than `gpus` are rounded up to a multiple of `gpus`.
 int64_t default_batch_size(int64_t gpus, int64_t seq_len);
 
 struct FoundLayout {
@@ -66,15 +65,15 @@ struct FoundLayout {
   double mfu = 0;
   double tokens_per_second_per_gpu = 0;
   StepTime time;
-  std::optional<double> goodput;  // expected goodput, if the request has both rates of failures
+  std::optional<double> goodput;  // expected goodput; absent if failures are not modelled
   std::string why;                // main reason why it is faster than the next layout of the list
   bool pareto = false;            // no other found layout is faster and also needs less memory
   bool runs = false;              // this version of am-run supports the layout
 };
 
 struct SearchResult {
-  // The found layouts, fastest first. Times include the cost of failures if the request has both
-  // rates.
+  // The found layouts, fastest first. Times include the cost of failures if the request has
+  // hours_between_failures and storage_gb_per_s.
   std::vector<FoundLayout> layouts;
   // Pareto front of step time and memory. The layout with the least memory is first; each following
   // one needs more memory and is faster.
@@ -83,7 +82,7 @@ struct SearchResult {
   int64_t considered = 0;  // number of candidates
   // Number of candidates that fit by formula and were not found too large by the exact computation.
   int64_t feasible = 0;
-  // Peak bytes of the candidate that needs the least memory of those that do not fit; 0 if all fit.
+  // Smallest peak bytes of the candidates that do not fit; 0 if all fit.
   int64_t smallest_misfit = 0;
   std::map<std::string, int64_t, std::less<>> dropped;  // reason -> number of dropped candidates
   double seconds = 0;                                   // duration of the search

@@ -159,7 +159,8 @@ void SearchSpace::walk_options(Candidate candidate) {
       refuse(cut.refused_by);
       continue;
     }
-    // Skips sequence parallelism where the layout does not apply it: the candidate would be a copy.
+    // Skips sequence parallelism if the layout does not apply it, because the candidate would equal
+    // the one without it.
     if (sequence_parallel && !cut.sample.tp_plan.sequence_parallel) continue;
     for (const int64_t micro_batch : kMicroBatches) {
       if (micro_batch > 1 && batch_ % (micro_batch * candidate.mesh.dp()) != 0) continue;
@@ -196,7 +197,8 @@ void SearchSpace::walk_checkpointing(Candidate candidate) {
   for (const auto mode : {Checkpointing::kFull, Checkpointing::kSelective, Checkpointing::kOff}) {
     if (!selects && mode == Checkpointing::kSelective) continue;
     candidate.checkpointing = mode;
-    // Without accumulation the key has no effect and keeps its default, true.
+    // Without gradient accumulation, defer_fsdp_grad_sync has no effect and keeps its default,
+    // true.
     candidate.defers_reduction = fsdp2 && !accumulates;
     misfit = consider(candidate, misfit);
     if (!fsdp2 || !accumulates) continue;

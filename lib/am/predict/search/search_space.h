@@ -40,8 +40,8 @@ class SearchSpace {
   // Returns all candidates that fit by formula, and adds the numbers of considered, fitting and
   // dropped ones to `result`. `result` must outlive all calls of drop_misfit().
   std::vector<Candidate> walk(SearchResult& result);
-  // Counts one candidate of walk() as dropped instead of feasible. For a candidate whose exact
-  // peak, `bytes`, does not fit.
+  // Counts one candidate of walk() as dropped instead of feasible, because its exact peak of
+  // `bytes` bytes does not fit.
   void drop_misfit(double bytes);
 
   config::Plan plan_of(const Candidate& candidate) const;
@@ -73,8 +73,8 @@ class SearchSpace {
 
   void set_mesh(const Candidate& candidate, config::Plan& plan) const;
   void set_options(const Candidate& candidate, config::Plan& plan) const;
-  // Returns the id of the first rule that rejects scratch_, or an empty string. Checks the rules
-  // that need the inputs `needs`. `layout` may be null unless `needs` includes the layout.
+  // Returns the id of the first rule that rejects scratch_, or an empty string. Checks only the
+  // rules whose inputs are in `needs`. `layout` may be null if the layout is not in `needs`.
   std::string refusal(const mesh::MeshSizes& mesh, const layout::Layout* layout,
                       rules::Needs needs) const;
   const Cut& cut_of(const Candidate& candidate);

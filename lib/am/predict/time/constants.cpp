@@ -13,9 +13,9 @@
 namespace am::predict {
 namespace {
 
-// Sources of the priors. Matmuls: those with the best shapes reach 0.87 of an A100's peak, 0.80 of
-// an H100's and 0.78 of a B200's. Links: bus bandwidths that nccl-tests reports. Misaligned widths:
-// the models of Anthony et al., 2024, became 39 % faster when their widths were aligned.
+// Sources of the priors. Matmuls of the best shapes reach 0.87 of an A100's peak, 0.80 of an H100's
+// and 0.78 of a B200's. Links: bus bandwidths that nccl-tests reports. Misaligned widths: the
+// models of Anthony et al., 2024, became 39 % faster when their widths were aligned.
 constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
     {"gemm_ampere", 0.80, 0.2, "share of an A100's bf16 peak that large matrix products reach"},
     {"gemm_hopper", 0.72, 0.2, "share of an H100's bf16 peak that large matrix products reach"},

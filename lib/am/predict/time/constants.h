@@ -19,16 +19,17 @@
 namespace am::predict {
 
 enum class Constant {
-  // Fraction of the peak FLOP/s that large matmuls reach, by GPU generation and number format.
-  // Without a format in the name: bf16.
+  // Fraction of the peak FLOP/s that large matmuls reach, by GPU generation and number format. A
+  // name without a format means bf16.
   kGemmAmpere,
   kGemmHopper,
   kGemmBlackwell,
   kGemmHopperFp8,
   kGemmBlackwellFp8,
   kGemmBlackwellFp4,
-  // T0, N0 and K0 of Note [Time model] (step_time.h). For example, a matmul with T0 tokens and
-  // large input and output widths reaches half of the fraction above.
+  // T0, N0 and K0 of Note [Time model] (step_time.h): numbers of tokens, outputs and inputs. A
+  // matmul with T0 tokens and very many outputs and inputs reaches half of the fraction above.
+  // Experts have their own T0.
   kHalfTokens,
   kHalfOutput,
   kHalfInput,
@@ -38,14 +39,14 @@ enum class Constant {
   kAttention,
   kAttentionBlackwell,
   kUnfusedBytes,  // bytes moved per attention score if scores are stored in memory
-  // Values of 2 bytes that memory-bound operators move in forward, per token and element of the
-  // hidden state or of the MLP's width.
+  // Number of 2-byte values that memory-bound operators move in forward, per token and per element
+  // of the hidden state or of the MLP's width.
   kHiddenTraffic,
   kMlpTraffic,
   kEagerTraffic,   // factor of kHiddenTraffic and kMlpTraffic if operators are not fused
   kNarrowTraffic,  // factor of kHiddenTraffic and kMlpTraffic for casts to fp8 and fp4
-  // Minimum seconds of one layer's forward, because its kernels must be launched: with current
-  // kernels, with those of 2021, and the seconds that experts add.
+  // Minimum seconds of one layer's forward, for launching its kernels: with current kernels, with
+  // kernels of 2021, and the seconds that experts add.
   kLaunch,
   kLaunchOld,
   kLaunchExperts,
@@ -73,7 +74,7 @@ inline constexpr size_t kConstants = static_cast<size_t>(Constant::kCount);
 struct ConstantSpec {
   std::string_view name;  // key in constants.toml
   double prior;
-  double spread;  // standard deviation of the constant's logarithm around the prior's, for the fit
+  double spread;  // standard deviation of log(constant / prior), for the fit
   std::string_view meaning;
 };
 const ConstantSpec& spec_of(Constant constant);

@@ -55,8 +55,8 @@ double expected_goodput(double work, const FailureLosses& losses) {
   const double mean = losses.between_failures;
   const double interval = work + losses.save;
   const double each = std::max(interval, losses.until_saved);
-  // `each` includes the wait for the previous save, but the first save of a run has none to wait
-  // for, so the excess of `each` over `interval` is subtracted once.
+  // `each` includes the wait for the previous save, but the first save of a run does not wait, so
+  // the excess of `each` over `interval` is subtracted once.
   const double late = losses.until_saved + interval - each;
   return work * std::exp(-(losses.restart + late) / mean) / (mean * std::expm1(each / mean));
 }

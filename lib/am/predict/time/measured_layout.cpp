@@ -8,8 +8,8 @@
 namespace am::predict {
 namespace {
 
-// Numbers of parameter elements of one layer. `cut`: those that tp shards; `whole`: those
-// replicated over tp; `experts`: those of all routed experts together.
+// Numbers of parameter elements of one layer. `cut`: elements that tp shards; `whole`: elements
+// replicated over tp; `experts`: elements of all routed experts together.
 struct LayerElements {
   double cut = 0.0, whole = 0.0, experts = 0.0;
 };

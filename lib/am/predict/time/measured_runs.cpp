@@ -176,7 +176,7 @@ class RowReader {
 
   double number(std::string_view column, const Legal& legal) {
     const auto value = text(column).empty() ? legal.absent : given(column);
-    // For NaN both comparisons are false, so it is rejected.
+    // Both comparisons are false for NaN, so NaN is rejected.
     if (value && *value >= legal.least && *value <= legal.most) return *value;
     wrong(column, cat("a number from ", legal.least, " to ", legal.most));
     return legal.least;

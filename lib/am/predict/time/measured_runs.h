@@ -26,8 +26,8 @@ enum class MemoryMetric {
   kHeldActivations,  // bytes of activations that are live at the end of forward
   kActivationPeak,   // the peak minus parameters, gradients and optimizer states
 };
-// Return the names of these values in the columns `memory_metric` and `format`, for example
-// "allocated" and "bf16".
+// Return the name of a value in the columns `memory_metric` and `format`, for example "allocated"
+// or "bf16".
 std::string_view name_of(MemoryMetric metric);
 std::string_view name_of(ComputeFormat format);
 

@@ -6,8 +6,8 @@
 namespace am::predict {
 namespace {
 
-// Returns a smooth maximum of `value` and `floor`. For the time of kernels and of their launches,
-// which overlap: the longer of the two counts.
+// Returns a smooth maximum of `value` and `floor`. It combines the time of kernels and the time of
+// launching them, which overlap, so that the longer one determines the duration.
 double at_least(double value, double floor) {
   return std::sqrt(std::sqrt(value * value * value * value + floor * floor * floor * floor));
 }

@@ -37,8 +37,8 @@ struct Passes {
   layout::ContextBytes context;  // bytes that attention over cp ranks sends
 };
 
-// How often a checkpointing mode repeats attention and the feed-forward in backward, together with
-// their communication: 0 or 1.
+// Number of times, 0 or 1, that backward repeats attention and the feed-forward, with their
+// communication, under a checkpointing mode.
 struct Repeated {
   double attention = 0.0;
   double feed_forward = 0.0;
@@ -57,7 +57,8 @@ class PassTimes {
   // Returns the size of a link domain: the number of this job's GPUs that NVLink or similar fast
   // links connect with each other.
   double link_domain() const { return domain_; }
-  // Returns the bytes per second of a collective over `ranks` ranks with numbers `stride` apart.
+  // Returns the bytes per second of a collective over `ranks` ranks whose numbers are `stride`
+  // apart.
   double bandwidth(double ranks, double stride) const;
   // Returns the bytes that a rank sends when tokens go to their experts and back once.
   double expert_bytes(const model::FeedForwardProfile& f) const;

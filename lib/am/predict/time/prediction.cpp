@@ -33,7 +33,7 @@ std::vector<NearestRun> nearest_runs(const MeasuredRuns& runs, const Workload& w
     return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
   });
   std::vector<NearestRun> nearest;
-  std::vector<std::string> layouts;  // groups of the runs in `nearest`, which has one run of each
+  std::vector<std::string> layouts;  // groups of the runs in `nearest`, one run per group
   for (const auto& [far, run] : sorted) {
     if (static_cast<int>(nearest.size()) >= how_many) break;
     if (std::find(layouts.begin(), layouts.end(), run->group) != layouts.end()) continue;
@@ -53,9 +53,9 @@ bool is_in_range(const StepTime& time) {
 }
 
 // Sets the interval, and `basis` if measurements are missing. The errors of a calibration are valid
-// only for the kinds of runs that were fitted. The built-in runs tell these for the built-in
-// calibration; the user's own calibration file names only the fitted implementations, not the GPUs
-// and models of its runs.
+// only for the kinds of runs that were fitted. For the built-in calibration, these are the kinds of
+// the built-in runs. The user's own calibration file names only the fitted implementations, not the
+// GPUs and models of its runs.
 void set_interval(const MeasuredRuns& runs, bool own_calibration, Prediction& prediction) {
   const Workload& workload = prediction.workload;
   const Calibration& calibration = prediction.assumptions.calibration;

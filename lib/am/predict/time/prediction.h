@@ -37,7 +37,7 @@ struct NearestRun {
   double predicted = 0.0;  // seconds per step that the plan's constants predict for this run
 };
 
-// Seconds between which the measured step time lies for nine runs in ten.
+// Interval in seconds that contains the measured step time of nine runs in ten.
 struct Interval {
   double low = 0.0;
   double high = 0.0;

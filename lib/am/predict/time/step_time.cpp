@@ -14,8 +14,8 @@ class Model {
   Model(const Workload& workload, const cluster::Gpu& gpu, const CostConstants& constants)
       : workload_(workload), gpu_(gpu), c_(constants), times_(workload, gpu, constants) {}
 
-  // Function that returns the seconds of one run of the schedule if its stages have these
-  // durations.
+  // Function that returns the seconds of one run of the schedule, from the durations of the stages'
+  // passes.
   using Pipeline = std::function<double(const std::vector<pipeline::StageDurations>&)>;
 
   StepTime run(const Pipeline& pipeline) {
@@ -215,8 +215,8 @@ class Model {
     return kShare * gpu_.host_bandwidth;
   }
 
-  // Sets the bytes sent over tp, cp, ep and pp. For each of the first three axes they are those of
-  // the index along pp that sends most.
+  // Sets the bytes sent over tp, cp, ep and pp. The bytes over tp, cp and ep are those of the index
+  // along pp that sends most bytes over the axis.
   void add_messages() {
     const auto positions = static_cast<size_t>(workload_.layout.positions());
     std::vector<AxisBytes> sent(positions);

@@ -51,13 +51,13 @@ struct StepTime {
 StepTime estimate_step_time(const Workload& workload, const cluster::Gpu& gpu,
                             const CostConstants& constants, const PipelineOrder* order = nullptr);
 
-// Returns a lower bound of estimate_step_time: uses least_seconds() instead of a simulation, and
-// takes microseconds instead of milliseconds.
+// Returns a lower bound of the result of estimate_step_time. A call needs microseconds instead of
+// milliseconds, because least_seconds() replaces the simulation.
 StepTime least_step_time(const Workload& workload, const cluster::Gpu& gpu,
                          const CostConstants& constants);
 
-// Returns the shape of the pipeline in one round. A step with more micro-batches than one run of
-// the schedule runs it several times; each run is a round.
+// Returns the shape of one round of the pipeline. A round is one run of the schedule; a step with
+// more micro-batches than one run needs several rounds.
 pipeline::PipelineShape pipeline_shape(const Workload& workload);
 
 }  // namespace am::predict

@@ -1,5 +1,6 @@
-// One optimizer step as the formulas for time and memory need it: the model's shape, its sharding,
-// the batch, and the implementation. It is made from a plan (workload_of) or from a measured run.
+// Description of one optimizer step for the formulas for time and memory: the model's shape, its
+// sharding, the batch, and the implementation. A Workload is made from a plan (workload_of) or from
+// a measured run.
 //
 //   const Workload workload = workload_of(plan, config, layout);
 //   estimate_step_time(workload, gpu, constants).seconds;
@@ -46,7 +47,7 @@ struct Workload {
 
   // Number of ranks along each axis.
   double pp = 1, dp_replicate = 1, dp_shard = 1, cp = 1, tp = 1;
-  double ep = 1;         // ranks of expert parallelism, which are ranks of the other axes, too
+  double ep = 1;         // ranks of expert parallelism, which the other axes also count
   double expert_tp = 1;  // ranks over which tensor parallelism shards each expert
   bool sequence_parallel = false;
   Sharding sharding = Sharding::kReplicated;
@@ -58,8 +59,8 @@ struct Workload {
   bool offloads = false;    // sharded parameters, gradients and optimizer states are in host memory
   bool pins_memory = true;  // offloading uses pinned memory, so copies overlap with computation
 
-  // The plan's context.method if automesh runs the step. Empty for other implementations: ring
-  // attention whose gradients have the dtype of keys and values.
+  // The plan's context.method if automesh runs the step. Empty for other implementations, which use
+  // ring attention whose gradients have the dtype of keys and values.
   std::string context_method;
   std::string schedule = "1f1b";  // one of pipeline::schedule_names(); used if pp > 1
   // Schedule from the user's CSV file, used instead of `schedule`; null: there is none.
@@ -92,7 +93,7 @@ struct Workload {
   double dp() const { return dp_replicate * dp_shard; }
   double world() const { return pp * dp() * cp * tp; }
   double tokens() const { return sequence * micro_batch; }  // tokens of a micro-batch
-  double local_tokens() const { return tokens() / cp; }     // those of them on one rank
+  double local_tokens() const { return tokens() / cp; }     // tokens of it on one rank
   double step_tokens() const { return tokens() * micro_batches * dp(); }
   // Returns the number of tp ranks that share the tokens between layers under sequence parallelism;
   // 1 without it.
