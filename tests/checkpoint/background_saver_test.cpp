@@ -138,7 +138,7 @@ TEST_CASE("a full disk is told on every rank, and leaves the old checkpoint alon
     }
     world.group().barrier();
     ::setrlimit(RLIMIT_FSIZE, &before);
-    // The next checkpoint is written.
+    // After the failed save, the next save succeeds.
     saver.save(temp.path() / "step-2", state_of(rank, plan, 2));
     saver.finish();
   });

@@ -48,7 +48,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
           std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0);
 }
 
-// Returns the name in a TensorSource for a key of the nested state.
+// Returns the name that a TensorSource has for a key of the saved nested state.
 std::string name_of_key(const std::string& key) {
   return starts_with(key, "model.") ? key.substr(6) : key;
 }
@@ -157,7 +157,7 @@ TEST_CASE("what a damaged folder says") {
   }
   {
     const SpoiltFolder folder(kDcpData / "fsdp2");
-    // STACK_GLOBAL of another class, with names of equal length.
+    // The pickle names another class (STACK_GLOBAL); the names have equal length.
     folder.replace(".metadata", "torch.distributed.checkpoint.filesystem",
                    "subprocess.............................");
     CHECK(folder.problem().find("unknown storage class subprocess") != std::string::npos);

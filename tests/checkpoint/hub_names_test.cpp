@@ -75,7 +75,8 @@ Stored random_parameters(const model::Inventory& inventory) {
   return stored;
 }
 
-// Returns the form of transformers 5 in memory: gate above up, experts one after another.
+// Returns the tensors as transformers 5 stores them in memory: gate above up in one tensor, and the
+// experts stacked.
 Stored stacked(const Stored& hub, const std::array<std::string, 3>& leaves, int64_t experts,
                const std::string& block) {
   Stored stored;
@@ -205,7 +206,7 @@ TEST_CASE("names behind two prefixes are two models, and none is chosen") {
   const MadeUpFile file(both);
   CHECK_THROWS_WITH(stored::HubNames(file, inventory),
                     Catch::Contains("with two prefixes, \"student.\" and \"teacher.\""));
-  // An incomplete copy is not the model.
+  // A copy of the model that lacks a parameter is not selected.
   both.erase("teacher.model.norm.weight");
   const MadeUpFile fewer(both);
   CHECK(stored::HubNames(fewer, inventory).find("model.norm.weight") != nullptr);

@@ -85,7 +85,8 @@ TEST_CASE("a rank opens the files that hold its boxes alone, under any layout") 
   const fs::path folder = temp.path() / "step-3";
   save(4, folder);
   read_parts(folder, {files_of({0}), files_of({1}), files_of({2}), files_of({3})});
-  // Halves of rows that do not divide by 4 begin within the second rank's quarter.
+  // Two ranks read what four ranks saved. If 4 does not divide the number of rows, the second half
+  // may begin within the quarter of saved rank 1.
   read_parts(folder, {files_of({0, 1}), files_of({1, 2, 3})});
   // Counter-check: with one file less the first rank cannot read its boxes.
   CHECK_THROWS_WITH(read_parts(folder, {files_of({0}), files_of({1, 2, 3})}),

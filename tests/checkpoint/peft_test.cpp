@@ -118,7 +118,7 @@ TEST_CASE("an adapter that is not the plan's is refused, with what the plan shou
   contains(refusal(changed(temp, "modules_to_save", {"lm_head"}), kLlamaLora), "modules_to_save");
   contains(refusal(changed(temp, "bias", "all"), kLlamaLora), "bias = \"all\" is not supported");
   contains(refusal(changed(temp, "peft_type", "IA3"), kLlamaLora), "peft_type is \"IA3\"");
-  // rsLoRA: the factor is alpha / sqrt(rank).
+  // With rsLoRA, the factor of an adapter is alpha / sqrt(rank).
   const fs::path root = changed(temp, "use_rslora", true);
   contains(refusal(root, kLlamaLora), "lora.alpha = 12");
   CHECK(refusal(root, "rank = 4\nalpha = 12\ntarget_modules = [\"all-linear\"]\n").empty());

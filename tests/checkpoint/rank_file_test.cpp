@@ -14,7 +14,8 @@
 namespace am::checkpoint {
 namespace {
 
-// A transposed view, two boxes of one tensor, a number, and more than one checksum piece.
+// Returns a transposed view, two boxes of one tensor, a number, and a tensor larger than one
+// checksum block.
 std::vector<SavedBox> some_boxes() {
   at::manual_seed(1);
   const at::Tensor wide = at::randn({6, 4});

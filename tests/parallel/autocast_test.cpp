@@ -15,9 +15,9 @@
 namespace am {
 namespace {
 
-constexpr double kTolerance = 2e-2;  // two roundings to bfloat16's eight bits, and their sums
+constexpr double kTolerance = 2e-2;  // sums of values rounded twice to bfloat16 (8 bits)
 
-// Weights in float32.
+// Both strategies keep the weights in float32.
 const std::string kFsdp2 = "name = \"fsdp2\"\n" + test::kFullPrecision;
 const std::string kDdp = "name = \"ddp\"\n";
 

@@ -32,7 +32,7 @@ struct AttentionCase {
   std::optional<double> softcap = {};
   int64_t window = 0;
   bool sinks = false;
-  std::vector<int64_t> documents = {};  // starts in row 0; row 1 is one document
+  std::vector<int64_t> documents = {};  // start positions in row 0; row 1 is one document
   at::ScalarType dtype = at::kDouble;
   double scale = 0.4;
   bool gpu = false;  // uses flash attention, as on GPUs (support/flash_stand_in.cpp)
@@ -64,7 +64,8 @@ std::optional<at::Tensor> sinks_in(const Tensors& in) {
   return in.size() == 4 ? std::optional(in[3]) : std::nullopt;
 }
 
-// Returns a rank's positions; padding positions, after the others, have the value `padding`.
+// Returns a rank's part of x_BHTX. Padding positions, which follow all other positions, have the
+// value `padding`.
 at::Tensor own(const at::Tensor& x_BHTX, const mesh::SequenceCut& cut, int64_t index,
                double padding = 1.0) {
   std::vector<int64_t> behind = x_BHTX.sizes().vec();
@@ -121,7 +122,8 @@ test::Outcome on_rank(const AttentionCase& one, const NamedMethod& method,
   return got;
 }
 
-// Returns the result of each method, assembled from all ranks, with sinks summed.
+// Returns the result of each method, assembled from all ranks, with the gradients of sinks summed
+// over the ranks.
 std::vector<test::Outcome> over_ranks(const AttentionCase& one, int64_t ranks,
                                       const Tensors& inputs, const at::Tensor& entering) {
   std::vector<test::Outcome> wholes;
@@ -265,7 +267,7 @@ TEST_CASE("queries that see none of the keys at hand have nothing, and no gradie
                    v = at::randn({1, 1, 6, 4});
   const nn::AttentionParams params = {.scale = 0.5, .window = 4};
   const at::Tensor out = at::full({1, 5, 2, 4}, 7.0), lse = at::full({1, 2, 5}, 7.0);
-  // Queries 8 to 12 and keys 0 to 5: query 8 attends to key 5, the others to none.
+  // Queries 8 to 12 and keys 0 to 5: query 8 attends to key 5, queries 9 to 12 to no key.
   nn::attend({q, k, v}, params, {.query = 8, .key = 0}, {out, lse});
   CHECK(out.narrow(1, 1, 4).eq(0).all().item<bool>());
   CHECK(lse.narrow(2, 1, 4).isneginf().all().item<bool>());

@@ -12,7 +12,7 @@ namespace {
 struct ContextCase {
   std::string family = "llama";
   int64_t world = 2;
-  std::string mesh = {}, strategy = {};  // lines in addition to cp_size and fsdp2
+  std::string mesh = {}, strategy = {};  // further lines of [mesh] and [strategy]
   int64_t cp = 2;
   int64_t length = 24;
   bool packed = false;

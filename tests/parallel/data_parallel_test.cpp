@@ -1,5 +1,5 @@
-// DataParallel's functions for programs besides the hooks: gathering modules by hand, factors of
-// the reduction, reductions that outlast a backward pass, parameters that a step does not use.
+// Functions that programs call on DataParallel: gathering modules by name, factors of the
+// reduction, reductions that outlast a backward pass, parameters that a step does not use.
 #include "am/parallel/data_parallel.h"
 
 #include <ATen/ATen.h>
@@ -60,7 +60,8 @@ TEST_CASE("modules are gathered and freed by name") {
     RANK_CHECK(unsharded(*rank.model).size() == 1);
     handle.wait();
     handle.wait();
-    // The embedding, three layers and the final norm; not the head.
+    // Five units are gathered: the embedding, three layers and the final norm. The head is not part
+    // of "model".
     RANK_CHECK(unsharded(*rank.model).size() == 5);
     data_parallel.reshard("model.layers.1");
     RANK_CHECK(unsharded(*rank.model).size() == 4);
@@ -91,7 +92,7 @@ TEST_CASE("resharding drops what is being gathered: the next pass sees new value
     data_parallel.unshard("");
     data_parallel.reshard("");
     RANK_CHECK(at::equal(rank.model->forward(ids()), logits));
-    handle.wait();  // gathers again
+    handle.wait();  // gathers the freed units again
     RANK_CHECK(unsharded(*rank.model).size() == data_parallel.groups().size());
     data_parallel.reshard("");
   });
@@ -107,7 +108,7 @@ TEST_CASE("gradients are sums, divided by the factor that is set") {
     const at::Tensor sums = gradients(*rank.model).clone();
     rank.model->data_parallel().zero_grad();
     for (const auto& group : rank.model->data_parallel().groups()) {
-      RANK_CHECK(!group->flat_grad().defined());  // their memory is free for the next forward
+      RANK_CHECK(!group->flat_grad().defined());  // freed before the next forward
     }
     rank.model->data_parallel().set_gradient_divide_factor(8.0);
     backward(*rank.model);
@@ -125,7 +126,7 @@ TEST_CASE("float16 reductions divide before they overflow") {
     auto& reducer = group.gradients();
     const Shape whole = {67, 34};
     reducer.set_divide_factor(4.0);
-    reducer.take(0, at::full(whole, 60000.0F));  // the sum of two exceeds float16's 65504
+    reducer.take(0, at::full(whole, 60000.0F));  // the sum over two ranks exceeds float16's 65504
     reducer.begin_reduce();
     reducer.finish_reduce();
     RANK_CHECK(group.view_in(reducer.flat(), 0).eq(30000.0F).all().item<bool>());

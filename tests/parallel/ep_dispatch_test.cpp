@@ -19,7 +19,7 @@ constexpr int64_t kEpExperts = 8, kEpTaken = 3, kEpWidth = 5;
 
 struct DispatchCase {
   std::string name;
-  std::vector<int64_t> tokens;  // on each rank
+  std::vector<int64_t> tokens;  // number of tokens on each rank
   bool to_one = false;          // all tokens are routed to the same experts
   bool empty_rank = false;      // no token is routed to the last rank's experts
   at::ScalarType dtype = at::kFloat;
@@ -27,7 +27,7 @@ struct DispatchCase {
 
 struct Moved {
   at::Tensor out_ND, of_x_ND, of_weights_Nk;
-  std::vector<int64_t> rows;  // for each expert of this rank
+  std::vector<int64_t> rows;  // number of rows of each expert of this rank
 };
 
 at::Tensor ids_of(const DispatchCase& one, int64_t tokens, int64_t ranks) {
@@ -36,7 +36,8 @@ at::Tensor ids_of(const DispatchCase& one, int64_t tokens, int64_t ranks) {
   return std::get<1>(at::rand({tokens, experts}).topk(kEpTaken, -1));
 }
 
-// Applies a different function for each expert.
+// Dispatches rows to experts, applies a different function for each expert, and combines the
+// outputs; then runs backward.
 Moved move(const nn::TokenDispatcher& dispatcher, const at::Tensor& x_ND, const at::Tensor& ids_Nk,
            const at::Tensor& weights_Nk, bool unread = false) {
   Moved moved;

@@ -44,10 +44,11 @@ TEST_CASE("experts over ranks of any axes give one rank's gradients") {
                          .world = 4,
                          .mesh = "tp_size = 2\nep_size = 2\n",
                          .strategy = "activation_checkpointing = \"selective\"\n"},
-      // More ranks than tokens in a piece of the sequence: some have none.
+      // Few tokens for the number of ranks, so that some ranks have no tokens.
       test::GradientCase{
           .family = "mixtral", .world = 4, .mesh = "tp_size = 4\nep_size = 2\n", .length = 5},
-      // A padded sequence: padding passes through experts, but is not counted.
+      // The length is not divisible, so sequences are padded. Padding passes through experts, but
+      // is not counted.
       test::GradientCase{.family = "deepseek_v3",
                          .world = 4,
                          .mesh = "tp_size = 2\ncp_size = 2\nep_size = 4\n",

@@ -1,5 +1,5 @@
-// The shared loop over micro-batches gives the same bits as a loop by hand; and the time of
-// gradient reductions if a pipeline decides it.
+// ParallelModel::forward_backward computes the same bits as a hand-written loop over micro-batches,
+// and the actions of a pipeline determine when gradients are reduced.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -146,8 +146,8 @@ TEST_CASE("a pass that is not the last one keeps its gradients for the one that 
   }
 }
 
-// A pipeline's RESHARD and REDUCE_GRAD work like this: backward neither gathers a unit again nor
-// reduces gradients.
+// A pipeline's actions RESHARD and REDUCE_GRAD rely on this behaviour: with gradient sync and
+// resharding off, backward neither gathers a unit again nor reduces gradients.
 TEST_CASE("gradients are reduced when they are asked to be, and units stay until then") {
   for (const std::string& strategy : strategies()) {
     if (strategy.find("defer_fsdp_grad_sync") != std::string::npos) continue;
@@ -157,7 +157,7 @@ TEST_CASE("gradients are reduced when they are asked to be, and units stay until
       load_llama(*rank.model);
       DataParallel& data_parallel = rank.model->data_parallel();
       RowsOfRank batches(rank.mesh, 0, 3);
-      // One reduction for all micro-batches, which Megatron-FSDP at level 3 does not support.
+      // The expected gradients are reduced once for all micro-batches.
       data_parallel.zero_grad();
       std::vector<std::string> messages;
       const auto run = [&] {
@@ -192,7 +192,8 @@ TEST_CASE("gradients are reduced when they are asked to be, and units stay until
       for (const std::string& op : messages) RANK_CHECK(op != "all_gather");
       world.context()->on_collective = nullptr;
       RANK_CHECK(equal_all(flat_gradients(*rank.model), wanted));
-      // Except for the embedding, which backward does not read and forward freed.
+      // All units are still gathered except the embedding, which forward freed and backward does
+      // not read.
       for (const auto& group : data_parallel.groups()) {
         RANK_CHECK(group->is_unsharded() || group->name() == "model.embed_tokens");
       }
@@ -205,8 +206,8 @@ TEST_CASE("gradients are reduced when they are asked to be, and units stay until
   }
 }
 
-// Deferring by the options computes the same sum, bit by bit, as a reduction at the end of the
-// step.
+// reduce_gradients() at the end of a step computes the same sums, bit by bit, as a reduction that
+// the plan defers.
 TEST_CASE("reduce_gradients gives the bits of a deferred reduction") {
   for (const std::string& strategy : {strategies()[0], strategies()[1], strategies()[3]}) {
     const config::Plan plan = plan_with(2, strategy);

@@ -20,7 +20,7 @@
 namespace am {
 namespace {
 
-// Returns sum, 2-norm, first and last element.
+// Returns the sum, the 2-norm, the first and the last element of a tensor.
 std::vector<double> facts(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.detach().to(at::kDouble).reshape({-1});
   if (flat.numel() == 0) return {0.0, 0.0, 0.0, 0.0};
@@ -34,7 +34,7 @@ struct Found {
   std::vector<double> value, grad, exp_avg, exp_avg_sq;  // a frozen parameter has only a value
 };
 
-// Runs one step on a rank.
+// Runs one training step on a rank and returns the values of its shards.
 std::vector<Found> step(const config::Plan& plan, const std::string& family,
                         const runtime::World& world) {
   test::RankModel rank(plan, world);
@@ -89,8 +89,9 @@ double largest_norm(const Json& parameters, const char* what) {
   return largest;
 }
 
-// Tolerance 1e-5 relative to the shard's norm, or to a hundredth of the rank's largest: the
-// gradient of a key's bias is zero apart from rounding.
+// Compares with a tolerance of 1e-5, relative to the shard's norm or to a hundredth of the rank's
+// largest norm, whichever is larger. The second bound is for key biases, whose gradient is zero
+// apart from rounding.
 void check_facts(const std::vector<double>& got, const Json& mine, const std::string& name,
                  const char* what) {
   INFO(name << " " << what);

@@ -47,7 +47,8 @@ test::StepResult step_in_passes(parallel::ParallelModel& model, const std::strin
     }
     data_parallel.finish_backward();
     RANK_CHECK((passes.back()->deferred() > 0) == in_halves);
-    // One pass late, as in a schedule.
+    // The weight gradients of a micro-batch are computed one pass later, as in a zero-bubble
+    // schedule.
     if (m > 0) passes[static_cast<size_t>(m) - 1]->settle();
   }
   passes.back()->settle();

@@ -1,5 +1,5 @@
-// Layouts of several axes train like one rank, send the messages of the formulas and hold the
-// predicted memory. scripts/layout_matrix prints these results as a table.
+// Layouts of several axes train like one rank, send the messages that the formulas predict, and
+// need the predicted memory. scripts/layout_matrix prints these results as a table.
 #include <catch2/catch.hpp>
 #include <cmath>
 

@@ -72,7 +72,7 @@ using NamedGradients = std::map<std::string, at::Tensor>;
 struct ComputedAdapters {
   NamedGradients gradients;  // full gradients of trainable parameters
   at::Tensor logits, loss;
-  int64_t frozen_gradients = 0;  // gradient elements of frozen parameters
+  int64_t frozen_gradients = 0;  // number of gradient elements of frozen parameters
 };
 
 // Every data-parallel rank computes the whole batch here, so gradients are dp times too large.
@@ -224,7 +224,7 @@ TEST_CASE("in bfloat16 an adapter's gradients stay near") {
   }
 }
 
-// By name and global index, independent of the rank's shard.
+// Initial values depend on the parameter's name and on global indices, not on the rank's shard.
 TEST_CASE("a new adapter adds nothing, and begins alike on every layout") {
   std::map<std::string, at::Tensor> first;
   for (const test::LayoutCase& layout : adapter_layouts()) {

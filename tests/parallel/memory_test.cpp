@@ -88,7 +88,7 @@ TEST_CASE("states are predicted to the byte on every rank") {
       INFO(family << ", " << dtype << ", " << layout.name << ", rank " << rank);
       const auto predicted = predict::estimate_memory(plan, *model, *built, rank).components;
       CHECK(predicted.parameters == bytes.parameters);
-      CHECK(predicted.parameters == bytes.gradients);  // at the update; all are trained
+      CHECK(predicted.parameters == bytes.gradients);  // all parameters are trained
       CHECK(predicted.gradients <= bytes.gradients);
       CHECK(predicted.optimizer == bytes.optimizer);
     }

@@ -1,5 +1,5 @@
 // Every schedule, executed: loss and gradients equal those of one rank, the actions are those that
-// am-plan draws, and no more micro-batches are in flight than it counts.
+// am-plan draws, and no more micro-batches are in flight than am-plan predicts.
 #include "am/parallel/pp/pipeline.h"
 
 #include <ATen/ATen.h>
@@ -46,7 +46,8 @@ struct PipelineCase {
   }
 };
 
-// Writes the family's config with eight layers of its own kinds into a separate folder.
+// Writes the family's config, with eight layers of the kinds that the family has, into a separate
+// folder.
 std::string write_config(const std::string& family, const TemporaryFolder& folder) {
   Json config = Json::parse(read_file(test::data_path(cat("hf/", family, "/config.json"))));
   config[config.contains("n_layer") ? "n_layer" : "num_hidden_layers"] = 8;
@@ -100,7 +101,7 @@ struct Outcome {
   NamedTensors gradients;  // full gradients
 };
 
-// Collective.
+// Collective: returns the full gradients of all trainable parameters.
 NamedTensors gradients_of(const ParallelModel& model) {
   NamedTensors gradients;
   for (const auto& parameter : model.layout().parameters) {
@@ -124,7 +125,7 @@ Outcome on_one_rank(const PipelineCase& one, const std::string& folder, int64_t 
   return outcome;
 }
 
-// Returns the micro-batches in flight over all of the rank's stages.
+// Returns the number of micro-batches in flight, summed over the rank's stages.
 int64_t in_flight(const Pipeline& pipeline) {
   int64_t sum = 0;
   for (const auto& [number, stage] : pipeline.stages()) sum += stage.in_flight();
@@ -210,8 +211,8 @@ TEST_CASE("a pipeline is any family's", "[pipeline]") {
   check_case({.family = family, .schedule = schedule, .virtual_stages = virtual_stages});
 }
 
-// With a tied head both ends of the pipeline hold the weight: the model's gradient is the sum of
-// theirs.
+// With a tied head, the first and the last stage each have a copy of the weight. The model's
+// gradient is the sum of the copies' gradients.
 TEST_CASE("a tied head is on the last stage", "[pipeline]") {
   const std::string sp = "sequence_parallel = true\n";
   const auto one = GENERATE_COPY(
@@ -264,7 +265,7 @@ TEST_CASE("an error says in which action it was", "[pipeline]") {
       }
       RANK_CHECK(said ==
                  "6 micro-batches are not a multiple of the 4 micro-batches of schedule gpipe");
-      // The first stage detects it in its third forward; the other stage is notified.
+      // The first stage detects the wrong token in its third forward; the other stage is notified.
       WrongToken wrong(4);
       mine.model->forward_backward(wrong, {});
     });

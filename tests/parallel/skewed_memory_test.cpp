@@ -1,4 +1,5 @@
-// A step's memory when all tokens are routed to the same experts equals am-plan's bound.
+// The memory of a step in which all tokens are routed to the same experts does not exceed am-plan's
+// bound by more than 2 %.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -25,8 +26,8 @@ int64_t planned(const config::Plan& plan, predict::Routing routing) {
 }
 
 // Runs forward and backward of a model whose parameters are zeros: all experts have equal scores,
-// so every token chooses the same ones. Returns the peak of the rank that holds most; `counts`:
-// tokens per expert.
+// so every token chooses the same ones. Returns the largest peak of all ranks. Sets `counts` to the
+// number of tokens per expert.
 int64_t measured(const config::Plan& plan, std::vector<int64_t>& counts) {
   int64_t peak = 0;
   std::mutex mutex;

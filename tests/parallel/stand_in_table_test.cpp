@@ -1,6 +1,6 @@
 // Every strategy and axis on devices with separate memory, which exchange through host memory as
 // backend = "cuda:gloo" does on GPUs: gradients, losses, weights and messages equal those of the
-// host's job.
+// same job on the CPU.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
@@ -49,8 +49,8 @@ std::vector<test::Combination> stand_in_rows() {
 
 }  // namespace
 
-// Plants the mistake in every place: gathers, reductions and copies without their event, buffers
-// freed before it. Steps wait alike, so the waits of the first one of two are lost, one by one.
+// Removes the waits between streams one by one: in gathers, reductions, copies, and the freeing of
+// buffers. The test has two equal steps, so only the waits of the first step are removed.
 TEST_CASE("a missing wait between streams is found") {
   for (const test::Combination& combination : stand_in_rows()) {
     if (!kWaitRows.contains(combination.name)) continue;
@@ -72,7 +72,7 @@ TEST_CASE("strategies and layouts on stand-in devices") {
       const test::StandInRow row = test::run_on_stand_ins(combination);
       CHECK(row.gradients <= (row.exact ? 0.0 : 1e-6));
       CHECK(row.losses <= (row.exact ? 0.0 : 1e-6));
-      CHECK(row.norms <= 1e-6);  // one launch computes all norms, summing in another order
+      CHECK(row.norms <= 1e-6);  // the device sums all norms in one kernel, in another order
       // The factor of clipping depends on the norm: the weights equal the host's bit by bit only if
       // the norm does.
       const double weights = row.norms == 0.0 ? 0.0 : 1e-6;

@@ -1,4 +1,5 @@
-// Keys that change no result and no total: their effect on the course of a step.
+// Keys that change neither the results of a step nor its totals of bytes and messages, but their
+// course, such as the order and overlap of messages.
 //
 // Tests of the other keys: sequence_parallel, tp_plan (transformers_test, loop_test,
 // tp_selection_test), mp_policy's dtypes, defer_fsdp_grad_sync, reshard_after_forward,
@@ -31,8 +32,8 @@ std::string large_table_plan(int64_t world, const std::string& strategy) {
              "\n[strategy]\n", strategy);
 }
 
-// Largest number of bytes of pending messages when a collective was sent, in forward and in
-// backward.
+// Largest number of bytes in communication buffers at the moments when collectives were sent, in
+// forward and in backward.
 struct InFlight {
   int64_t forward = 0;
   int64_t backward = 0;
@@ -81,13 +82,13 @@ TEST_CASE("prefetch depths say how many layers are on their way") {
   CHECK(in_flight(plan(3, 0)).forward == 3 * kLayer);
   const int64_t none = in_flight(plan(0, 0)).backward;
   CHECK(in_flight(plan(0, 2)).backward > none);
-  // The first layer's gather, the last one in backward, is sent earlier.
+  // With a greater depth, the last gather of backward (the first layer's) is sent earlier.
   CHECK(in_flight(plan(0, 3)).order.rfind('g') < in_flight(plan(0, 2)).order.rfind('g'));
 }
 
 TEST_CASE("enable_fsdp2_prefetch gathers layers before they are asked for") {
-  // The last layer's backward needs no gather, and its reduction follows; with prefetch the gathers
-  // of the next layers precede the reduction.
+  // The backward of the last layer needs no gather, and is followed by its reduction. With
+  // prefetch, the gathers of the next layers are sent before this reduction.
   const std::string without = in_flight(kFullPrecision).order;
   const std::string with = in_flight(kFullPrecision + "enable_fsdp2_prefetch = true\n").order;
   CHECK(std::count(with.begin(), with.end(), 'g') ==
@@ -107,8 +108,8 @@ TEST_CASE("megatron_fsdp overlaps what its switches say") {
 
 TEST_CASE("overlap_param_gather gathers the next unit while one computes") {
   const std::string optim = "name = \"megatron_fsdp\"\nzero_dp_strategy = 1\n";
-  // One unit's gather at a time in both cases; with overlap it is sent before the unit's forward
-  // begins.
+  // Both strategies gather one unit at a time. With overlap, the gather of a unit is sent before
+  // the unit's forward begins.
   const auto gathers_before_first_layer = [](const std::string& strategy) {
     const config::Plan plan = test::parse(large_table_plan(2, strategy));
     int64_t sent = 0;
@@ -133,7 +134,8 @@ TEST_CASE("mp_policy casts inputs and outputs where it says so") {
   const auto types = [](const std::string& policy) {
     const config::Plan plan =
         test::parse(large_table_plan(1, cat("mp_policy = { ", policy, " }\n")));
-    std::pair<at::ScalarType, at::ScalarType> found;  // of the first layer's input, of the logits
+    // Dtypes of the first layer's input and of the logits.
+    std::pair<at::ScalarType, at::ScalarType> found;
     runtime::run_ranks(1, [&](const runtime::World& world) {
       test::RankModel rank(plan, world);
       auto& data_parallel = rank.model->data_parallel();
@@ -151,7 +153,7 @@ TEST_CASE("mp_policy casts inputs and outputs where it says so") {
         std::pair(at::kBFloat16, at::kBFloat16));
   CHECK(types("param_dtype = \"float32\", cast_forward_inputs = true, output_dtype = "
               "\"float16\"") == std::pair(at::kFloat, at::kHalf));
-  // Defaults: parameters in bfloat16, inputs and outputs without casts.
+  // By default, parameters are in bfloat16, and inputs and outputs are not cast.
   CHECK(types("") == std::pair(at::kFloat, at::kBFloat16));
   CHECK(types("param_dtype = \"float32\"") == std::pair(at::kFloat, at::kFloat));
 }

@@ -31,7 +31,7 @@ Parallelized keep_whole(const StrategyInput& input) {
   return made;
 }
 
-// Uses FSDP2's resharding rule, as the default.
+// A strategy with default options, so that it uses FSDP2's resharding rule.
 Parallelized by_rule(const StrategyInput& input) {
   Parallelized made;
   made.vocabulary_slice = prepare_decoder(input);

@@ -1,4 +1,4 @@
-// Backward passes that reduce gradients, for each strategy.
+// Each strategy reduces gradients in the right backward passes.
 #include "am/parallel/sync_ctx.h"
 
 #include <catch2/catch.hpp>

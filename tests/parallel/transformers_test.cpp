@@ -42,7 +42,7 @@ std::vector<test::LayoutCase> float32_layouts() {
        cat("[mesh]\nworld_size = 4\ntp_size = 2\n[strategy]\nname = \"fsdp2\"\nsequence_parallel = "
            "true\n",
            kFullPrecision)},
-      // More ranks than key heads for most families.
+      // For most families, there are more ranks than key heads.
       {"tp 4, sequence parallel", 4,
        cat("[mesh]\nworld_size = 4\ntp_size = 4\n[strategy]\nname = \"fsdp2\"\nsequence_parallel = "
            "true\n",
@@ -50,7 +50,7 @@ std::vector<test::LayoutCase> float32_layouts() {
   };
 }
 
-// `taken`: tokens routed to each expert, layer by layer.
+// Checks the number of tokens routed to each expert. `taken`: these numbers, layer by layer.
 void check_choice(const std::vector<int64_t>& taken, const model::DecoderSpec& spec,
                   const stored::TensorSource& reference) {
   std::vector<int64_t> wanted;

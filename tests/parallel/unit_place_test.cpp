@@ -30,7 +30,8 @@ class OneRow final : public MicroBatches {
   c10::Device device_;
 };
 
-// Returns the error of a forward and backward with a limit of `allocations`; empty if they suffice.
+// Returns the error of a forward and backward with a limit of `allocations`; empty if the
+// allocations suffice.
 std::string failure(const config::Plan& plan, int64_t allocations) {
   std::string message;
   test::run_stand_ins(1, [&](const runtime::World& world) {
@@ -49,7 +50,8 @@ std::string failure(const config::Plan& plan, int64_t allocations) {
   return message;
 }
 
-// Returns the places in order of the failing allocation, without repetitions.
+// Returns the units that out-of-memory errors name, in the order of increasing limits of
+// allocations, without repetitions.
 std::vector<std::string> places(const config::Plan& plan) {
   std::vector<std::string> found;
   for (int64_t allocations = 0;; allocations += 4) {

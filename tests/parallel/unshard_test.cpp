@@ -41,7 +41,7 @@ TEST_CASE("unshard_fsdp2_model: everything is whole inside, and sharded after", 
         const auto moved = std::move(inner);
         RANK_CHECK(gathered(model) == units);
       }
-      RANK_CHECK(gathered(model) == units);  // those of the outer scope
+      RANK_CHECK(gathered(model) == units);  // the units of the outer scope stay gathered
     }
     RANK_CHECK(gathered(model) == 0);
   });
@@ -85,7 +85,7 @@ TEST_CASE("unshard_fsdp2_model reshards when a gather throws half-way", "[parity
       [](const runtime::World& world) {
         test::RankModel rank(qwen2_plan(), world);
         auto& groups = rank.model->data_parallel().groups();
-        if (world.rank() == 1) {  // joins only the first gather
+        if (world.rank() == 1) {  // takes part only in the first gather
           groups.front()->unshard();
           world.abort();
           return;

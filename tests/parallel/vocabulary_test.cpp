@@ -1,4 +1,4 @@
-// Ids and labels outside the vocabulary: the same error on every layout.
+// Ids and labels outside the vocabulary cause the same error on every layout.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@
 namespace am {
 namespace {
 
-constexpr int64_t kVocabulary = 97;  // tests/data/hf/llama
+constexpr int64_t kVocabulary = 97;  // of the model tests/data/hf/llama
 
 config::Plan plan_for(int64_t tp) {
   return test::parse(

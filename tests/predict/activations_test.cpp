@@ -52,10 +52,10 @@ TEST_CASE("each tp rank keeps what its own heads need") {
     for (const Saved what : {Saved::kAttentionOutput, Saved::kAttentionStatistics}) {
       CHECK(two.bytes(what) == one.bytes(what) / 2);
     }
-    if (one.config.mla) continue;  // every rank holds its low-rank vectors
+    if (one.config.mla) continue;  // every rank holds the low-rank vectors of latent attention
     CHECK(two.bytes(Saved::kHeads) == one.bytes(Saved::kHeads) / 2);
   }
-  // Both ranks hold the only key head, of width 64.
+  // Under both layouts a rank holds the only key head, of width 64.
   const Planned one("falcon-7b", "[mesh]\nworld_size = 1\n" + train);
   const Planned two("falcon-7b", "[mesh]\nworld_size = 71\ntp_size = 71\n" + train);
   CHECK(two.bytes(Saved::kHeads) == 256 * 3 * 64 * 2);
@@ -64,12 +64,12 @@ TEST_CASE("each tp rank keeps what its own heads need") {
 
 TEST_CASE("uneven slices of a feed-forward are measured, with a gate and without") {
   const std::string text = "[mesh]\nworld_size = 5\ntp_size = 5\n[train]\nseq_len = 256\n";
-  CHECK(Planned("gpt2", text).bytes(Saved::kUp) == 256 * 615 * 2);    // of 3072
-  CHECK(Planned("phi-4", text).bytes(Saved::kUp) == 256 * 3584 * 2);  // of 17920
+  CHECK(Planned("gpt2", text).bytes(Saved::kUp) == 256 * 615 * 2);    // 615 of 3072 columns
+  CHECK(Planned("phi-4", text).bytes(Saved::kUp) == 256 * 3584 * 2);  // 3584 of 17920 columns
 }
 
-// Saved and recomputed bytes add up to those of the layer without checkpointing, except for the
-// layer's input, which the previous layer computes.
+// Saved and recomputed bytes add up to the saved bytes of the layer without checkpointing, except
+// for the layer's input, which the previous layer computes.
 TEST_CASE("a mode keeps a part of what the layer saves") {
   for (const char* model : {"llama-3.1-8b", "qwen3-0.6b", "phi-2", "mixtral-8x7b-v0.1"}) {
     INFO(model);
@@ -97,7 +97,7 @@ const std::string kAutocast =
     "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", "
     "output_dtype = \"float32\" }\n";
 
-// One bfloat16 copy of the hidden state for each matrix that reads it.
+// Under autocast, each matrix that reads the hidden state saves its own bfloat16 copy of it.
 TEST_CASE("autocast keeps an input for each matrix that there is") {
   const auto copies = [&](const char* model, Saved what) {
     const Planned plan(model, kAutocast);
@@ -127,7 +127,8 @@ TEST_CASE("a feed-forward that is computed again casts its own matrices again") 
     const auto D = static_cast<double>(plan.config.hidden_size);
     const auto F = static_cast<double>(plan.config.intermediate_size);
     const double matrices = plan.config.gated_mlp ? 3.0 : 2.0;
-    // Gate and up, or up alone; the input of down is computed from them.
+    // The outputs of gate and up, or of up alone, are recomputed; the input of down is computed
+    // from them.
     const double wide = plan.config.gated_mlp ? 2.0 : 1.0;
     const double inside = N * wide * F * 2.0 + plan.bytes(Saved::kFeedForwardInput);
     CHECK(kept(whole) - kept(plan.context) ==

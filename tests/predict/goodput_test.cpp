@@ -12,13 +12,13 @@ using namespace cluster;
 
 namespace {
 
-// Returns the goodput of a simulated job with that many failures, event by event.
+// Returns the goodput of a simulated job with `failures` failures, event by event.
 double simulated_goodput(double work, const FailureLosses& losses, int failures, unsigned seed) {
   std::mt19937_64 random(seed);
   std::exponential_distribution<double> until_failure(1.0 / losses.between_failures);
   double all = 0.0;
   double kept = 0.0;
-  double left = until_failure(random);  // until the next failure
+  double left = until_failure(random);  // time until the next failure
   for (int failed = 0; failed < failures;) {
     if (left < losses.restart) {  // fails during the restart
       all += left;
@@ -29,9 +29,9 @@ double simulated_goodput(double work, const FailureLosses& losses, int failures,
     all += losses.restart;
     left -= losses.restart;
     double now = 0.0;
-    double on_disk = 0.0;  // when the last save is on the disk
+    double on_disk = 0.0;  // time at which the last save is on the disk
     for (;;) {
-      now = std::max(now + work + losses.save, on_disk);  // a save waits for the one before it
+      now = std::max(now + work + losses.save, on_disk);  // a save waits for the previous save
       on_disk = now + losses.until_saved;
       if (on_disk > left) break;
       kept += work;
@@ -67,7 +67,8 @@ TEST_CASE("the goodput of 10,000 failures is the formula's") {
 }
 
 TEST_CASE("Llama 3's failures and saves give what its authors report") {
-  // 405B on 16,384 GPUs: 419 failures in 54 days, more than 90 % effective time; 2 TB/s storage.
+  // Llama 3 405B on 16,384 GPUs: 419 failures in 54 days, more than 90 % effective training time.
+  // Storage: 2 TB/s.
   const auto plan = test::plan_of(
       "[mesh]\nworld_size = 16384\ntp_size = 8\npp_size = 16\n[strategy]\nname = \"fsdp2\"\n"
       "[train]\nseq_len = 8192\nglobal_batch_size = 2048\n[cluster]\ngpu = \"h100-sxm\"\n"
@@ -93,7 +94,7 @@ TEST_CASE("the best interval is the best of all, and near Young's where failures
   CHECK(static_cast<double>(best.steps) * 7.0 == Approx(young).epsilon(0.05));
   CHECK(best_interval(1e5, losses).steps == 1);
   const FailureLosses late{.between_failures = 11'000, .restart = 180, .until_saved = 60};
-  CHECK(best_interval(7.0, late).steps == 9);  // the next save waits for the last one
+  CHECK(best_interval(7.0, late).steps == 9);  // each save waits for the previous save
 }
 
 TEST_CASE("without rates there is no goodput") {

@@ -40,7 +40,7 @@ TEST_CASE("states of one rank are four copies of the parameters") {
 }
 
 TEST_CASE("states of a shard count the padding") {
-  // Every size of this model is divisible by 2; with 3, each matrix has padding.
+  // Every size of this model is divisible by 2. On 3 ranks, each matrix has padding.
   CHECK(memory("[mesh]\nworld_size = 2\n").components.parameters == 4 * 1235814400LL / 2);
   int64_t stored = 0;
   for (const auto& parameter : am::model::build_inventory(model_of("llama-3.2-1b")).parameters) {
@@ -103,7 +103,7 @@ TEST_CASE("activations grow with tokens and shrink with tp and sequence parallel
   const auto tp = at("tp_size = 8\n[train]\nseq_len = 4096\n");
   CHECK(tp.activations < base.activations);
   // For such long sequences the peak is in the head's backward, which starts with the gradient of
-  // the logits. The loss of float16 logits holds a float32 copy of them besides.
+  // the logits. The loss of float16 logits also holds a float32 copy of the logits.
   const auto long_base = at("[train]\nseq_len = 16384\n");
   const auto long_tp = at("tp_size = 8\n[train]\nseq_len = 16384\n");
   const int64_t numel = 16384LL * 128256;
@@ -155,7 +155,8 @@ TEST_CASE("on GPUs attention's backward takes what one block takes for soft-caps
                .backward()
                .attention != 0.0;
   };
-  // A window, sinks, values narrower than keys.
+  // These models have, in this order, an attention window, attention sinks, and values narrower
+  // than keys.
   for (const std::string name : {"gemma-3-1b-pt", "gpt-oss-20b", "deepseek-v2-lite"}) {
     INFO(name);
     CHECK(by_blocks(name, "backend = \"gloo\"\n"));
@@ -177,7 +178,8 @@ TEST_CASE("what checkpointing keeps of a layer, by hand") {
     const auto context = am::predict::activation_context(plan, *layout);
     return am::predict::layer_activations(context, *layout, 0, layout->units[1]) / 1024;
   };
-  // The input and the sum after attention; queries, keys and values; attention; the gate.
+  // Kept tensors: the layer's input and the sum after attention; queries, keys and values;
+  // attention's output; the output of gate.
   const std::string selective = "activation_checkpointing = \"selective\"\n";
   const double llama = 2 * 4096 * 2 + 6144 * 2 + 4096 * 2 + 32 * 4 + 14336 * 2;
   CHECK(kept(selective, "llama-3.1-8b") == Approx(llama));
@@ -200,7 +202,7 @@ TEST_CASE("gradient accumulation with deferred reduction keeps whole gradients")
   const auto eager =
       memory(text + "16\n[strategy]\ndefer_fsdp_grad_sync = false\n", "llama-3.1-8b").components;
   CHECK(eager.total() > single.total());
-  CHECK(eager.gradients == eager.parameters);  // those of the earlier micro-batches
+  CHECK(eager.gradients == eager.parameters);  // gradients of the earlier micro-batches
 }
 
 TEST_CASE("gradients are live from their reduction to the next step") {
@@ -210,7 +212,8 @@ TEST_CASE("gradients are live from their reduction to the next step") {
   CHECK(loss.components.gradients == 0);
   const RankMemory update = memory("[mesh]\nworld_size = 1\n[train]\nseq_len = 128\n" + kFloat32);
   CHECK(update.components.gradients == update.components.parameters);
-  // The second micro-batch begins with the first one's gradients, if these were reduced.
+  // If gradients are reduced after each micro-batch, those of the first are live when the second
+  // begins.
   const RankMemory second = memory(mesh +
                                        "32768\nglobal_batch_size = 16\n[strategy]\n"
                                        "defer_fsdp_grad_sync = false\n",
@@ -258,7 +261,8 @@ TEST_CASE("pipeline stages hold their own parameters") {
 }
 
 TEST_CASE("pipeline schedules decide how many micro-batches' activations live at once") {
-  // The first of two ranks; llama-3.1-8b has 32 layers, and the embedding saves nothing.
+  // Returns the activations on one of two ranks. llama-3.1-8b has 32 layers, and the embedding
+  // saves nothing.
   const auto activations = [](const std::string& pipeline, int64_t rank = 0) {
     return static_cast<double>(
         memory("[mesh]\nworld_size = 2\npp_size = 2\n[train]\nseq_len = 65536\n"

@@ -1,5 +1,5 @@
-// The search compared with brute force: on 8 GPUs every plan of its space is checked and its memory
-// and cost are predicted, and none may be faster than the search's first result.
+// The search compared with brute force: on 8 GPUs every plan of the search space is checked and its
+// memory and cost are predicted, and no plan may be faster than the search's first result.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -19,14 +19,14 @@ namespace {
 
 constexpr int64_t kGpus = 8;
 
-// Few layers, so that a case takes milliseconds, but realistic widths.
+// Returns a config with few layers, so that a case takes milliseconds, but with realistic widths.
 model::ModelConfig model_of_kind(int kind) {
   constexpr std::array kTexts = {
       // Llama's shape.
       R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
           "num_hidden_layers": 4, "num_attention_heads": 32, "num_key_value_heads": 8,
           "max_position_embeddings": 8192, "tie_word_embeddings": false})",
-      // A tied head: no pipeline.
+      // A model with a tied head.
       R"({"model_type": "qwen2", "vocab_size": 151936, "hidden_size": 1536,
           "intermediate_size": 8960, "num_hidden_layers": 2, "num_attention_heads": 12,
           "num_key_value_heads": 2, "max_position_embeddings": 32768, "tie_word_embeddings": true})",
@@ -34,7 +34,7 @@ model::ModelConfig model_of_kind(int kind) {
       R"({"model_type": "llama", "vocab_size": 32003, "hidden_size": 2100, "intermediate_size": 5601,
           "num_hidden_layers": 7, "num_attention_heads": 14, "num_key_value_heads": 14,
           "max_position_embeddings": 8192, "tie_word_embeddings": false})",
-      // Experts.
+      // A model with experts.
       R"({"model_type": "mixtral", "vocab_size": 32000, "hidden_size": 2048,
           "intermediate_size": 7168, "num_hidden_layers": 2, "num_attention_heads": 32,
           "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2,
@@ -162,7 +162,7 @@ TEST_CASE("the search's first layout is the fastest of all that check, memory an
     request.gpu_name = pick("h100-sxm", "a100-sxm", "b200-sxm");
     Diagnostics found;
     request.gpu = *find_gpu(request.gpu_name, {}, {}, found);
-    // Values for which memory decides in some cases.
+    // With these values, some layouts fit into memory and some do not.
     request.gpu.memory_bytes *= pick(0.05, 0.1, 0.2, 1.0);
     request.seq_len = pick(int64_t{1024}, int64_t{4096}, int64_t{4097});
     request.global_batch_size = pick(int64_t{8}, int64_t{12}, int64_t{16});

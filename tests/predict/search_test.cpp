@@ -1,4 +1,4 @@
-// The search: its results agree with the other commands, and it misses no better plan.
+// The results of a search agree with the other commands, and the search misses no better plan.
 #include "am/predict/search/search.h"
 
 #include <catch2/catch.hpp>

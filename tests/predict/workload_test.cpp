@@ -26,7 +26,8 @@ using test::ValidPlan;
 
 constexpr size_t kPlans = 300;
 
-// Drawn once: drawing plans until the rules accept them takes longer than most checks.
+// Returns random valid plans. They are drawn once, because drawing plans until the rules accept
+// them takes longer than most checks.
 const std::vector<ValidPlan>& random_plans() {
   static const std::vector<ValidPlan> plans = [] {
     RandomPlans random(14);
@@ -37,7 +38,7 @@ const std::vector<ValidPlan>& random_plans() {
   return plans;
 }
 
-// ---- the same sums from the layout's own parameters --------------------------------------------
+// ---- expected sums, computed from the layout's parameters --------------------------------------
 
 int64_t first_rank(const Layout& layout, int64_t position) {
   return position * (layout.mesh.world_size() / layout.mesh.sizes().pp);  // pp is outermost
@@ -80,7 +81,7 @@ double fsdp_bytes(const ValidPlan& valid) {
       static_cast<double>(config::batch_shape(valid.plan, layout.mesh.sizes().dp()).micro_batches);
   const double reductions = config::defers_gradient_sync(valid.plan.strategy) ? 1.0 : micro_batches;
   const auto replicas = static_cast<double>(layout.mesh.sizes().dp_replicate);
-  // Stages keep their parameters for one round of micro-batches.
+  // In a pipeline, stages keep their gathered parameters for one round of micro-batches.
   const auto shape = layout::pipeline_shape(valid.plan.pipeline, layout.mesh.sizes().pp);
   const double gathers = shape.pp == 1 || reshards_always(valid.plan)
                              ? 2.0 * micro_batches
@@ -166,7 +167,8 @@ TEST_CASE("cost's messages are those of the layout's parameters") {
   CHECK(held > 20);
 }
 
-// For other implementations, whose states are sharded like the layout's parameters.
+// Predictions for torchtitan represent those for all other implementations, whose states are
+// sharded like the layout's parameters.
 TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
   for (ValidPlan valid : random_plans()) {
     auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy);
@@ -189,7 +191,8 @@ TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
       }
       const PeakMemory peak = estimate_peak_memory(workload, position);
       const double states = fsdp2->offload_policy ? peak.host : peak.states();
-      // Muon's average is over all stages: one with the embedding or the head has more.
+      // With Muon, the number of states per parameter is an average over all stages. A stage with
+      // the embedding or the head has more states than the average.
       const double average = valid.plan.optimizer.name == "muon" ? 0.1 : 1e-6;
       CHECK(states == Approx(stored * (2.0 + workload.states) * element).epsilon(average));
       if (fsdp2->offload_policy) CHECK(peak.states() == 0.0);
@@ -197,7 +200,8 @@ TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
   }
 }
 
-// The search computes the memory of a step only for plans that pass its sieve.
+// The search drops layouts by the formula (peak_memory.h) times kLeastOfFormula, and simulates a
+// step only for the remaining ones.
 TEST_CASE("the walk through a step takes no less than the sieve presumes") {
   double least = 1.0;
   RandomPlans plans(19, /*optimizers=*/false);  // candidates use AdamW
@@ -206,7 +210,8 @@ TEST_CASE("the walk through a step takes no less than the sieve presumes") {
     const auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy);
     const bool special =
         fsdp2 != nullptr && (fsdp2->offload_policy || !fsdp2->ignored_params.empty());
-    if (special || !valid.plan.model.freeze_params.empty()) continue;  // never in candidates
+    // No candidate of a search has these keys.
+    if (special || !valid.plan.model.freeze_params.empty()) continue;
     const Workload workload = workload_of(valid.plan, valid.model, valid.layout);
     const auto stages = worst_of_stages(valid.plan, valid.model, valid.layout);
     const auto walked = static_cast<double>(peak_of(stages).components.total());
@@ -214,7 +219,7 @@ TEST_CASE("the walk through a step takes no less than the sieve presumes") {
     CHECK(walked >= kLeastOfFormula * worst_peak_memory(workload).total());
     least = std::min(least, walked / worst_peak_memory(workload).total());
   }
-  CHECK(least < kLeastOfFormula + 0.15);  // and the sieve's factor is not much too low
+  CHECK(least < kLeastOfFormula + 0.15);  // kLeastOfFormula is not much too low
 }
 
 TEST_CASE("a sample of the layers has the memory of all") {

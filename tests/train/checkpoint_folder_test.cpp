@@ -74,7 +74,7 @@ TEST_CASE("PyTorch's index is left out of checkpoints of more parts than asked f
   CHECK(notes == 1);
   job.steps = 6;
   job.checkpoint = "metadata_parts = 0\n" + async;
-  CHECK(runs.run(job).result.trained_steps == 2);  // training continues from it
+  CHECK(runs.run(job).result.trained_steps == 2);  // training continues from the checkpoint
   CHECK(fs::exists(runs.step(6) / ".metadata"));
   job.steps = 8;
   job.checkpoint = async;

@@ -33,7 +33,8 @@ job::Job job_of(const TrafficCase& one, const std::string& method) {
   return job::make_job(plan, *config, one.world);
 }
 
-// Returns the bytes that a rank sends in a collective whose whole message has `bytes`.
+// Returns the bytes that a rank sends in a collective over `ranks` ranks. collective.bytes is the
+// size of the whole message.
 double sent(const train::CollectiveCount& collective, int64_t ranks) {
   const auto bytes = static_cast<double>(collective.bytes);
   if (collective.op == "rotate") return bytes;
@@ -48,7 +49,7 @@ double planned_bytes(const job::Job& job) {
       .bytes.cp;
 }
 
-// Returns the peaks of two steps, by rank.
+// Returns the peak memory bytes of each rank in two training steps.
 std::vector<double> measured_peaks(const job::Job& job, int64_t ranks) {
   std::vector<double> peaks(static_cast<size_t>(ranks));
   const auto nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";

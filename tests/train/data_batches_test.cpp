@@ -1,4 +1,4 @@
-// Batches for a GPU, on the stand-in device: checked on the host, and read ahead.
+// Batches for a GPU (here the stand-in device) are checked on the host and read ahead.
 #include "am/train/data_batches.h"
 
 #include <ATen/ATen.h>

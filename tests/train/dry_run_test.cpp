@@ -163,7 +163,7 @@ TEST_CASE("rounds that repeat are multiplied as if each were gone through") {
 
 namespace {
 
-// Counts embeddings of ids, one per micro-batch.
+// Number of embedding look-ups; each micro-batch has one.
 int64_t embedded = 0;
 
 std::unique_ptr<at::ObserverContext> count_embedding(const at::RecordFunction& function) {
@@ -191,7 +191,7 @@ TEST_CASE("three rounds are walked, however many a step has") {
   };
   CHECK(walked(2) == 2 * 2);  // the second step has its full memory from the start
   CHECK(walked(3) == 2 * 3);
-  CHECK(walked(4) == 3 + 2 + 3);  // one micro-batch fewer shows what a round adds
+  CHECK(walked(4) == 3 + 2 + 3);  // the step of 2 rounds shows what one round adds
   CHECK(walked(int64_t{1} << 40) == 3 + 2 + 3);
 }
 

@@ -1,5 +1,5 @@
-// Experts over ranks in the trainer: curves, other optimizers, checkpoints that resume under
-// another layout, exports.
+// Training with experts on several ranks: loss curves, other optimizers, checkpoints that resume
+// under another layout, exports.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

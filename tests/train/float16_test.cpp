@@ -1,5 +1,5 @@
-// float16 in a step: its gradients compared with float32's where they would underflow, and the loss
-// scale through overflows and checkpoints, under every layout.
+// Training in float16: gradients that would underflow are compared with float32, and the loss scale
+// is checked through overflows and checkpoints, under every layout.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -29,7 +29,8 @@ std::string fsdp2(int64_t world, const std::string& mesh, const std::string& str
              strategy);
 }
 
-// One layer of width 16 over 256 tokens: many labels cost little.
+// Writes a model of one layer of width 16 and a vocabulary of 256, for which many labels cost
+// little time.
 void write_model(const std::filesystem::path& folder) {
   std::ofstream(folder / "config.json")
       << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
@@ -49,8 +50,8 @@ double norm_of_a_step(const std::filesystem::path& model, int64_t sequences,
   return curve.norms.at(0);
 }
 
-// AdamW's step does not depend on the magnitude of gradients, apart from its eps, which is large
-// enough here to reveal a scale that was not divided out.
+// Returns a plan that trains with AdamW and a large eps. AdamW's step does not depend on the
+// magnitude of gradients apart from eps; a large eps reveals a loss scale that was not divided out.
 std::string loop_plan(const std::string& layout, int64_t micro_batch, int64_t steps,
                       const std::string& more = "") {
   return cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nglobal_batch_size = 8\n",
@@ -66,7 +67,8 @@ struct Steps {
   std::string log;
 };
 
-// Returns rank 0's steps up to `last` of a plan; resumes from `run` and saves there.
+// Runs a plan up to step `last`, resuming from the newest checkpoint in `run` and saving there.
+// Returns rank 0's steps.
 Steps run_steps(const config::Plan& plan, int64_t ranks, const std::filesystem::path& run,
                 int64_t last) {
   Steps steps;
@@ -157,7 +159,7 @@ TEST_CASE("an overflow skips the step and halves the scale, as a checkpoint reme
   const int64_t ranks = GENERATE(1, 2);
   const config::Plan plan =
       test::parse(loop_plan(fsdp2(ranks, "", kFloat16), 4, 40, "max_grad_norm = 0.0\n"));
-  // A scale that overflows every gradient, written into a checkpoint.
+  // Writes a loss scale that overflows every gradient into a checkpoint.
   const auto run = temp.path() / "run";
   const Steps begun = run_steps(plan, ranks, run, 1);
   CHECK(begun.metrics.at(0).loss_scale == 65536.0);

@@ -62,7 +62,8 @@ TEST_CASE("a job whose metrics cannot be written saves before it ends") {
   const TemporaryFolder temporary;
   const auto run = run_folder::RunFolder::create(temporary / "run");
   CHECK(run_job(run.root(), 2) == std::vector<std::string>(2));
-  // A long record, as another version may write it, which a resumed job keeps.
+  // The job has a long record in its metrics, which it keeps when it resumes. Another version of
+  // automesh may write records of this length.
   const fs::path file = run.metrics_file();
   std::string record = observe::to_json_line(observe::read_metrics(file).back());
   record.insert(1, cat("\"note\": \"", std::string(kLongLine, 'x'), "\", "));
@@ -73,12 +74,13 @@ TEST_CASE("a job whose metrics cannot be written saves before it ends") {
     CHECK_THAT(errors[0], Catch::Contains("metrics.jsonl: cannot write the metrics"));
     CHECK(errors[1].empty());
   }
-  // The step after the one whose line was cut off, in which all ranks learned of it.
+  // The newest checkpoint is that of step 4. Writing the metrics of step 3 failed, and in step 4
+  // all ranks learned of the failure.
   const auto newest = run_folder::newest_complete(run.checkpoints());
   REQUIRE(newest.found);
   CHECK(newest.found->step == 4);
   CHECK(newest.skipped.empty());
-  // With free space, the job resumes there.
+  // With free space, the job resumes from this checkpoint.
   CHECK(run_job(run.root(), 6) == std::vector<std::string>(2));
   CHECK(steps_of(run) == std::vector<int64_t>{2, 5, 6});
 }

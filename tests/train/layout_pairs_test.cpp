@@ -31,8 +31,8 @@ std::string pipeline(const std::string& schedule) {
 const std::string kSequence = "sequence_parallel = true\n";
 const std::string kUlysses = "[context]\nmethod = \"ulysses\"\n";
 
-// Experts, a dense layer, shared experts; three layers and 6 experts, which no layout splits
-// evenly.
+// Layouts for a model with experts, a dense layer and shared experts. Its three layers and 6
+// experts cannot be split evenly.
 const std::vector<Layout> kSaved = {
     {.name = "fsdp 2", .ranks = 2, .readers = 2},
     {.name = "fsdp 3, uneven", .ranks = 3, .readers = 3},
@@ -89,7 +89,8 @@ config::Plan plan_of(const Layout& layout) {
 
 using Losses = std::array<double, kNext>;
 
-// Returns the losses after step 2, in a run that saves there, or in one that resumes there.
+// Returns the losses of the steps after step 2: in a run that saves at step 2 if `saves`, otherwise
+// in a run that resumes from that checkpoint.
 Losses next_losses(const Layout& layout, const run_folder::RunFolder& folder, bool saves) {
   const config::Plan plan = plan_of(layout);
   Losses losses = {};

@@ -91,7 +91,7 @@ TEST_CASE("every layout trains along PyTorch's loss curve") {
 }
 
 // Data in tests/data/lora/loop, made by scripts/fixtures/make_adapters.py: PEFT's adapter, and the
-// same loop over its parameters.
+// losses of the same loop over the adapter's parameters.
 TEST_CASE("adapters train along PEFT's loss curve") {
   const std::string lora =
       "[lora]\nrank = 4\nalpha = 6\nweights = \"lora/loop\"\ntarget_modules = [\"q_proj\", "

@@ -1,6 +1,6 @@
 // Steps with a non-finite loss or gradient, under every strategy: ending the job, skipping the
-// step, and saved checkpoints. The gradients are changed on one rank after backward, where they are
-// complete.
+// step, and saved checkpoints. The tests change gradients on one rank after backward, when the
+// gradients are complete.
 #include "am/train/nonfinite.h"
 
 #include <ATen/ATen.h>
@@ -111,8 +111,8 @@ bool equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
 }  // namespace
 
 TEST_CASE("report_nan_in_param_grad names the rank that computed the gradient") {
-  // Without it, the ranks' gradients are summed before the check, which then names the rank that
-  // holds the piece.
+  // With report_nan_in_param_grad, each rank checks its gradients before they are summed over
+  // ranks. check_for_nan_in_grad, which checks the sums, is off here.
   for (const int64_t level : {0, 3}) {
     for (const bool reports : {false, true}) {
       INFO("level " << level << ", reports " << reports);
@@ -148,7 +148,8 @@ TEST_CASE("a step that is not finite stops the job before it changes anything") 
       const TemporaryFolder temp;
       const config::Plan plan = test::parse(
           plan_text(layout.toml, "max_steps = 5", "[checkpoint]\nevery = 1\nkeep = 1\n"));
-      // Among replicas, the first one's gradient counts.
+      // Replicas hold equal gradients, and only the first replica's are checked. The broken
+      // gradient is therefore on rank 0 if ranks are replicas.
       const bool replicas = layout.name == "ddp" || layout.name == "hsdp";
       const int64_t broken = replicas ? 0 : layout.ranks - 1;
       const launch::StopSignal stop;
@@ -206,7 +207,8 @@ TEST_CASE("on_nonfinite = \"skip\" leaves parameters, moments and AdamW's step a
 }
 
 TEST_CASE("a skipped step is as if its batch had not been") {
-  // The third step's update after a skipped second equals that of an AdamW with two gradients.
+  // The update of step 3 after a skipped step 2 equals the update of an AdamW that received two
+  // gradients.
   const config::Plan plan =
       test::parse(plan_text(float32_fsdp2(1), "max_steps = 3\non_nonfinite = \"skip\""));
   const TemporaryFolder temp;

@@ -28,7 +28,7 @@ namespace {
 
 using test::float32_fsdp2;
 
-// [optimizer] of each case.
+// Returns the [optimizer] section of each case.
 const std::vector<std::string>& optimizers() {
   static const std::vector<std::string> all = {
       "name = \"adamw\"\nlr = 1e-2\nno_decay = [\"*norm*\"]\nweight_decay = 0.1\n",
@@ -110,7 +110,7 @@ TEST_CASE("every layout gives one rank's curve with every optimizer") {
     };
     const test::Curve one = curve(float32_fsdp2(1), 1);
     CHECK(one.losses.back() < one.losses.front());
-    // Rounding to bfloat16 occasionally differs.
+    // Muon computes in bfloat16, whose rounding occasionally differs between layouts.
     const double tolerance = is_muon(optimizer) ? 1e-3 : 1e-5;
     for (const auto& layout : layouts) {
       INFO(optimizer << layout.name);
@@ -261,7 +261,7 @@ TEST_CASE("am-plan knows what an update by muon takes besides the states") {
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
   const job::Job job = job::make_job(plan, *config, ranks);
   tensor::register_meta_operators();
-  // The largest over the ranks, which compute different matrices.
+  // Largest number of bytes over the ranks, which compute different matrices.
   int64_t most = 0;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     const runtime::DeviceMesh mesh(runtime::World::fake(rank, ranks), job.layout.mesh,

@@ -1,4 +1,5 @@
-// Jobs of tests that run several times in one folder: each from the checkpoints of those before.
+// Runs jobs one after another in one run folder. A job resumes from the checkpoints of earlier
+// jobs.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +16,7 @@
 
 namespace am::test {
 
-// A job in a run folder; keys set later take precedence.
+// A job in a run folder.
 struct Job {
   int64_t ranks = 1;
   std::string model;  // keys of [model]
@@ -44,9 +45,9 @@ inline std::string plan_text(const Job& job) {
 struct Ran {
   train::TrainResult result;
   std::vector<std::string> said;
-  std::vector<double> losses;  // by step of this job
-  int64_t first_sample = -1;   // of its first step
-  std::string plan;            // resolved
+  std::vector<double> losses;  // one loss per step of this job
+  int64_t first_sample = -1;   // index of the first sample of this job's first step
+  std::string plan;            // the resolved plan
 
   std::string all() const { return join(said, "\n"); }
 };

@@ -96,7 +96,7 @@ TEST_CASE("a step's loss, norm, memory and requests are everybody's after one me
   INFO(mesh);
   const Told four = run_step(4, mesh);
   CHECK(four.world_messages == 1);
-  CHECK(four.numbers.of_any_rank.peak_memory_bytes == 1004);  // from rank 2
+  CHECK(four.numbers.of_any_rank.peak_memory_bytes == 1004);  // the peak of rank 2
   CHECK(four.numbers.loss_sum == Approx(alone.numbers.loss_sum).epsilon(1e-6));
   CHECK(four.numbers.grad_norm == Approx(alone.numbers.grad_norm).epsilon(1e-5));
 }

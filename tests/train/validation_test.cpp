@@ -23,7 +23,8 @@ namespace {
 
 using test::float32_fsdp2;
 
-// Writes other tokens of the model's vocabulary.
+// Writes a file of `count` tokens of the model's vocabulary, other than the training data, and
+// returns its path.
 std::filesystem::path write_other_tokens(const std::filesystem::path& folder,
                                          int count = 16 * 40 + 1) {
   const std::filesystem::path path = folder / "other.bin";
@@ -102,7 +103,7 @@ TEST_CASE("validation changes nothing of training, and has one loss under every 
       CHECK(with[step].loss == without[step].loss);
       CHECK(with[step].grad_norm == without[step].grad_norm);
       CHECK_FALSE(without[step].validation_loss);
-      // Every second step, and after the last.
+      // Validation runs after every second step and after the last step.
       CHECK(with[step].validation_loss.has_value() == (step != 0 && step != 2));
       if (with[step].validation_loss) losses.push_back(*with[step].validation_loss);
     }
@@ -124,7 +125,7 @@ TEST_CASE("validation takes the mean over the first batches, by a plain forward 
     train::Validation validation(plan, *rank.model, world);
     // All parameters are zeros, so all tokens are equally likely.
     RANK_CHECK(std::abs(validation.loss() - std::log(64.0)) < 1e-6);
-    // Rows of 16 tokens plus one label, in order: the first 24 rows.
+    // The validation data are the first 24 rows in order, of 16 tokens plus one label each.
     rank.model->for_each_owned(
         [](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter&) {
           const at::Tensor value = group.view_in(group.flat(), i);
@@ -169,7 +170,8 @@ TEST_CASE("validation on synthetic data is on other data than training's") {
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     train::Trainer trainer(job::make_job(plan, *config, 1), world,
                            run_folder::RunFolder("/am-no-such-run"), {});
-    // Parameters and number of samples are equal; the samples come from the start of training data.
+    // With lr = 0, the training loss and the validation loss are for equal parameters and equal
+    // numbers of samples. The losses differ because the samples differ.
     const observe::StepMetrics metrics = trainer.train_step(0);
     RANK_CHECK(metrics.validation_loss && *metrics.validation_loss != metrics.loss);
   });

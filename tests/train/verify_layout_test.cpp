@@ -168,7 +168,8 @@ TEST_CASE("every mistake has its row, and one place in the code") {
     INFO(each.name);
     CHECK(fault::find(each.name) == each.fault);
     CHECK(fault::describe(each.fault).name == each.name);
-    // Two are not faults of a layout: one is in the data (data_batches_test.cpp), one costs time.
+    // Two of the faults are not faults of a layout: one is in the data (data_batches_test.cpp), one
+    // costs only time.
     const bool of_layout =
         each.fault != fault::Fault::kUncheckedId && each.fault != fault::Fault::kSlowRank;
     CHECK(std::count_if(rows.begin(), rows.end(), [&](const FaultRow& row) {
