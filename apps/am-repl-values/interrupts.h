@@ -1,6 +1,6 @@
 // Receives the signals of the prompt. Ctrl-C sets a flag, which a running command polls. A resize
-// of the window sets a second flag. Each of these signals also makes a file descriptor readable,
-// which wakes the prompt from its wait for input.
+// of the window sets a second flag. Each signal also makes a file descriptor readable, which wakes
+// the prompt while it waits for input.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace am_repl {
 
 class Interrupts {
  public:
-  // From this call on, SIGINT no longer ends the process and SIGWINCH is recorded.
+  // Installs the handlers: afterwards SIGINT does not end the process, and SIGWINCH is recorded.
   void handle();
   // Returns whether a SIGINT arrived since the last call of clear(); false before handle() was
   // called. Thread-safe.
@@ -20,8 +20,8 @@ class Interrupts {
   void clear();
   // Returns whether the window was resized since the last call of this function.
   bool take_resize();
-  // Returns a file descriptor that is readable while there is a signal that neither came() nor
-  // take_resize() has read; -1 before handle() was called.
+  // Returns a file descriptor that is readable while a signal has arrived that neither came() nor
+  // take_resize() has processed; -1 before handle() was called.
   int fd() const { return scope_ ? scope_->fd() : -1; }
 
  private:

@@ -25,10 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHistoryLines = 2000;
-// Marks the beginning and the end of text, such as a colour sequence, that occupies no columns on
-// the screen.
+// Marks the beginning and the end of text, for example a colour sequence, that occupies no columns
+// on the screen.
 constexpr char kUnseen = '\1';
-// Key that makes libedit redraw the line with the hint: Ctrl-_, which has no other use here.
+// Key that makes libedit redraw the line with the hint. Ctrl-_ has no other use here.
 constexpr wchar_t kDrawHint = 0x1f;
 
 // Creates the folder of the history file. Returns the file's path, or an empty path if the folder
@@ -86,7 +86,8 @@ class EditLineEditor : public LineEditor {
     done_ = false;
     after_blank_ = false;
     int count = 0;
-    // Set before the prompt appears, so that keys pressed from then on are read as line input.
+    // The terminal mode is set before the prompt appears, so that all keys pressed from then on are
+    // read as line input.
     ::el_set(editor_, EL_PREP_TERM, 1);
     const char* text = ::el_gets(editor_, &count);
     if (text == nullptr || count <= 0) {
@@ -108,8 +109,8 @@ class EditLineEditor : public LineEditor {
   }
 
  private:
-  // Adds the line to the history file. Reads the file again first, so that lines of concurrent
-  // sessions are not lost, and replaces it by a rename, so that no reader sees half a file.
+  // Adds the line to the history file. Reads the file first, so that lines of concurrent sessions
+  // are not lost, and replaces it by a rename, so that readers see only complete files.
   void save(const std::string& text) const {
     const int folder = ::open(history_path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY);
     if (folder >= 0) ::flock(folder, LOCK_EX);
@@ -223,8 +224,8 @@ class EditLineEditor : public LineEditor {
         text.empty() || text.back() == '.' || text.back() == '/' || text.back() == '(';
     if (found.candidates.size() == 1 && !goes_on) text += ' ';
     const std::string word = before.substr(found.begin);
-    // Does not insert a name with control characters, because the editor would print them
-    // unchanged; the name is only listed.
+    // A name with control characters is only listed and not inserted, because the editor would
+    // print the control characters unchanged.
     if (text.size() > word.size() && text == am::term::printable(text)) {
       ::el_insertstr(editor_, text.substr(word.size()).c_str());
       return CC_REFRESH;

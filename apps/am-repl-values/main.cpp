@@ -1,6 +1,6 @@
-// am-repl-values ...: the parts of am-repl that need libtorch. It opens a prompt or runs a script
-// for the values of a checkpoint, of a plan's ranks, or of a running job. It has am-repl's command
-// line, because am-repl replaces its own process by am-repl-values when values are needed.
+// am-repl-values: the part of am-repl that needs libtorch. It opens a prompt or runs a script for
+// the values of a checkpoint, of the ranks of a plan, or of a running job. It accepts the command
+// line of am-repl, which replaces its own process by am-repl-values when values are needed.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -102,8 +102,8 @@ void run_prompt(inspect::Interpreter& interpreter, LineEditor& editor,
   }
 }
 
-// Runs the prompt. Until handle() is called here, Ctrl-C ends am-repl, and the kernel then ends the
-// ranks that am-repl has started.
+// Runs the prompt. Before this function calls handle(), Ctrl-C ends am-repl, and the kernel then
+// ends the ranks that am-repl has started.
 void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts& interrupts) {
   interrupts.handle();
   am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,
@@ -153,8 +153,8 @@ std::string library_versions() {
   return cat(runtime::torch_version_text(), runtime::nccl_version_text());
 }
 
-// Returns the socket of `--worker SOCKET`, the command line with which am-repl starts each rank of
-// a plan, or nothing if the command line has another form.
+// Returns the socket of the command line `--worker SOCKET`, with which am-repl starts each rank of
+// a plan; nothing for any other command line.
 std::optional<int> worker_socket(int argc, char** argv) {
   if (argc != 3 || std::strcmp(argv[1], "--worker") != 0) return std::nullopt;
   int socket = -1;

@@ -44,8 +44,8 @@ bool fits(const std::string& text) {
   return rows_of(text, size.ws_col) < size.ws_row;
 }
 
-// Shows the text in the pager and waits for its end. Returns false if the pager could not be
-// started, in which case nothing was shown.
+// Shows the text in the pager and waits for the pager to end. Returns false, without output, if the
+// pager could not be started.
 bool run_pager(const char* command, const std::string& text) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -76,7 +76,7 @@ bool run_pager(const char* command, const std::string& text) {
     ::close(ends[1]);
     return false;
   }
-  // If the user quits the pager early, writing to it fails, but must not end this process.
+  // If the user quits the pager early, write() must fail instead of ending this process by SIGPIPE.
   auto* const before = std::signal(SIGPIPE, SIG_IGN);
   const std::string safe = am::term::printable_lines(text);
   for (std::string_view rest = safe; !rest.empty();) {

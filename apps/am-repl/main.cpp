@@ -1,6 +1,7 @@
 // am-repl TARGET: opens a prompt or runs a script for a checkpoint, the ranks of a plan, or a
-// running job. It does not link libtorch, so that it lists tensors' names immediately. For commands
-// that read values it starts am-repl-values (starter/torch_programs.h). See decision 12.
+// running job. This program does not link libtorch, so that it starts immediately and lists
+// tensors. For commands that read values it executes am-repl-values (starter/torch_programs.h). See
+// decision 12.
 #include <algorithm>
 #include <csignal>
 #include <iostream>
@@ -29,8 +30,8 @@ namespace {
 
 using namespace am;
 
-// Returns whether the command needs am-repl-values: it reads values, is for running jobs, or runs a
-// file that may have such commands.
+// Returns whether the command needs am-repl-values, because it reads values, is for running jobs,
+// or runs a file that may contain such commands.
 bool needs_torch_program(const std::string& input) {
   const inspect::Command* command = inspect::command_of(input);
   return command != nullptr &&
@@ -38,7 +39,8 @@ bool needs_torch_program(const std::string& input) {
           command->name == "source");
 }
 
-// Returns the script if this program can run all of it, or nothing if am-repl-values must run.
+// Returns the script if this program can run all its commands; nothing if am-repl-values must run
+// it.
 std::optional<std::string> own_script(const Options& options) {
   if (!options.overrides.empty() || options.nproc > 0) return std::nullopt;  // set only for plans
   auto script = script_text(options);
@@ -60,8 +62,8 @@ int run(const Options& options, char** argv, Json* report) {
       frameworks::open_tensor_source(target.path, stored::OnDamage::kReport));
   auto opened = std::make_unique<inspect::LocalInterpreter>(
       inspect::Session(std::move(held), session_options(options)));
-  // Leaked on purpose: the process exits next, which frees the millions of index boxes of a large
-  // checkpoint faster than destructors would.
+  // The console is leaked on purpose: the process exits next, which frees the millions of index
+  // boxes of a large checkpoint faster than destructors would.
   inspect::Console* console = console_of(std::move(opened), options).release();
   return run_to_end(*console, from_text(*script), options, report);
 }

@@ -18,21 +18,22 @@ struct Options {
   std::string target;                   // path or tcp:// address of the model or job to inspect
   std::optional<std::string> commands;  // commands given with -c
   std::optional<std::string> script;    // file of commands given with -f
-  std::string tokenizer;  // "bytes" or the path of a tokenizer.json; empty: the target's own
+  std::string tokenizer;  // "bytes" or the path of a tokenizer.json; empty: that of the target
   std::string token;      // file with the secret for attaching to a job at tcp://
   std::vector<am::config::Override> overrides;  // keys that --set changes in a plan
   int64_t nproc = 0;   // number of ranks of a plan; 0: the plan's world size
   bool write = false;  // allow commands that change a running job
-  bool force = false;  // try commands even if they do not fit into this machine's memory
+  bool force = false;  // run commands that may exceed this machine's memory
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;
-  // Progress of the running command, which the progress line shows; null if stderr is no terminal.
+  // Progress of the running command, which the progress line shows; null if stderr is not a
+  // terminal.
   std::shared_ptr<am::inspect::Progress> progress;
 };
 
-// Parses am-repl's command line. Returns nothing if parsing succeeded; otherwise the exit status: 0
-// after printing help or version, 2 after a wrong command line. `libraries` returns the text about
-// libtorch and NCCL that --version prints.
+// Parses the command line of am-repl. Returns nothing on success. Otherwise returns the exit
+// status: 0 after printing help or version, 2 for a wrong command line. `libraries` returns the
+// text about libtorch and NCCL that --version prints.
 std::optional<int> parse_options(int argc, char** argv,
                                  const std::function<std::string()>& libraries, Options& options);
 

@@ -1,5 +1,5 @@
-// Draws a progress line on stderr for users at a terminal. It appears when a command takes longer
-// than half a second and disappears when the command ends.
+// Draws a progress line on stderr for users at a terminal. The line appears when a command takes
+// longer than half a second and disappears when the command ends.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace am_repl {
 
-// Progress line of one command, drawn by a thread. The object must exist while the command runs.
+// Progress line of one command, drawn by a thread until the object is destroyed.
 class ProgressLine {
  public:
   ProgressLine(const am::inspect::Progress& progress, std::string command, am::term::Style style);
@@ -39,8 +39,8 @@ class ProgressLine {
 std::string progress_text(const std::string& command, int64_t done, int64_t total, double seconds,
                           const am::term::Style& style);
 
-// An interpreter that runs commands with `inner` and shows a progress line for each. `inner` must
-// report to `progress`, which must outlive this object.
+// Interpreter that runs commands with `inner` and shows a progress line for each command. `inner`
+// must report to `progress`, which must outlive this object.
 class WatchedInterpreter : public am::inspect::Interpreter {
  public:
   WatchedInterpreter(std::unique_ptr<am::inspect::Interpreter> inner,

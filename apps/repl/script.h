@@ -1,5 +1,5 @@
-// Code that am-repl and am-repl-values share: reads the script, makes the session's options and
-// console, runs the script and reports the results.
+// Code shared by am-repl and am-repl-values: reads the script, creates session options and console,
+// runs the script and reports the results.
 #pragma once
 
 #include <functional>
@@ -15,25 +15,25 @@
 
 namespace am_repl {
 
-// Returns the commands given with -c or in the file of -f, or nothing if they come from standard
+// Returns the commands of the option -c or of the file of -f; nothing if they come from standard
 // input. Throws am::Error(kIo) if the file cannot be read.
 std::optional<std::string> script_text(const Options& options);
 
-// Returns the session's options from the command line.
+// Converts the command line to session options.
 am::inspect::SessionOptions session_options(const Options& options);
 
-// Returns a console around the interpreter. Prints the session's note, if any, on stderr.
+// Returns a console for the interpreter. Prints the note of the session, if any, on stderr.
 std::unique_ptr<am::inspect::Console> console_of(std::unique_ptr<am::inspect::Interpreter> opened,
                                                  const Options& options);
 
-// Runs the script to its end and returns the exit status. `report` is the object that reported()
-// passes to its `run`.
+// Runs the script to its end and returns the exit status. `report` is the argument that reported()
+// passes to `run`.
 int run_to_end(am::inspect::Console& console, const Source& script, const Options& options,
                am::Json* report);
 
-// Returns the result of `run`. With --json, passes it an object for the results and prints this
-// object at the end; without --json passes null. If `run` throws, the error is added to the object
-// and rethrown, so that the caller also prints it as text.
+// Calls `run` and returns its result. With --json, passes `run` an object for the results and
+// prints this object at the end; without --json passes null. If `run` throws, the error is added to
+// the object and rethrown, so that the caller also prints it as text.
 int reported(const Options& options, const std::function<int(am::Json* report)>& run);
 
 }  // namespace am_repl

@@ -32,7 +32,7 @@ TEST_CASE("what begins with another byte is no frame, at that byte") {
         std::string_view("SSH-2.0"), std::string_view("AMRPC\0\0\2", 8)}) {
     FrameReader reader(100, FrameReader::Begins::kWithMagic);
     CHECK_FALSE(reader.add(wrong));
-    CHECK_FALSE(reader.add(kMagic));  // permanently
+    CHECK_FALSE(reader.add(kMagic));  // still invalid after correct bytes
   }
   FrameReader reader(100, FrameReader::Begins::kWithMagic);
   CHECK(reader.add("AMR"));

@@ -1,4 +1,5 @@
-// A server in a temporary folder, and raw connections to it that may send any bytes.
+// Server in a temporary folder, and raw connections to it over which a test can send arbitrary
+// bytes.
 #pragma once
 
 #include <fcntl.h>
@@ -64,7 +65,7 @@ class Raw {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // Returns the number of bytes sent before the peer closed.
+  // Sends the bytes. Returns the number of bytes sent before the peer closed the connection.
   size_t send(std::string_view bytes) const {
     size_t sent = 0;
     while (sent < bytes.size()) {
@@ -74,7 +75,8 @@ class Raw {
     }
     return sent;
   }
-  // Returns whether the peer closes within the time; bytes received until then are stored.
+  // Returns whether the peer closes the connection within the time. Stores the bytes received until
+  // then.
   bool is_closed(std::chrono::milliseconds patience) {
     const auto end = std::chrono::steady_clock::now() + patience;
     char bytes[4096];

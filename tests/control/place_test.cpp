@@ -40,7 +40,7 @@ TEST_CASE("a job's place is the user's alone, and gone when it ends") {
     REQUIRE(found);
     CHECK(found->here);
     fs::rename(place.address().socket, scratch.path / "away");
-    CHECK_FALSE(find_job(run));  // the job cannot be reached
+    CHECK_FALSE(find_job(run));  // the process is alive, but its socket is missing
     fs::rename(scratch.path / "away", place.address().socket);
     CHECK(found->address.pid == ::getpid());
     CHECK(found->address.socket == place.address().socket);
@@ -102,11 +102,11 @@ TEST_CASE("what dead jobs left is removed, and what lives is not") {
     std::memcpy(address.sun_path, dead.c_str(), dead.native().size());
     const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
     REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-    ::close(fd);  // as when a process is killed: the file remains
+    ::close(fd);  // the socket file remains, as after the death of a process
   }
   const ControlPlace place(run);
   CHECK(find_job(run));
-  CHECK(fs::exists(dead));  // find_job does not check that folder
+  CHECK(fs::exists(dead));  // find_job() does not look into this folder
   const ControlPlace second(other, {own});
   CHECK_FALSE(fs::exists(dead));
   CHECK(fs::exists(lives.address().socket));
@@ -122,11 +122,11 @@ TEST_CASE("a job of a dead process, another boot or another machine") {
     write_file_atomically(run.control() / "control.json", dump_json(json));
   };
   write();
-  CHECK_FALSE(find_job(run));  // the process with that id started at another time
+  CHECK_FALSE(find_job(run));  // another process reused the id
   json["host"] = "node-7";
   json["boot_id"] = "another";
   write();
-  CHECK_FALSE(find_job(run));  // no process holds the run folder
+  CHECK_FALSE(find_job(run));  // the run folder has no lock file
   write_file_atomically(scratch.path / "lock", "held");
   const auto found = find_job(run);
   REQUIRE(found);
@@ -138,7 +138,7 @@ TEST_CASE("a job of a dead process, another boot or another machine") {
         "srun --overlap --jobid 4711 --nodelist node-7 --ntasks 1 --pty am-repl /runs/a");
   fs::last_write_time(scratch.path / "lock",
                       fs::file_time_type::clock::now() - std::chrono::minutes(5));
-  CHECK_FALSE(find_job(run));  // no sign of life
+  CHECK_FALSE(find_job(run));  // the lock file is too old
 }
 
 }  // namespace

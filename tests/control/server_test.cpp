@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Answers every request with its own "input".
+// Thread that answers every request with the "input" of the request.
 class Echo {
  public:
   explicit Echo(Server& server) : server_(server), thread_([this] { run(); }) {}
@@ -54,7 +54,7 @@ std::string ask(Client& client, const std::string& input) {
   }
 }
 
-// A sanitizer delays the release of freed memory.
+// Sanitizers delay the release of freed memory, so memory is not checked with them.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kMemoryTells = false;
 #else
@@ -157,13 +157,14 @@ TEST_CASE("garbage, HTTP, lengths of 4 GiB and broken JSON close their own conne
     INFO(bytes.substr(0, 20));
     Raw raw(job);
     raw.send(bytes);
-    CHECK(raw.is_closed(1s));  // before the handshake times out
+    CHECK(raw.is_closed(1s));  // earlier than the timeout of the handshake
     if (bytes.compare(0, 8, kMagic) != 0) CHECK(raw.said().empty());
   }
   CHECK(ask(*client, "still there") == "still there");
 }
 
-// A peer with its own socket that welcomes a client and answers its request with frames.
+// Fake job with its own socket. It welcomes a client and answers its request with the frames of a
+// test.
 class Impostor {
  public:
   explicit Impostor(std::function<std::vector<Json>(int64_t)> frames)
@@ -178,7 +179,8 @@ class Impostor {
 
   static constexpr size_t kLargest = size_t{8} << 20;  // bytes of a reply that the client accepts
 
-  // Returns the error of the client when it waits for an answer; empty if it gets one.
+  // Sends a request and waits for the reply. Returns the error of the client; empty if a reply
+  // arrives.
   std::string problem_of_asking() {
     client_ = std::make_unique<Client>(place_.address(), Json::object(), 5s, kLargest);
     client_->send({{"input", "ls"}});
@@ -247,7 +249,8 @@ TEST_CASE("a length that is announced takes no memory") {
   std::vector<Raw> all;
   for (int i = 0; i < 40; ++i) {
     all.emplace_back(job);
-    // Announces one MiB, which is allowed, but sends two bytes.
+    // Sends a frame whose length field is one MiB, which is allowed, but only two bytes of its
+    // text.
     all.back().send(cat(hello_bytes(), std::string("\x00\x00\x10\x00{\"", 6)));
   }
   std::this_thread::sleep_for(100ms);
@@ -268,7 +271,8 @@ TEST_CASE("who connects by the hundred and says nothing keeps nobody out") {
   }
   const auto client = job.attach();
   CHECK(ask(*client, "let in") == "let in");
-  CHECK(open_descriptors() - before < 300 + 8 + 8);  // own ones, and a few half-open
+  CHECK(open_descriptors() - before <
+        300 + 8 + 8);  // the 300 of this test, and the limit of half-open ones
   for (Raw& raw : silent) CHECK(raw.is_closed(2s));
   CHECK(ask(*client, "still there") == "still there");
   CHECK(job.server.clients().size() == 1);
@@ -310,11 +314,11 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
     for (int i = 1; i <= 100000; ++i) {
       bytes += to_frame(cat("{\"id\":", i, ",\"input\":\"stats *\"}"));
     }
-    raw.send(bytes);  // until the other end closes
+    raw.send(bytes);  // returns when the server closes the connection
   });
   std::this_thread::sleep_for(200ms);
   if (kMemoryTells) CHECK(resident_bytes() - before < 16 << 20);
-  // The queue is short, and other clients are served in between.
+  // The queue of each client is short, so the request of another client is soon served.
   other->send({{"input", "mine"}});
   int64_t turns = 0;
   for (bool mine = false; !mine; ++turns) {
@@ -325,7 +329,8 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
   CHECK(turns <= 2 * 16 + 2);
   {
     const Echo echo(job.server);
-    // The flood reads no answers: it is dropped once its output is full, or served to its end.
+    // The flooding client reads no answers. It is disconnected once its output queue is full, or
+    // served to its end.
     CHECK(ask(*other, "again") == "again");
     flood.join();
   }
@@ -382,10 +387,10 @@ TEST_CASE("a job without descriptors goes on listening") {
   CHECK(ask(*client, "before") == "before");
   rlimit before = {};
   ::getrlimit(RLIMIT_NOFILE, &before);
-  Raw late(job);  // connected by the kernel, but not accepted
+  Raw late(job);  // in the backlog of the kernel, not accepted by the server
   std::this_thread::sleep_for(50ms);
   rlimit none = before;
-  none.rlim_cur = 8;  // all of these are in use
+  none.rlim_cur = 8;  // descriptors 0 to 7 are all in use
   {
     const Raw waits(job);
     ::setrlimit(RLIMIT_NOFILE, &none);

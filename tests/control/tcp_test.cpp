@@ -66,7 +66,7 @@ TEST_CASE("a token is read from a file that is its owner's alone") {
   CHECK_THROWS_WITH(Token::read(scratch.path / "none"), Catch::Contains("No such file"));
 }
 
-// A job that also listens over TCP, and answers every request with "yes".
+// Job that listens on a Unix socket and over TCP, and answers every request with "yes".
 struct TcpJob {
   Scratch folder;
   run_folder::RunFolder run{folder.path};
@@ -98,7 +98,7 @@ struct TcpJob {
     all.token = place.token();
     return all;
   }
-  // Returns the address as seen from another machine.
+  // Returns the address as a client on another machine uses it: TCP only.
   JobAddress remote() const {
     JobAddress address = place.address();
     address.socket.clear();
@@ -133,7 +133,8 @@ TEST_CASE("who knows the token attaches over TCP, and who does not is refused") 
   CHECK(job.answers_at(job.remote()));
 }
 
-// Sends bytes to the job's port; returns its output until it closes or falls silent.
+// Sends bytes to the TCP port of the job. Returns the bytes that the job sends until it closes the
+// connection or sends nothing more.
 std::string heard(const TcpAddress& address, std::string_view bytes) {
   const int fd = connect_tcp(address, 5s);
   REQUIRE(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
@@ -165,7 +166,8 @@ TEST_CASE("strangers over TCP learn nothing and keep nobody out") {
   const std::string challenge = heard(at, hello(asked));
   CHECK_THAT(challenge, Catch::Contains("challenge"));
   CHECK(challenge.find("welcome") == std::string::npos);
-  // A request instead of a proof, the job's own proof, or an empty one are refused.
+  // The job refuses a request instead of a proof, an empty proof, a wrong proof, and a proof that
+  // is not a string.
   for (const Json& instead : {Json{{"id", 1}, {"input", "ls"}}, Json{{"proof", ""}},
                               Json{{"proof", std::string(64, '0')}}, Json{{"proof", 3}}}) {
     const std::string said =
@@ -176,7 +178,7 @@ TEST_CASE("strangers over TCP learn nothing and keep nobody out") {
     CHECK(said.find("yes") == std::string::npos);
   }
   CHECK(job.server.clients().empty());
-  // Silent connections displace each other, but not local clients.
+  // Connections without a handshake displace each other, but do not displace local clients.
   std::vector<int> silent;
   for (int i = 0; i < 40; ++i) silent.push_back(connect_tcp(at, 5s));
   CHECK(job.answers_at(job.place.address()));

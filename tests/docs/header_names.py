@@ -174,7 +174,7 @@ GIVEN = {
     "predict/memory/host_memory.h": "plan, const model::ModelConfig& model, layout",
     "predict/memory/layout_summary.h": "plan, config, layout",
     "predict/memory/memory_moments.h":
-        "plan, config, layout, const StepContext& context, const StepUnits& step, rank, "
+        "plan, config, layout, const ActivationContext& context, const StepUnits& step, rank, "
         "const model::Unit& unit",
     "predict/memory/peak_memory.h": "workload",
     "predict/memory/sampled_memory.h":

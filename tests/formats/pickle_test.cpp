@@ -1,4 +1,4 @@
-// Handwritten pickles: the value that each opcode builds, and errors with their place.
+// Handwritten pickles: the value that each opcode produces, and errors with their byte offset.
 #include "am/formats/pickle.h"
 
 #include <catch2/catch.hpp>
@@ -18,13 +18,13 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-// Keeps the text, which the values view.
+// Parses a pickle. Keeps a copy of the text, to which the parsed values refer.
 Pickle unpickled(const std::string& text) {
   static std::deque<std::string> kept;
   return Pickle::read(bytes_of(kept.emplace_back(text)), "p");
 }
 
-// Returns the error of a pickle, with its byte offset.
+// Returns the error message for an invalid pickle, which includes the byte offset.
 std::string pickle_problem(const std::string& text) {
   try {
     unpickled(text);
@@ -74,7 +74,8 @@ TEST_CASE("a pickle's texts and containers") {
   CHECK(unpickled(").").root().is(PickleKind::kTuple));
   CHECK(unpickled("\x8f(K\x01K\x02\x90.").root().items().size() == 2);
 
-  // The last value of a key counts; a list that is filled after it was memoized is one list.
+  // The last value of a repeated key counts. A list that is filled after it was memoized is the
+  // same list everywhere.
   const Pickle dict = unpickled(
       "}(U\x01"
       "aK\x01U\x01"
@@ -99,7 +100,7 @@ TEST_CASE("globals are tags, and nothing is called") {
   CHECK(made.globals()[0].position == 0);
 
   const Pickle stacked = unpickled("\x8c\x05posix\x8c\x06system\x93)R0N.");
-  REQUIRE(stacked.globals().size() == 1);  // although its result is discarded
+  REQUIRE(stacked.globals().size() == 1);  // os.system is recorded although its result is discarded
   CHECK(stacked.globals()[0].module == "posix");
   CHECK(stacked.globals()[0].alarming);
 
@@ -182,7 +183,8 @@ TEST_CASE("a pickle that nests or repeats itself without end costs no more than 
   CHECK(unpickled(deep + ".").root().items().size() == 1);
 
   std::string doubled = ")";
-  for (int i = 0; i < 60; ++i) doubled += "2\x86";  // 2^60 leaves
+  for (int i = 0; i < 60; ++i)
+    doubled += "2\x86";  // nested pairs that share their contents: 2^60 leaves
   CHECK(unpickled(doubled + ".").root().items().size() == 2);
 
   const Pickle cycle = unpickled(

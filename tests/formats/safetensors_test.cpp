@@ -18,7 +18,7 @@ fs::path scratch_file() {
   return fs::temp_directory_path() / cat("am_safetensors_test_", ::getpid());
 }
 
-// Returns a file with this header and `data_size` bytes of data.
+// Returns the bytes of a safetensors file with this header and `data_size` bytes of data.
 std::string file_bytes(const std::string& header, size_t data_size) {
   std::string bytes;
   for (int i = 0; i < 8; ++i) bytes += static_cast<char>(header.size() >> (8 * i) & 0xFF);
@@ -31,7 +31,7 @@ SafetensorsFile open_bytes(const std::string& bytes) {
   return SafetensorsFile::open(path);
 }
 
-// Returns the message without the file's name.
+// Returns the error message for a file of these bytes, without the file name.
 std::string problem(const std::string& bytes) {
   try {
     open_bytes(bytes);
@@ -79,7 +79,7 @@ TEST_CASE("what is written is read back") {
   CHECK(std::memcmp(file.data(*a).data(), "zz", 2) == 0);
   CHECK(file.data(*file.find("none")).empty());
   CHECK(file.find("c") == nullptr);
-  // The data begins at a multiple of 8 in the file.
+  // The data begins at a file offset that is a multiple of 8.
   CHECK((file.data(file.entries()[0]).data() - file.file()->bytes().data()) % 8 == 0);
   fs::remove(path);
 }

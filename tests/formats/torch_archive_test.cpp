@@ -1,5 +1,5 @@
-// Output of torch.save (scripts/fixtures/make_dcp_fixtures.py: plain.pt), and inconsistent
-// archives.
+// Reads a file of torch.save (plain.pt, made by scripts/fixtures/make_dcp_fixtures.py), and refuses
+// inconsistent archives.
 #include "am/formats/torch_archive.h"
 
 #include <catch2/catch.hpp>
@@ -36,7 +36,7 @@ std::string archive_problem(const std::string& text) {
   return "none";
 }
 
-// A record with a local header, as an archive's only record or one of several.
+// Record of a zip archive, with its local header.
 struct MadeRecord {
   std::string name;
   std::string data;
@@ -47,10 +47,11 @@ void put(std::string& out, uint64_t value, size_t bytes) {
     out += static_cast<char>(i < sizeof value ? value >> (8 * i) & 0xFF : 0);
 }
 
+// Wrong entries to write into an archive.
 struct Lie {
   std::string local_name = {};  // in the first record
   uint16_t method = 0;          // in the first record's directory entry
-  uint64_t offset_shift = 0;    // of the second record's local header
+  uint64_t offset_shift = 0;    // added to the offset of the second record's local header
   uint64_t size_more = 0;       // in the first record's directory entry
   uint16_t entries_more = 0;
   std::string tail = {};
@@ -140,7 +141,7 @@ TEST_CASE("a file that is cut off anywhere is refused") {
 }
 
 TEST_CASE("a tensor that reaches beyond its storage is refused") {
-  // embed.weight's size in data.pkl: (2, 3), BININT1 2, BININT1 3, TUPLE2.
+  // Opcodes for the size (2, 3) of embed.weight in data.pkl: BININT1 2, BININT1 3, TUPLE2.
   std::string lying = plain_pt();
   const size_t at = lying.find("K\x02K\x03\x86");
   REQUIRE(at != std::string::npos);

@@ -1,5 +1,5 @@
-// Archives and `.metadata` written here, read by the readers for PyTorch's own files
-// (scripts/fixtures/check_checkpoints.py reads them with PyTorch itself).
+// Writes archives and `.metadata`, and reads them with the readers for files of PyTorch.
+// (scripts/fixtures/check_checkpoints.py reads such files with PyTorch itself.)
 #include "am/formats/torch_slice.h"
 
 #include <catch2/catch.hpp>
@@ -45,7 +45,8 @@ TEST_CASE("a pickle holds what was written into it") {
   writer.boolean(false);
   writer.none();
   writer.close_list_items();
-  // A repeated text and global, and 300 others, so that memo indices need several bytes.
+  // 300 different strings, so that memo indices need several bytes, and a string and a global that
+  // are repeated.
   for (int i = 0; i < 300; ++i) {
     writer.text(cat("key", i));
     writer.text("numbers");
@@ -96,7 +97,7 @@ TEST_CASE("a tensor's slice is read back, its values where they were aligned to"
 }
 
 TEST_CASE("a slice of more than 4 GiB has zip64's sizes") {
-  // The values are a hole in a sparse file.
+  // The file is sparse: the values are a hole and need no disk space.
   const TemporaryFolder folder;
   const Shape shape = {(int64_t{1} << 32) + 3};
   const TorchSlice slice = tensor_slice("uint8", shape, 0);

@@ -1,4 +1,4 @@
-// Importers on invalid files: errors cite the place, and any bytes are handled.
+// Importers on invalid files: errors name the place in the file, and arbitrary bytes are handled.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -158,7 +158,7 @@ TEST_CASE("importers take any bytes", "[exchange]") {
       REQUIRE(in.has_value() == found.ok());
       if (!in.has_value()) continue;
       ++read;
-      // The result is a plan's text.
+      // The result, written as TOML, is a valid draft of a plan.
       Diagnostics again;
       CHECK(config::parse_draft(in->toml(), "plan.toml", {}, again).has_value());
     }

@@ -1,4 +1,4 @@
-// Values in each framework's files, and the plan that an import makes of them.
+// Values in the files of each framework, and the plan that an import makes of these files.
 #include <catch2/catch.hpp>
 
 #include "frameworks/exchange_support.h"
@@ -142,7 +142,7 @@ TEST_CASE("nemo-automodel: low-rank adapters", "[exchange]") {
   CHECK(some.plan.lora.alpha == 32.0);
   CHECK(some.plan.lora.dropout == 0.1);
   CHECK(some.plan.lora.target_modules == std::vector<std::string>{"q_proj", "*.v_proj"});
-  // AutoModel's default modules.
+  // The default of AutoModel is to adapt all modules whose names match *_proj.
   CHECK(imported(nemo, recipe("  dim: 8\n")).plan.lora.target_modules ==
         std::vector<std::string>{"*_proj"});
   CHECK(imported(nemo, recipe("  exclude_modules: ['*vision*', '*lm_head']\n"))
@@ -256,7 +256,7 @@ TEST_CASE("nemo-automodel: a recipe of anchors, merges and text blocks", "[excha
   CHECK(in.plan.mesh.cp_size == 2);
   CHECK(std::get<config::FSDP2Config>(in.plan.strategy).sequence_parallel);
   CHECK(in.plan.model.path == "org/name");
-  // Keys that a merge took from the base are not reported as lost.
+  // Keys that a YAML merge copied from the base section are not reported as lost.
   CHECK(in.lost.empty());
   std::vector<std::string> ignored;
   for (const Ignored& item : in.ignored) ignored.push_back(item.key);

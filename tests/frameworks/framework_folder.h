@@ -17,7 +17,7 @@ namespace am::frameworks {
 
 inline const std::filesystem::path kFrameworks = std::filesystem::path(AM_TEST_DATA) / "frameworks";
 
-// Returns the elements of a box, as stored and row-major.
+// Returns the stored bytes of a box, in row-major order.
 inline std::vector<std::byte> read_box(const stored::TensorSource& source, const std::string& name,
                                        const mesh::Box& box) {
   const int64_t size = formats::dtype_size(source.find(name)->dtype);
@@ -40,7 +40,8 @@ inline std::set<std::string> all_names(const stored::TensorSource& source) {
   return names;
 }
 
-// Checks that the source has exactly the tensors of `name`/expected.safetensors and `besides`.
+// Checks that the source contains the tensors of `name`/expected.safetensors, with equal values,
+// and besides them only the tensors `besides`.
 inline void check_expected(const stored::TensorSource& source, const std::string& name,
                            const std::set<std::string>& besides = {}) {
   const auto expected = open_tensor_source(kFrameworks / name / "expected.safetensors");
@@ -53,7 +54,7 @@ inline void check_expected(const stored::TensorSource& source, const std::string
     CHECK(stored->dtype == expected->find(each)->dtype);
     CHECK(stored->shape == expected->find(each)->shape);
     CHECK(read_all(source, each) == read_all(*expected, each));
-    // Shards cover every tensor.
+    // The stored shards cover every tensor.
     CHECK_NOTHROW(stored::require_covered(*stored, source.path()));
   }
   CHECK(all_names(source) == names);
@@ -81,7 +82,7 @@ inline void check_boxes(const stored::TensorSource& source, const std::string& n
   }
 }
 
-// A copy of a framework's folder that a test may change.
+// Copy of the folder of a framework, which a test may change.
 struct FrameworkFolder {
   std::filesystem::path path;
 

@@ -1,5 +1,6 @@
-// Checkpoints as training frameworks save them (scripts/fixtures/make_framework_fixtures.py), read
-// bit by bit under the hub's names.
+// Checkpoints as training frameworks save them (made by
+// scripts/fixtures/make_framework_fixtures.py): read bit by bit, with the tensor names of Hugging
+// Face.
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -29,7 +30,7 @@ TEST_CASE("torchtitan's folders have the hub's names and rows") {
   const auto experts = open_tensor_source(kFrameworks / "torchtitan_moe" / "step-2");
   check_expected(*experts, "torchtitan_moe",
                  {"layers.0.moe.expert_bias", "layers.1.moe.expert_bias"});
-  // The bias that balances the load of the experts is not a parameter of the hub's model.
+  // The bias that balances the load of the experts is not a parameter of the Hugging Face model.
   CHECK(experts->note() ==
         "names and rows are converted from torchtitan's to Hugging Face's, using config.json");
   CHECK(experts->tensors().size() == 45);
@@ -60,7 +61,7 @@ TEST_CASE("torchtitan's folders without a config, or with another model's") {
   CHECK(with("\"llama\"", "\"gpt2\"").find("names and rows are kept as torchtitan's") == 0);
   CHECK(with("\"llama\"", "\"phi\"").find("names and rows are kept as torchtitan's") == 0);
   CHECK(with("\"llama\"", "\"qwen3\"").find("names and rows are converted from ") == 0);
-  // With the right model type the names are the hub's.
+  // With the correct model type, the names are those of Hugging Face.
   CHECK(with("\"llama\"", "\"llama\"").find("names and rows are converted from ") == 0);
 }
 
@@ -75,7 +76,7 @@ TEST_CASE("OLMo-core's folders have the hub's names") {
       check_expected(*source, name);
     }
   }
-  // The framework's config.json differs from the hub's.
+  // The config.json of OLMo-core is not in the format of Hugging Face, so the names stay unchanged.
   const FrameworkFolder folder(kFrameworks / "olmo" / "step2");
   const auto source = open_tensor_source(folder.path);
   CHECK(source->format() == "olmo");
@@ -104,8 +105,8 @@ TEST_CASE("Megatron's folders have the hub's names, rows and layers") {
   check_boxes(*stacked, "lm_head.weight");
 
   const auto singleton = open_tensor_source(kFrameworks / "megatron_singleton");
-  // Buckets of the distributed optimizer do not map to parameters on disk: they are listed
-  // unchanged.
+  // Buckets of the distributed optimizer are not assigned to parameters in the files: they are
+  // listed under their own names.
   check_expected(*singleton, "megatron_singleton",
                  {"optim.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.bfloat16, "
                   "torch.float32).bucket_idx_0.exp_avg"});
@@ -135,7 +136,8 @@ TEST_CASE("Megatron's folders that are not whole, or not read") {
     CHECK(source->find("decoder.layers.self_attention.linear_qkv.weight") != nullptr);
     CHECK(source->note().find("names and rows are kept as Megatron's") == 0);
   }
-  // Without its last file the checkpoint is incomplete, but still a folder of PyTorch.
+  // Without metadata.json, the checkpoint is not recognised as one of the framework, but it is
+  // still a DCP folder of PyTorch.
   fs::remove(step / "metadata.json");
   CHECK(open_tensor_source(step)->format() == "dcp");
   fs::remove(step / ".metadata");
@@ -179,7 +181,8 @@ TEST_CASE("accelerate's folders: a model and its optimizer, each of torch.distri
     CHECK(source->tensors().size() == 21);
     CHECK(source->config_file().empty());
   }
-  // A model saved without optimizer, in a folder with its config and without a Trainer's files.
+  // A model that was saved without optimizer states, in a folder with config.json but without the
+  // files of a Trainer.
   fs::remove_all(folder.path / "optimizer_0");
   fs::remove(folder.path / "trainer_state.json");
   fs::copy(kFrameworks / "accelerate" / "config.json", folder.path / "config.json");
@@ -201,18 +204,18 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
     CHECK(source->find("lm_head.weight")->shape == Shape{30, 16});
   }
   {
-    // The layout that torchtitan leaves.
+    // A folder `sharded` inside a folder of the step, as torchtitan writes it.
     const fs::path above = folder.path / "step-3";
     fs::create_directory(above);
     fs::copy(folder.path, above / "sharded");
     CHECK(open_tensor_source(above)->format() == "dcp-huggingface");
     fs::remove_all(above);
   }
-  // Parts of an earlier save conflict.
+  // Shards of an earlier checkpoint overlap with those of this one.
   fs::copy(second, folder.path / "shard-00003-model-00001-of-00001.safetensors");
   CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("overlap"));
   fs::remove(folder.path / "shard-00003-model-00001-of-00001.safetensors");
-  // If the last file is missing, only the config shows that rows are absent.
+  // If the last file is missing, only the shapes in config.json reveal the missing rows.
   fs::rename(second, folder.path / "second");
   CHECK(open_tensor_source(folder.path)
             ->note()

@@ -1,5 +1,5 @@
-// The dialects: a plan that passes and one that fails for each of their conditions, and the
-// verdicts of the frameworks themselves (tests/data/dialects, made by
+// Rules of each framework (dialects): for each condition, a plan that passes and one that fails.
+// Verdicts are compared with those of the frameworks themselves (tests/data/dialects, made by
 // scripts/fixtures/check_dialects.py).
 #include "am/frameworks/framework_rules.h"
 
@@ -32,11 +32,11 @@ struct DialectCase {
   const char* rule;
   const char* fails;
   const char* passes;
-  const char* help = "";  // expected in the help line of the failing plan
+  const char* help = "";  // expected in the help text of the failing plan
   const char* model = "llama-3.1-8b";
 };
 
-// [mesh] comes first; "|" separates lines: see mesh_toml.
+// The texts begin in section [mesh]; "|" separates lines (see mesh_toml).
 constexpr DialectCase kDialectCases[] = {
     {"torchtitan.world_size", "world_size = 12|tp_size = 8", "world_size = 16|tp_size = 8",
      "world_size = 8 or 16"},
@@ -210,18 +210,18 @@ TEST_CASE("every condition of every dialect has a case") {
 }
 
 TEST_CASE("frameworks disagree, and each is judged by its own") {
-  // More ranks than key/value heads: only Megatron replicates these heads.
+  // There are more tp ranks than key/value heads: only Megatron replicates these heads.
   const std::string wide = "[mesh]\nworld_size = 16\ntp_size = 16\n";
   CHECK(judge("megatron", wide, "llama-3.1-8b").ok());
   CHECK_FALSE(judge("torchtitan", wide, "llama-3.1-8b").ok());
-  // Layers that do not divide evenly: only Megatron refuses them.
+  // The layers do not divide evenly: only Megatron refuses this.
   const std::string uneven =
       "[mesh]\nworld_size = 3\npp_size = 3\n[pipeline]\nmicrobatches = 3\n[train]\n"
       "global_batch_size = 3\n";
   CHECK_FALSE(judge("megatron", uneven, "llama-3.1-8b").ok());
   CHECK(judge("torchtitan", uneven, "llama-3.1-8b").ok());
   CHECK(judge("nemo-automodel", uneven, "llama-3.1-8b").ok());
-  // Ranks outside the mesh: only NeMo AutoModel accepts them.
+  // Some ranks are outside of the mesh: only NeMo AutoModel accepts this.
   const std::string idle = "[mesh]\nworld_size = 8\ndp_size = 2\ntp_size = 2\n";
   CHECK(judge("nemo-automodel", idle, "llama-3.1-8b").ok());
   CHECK_FALSE(judge("torchtitan", idle, "llama-3.1-8b").ok());
@@ -239,7 +239,7 @@ TEST_CASE("sizes that are none end the judgement") {
   CHECK(find_framework_rules("deepspeed") == nullptr);
 }
 
-// One line of the fixture, by the names of its header.
+// One line of the fixture, as a map from column names to values.
 using FixtureLine = std::map<std::string, std::string>;
 
 std::string plan_text(const FixtureLine& layout) {

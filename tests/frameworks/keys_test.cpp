@@ -1,4 +1,5 @@
-// Keys that change the job: each is read as its framework reads it, or is reported as lost.
+// Keys that change the job: an import either interprets a key as its framework does, or reports it
+// as lost.
 #include <catch2/catch.hpp>
 
 #include "am/base/text.h"
@@ -75,11 +76,11 @@ TEST_CASE("nemo-automodel: layers a stage make stages as AutoModel makes them", 
         "    pp_schedule: interleaved1f1b\n",
         pipeline, "step_scheduler:\n  global_batch_size: 16\n  local_batch_size: 8\n");
   };
-  // 61 layers: 16 stages, 13 of which have one more layer.
+  // 61 layers are divided into 16 stages, 13 of which have one more layer.
   const Imported in =
       with_model("nemo-automodel", recipe("    layers_per_stage: 4\n"), "deepseek-v3");
   CHECK(in.plan.pipeline.virtual_stages == 4);
-  // 31 stages are not a multiple of four ranks.
+  // 31 stages are not a multiple of the four pipeline ranks.
   const auto rounded = [&](const char* how) {
     return with_model("nemo-automodel",
                       recipe(cat("    layers_per_stage: 2\n"
@@ -98,7 +99,7 @@ TEST_CASE("nemo-automodel: layers a stage make stages as AutoModel makes them", 
   }
   CHECK(lost_in("nemo-automodel", recipe("    layers_per_stage: 4\n")) ==
         Keys{"distributed.pipeline.layers_per_stage"});
-  // Without a pipeline AutoModel ignores the pipeline's keys.
+  // Without a pipeline, AutoModel ignores the keys of the pipeline.
   CHECK(lost_in("nemo-automodel",
                 "distributed:\n  dp_size: 2\n  pipeline: {layers_per_stage: 4}\n") == Keys{});
 }
@@ -108,10 +109,11 @@ TEST_CASE("torchtitan: the embedding and the head count as layers of the ends", 
     return cat("[parallelism]\ndata_parallel_shard_degree = 2\npipeline_parallel_degree = 4\n",
                more, "[training]\nlocal_batch_size = 8\n");
   };
-  // 32 layers and two more: 9, 9, 8, 8, minus one at each end.
+  // 32 layers plus two for embedding and head are divided into 9, 9, 8, 8; the first and the last
+  // stage then have one layer less.
   CHECK(with_model("torchtitan", job(""), "llama-3.1-8b").plan.pipeline.split_points ==
         std::vector<int64_t>{8, 17, 25});
-  // 16 layers, two per stage: eight stages.
+  // 16 layers with two per stage are eight stages.
   const Imported in = with_model(
       "torchtitan",
       job("pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
@@ -129,7 +131,7 @@ TEST_CASE("torchtitan: replicas without shards are fsdp2 over them", "[exchange]
   CHECK(flags.plan.mesh.dp_replicate_size == 8);
   CHECK(fsdp2(flags).mp_policy.param_dtype == "bfloat16");
   CHECK(fsdp2(flags).activation_checkpointing == config::ActivationCheckpointing::kSelective);
-  // In a job file these sizes mean DDP under autocast.
+  // In a job file, replicate degree 8 with shard degree 1 means DDP under autocast.
   const Imported file = imported(framework("torchtitan"),
                                  "[parallelism]\ndata_parallel_replicate_degree = 8\n"
                                  "data_parallel_shard_degree = 1\n");
@@ -321,7 +323,8 @@ TEST_CASE("torchtitan: a warm-up and a decay are shortened to the job, as torcht
     return imported(framework("torchtitan"), "[training]\nsteps = 200\n" + more).plan.scheduler;
   };
   CHECK(schedule("").warmup_steps == 200);
-  CHECK(schedule("warmup_steps = 2\n").warmup_steps == 2);  // the section that had the key in 2024
+  CHECK(schedule("warmup_steps = 2\n").warmup_steps ==
+        2);  // section of this key in torchtitan versions of 2024
   const config::SchedulerSection decayed =
       schedule("[lr_scheduler]\nwarmup_steps = 100\ndecay_ratio = 0.8\n");
   CHECK(decayed.warmup_steps == 100);

@@ -1,5 +1,5 @@
-// Settings that an import cannot represent: refused if they change the layout or the numbers,
-// otherwise listed; and files of another framework or for another model.
+// Settings that a plan cannot represent: an import refuses them if they change the layout or the
+// numbers, and otherwise lists them. Also files of another framework or for another model.
 #include <catch2/catch.hpp>
 
 #include "frameworks/exchange_support.h"
@@ -15,7 +15,7 @@ namespace {
 struct Refusal {
   const char* from;
   const char* text;
-  const char* key;  // the key that is reported
+  const char* key;  // key that the error must name
 };
 
 Diagnostics refused(const char* from, const std::string& text) {
@@ -178,7 +178,8 @@ TEST_CASE("nemo-automodel: keys of 0.7", "[exchange]") {
       imported(framework("nemo-automodel"),
                "distributed:\n  strategy: megatron_fsdp\n  report_nan_in_param_grad: true\n");
   CHECK(std::get<config::MegatronFSDPConfig>(megatron.plan.strategy).report_nan_in_param_grad);
-  CHECK(megatron.plan.runtime.timeout_minutes == 10.0);  // the plan's default: the recipe has none
+  CHECK(megatron.plan.runtime.timeout_minutes ==
+        10.0);  // default of the plan, because the recipe has no value
   CHECK(megatron.toml().find("timeout_minutes") == std::string::npos);
 }
 

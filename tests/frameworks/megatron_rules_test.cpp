@@ -1,5 +1,5 @@
-// Megatron's rules in a second, independent form: a table from its documentation and sources,
-// compared with the dialect on random layouts.
+// The rules of Megatron in a second, independent form: a table made from its documentation and
+// sources, compared on random layouts with the rules in the library.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
@@ -14,7 +14,7 @@ using am::config::Plan;
 using am::model::ModelConfig;
 using am::test::ids;
 
-// A job by the names of Megatron's arguments.
+// Job described by the arguments of Megatron.
 struct Job {
   int64_t world, tp, pp, cp, ep, written_dp, optimizer_instances;
   int64_t heads, groups, hidden, ffn, layers, experts, positions;
@@ -87,7 +87,7 @@ constexpr Row kTable[] = {
     {"megatron.schedule", schedules},
 };
 
-// Half of the layouts start out legal; the others have one or two errors.
+// Returns a random job. Half of the jobs are meant to be valid; the others have one or two errors.
 Job random_job(std::mt19937& random) {
   const auto one_of = [&](std::initializer_list<int64_t> values) {
     return values.begin()[random() % values.size()];

@@ -1,4 +1,5 @@
-// Tables of names and rows in both directions: a reader finds each value where a writer puts it.
+// Tables of tensor names and rows in both directions: a reader finds each value where a writer
+// stores it.
 #include "am/frameworks/name_map.h"
 
 #include <algorithm>
@@ -25,14 +26,15 @@ std::vector<int64_t> stored_rows(const RowMap& map) {
   return rows;
 }
 
-// Checks that every parameter has a place, and that no two parameters use the same row.
+// Checks that every parameter is mapped to stored rows, and that no two parameters use the same
+// stored row.
 void check_both_ways(const NameTable& table, const std::string& name) {
   const model::ModelConfig config = config_of(name);
   const NameMap names(table, config);
   INFO(table.format << ", " << name);
   REQUIRE(names.knows_model());
-  std::map<std::string, int64_t> rows;                 // filled rows, by tensor
-  std::map<std::string, std::pair<Shape, Shape>> all;  // dims before and after the rows
+  std::map<std::string, int64_t> rows;                 // number of rows in use, by tensor
+  std::map<std::string, std::pair<Shape, Shape>> all;  // dims before and after the dim of the rows
   const model::Inventory inventory = model::build_inventory(config);
   std::map<std::string, StoredPart> places;
   for (const model::ParameterSpec& parameter : inventory.parameters) {

@@ -1,5 +1,5 @@
-// Dtypes of weights, gradients and states, exported and imported: an omitted dtype means the
-// framework's default, not a plan's.
+// Dtypes of weights, gradients and optimizer states, exported and imported. An omitted dtype means
+// the default of the framework, not that of a plan.
 #include "am/layout/precision.h"
 
 #include <catch2/catch.hpp>
@@ -58,7 +58,7 @@ TEST_CASE("megatron: --bf16 reduces in float32 and keeps float32 weights", "[exc
     CHECK(precision.storage == "float32");
     CHECK(precision.compute == "bfloat16");
   }
-  // Megatron passes no reduce dtype to PyTorch's FSDP2, so gradients are reduced in bfloat16.
+  // Megatron does not set a reduce dtype for PyTorch's FSDP2, so gradients are reduced in bfloat16.
   CHECK(reduced_in("--bf16 --use-torch-fsdp2") == "bfloat16");
 }
 

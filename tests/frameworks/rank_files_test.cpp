@@ -1,5 +1,5 @@
-// Checkpoints with one file per rank (scripts/fixtures/make_framework_fixtures.py and
-// make_rank_files_fixtures.py), read bit by bit.
+// Checkpoints with one file per rank (made by scripts/fixtures/make_framework_fixtures.py and
+// make_rank_files_fixtures.py): all values are compared bit by bit.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpointing") {
   struct Kind {
-    std::string name, folder, format, model, optimizer;  // file names, before the rank
+    std::string name, folder, format, model, optimizer;  // the last two: file names up to the rank
     std::string end;
   };
   const Kind kind = GENERATE(
@@ -33,7 +33,7 @@ TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpo
     const auto source = open_tensor_source(folder.path);
     CHECK(source->format() == kind.format);
     check_expected(*source, kind.name);
-    // Strided shards of tensor parallelism under fully_shard, and column shards.
+    // Strided shards, from tensor parallelism below fully_shard, and shards of columns.
     check_boxes(*source, "model.layers.1.self_attn.q_proj.weight");
     check_boxes(*source, "model.layers.1.self_attn.o_proj.weight");
     check_boxes(*source, "optim.state.model.layers.0.mlp.down_proj.weight.exp_avg_sq");
@@ -43,7 +43,7 @@ TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpo
     CHECK(source->find("lm_head.weight")->shards.size() == 2);
     CHECK(source->data_files().size() == 8);
   }
-  // One rank's file is not a model.
+  // The file of a single rank is not a complete model.
   CHECK_THROWS_WITH(open_tensor_source(file(kind.model, 1)),
                     Catch::Contains("this file is of one rank of 4: lm_head.weight: "));
   {
@@ -52,7 +52,7 @@ TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpo
     CHECK(one->damage().front().where == file(kind.model, 1).filename());
     CHECK(one->damage().front().what.find("this file is of one rank of 4; open its folder") == 0);
   }
-  // An optimizer file is missing, then also a model file.
+  // First an optimizer file is missing, then a model file too.
   fs::remove(file(kind.optimizer, 2));
   CHECK_THROWS_WITH(open_tensor_source(folder.path),
                     Catch::Contains(file(kind.optimizer, 2).string()));
@@ -65,10 +65,10 @@ TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpo
       return problem.where == gone.filename();
     }));
   }
-  // Rank 1's file has the missing file's rows of the head.
+  // The file of rank 1 also contains the rows of lm_head.weight that are in the missing file.
   CHECK_NOTHROW(read_all(*source, "lm_head.weight"));
   CHECK_THROWS_AS(read_all(*source, "model.layers.0.self_attn.q_proj.weight"), Error);
-  // Files of another save are present.
+  // A file with wrong contents is in the place of the missing model file.
   fs::copy_file(file(kind.optimizer, 0), file(kind.model, 3));
   CHECK_THROWS_AS(open_tensor_source(folder.path), Error);
 }
@@ -98,7 +98,7 @@ TEST_CASE("metadata of torch_checkpointing that lies") {
                         "\x80\x02"
                         "cos\nsystem\nX\x04\0\0\0true\x85R."s);
   CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("os.system"));
-  fs::remove(file);  // written where items are never resharded
+  fs::remove(file);  // this file is optional
   CHECK(open_tensor_source(folder.path)->tensors().size() == 21);
   fs::remove(folder.path / "model_3.pt");
   CHECK_THROWS_WITH(open_tensor_source(folder.path),
@@ -128,7 +128,7 @@ TEST_CASE("uneven parts of ranks: dims of 5, strided shards, another order of cu
     CHECK(rows("order.weight") == rows("strided.bias"));
     CHECK(rows("few.bias") == Rows{{0, 0, 1}, {1, 1, 1}});
   }
-  // A rank's file that names a class that could run commands.
+  // The pickle of a rank names a class whose construction could run commands.
   const fs::path file = folder.path / "pytorch_model_fsdp_0_rank2.bin";
   std::string text = read_file(file);
   const std::string mesh = "torch.distributed.device_mesh";
@@ -177,11 +177,11 @@ TEST_CASE("places that metadata of torch_checkpointing invents") {
   const FrameworkFolder folder(kFrameworks / "torch_checkpointing_parts" / "latest");
   const fs::path file = folder.path / "metadata.pkl";
   const std::string whole = read_file(file);
-  const auto list = [](int first, int second) {  // pickle bytes of [first, second]
+  const auto list = [](int first, int second) {  // pickle opcodes of the list [first, second]
     return std::string("]\x94(K") + static_cast<char>(first) + "K" + static_cast<char>(second) +
            "e";
   };
-  // Replaces the `number`th occurrence of `old`, or all, by `now`.
+  // Replaces occurrence `number` of `old` by `now`; all occurrences if `number` is -1.
   const auto with = [&](const std::string& old, const std::string& now, int number = -1) {
     std::string text = whole;
     int seen = 0;
@@ -213,11 +213,11 @@ TEST_CASE("places that metadata of torch_checkpointing invents") {
   refused("parts.weight has a different shape or dtype");
   with(list(9, 4), list(8, 4));
   refused("a part of a tensor reaches beyond its shape");
-  with(list(3, 0), list(2, 0), 1);  // offset of rank 3's row 3
+  with(list(3, 0), list(2, 0), 1);  // moves row 3, of rank 3, to offset 2
   refused("parts.weight: ");
   with(list(2, 4), list(4, 4));
   refused("a part of a tensor reaches beyond its shape");
-  with(list(1, 0), list(2, 0), 1);  // rows of rank 2's values, which are 3
+  with(list(1, 0), list(2, 0), 1);  // moves the rows of rank 2 by one
   refused("parts.weight: this part of the tensor does not match the folder's metadata");
   with(list(5, 3), list(6, 3));
   refused("rows.weight: this part of the tensor does not match the folder's metadata");

@@ -1,4 +1,4 @@
-// Layouts exported and imported again: every example plan, and random ones.
+// Exports layouts and imports them again: every example plan, and random plans.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -26,7 +26,7 @@ bool lies_where(const ParameterLayout& a, const ParameterLayout& b) {
   return a.name == b.name && a.tp_dim == b.tp_dim && a.fsdp == b.fsdp && a.stage == b.stage;
 }
 
-// Checks that every parameter has the same placement.
+// Checks that every parameter has the same placement in both layouts.
 void check_equal_layouts(const Layout& a, const Layout& b) {
   CHECK(a.mesh.sizes() == b.mesh.sizes());
   CHECK(a.stage_owners == b.stage_owners);
@@ -36,7 +36,8 @@ void check_equal_layouts(const Layout& a, const Layout& b) {
   if (apart != a.parameters.end()) FAIL("another place: " << apart->name);
 }
 
-// Exports, imports, and compares the result with the original, except for keys reported as lost.
+// Exports a plan, imports the result, and compares both plans, except for keys that are reported as
+// lost.
 Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags = false) {
   CAPTURE(to.name, flags, config::to_toml(of.plan));
   const Exported out = export_plan(to, {of.plan, of.model, of.layout, flags});
@@ -56,9 +57,9 @@ Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags =
       lost != std::set<std::string>{"mesh.ranks_per_node"}) {
     return out;
   }
-  // The draft's own text is a plan with the same layout.
+  // The TOML text of the imported plan describes the same layout.
   Diagnostics found;
-  std::vector<config::Override> given;  // not part of the layout, but limited by the model
+  std::vector<config::Override> given;  // not a part of the layout, but the model limits it
   if (lost.count("train.seq_len") == 1)
     given.push_back({cat("train.seq_len=", of.plan.train.seq_len)});
   const auto plan = config::parse_plan(back.toml(), of.plan.file, given, found);
@@ -71,8 +72,8 @@ Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags =
   return out;
 }
 
-// Whether the framework's file can represent this key of [optimizer]: parameter groups and Muon are
-// created in code, torchtitan has no SGD, and Megatron's Adam is AdamW.
+// Returns whether the file of the framework can represent this key of [optimizer]. Parameter groups
+// and Muon are created in code, torchtitan has no SGD, and Megatron's Adam is AdamW.
 bool optimizer_must_survive(std::string_view framework, std::string_view key,
                             const config::OptimizerSection& optimizer) {
   if (key == "lr" || key == "weight_decay") return true;
@@ -84,7 +85,8 @@ bool optimizer_must_survive(std::string_view framework, std::string_view key,
                            (optimizer.name == "adam" && framework != "megatron"));
 }
 
-// Keys that each framework's file can represent; these must never be lost.
+// Returns whether the file of the framework can represent this key, so that an export must not lose
+// it.
 bool must_survive(std::string_view framework, const std::string& key, const config::Plan& plan) {
   const bool ddp = std::holds_alternative<config::DDPConfig>(plan.strategy);
   if (key == "mesh.ranks_per_node") {  // torchrun has nodes of one size

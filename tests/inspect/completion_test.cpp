@@ -54,9 +54,11 @@ TEST_CASE("values of options complete where they are named", "[inspect]") {
   CHECK(offered("top 5 --by=n") == Strings{"norm"});
   CHECK(complete("top 5 --by=n", kFacts).begin == 11);
   CHECK(offered("heat model.norm.weight --of s") == Strings{"signed"});
-  CHECK(offered("heat model.norm.weight --rows ").empty());  // a number
+  CHECK(offered("heat model.norm.weight --rows ")
+            .empty());  // the value is a number, so there is no candidate
   CHECK(offered("top --by norm lm") == Strings{"lm_head", "lm_head."});
-  CHECK(offered("nan --strict lm") == Strings{"lm_head", "lm_head."});  // the flag takes no value
+  CHECK(offered("nan --strict lm") ==
+        Strings{"lm_head", "lm_head."});  // `--strict` is a flag, so `lm` is an operand
 }
 
 TEST_CASE("expressions complete inside of their brackets", "[inspect]") {
@@ -65,12 +67,13 @@ TEST_CASE("expressions complete inside of their brackets", "[inspect]") {
   CHECK(complete("calc norm(model.no", kFacts).begin == 10);
   CHECK(offered("calc norm(lm_head.weight) / ma") == Strings{"max("});
   CHECK(offered("calc norm(lm_head.weight)/norm(mo") == Strings{"model."});
-  CHECK(complete("diff runs(1)/st", kFacts).begin == 5);  // a path
+  CHECK(complete("diff runs(1)/st", kFacts).begin ==
+        5);  // diff has path operands, in which `(` is an ordinary character
 }
 
 TEST_CASE("a hint says what may follow", "[inspect]") {
   CHECK(hint("", 80).empty());
-  CHECK(hint("norms", 80).empty());  // the text may become another command
+  CHECK(hint("norms", 80).empty());  // the name may continue
   CHECK(hint("norms ", 80) == "[NAMES] [--by parameter|layer]");
   CHECK(hint("ls; norms model.norm.weight", 80) == "[NAMES] [--by parameter|layer]");
   CHECK(hint("norms ", 20) == "[NAMES]");

@@ -1,4 +1,4 @@
-// Sets this process's limit of open files until destroyed.
+// Sets the limit of open files of this process until the object is destroyed.
 #pragma once
 
 #include <sys/resource.h>
@@ -14,15 +14,15 @@
 
 namespace launch_test {
 
-// Formats a number in the library, so that UBSan's vptr check knows the types of its streams. The
-// check looks at an unknown type's object through a pipe; a process without a free descriptor has
-// none, and the check then reports a valid object as invalid. Tests are not optimised and call
-// other members of streams than the library does.
+// Formats a number in the library, so that the vptr check of UBSan has seen the stream types that
+// the library uses. At the first use of a type, this check inspects the object through a pipe;
+// without a free descriptor it reports a valid object as invalid.
 inline void use_streams_once() { static_cast<void>(am::launch::state_key_in_store(0, 0)); }
 
 class OpenFiles {
  public:
-  // `hard` 0: unchanged. An unprivileged process cannot raise a lowered hard limit again.
+  // If `hard` is 0, the hard limit is unchanged. An unprivileged process cannot raise the hard
+  // limit again after lowering it.
   explicit OpenFiles(rlim_t soft, rlim_t hard = 0) {
     ::getrlimit(RLIMIT_NOFILE, &before_);
     const rlimit own = {soft, hard == 0 ? before_.rlim_max : hard};
@@ -36,7 +36,7 @@ class OpenFiles {
   rlimit before_ = {};
 };
 
-// Leaves this process `free` descriptors by opening all others; closes them at the end.
+// Leaves this process only `free` descriptors by opening all others, until the object is destroyed.
 class FewDescriptors {
  public:
   explicit FewDescriptors(int free) : limit_(highest() + 2) {

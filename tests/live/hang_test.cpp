@@ -9,8 +9,8 @@
 namespace am::live {
 namespace {
 
-// Returns the report of a rank at step 7 that has issued `issued` collectives of the world and has
-// waited in the last for `seconds`; 0: it does not wait.
+// Returns the report of a rank at step 7 that has issued `issued` collectives of the group "world"
+// and has waited in the last one for `seconds`; 0: the rank does not wait.
 Json said(int64_t rank, uint64_t issued, double seconds) {
   launch::RankState state;
   state.rank = rank;
@@ -58,7 +58,7 @@ TEST_CASE("a rank in an endless loop is the one that the others wait for") {
 TEST_CASE("a rank that does not come out of a collective is named, though it has waited longest") {
   Answers answers;
   for (int64_t rank = 0; rank < 4; ++rank) answers.said[rank] = said(rank, 6, 30.0);
-  answers.said[1] = said(1, 5, 31.0);  // in the previous one, which all ranks have reached
+  answers.said[1] = said(1, 5, 31.0);  // in collective 5, which all ranks have entered
   const auto result = describe_ranks(answers, term::Style::plain());
   CHECK(result.json["missing"] == Json::array({1}));
   CHECK(result.json["text"].get<std::string>().find("waits for rank 1\n") != std::string::npos);

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A function that is not inlined, so that its name appears in a stack.
+// Not inlined, so that the name of the function appears in a stack trace.
 __attribute__((noinline)) void loop_until(const std::atomic<bool>& done) {
   while (!done) std::this_thread::yield();
 }
@@ -68,7 +68,7 @@ TEST_CASE("a phase is over when the device has come to its end") {
   const at::Tensor two = one + one;
   status.phase_over("backward");
   CHECK(status.phase() == std::string("starting"));
-  CHECK(two.sum().item<double>() == 4.0);  // the host waits
+  CHECK(two.sum().item<double>() == 4.0);  // item() waits for the device
   CHECK(status.phase() == std::string("optimizer"));
   const at::Tensor three = two + one;
   status.phase_over("optimizer");

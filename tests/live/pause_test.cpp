@@ -15,14 +15,14 @@ TEST_CASE("a pause ends when its owner leaves, is silent, or asks nothing for lo
   const auto start = Pause::Clock::now();
   Pause pause({.silent = 30s, .idle = 5min});
   CHECK_FALSE(pause.active());
-  CHECK_FALSE(pause.why_over(start + 24h, start, false));  // no client holds the job
+  CHECK_FALSE(pause.why_over(start + 24h, start, false));  // there is no pause
   pause.begin(7, "ann", start);
   CHECK(pause.active());
   CHECK(pause.owner() == 7);
   CHECK_FALSE(pause.why_over(start + 29s, start, true));
   CHECK(pause.why_over(start + 29s, start, false)->find("left") != std::string::npos);
   CHECK(pause.why_over(start + 30s, start, true)->find("no sign of life") != std::string::npos);
-  // Keep-alive messages are not commands.
+  // Keep-alive messages do not count as commands.
   CHECK_FALSE(pause.why_over(start + 299s, start + 298s, true));
   CHECK(pause.why_over(start + 300s, start + 299s, true)->find("no command") != std::string::npos);
   pause.used(start + 200s);

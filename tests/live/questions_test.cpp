@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A store that counts requests and their keys.
+// Store that counts the requests and the keys in them.
 class CountingStore : public c10d::HashStore {
  public:
   bool check(const std::vector<std::string>& keys) override {
@@ -89,7 +89,7 @@ TEST_CASE("ranks answer one after another question, and leave one answer each") 
   CHECK(one.said.at(3).at("asked") == "stack");
   questions.end();
   for (std::thread& thread : threads) thread.join();
-  // "who" of each rank, five questions, and each rank's last answer.
+  // Keys that remain: "who" of each rank, five questions, and the last answer of each rank.
   CHECK(store->getNumKeys() == 3 + 5 + 3);
 }
 
@@ -111,7 +111,8 @@ TEST_CASE("16,384 ranks are asked by some 50 requests and fill two rows") {
   constexpr int64_t kRanks = 16384;
   constexpr int64_t kMissing = 77;
   auto store = c10::make_intrusive<CountingStore>();
-  // All have answered before rank 0 reads, so only its own requests are counted.
+  // All answers are in the store before rank 0 reads them, so only the requests of rank 0 are
+  // counted.
   for (int64_t rank = 1; rank < kRanks; ++rank) {
     runtime::store_set(*store, cat("live/answer/1/", rank),
                        dump_json(said(rank, rank == kMissing ? 0.0 : 30.0), -1));

@@ -1,5 +1,5 @@
-// The engines for each kind of tensor, and the messages if NCCL cannot run. For tests on a GPU see
-// tests/cuda/nccl_test.cpp.
+// Communication backends for each kind of tensor, and the messages if NCCL cannot run. Tests on a
+// GPU are in tests/cuda/nccl_test.cpp.
 #include "am/runtime/engine.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ namespace am::runtime {
 
 namespace {
 
-// A collective of an engine whose wait() does not block the host.
+// Collective of a backend whose wait() does not block the host.
 class FakeObserver : public c10d::Work {
  public:
   bool isCompleted() override {

@@ -1,4 +1,4 @@
-// Collectives between ranks in this process, and the mesh's groups.
+// Collectives between ranks in this process, and the groups of a mesh.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -49,7 +49,7 @@ TEST_CASE("collectives over three ranks") {
   });
 }
 
-// Rank r has (r + 2 i) % 4 rows for rank i: unequal numbers, some of them zero.
+// Rank r sends (r + 2 i) % 4 rows to rank i: unequal numbers, some of them zero.
 TEST_CASE("rows go to the ranks that they are for, however many") {
   const OverGloo over_gloo(GENERATE(false, true));
   for (const auto dtype : {at::kFloat, at::kBFloat16, at::kLong}) {
@@ -91,7 +91,7 @@ TEST_CASE("an all-to-all in which only one rank has a row, and one in which nobo
   });
 }
 
-// If a thread of the engine freed the memory later instead, a step would need more.
+// If a thread of the backend freed the memory later, a step would need more memory.
 TEST_CASE("who waits for a message frees what it carried") {
   const OverGloo over_gloo(GENERATE(false, true));
   run_ranks(2, [](const World& world) {
@@ -134,7 +134,7 @@ TEST_CASE("two meshes of one world do not meet in each other's groups") {
     for (const DeviceMesh* each : {&other, &pairs, &same}) {
       at::Tensor sum = at::full({1}, rank);
       each->group("dp_shard").all_reduce(sum);
-      const bool neighbours = each == &other;  // otherwise two ranks apart
+      const bool neighbours = each == &other;  // otherwise the ranks are two apart
       const float first = neighbours ? rank - static_cast<float>(world.rank() % 2)
                                      : static_cast<float>(world.rank() % 2);
       RANK_CHECK(sum.item<float>() == 2 * first + (neighbours ? 1.0F : 2.0F));
@@ -222,7 +222,7 @@ TEST_CASE("a group of all ranks has the world's connections, one of one rank has
   });
 }
 
-// Some ranks may have used the group and closed it while another rank is still connecting.
+// While one rank is still connecting, the others may have used the group and closed it.
 TEST_CASE("a rank may leave a group at once, however late another one connects") {
   run_ranks(4, [](const World& world) {
     for (int round = 0; round < 40; ++round) {

@@ -1,4 +1,4 @@
-// The ranks of a group find out together why a collective does not end.
+// The ranks of a group determine together why a collective does not end.
 #include "am/runtime/inquiry.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using Ranks = std::vector<int64_t>;
 
-// Ranks without engines: the collectives they wait in are set by hand.
+// Ranks without a communication backend; a test sets the collectives in which they wait.
 class HangingRanks {
  public:
   explicit HangingRanks(int64_t size) {
@@ -77,7 +77,7 @@ TEST_CASE("where the rank that asks is gone, the next one takes its place") {
   job.wait_in(0, world);
   job.work(1);
   job.wait_in(2, world);
-  job.store->add("watch/explains/world/5", 1);  // rank 2 began to explain, and died
+  job.store->add("watch/explains/world/5", 1);  // as if rank 2 had begun to explain and died
   const auto start = Inquiry::Clock::now();
   CHECK(job.explain(0, world).missing == Ranks{1});
   CHECK(Inquiry::Clock::now() - start >= store_patience(3));
@@ -88,7 +88,7 @@ TEST_CASE("a verdict that blames the rank that reads it is not believed") {
   const Collective world = collective_of("world", {0, 1, 2}, 5);
   job.wait_in(0, world);
   job.work(1);
-  job.work(2);  // not in the collective yet
+  job.work(2);  // ranks 1 and 2 have not entered the collective
   CHECK(job.explain(0, world).missing == Ranks{1, 2});
   job.wait_in(2, world);
   CHECK(job.explain(2, world).missing == Ranks{1});
@@ -98,7 +98,7 @@ TEST_CASE("a rank without a past learns from those that watched who fell silent"
   HangingRanks job(3);
   const Collective world = collective_of("world", {0, 1, 2}, 5);
   job.wait_in(0, world);
-  job.wait_in(1, world);  // and is stopped
+  job.wait_in(1, world);  // its process is then stopped
   job.wait_in(2, world);
   for (int look = 0; look < 8; ++look) {
     job.of(0).listen(world);
@@ -132,7 +132,7 @@ TEST_CASE("a state is short, whatever the group, and its list is found") {
   for (int64_t rank = 4; odd.size() < 500; rank += 1 + rank % 3) odd.push_back(rank);
   job.wait_in(0, collective_of("flat", regular, 1));
   CHECK(job.state(0).size() < 1024);
-  // 0 waits for 1, which waits for 3 in a group with irregular ranks.
+  // Rank 0 waits for rank 1, which waits for rank 3 in a group whose ranks have no regular stride.
   const Collective tp = collective_of("tp", {0, 1}, 9);
   job.wait_in(0, tp);
   job.wait_in(1, collective_of("odd", odd, 2));

@@ -1,4 +1,4 @@
-// Cores near a device, with a synthetic sysfs.
+// Cores near a device, read from a synthetic sysfs.
 #include "am/runtime/near_cores.h"
 
 #include <sched.h>
@@ -38,7 +38,7 @@ void write_line(const fs::path& file, const std::string& line) {
   std::ofstream(file) << line << "\n";
 }
 
-// Returns the cores of a thread after keep_near().
+// Returns the affinity of a thread after keep_near().
 std::set<int> cores_near(const fs::path& root, bool expected) {
   std::set<int> cores;
   bool did = !expected;
@@ -64,23 +64,24 @@ TEST_CASE("lists of cores as the kernel writes them") {
 
 TEST_CASE("a thread is kept on the cores near its device, where nobody chose any") {
   const std::set<int> own = own_cores();
-  if (own.size() < 2) return;  // nothing to choose from
+  if (own.size() < 2) return;  // with one core there is no choice
   const TemporaryFolder folder;
   const fs::path root = folder.path();
   const fs::path near = root / "sys/bus/pci/devices/0000:3b:00.0/local_cpulist";
   const fs::path online = root / "sys/devices/system/cpu/online";
   const int last = *own.rbegin();
   write_line(online, listed(own));
-  CHECK(cores_near(root, false) == own);  // no such device
+  CHECK(cores_near(root, false) == own);  // the device does not exist
   write_line(near, std::to_string(last));
   CHECK(cores_near(root, true) == std::set<int>{last});
   write_line(near, std::to_string(last + 1));
-  CHECK(cores_near(root, false) == own);  // not ours
+  CHECK(cores_near(root, false) == own);  // the near core is not available to this process
   write_line(near, std::to_string(last));
   write_line(online, cat(listed(own), ",", last + 1));
-  CHECK(cores_near(root, false) == own);  // the affinity lacks one of the cores
+  CHECK(cores_near(root, false) == own);  // the affinity lacks an online core: the user has set it
   write_line(root / "sys/fs/cgroup/cpuset.cpus.effective", listed(own));
-  CHECK(cores_near(root, true) == std::set<int>{last});  // all cores of the container
+  CHECK(cores_near(root, true) ==
+        std::set<int>{last});  // the affinity contains all cores of the container
 }
 
 }  // namespace am::runtime

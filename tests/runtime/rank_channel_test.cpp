@@ -1,5 +1,5 @@
-// Messages between two ranks, through memory and over Gloo: their order, the rank named if one does
-// not arrive, and the connections of a mesh.
+// Messages between two ranks, through shared memory and over Gloo: their order, the rank that an
+// error names if a message does not arrive, and the connections of a mesh.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -59,7 +59,7 @@ TEST_CASE("messages arrive in the order in which they were sent, in every dtype"
     RANK_CHECK(
         !(world.rank() == 0 ? channel.send(at::empty({0, 4})) : channel.receive(at::empty({0, 4})))
              .active());
-    // Waiting in reverse order: each message has its own destination.
+    // Waits in reverse order; each message has its own destination tensor.
     for (size_t i = pending.size(); i-- > 0;) pending[i].wait();
     for (size_t i = 0; i < tensors.size(); ++i) {
       RANK_CHECK(at::equal(tensors[i], at::full_like(tensors[i], static_cast<int>(i % 3) + 1)));
@@ -68,7 +68,7 @@ TEST_CASE("messages arrive in the order in which they were sent, in every dtype"
 }
 
 // Each rank posts its receives before its sends, on all of its channels, and waits for the last
-// message first. Blocking connects, or one queue for both directions, would deadlock.
+// message first. A blocking connect, or one queue for both directions, would deadlock.
 TEST_CASE("a ring of channels in both directions neither connects nor sends in a circle",
           "[channel]") {
   const OverGloo over_gloo(GENERATE(false, true));

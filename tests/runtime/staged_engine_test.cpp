@@ -1,5 +1,5 @@
-// Collectives of device tensors through host memory, on stand-in devices: the values of the host's
-// collectives, and the synchronisation of the copies before and after them.
+// Collectives of device tensors through host memory, on stand-in devices: the results equal those
+// of host collectives, and the copies before and after are synchronised.
 #include "am/runtime/staged_engine.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// A collective whose result arrives only in wait().
+// Collective whose result is available only after wait().
 class Late final : public c10d::Work {
  public:
   explicit Late(std::function<void()> arrive) : arrive_(std::move(arrive)) {}
@@ -35,7 +35,7 @@ class Late final : public c10d::Work {
   std::function<void()> arrive_;
 };
 
-// A host group that records the values sent when a collective began, and sets the result to
+// Host group that records the values at the start of each collective, and sets the result to
 // `result`, which increases each time.
 class LateGroup final : public c10d::Backend {
  public:
@@ -87,7 +87,8 @@ struct LateExchange {
 
 at::Tensor four(float value) { return at::full({4}, value); }
 
-// Returns the result of every collective, for values that depend on this rank and its device.
+// Returns the results of all kinds of collectives, for values that depend on this rank and its
+// device.
 Tensors staged_results(const World& world) {
   const Group& group = world.group();
   const int64_t size = group.size();
@@ -110,7 +111,7 @@ Tensors staged_results(const World& world) {
   group.broadcast(word, size - 1);
   at::Tensor turned = at::empty_like(mine);
   group.rotate(turned, mine);
-  // Index i gets i + 1 rows of each rank.
+  // Each rank sends i + 1 rows to index i.
   std::vector<int64_t> sent, received;
   for (int64_t i = 0; i < size; ++i) {
     sent.push_back(i + 1);
@@ -203,7 +204,7 @@ TEST_CASE("memory of a result that is still to be copied is not another's", "[st
 TEST_CASE("autograd does not see what a collective writes", "[staged]") {
   const LateExchange exchange;
   const at::Tensor leaf = exchange.on_device(1).requires_grad_(true);
-  const at::Tensor kept = leaf * leaf;  // saves the leaf
+  const at::Tensor kept = leaf * leaf;  // the graph saves `leaf` for backward
   Tensors tensors = {leaf};
   exchange.group->allreduce(tensors, {})->wait();
   kept.sum().backward();

@@ -1,4 +1,4 @@
-// The ranks that block all others, from the ranks' own reports.
+// Finds the ranks that block all others, from the reports of the ranks.
 #include "am/runtime/stall.h"
 
 #include <catch2/catch.hpp>
@@ -49,7 +49,7 @@ TEST_CASE("the rank that has not issued the collective is missing") {
 }
 
 TEST_CASE("a rank that waits for another one is no culprit") {
-  // 0 waits for 1 in tp; 1 waits for 3 in dp; 3 does not wait.
+  // Rank 0 waits for rank 1 in tp; rank 1 waits for rank 3 in dp; rank 3 does not wait.
   const Collective tp = collective("tp", {0, 1}, 9);
   const Collective dp = collective("dp", {1, 3}, 2);
   std::map<int64_t, PeerView> peers = {{1, waiting(1, dp)}, {3, at_work(3, {{"dp", 1}})}};
@@ -67,11 +67,11 @@ TEST_CASE("a rank that fell silent is missing, also when it had arrived") {
   stopped.silent_seconds = 4.0;
   std::map<int64_t, PeerView> peers = {{1, stopped}, {2, at_work(2, {{"world", 4}})}};
   const Stall stall = find_stall(world, 0, peers, 1.0);
-  CHECK(stall.missing == Ranks{1});  // rank 2 may only be late
+  CHECK(stall.missing == Ranks{1});  // rank 2 may only be late, rank 1 is silent
   CHECK(stall.text ==
         "rank 1 gives no sign of life: stopped, dead or unreachable; last heard 4.0 s ago: at step "
         "7, in all_reduce world #5 for 3.0 s");
-  // If silence is not conclusive, the late rank is reported.
+  // If the silence of rank 1 does not count, the late rank 2 is reported.
   CHECK(find_stall(world, 0, peers, 0.0).missing == Ranks{2});
 }
 

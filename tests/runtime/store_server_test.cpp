@@ -1,4 +1,5 @@
-// c10d's own client on the launcher's store: every request gets c10d's answer.
+// The client of c10d on the store of the launcher: every request returns the same answer as from
+// c10d's own store.
 #include "am/launch/nodes/store_server.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +21,7 @@ c10::intrusive_ptr<c10d::Store> connect(int port) {
   return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
 }
 
-// Runs the same script on any store and returns the results as text.
+// Runs a fixed sequence of requests on a store, and returns the results as text.
 std::string transcript(c10d::Store& a, c10d::Store& b) {
   std::string said;
   const auto say = [&](const auto& what) { said += cat(what, "\n"); };

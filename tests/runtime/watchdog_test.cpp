@@ -1,4 +1,4 @@
-// The watchdog: the error of a late collective, and the action if a collective never ends.
+// Watchdog: the error of a late collective, and the reaction to a collective that never ends.
 // ctest: waits
 #include "am/runtime/watchdog.h"
 
@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using test::wait_for;
 
-// A collective that never ends, without an engine.
+// Collective that never ends and needs no communication backend.
 class EndlessWork : public c10d::Work {
  public:
   bool isCompleted() override { return false; }

@@ -8,8 +8,8 @@ using namespace am;
 
 namespace {
 
-// Returns the refusal of this configuration for an adapter of rank 8 and factor 2; empty if it
-// fits.
+// Returns the error for this configuration of an adapter of rank 8 and scale 2; empty if it is
+// valid.
 std::string refusal(const std::string& text) {
   try {
     stored::check_adapter_config(text, "a.json", {.rank = 8, .scale = 2.0});

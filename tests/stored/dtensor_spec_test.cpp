@@ -11,7 +11,7 @@ AxisPlacement cut(int64_t dim, int64_t split_factor = 1) { return {true, dim, sp
 
 }  // namespace
 
-// Orders of torch 2.11's DTensorSpec for the same placements.
+// The expected orders are those of DTensorSpec in torch 2.11 for the same placements.
 TEST_CASE("dims of a mesh cut a tensor in the order of their split factors") {
   struct Case {
     Shape sizes;
@@ -31,7 +31,7 @@ TEST_CASE("dims of a mesh cut a tensor in the order of their split factors") {
     CHECK(put_in_order(spec) == std::nullopt);
     CHECK(spec.order == each.order);
     CHECK(ranks_of(spec) == 24);
-    // The parts of all ranks cover the tensor, each element once per replica.
+    // The shards of all ranks cover the tensor: each element occurs once per replica.
     int64_t elements = 0;
     for (int64_t a = 0; a < 4; ++a) {
       for (int64_t b = 0; b < 3; ++b) {

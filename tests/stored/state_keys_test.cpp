@@ -1,4 +1,4 @@
-// Names of saved states: roots, wrappers and prefixes are removed, in the same way for all formats.
+// Names in saved states: roots, wrappers and prefixes are removed, in the same way for all formats.
 #include "am/stored/state_keys.h"
 
 #include <catch2/catch.hpp>
@@ -53,10 +53,10 @@ TEST_CASE("wrappers' components are taken off the names of all tensors") {
 }
 
 TEST_CASE("a component that only looks like a wrapper's stays") {
-  // Only some names begin with it.
+  // "module." is not removed, because only some names begin with it.
   const Names mixed = {"module.a.weight", "b.weight"};
   CHECK(parameters_of({{mixed[0]}, {mixed[1]}}) == mixed);
-  // A base model's own names all begin with "model.".
+  // "model." is not removed, because it is part of the names of the base model.
   const Names base = {"model.embed_tokens.weight", "model.norm.weight"};
   CHECK(parameters_of({{base[0]}, {base[1]}}) == base);
   const Names inside = {"my_orig_mod.weight", "a.module.weight"};

@@ -8,7 +8,7 @@ namespace am::stored {
 
 namespace {
 
-// Copies element by element; copy_box copies in runs.
+// Copies a box element by element, as a reference for copy_box().
 void copy_slowly(const std::vector<int>& from, const Shape& strides, const mesh::Box& box,
                  std::vector<int>& out, size_t first, const Shape& out_strides) {
   for (int64_t i = 0; i < box.numel(); ++i) {
@@ -30,7 +30,7 @@ TEST_CASE("a box is copied whatever lies together") {
   std::iota(from.begin(), from.end(), 1);
   const Shape dense = dense_strides({4, 5, 6});
   REQUIRE(dense == Shape{30, 6, 1});
-  const Shape transposed = {1, 4, 20};  // of [4, 5, 6]
+  const Shape transposed = {1, 4, 20};  // column-major strides of [4, 5, 6]
   const std::vector<mesh::Box> boxes = {{{0, 0, 0}, {4, 5, 6}}, {{1, 2, 0}, {2, 3, 6}},
                                         {{0, 1, 2}, {4, 1, 3}}, {{3, 0, 5}, {1, 5, 1}},
                                         {{2, 2, 2}, {1, 1, 1}}, {{1, 1, 1}, {2, 0, 3}}};

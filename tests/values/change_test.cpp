@@ -1,6 +1,7 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
-// Changes, dead parameters, optimizer states and the location of parts, compared with ATen.
+// Changes between checkpoints, dead parameters, optimizer states and locations of shards, compared
+// with ATen.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -54,7 +55,7 @@ TEST_CASE("dead finds rows of zeros and columns of one value", "[inspect]") {
   CHECK(json_answer(session, "dead lm_head.weight[6:]")["parameters"][0]["zero_rows"] == 1);
   CHECK(json_answer(session, "dead lm_head.weight[6]")["parameters"][0]["zero_rows"].is_null());
 
-  // Ranks that hold parts of rows and columns find equal rows.
+  // Ranks that store only some rows and columns report the same dead rows as one rank.
   std::string plan = plan_text("llama", "tp_size = 2\ndp_size = 2", kPlainFsdp2);
   const std::string weights = fixture("llama") + kModel;
   plan.replace(plan.find(weights), weights.size(), (temporary / "a.safetensors").string());

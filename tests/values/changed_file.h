@@ -1,4 +1,4 @@
-// The llama fixture's tensors after a change, as files, and helpers to read answers.
+// Writes modified tensors of the llama fixture to files; helpers to read answers.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -43,7 +43,7 @@ inline void write_changed(const std::filesystem::path& path,
   write_tensors(path, values);
 }
 
-// Returns the entry of that name; null if there is none.
+// Returns the entry of `list` with this name; null if there is none.
 inline Json find_named(const Json& list, const std::string& name) {
   for (const Json& each : list) {
     if (each["name"] == name) return each;
@@ -51,7 +51,7 @@ inline Json find_named(const Json& list, const std::string& name) {
   return nullptr;
 }
 
-// Returns the answer of a command that must succeed.
+// Runs a command that must succeed, and returns its JSON answer.
 inline Json json_answer(Session& session, const std::string& input) {
   const inspect::Outcome outcome = execute(session, input);
   INFO(input << ": " << (outcome.error ? outcome.error->message : ""));

@@ -1,6 +1,6 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
-// diff of two checkpoints, and whether a checkpoint fits a model.
+// diff: two checkpoints are compared. fits: a checkpoint is compared with a model.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -69,7 +69,8 @@ TEST_CASE("diff finds names, shapes, dtypes and the largest differences", "[insp
   CHECK_THAT(folded.result.text, Catch::Contains("1 of 9"));
 }
 
-// The assignment of blocks to threads varies; the ranks' collectives must not.
+// The assignment of blocks to threads varies, but the sequence of collectives must be the same on
+// all ranks.
 TEST_CASE("ranks compare two checkpoints on several threads", "[inspect]") {
   const TemporaryFolder temporary;
   const auto with = [&](const char* name, double last) {

@@ -1,4 +1,5 @@
-// Pipes, modes, files with commands and with answers, tensor names, pictures.
+// Console: pipes, output modes, files with commands, files that receive answers, `let`, and
+// pictures.
 #include "am/inspect/console.h"
 
 #include <ATen/ATen.h>
@@ -170,7 +171,7 @@ TEST_CASE("let names tensors and slices, which may be sliced again", "[inspect]"
     CHECK(stats[i]["norm"].get<double>() == Approx(parts[i].norm().item<double>()).epsilon(1e-12));
   }
   answered(console, "let v = w[0:2]");
-  answered(console, "let w = v");  // refers to the old value of v, not to itself
+  answered(console, "let w = v");  // v refers to the old w, so w does not refer to itself
   CHECK(answered(console, "stats w")["stats"][0]["numel"] == 32);
   CHECK(answered(console, "let")["aliases"].size() == 2);
   answered(console, "let norms = *norm*");
@@ -188,7 +189,7 @@ TEST_CASE("heat shows means and maxima of blocks", "[inspect]") {
   odd[2][3][9] = NAN;
   write_tensors(temporary / "a.safetensors", {{"w", values}, {"odd", odd}, {"v", values[0][0]}});
   Session session = stored_session((temporary / "a.safetensors").string());
-  const at::Tensor matrix = values.reshape({4, 3, 5, 2});  // parts of rows and of columns
+  const at::Tensor matrix = values.reshape({4, 3, 5, 2});  // [row block, row, column block, column]
   const at::Tensor mean = matrix.abs().mean({1, 3});
   const at::Tensor most = matrix.abs().amax({1, 3});
   const Json by_mean = json_answer(session, "heat w --rows 4 --columns 5");

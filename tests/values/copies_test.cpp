@@ -1,4 +1,5 @@
-// Checksums are equal under any layout; if replicas differ, the replica and the element are found.
+// Checksums are equal under any layout. If replicas differ, the commands report the rank and the
+// element.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -20,7 +21,7 @@ uint64_t whole_checksum(const at::Tensor& values) {
   return checksum(values, mesh::Box::whole(shape), shape);
 }
 
-// Changes one element of a rank's shard.
+// Changes one element of the shard of one rank.
 void change_element(Session& session, int64_t rank, const std::string& name, int64_t element) {
   if (session.view().rank() != rank) return;
   const at::NoGradGuard no_grad;

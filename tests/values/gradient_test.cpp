@@ -1,5 +1,5 @@
-// `grad`, `step`, `optim` and `collectives` on stored models and over ranks: transformers' and
-// PyTorch's numbers, under any layout.
+// `grad`, `step`, `optim` and `collectives`, on stored models and on several ranks: the numbers
+// equal those of transformers and PyTorch, under any layout.
 #include <cmath>
 
 #include "am/base/file.h"
@@ -44,7 +44,7 @@ void check_rows(const Json& rows, const Json& expected, double tolerance) {
   }
 }
 
-// Returns a plan for which twenty steps of PyTorch are recorded.
+// Returns the plan of a training run of which the fixtures contain twenty steps by PyTorch.
 std::string loop_plan(const std::string& mesh, const std::string& strategy) {
   const std::string data(AM_TEST_DATA);
   return cat(

@@ -1,4 +1,4 @@
-// loss, logprob and generate compared with transformers' values, and equal under any layout.
+// loss, logprob and generate: results equal those of transformers, under any layout.
 #include "am/values/language.h"
 
 #include <ATen/ATen.h>
@@ -88,7 +88,7 @@ TEST_CASE("sampling follows the distribution", "[inspect]") {
       at::tensor({0.0, std::log(3.0), -100.0}, at::TensorOptions(at::kDouble));
   GenerateOptions options;
   options.temperature = 1.0;
-  CHECK(sample(logits, options, 0.0) == 1);  // the likeliest covers [0, 3/4)
+  CHECK(sample(logits, options, 0.0) == 1);  // the most probable id covers [0, 3/4)
   CHECK(sample(logits, options, 0.7499) == 1);
   CHECK(sample(logits, options, 0.7501) == 0);
   CHECK(sample(logits, options, 0.9999999) == 0);
@@ -110,5 +110,5 @@ TEST_CASE("generation depends on seed and temperature alone", "[inspect]") {
   CHECK(tokens("generate ABC --tokens 20 --seed 1") == first);
   CHECK(tokens("generate ABC --tokens 20 --seed 2") != first);
   CHECK(tokens("generate ABC --tokens 100 --temperature 0").size() ==
-        100);  // beyond the window of 64
+        100);  // more than the window of 64 tokens
 }

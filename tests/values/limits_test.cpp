@@ -1,4 +1,4 @@
-// Refusals and cancellations of a session: too little memory, and an interrupted command.
+// Commands that a session refuses for lack of memory, and commands that the user interrupts.
 #include <catch2/catch.hpp>
 
 #include "support/temporary_folder.h"
@@ -18,7 +18,7 @@ Session with_memory(int64_t available, bool force = false) {
   return stored_session(fixture("llama") + kModel, options);
 }
 
-// Returns a session that is interrupted after `asked` polls.
+// Returns a session in which the callback `interrupted` returns true after `asked` calls.
 Session interrupted_after(int asked) {
   SessionOptions options;
   options.interrupted = [asked, count = std::make_shared<int>(0)] { return ++*count > asked; };
@@ -39,7 +39,8 @@ TEST_CASE("full tensors that do not fit are not assembled", "[inspect]") {
   CHECK(session.view().held_bytes().front().unsharded == 0);
   CHECK(execute(session, "unshard model.norm").ok());
   CHECK(execute(session, "unshard all --force").ok());
-  CHECK(execute(session, "unshard all").ok());  // needs no more memory
+  CHECK(execute(session, "unshard all")
+            .ok());  // everything is unsharded already, so no memory is needed
   CHECK_THAT(message(execute(session, "unshard all --force=yes")), Catch::Contains("no value"));
 }
 
@@ -48,11 +49,11 @@ TEST_CASE("a model that does not fit is not loaded", "[inspect]") {
     Session session = with_memory(1000);
     CHECK_THAT(message(execute(session, command)), Catch::Contains("of memory, but only 1000 B"));
     CHECK(execute(session, cat(command, " --force")).ok());
-    CHECK(execute(session, command).ok());  // already loaded
+    CHECK(execute(session, command).ok());  // the model is in memory already
   }
   Session forced = with_memory(1000, /*force=*/true);
   CHECK(execute(forced, "loss AB").ok());
-  // Half as large, and just small enough.
+  // In bfloat16 the model needs half the memory and just fits.
   Session whole = with_memory(60'000);
   CHECK_FALSE(execute(whole, "loss AB").ok());
   CHECK(execute(whole, "set dtype bf16").ok());
@@ -69,7 +70,8 @@ TEST_CASE("an interrupt ends long commands wherever they are", "[inspect]") {
       Session session = interrupted_after(asked);
       const Outcome outcome = execute(session, command);
       INFO(command << " after " << asked);
-      if (command == "hist lm_head.weight" && asked == 3) continue;  // it finishes earlier
+      if (command == "hist lm_head.weight" && asked == 3)
+        continue;  // this command polls less often
       CHECK(message(outcome) == "interrupted");
       CHECK_FALSE(outcome.error->fatal());
       CHECK(session.view().held_bytes().front().unsharded == 0);

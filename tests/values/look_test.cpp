@@ -1,6 +1,6 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
-// Norms, NaN and their places, slices, states, compared with ATen's values for the same tensors.
+// Norms, positions of NaN, slices and optimizer states, compared with ATen on the same tensors.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ at::Tensor ramp_of(std::vector<int64_t> shape, at::ScalarType dtype) {
   return values.reshape(shape).to(dtype);
 }
 
-// Returns the value of a parameter that a rank holds.
+// Returns the shard of a parameter that this rank stores.
 at::Tensor own_value(Session& session, const std::string& name) {
   for (parallel::ParamGroup* group : values_of(session).runnable().groups()) {
     for (const auto& owned : group->owned()) {
@@ -225,7 +225,8 @@ TEST_CASE("ranks find norms, slices and the first NaN of what they share", "[ins
         for (const HeldShard& shard : parameter.shards) {
           if (shard.rank != session.view().rank() || shard.box.offset[0] + shard.box.shape[0] < 32)
             continue;
-          own_value(session, name)[shard.box.shape[0] - 1][1] = NAN;  // in the last row
+          own_value(session, name)[shard.box.shape[0] - 1][1] =
+              NAN;  // an element in the last row of the shard
         }
       });
   REQUIRE(with_nan[0].ok());

@@ -94,7 +94,7 @@ TEST_CASE("too few values have no deviation", "[inspect]") {
 
 TEST_CASE("integers and bfloat16 are turned to double first", "[inspect]") {
   CHECK(of(at::tensor({1, 2, 3}, at::TensorOptions(at::kLong))).mean == 2.0);
-  // 300 bfloat16 ones would sum to 256 in bfloat16.
+  // The sum of 300 ones in bfloat16 would be rounded to 256.
   CHECK(of(at::ones({300}, at::TensorOptions(at::kBFloat16))).mean == 1.0);
 }
 

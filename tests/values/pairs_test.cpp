@@ -1,5 +1,5 @@
-// Distance of two blocks: one pass over narrow dtypes, ATen's composites for others, and equal
-// numbers from both.
+// Distance of two blocks. Narrow dtypes use a vectorized kernel and others ATen functions; both
+// must return the same numbers.
 #include "am/values/pairs.h"
 
 #include <ATen/ATen.h>
@@ -72,7 +72,7 @@ TEST_CASE("zeros, infinities and NaN are compared as values", "[inspect]") {
   CHECK(std::isinf(distance_of({kInfinity}, {-kInfinity}).max_abs));
   CHECK(std::isinf(distance_of({kInfinity, 1.0F}, {1.0F, 1.0F}).relative));
   CHECK(distance_of(at::empty({0}), at::empty({0})).max_abs == 0.0);
-  // The smallest value, and sums of the largest.
+  // The smallest denormal float, and differences that overflow in float32.
   CHECK(distance_of({1e-45F}, {0.0F}).relative == 1.0);
   CHECK(distance_of({3e38F, -3e38F}, {-3e38F, 3e38F}).max_abs == Approx(6e38));
 }

@@ -1,4 +1,5 @@
-// Sessions on the Hugging Face fixtures: on stored files, and sharded over ranks of this process.
+// Sessions on the Hugging Face fixtures: on stored files, and with a model that is sharded over
+// ranks in this process.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -24,22 +25,22 @@ inline std::string fixture(const std::string& family) {
   return std::string(AM_TEST_DATA) + "/hf/" + family;
 }
 
-// Path relative to a fixture's folder.
+// Path of the weights, relative to the folder of a fixture.
 inline const std::string kModel = "/model.safetensors";
 
 inline Session stored_session(const std::string& path, SessionOptions options = {}) {
   return session_of(std::make_unique<StoredView>(frameworks::open_tensor_source(path)), options);
 }
 
-// Returns the message and the help of a command that must fail.
+// Runs a command that must fail, and returns the message and the hint of its error.
 inline std::string error_of(Session& session, const std::string& input) {
   const inspect::Outcome outcome = execute(session, input);
   REQUIRE_FALSE(outcome.ok());
   return outcome.error->message + " | " + outcome.error->hint;
 }
 
-// Returns a plan in float32 with the fixture's weights. `mesh` is TOML for [mesh], `strategy` for
-// [strategy].
+// Returns a plan in float32 with the weights of a fixture. `mesh` is the TOML text of [mesh],
+// `strategy` that of [strategy].
 inline std::string plan_text(const std::string& family, const std::string& mesh,
                              const std::string& strategy) {
   return cat("[model]\npath = \"", fixture(family), "\"\nweights = \"", fixture(family),
@@ -52,8 +53,9 @@ inline constexpr const char* kPlainFsdp2 =
     "output_dtype = "
     "\"float32\" }";
 
-// Runs the commands on every rank and returns rank 0's outcomes; all ranks must agree on success.
-// `before` may change a rank's state. `run` is run_ranks, or run_stand_ins for ranks on devices.
+// Runs the commands on every rank and returns the outcomes of rank 0. Each command must succeed on
+// all ranks or fail on all. `before` may change the state of a rank. `run` is run_ranks, or
+// run_stand_ins for ranks on devices.
 inline std::vector<inspect::Outcome> run_on_ranks(
     int64_t ranks, const std::string& plan_toml, const std::vector<std::string>& inputs,
     const std::function<void(Session&)>& before = {},

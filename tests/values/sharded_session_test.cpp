@@ -1,4 +1,5 @@
-// Answers of two and four ranks equal those of one; unsharding and its memory.
+// Sessions of two and four ranks return the same answers as a session of one rank; unsharding, and
+// the memory for it.
 #include <catch2/catch.hpp>
 
 #include "support/stand_in_device.h"
@@ -36,7 +37,7 @@ std::vector<Json> answers_at_rest(const std::string& family) {
   return answers;
 }
 
-// Checks that numbers agree within rounding, and everything else exactly.
+// Checks that floating-point numbers are equal within rounding, and all other values exactly.
 void check_close(const Json& a, const Json& b, const std::string& where) {
   INFO(where);
   if (a.is_number_float() || b.is_number_float()) {
@@ -92,7 +93,8 @@ TEST_CASE("experts over ranks answer as one", "[inspect]") {
 }
 
 TEST_CASE("a unit's experts are shown and gathered where they are", "[inspect]") {
-  const std::string expert = "model.layers.0.block_sparse_moe.experts.3.w1.weight";  // ranks 1, 3
+  const std::string expert =
+      "model.layers.0.block_sparse_moe.experts.3.w1.weight";  // stored on ranks 1 and 3
   const auto outcomes = run_on_ranks(
       4, plan_text("mixtral", "world_size = 4\nep_size = 2", kPlainFsdp2),
       {"show " + expert, "unshard " + expert, "memory", "stats " + expert, "reshard", "memory"});
@@ -152,10 +154,11 @@ TEST_CASE("unshard gathers a unit, forward passes keep it, reshard frees it", "[
   };
   CHECK(unsharded(outcomes[0].result.json["ranks"]) == 0);
   const Json& change = outcomes[1].result.json;
-  CHECK(change["parameters"].size() == 9);  // the whole layer is gathered
+  CHECK(change["parameters"].size() == 9);  // all parameters of the layer are gathered
   CHECK(unsharded(change["before"]) == 0);
   const int64_t layer = unsharded(change["after"]);
-  // q, o: 32x32; k, v: 16x32; gate, up, down: 48x32; two norms of 32; float32
+  // Shapes of the layer: q, o: 32x32; k, v: 16x32; gate, up, down: 48x32; two norms of 32; all
+  // float32.
   CHECK(layer == 4 * (2 * 32 * 32 + 2 * 16 * 32 + 3 * 48 * 32 + 2 * 32));
   CHECK(change["boxes_before"][1]["offset"] == Json{24, 0});
   CHECK(change["boxes_after"][1]["shape"] == Json{48, 32});

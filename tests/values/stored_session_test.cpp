@@ -1,6 +1,6 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
-// Every command on a stored checkpoint.
+// Runs every command on a stored checkpoint.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// Interpretation of a TARGET, and an am-run checkpoint in a session.
+// Kinds of the argument TARGET, and a checkpoint of am-run in a session.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Writes a checkpoint as am-run does after `step` steps on two FSDP2 ranks.
+// Writes a checkpoint like that of am-run after `step` steps on two FSDP2 ranks.
 void write_checkpoint(const fs::path& folder, int64_t step) {
   Diagnostics found;
   const auto plan =

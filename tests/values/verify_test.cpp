@@ -1,4 +1,4 @@
-// verify: complete files, and each kind of damage.
+// verify: finds no problem in complete files, and each kind of damage.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Saves in the form of two FSDP2 ranks.
+// Saves a checkpoint in the form that two FSDP2 ranks write.
 void save_of_two(const fs::path& folder, const std::string& weights = "auto") {
   const config::Plan plan =
       am::test::parse(cat("[model]\npath = \"hf/llama\"\nweights = \"", weights,
@@ -65,7 +65,7 @@ TEST_CASE("same compares checksums where both sides have them, and values elsewh
   save_of_two(first);
   save_of_two(again);
   save_of_two(other, "none");
-  // Checksums are trusted: the values, which have changed since, are not read.
+  // `same` compares only the stored checksums and does not read the values, which have changed.
   flip(again / "__1_0.distcp", 40'960);
   Session session = stored_session(first.string());
   const auto answer = [&](const fs::path& target, bool same) {
@@ -103,7 +103,7 @@ TEST_CASE("verify finds the bytes of an am-run checkpoint that have changed", "[
   const auto& tensor = index.tensors.front();
   const auto& box = tensor.boxes.back();
   const fs::path file = folder / index.files[box.file].name;
-  CHECK(execute(session, "stats").ok());  // compares checksums, once
+  CHECK(execute(session, "stats").ok());  // verifies the checksums at the first read
   flip(file, box.position);
   Json problems = problems_of(session);
   REQUIRE(problems.size() == 1);
@@ -113,7 +113,7 @@ TEST_CASE("verify finds the bytes of an am-run checkpoint that have changed", "[
   flip(file, box.position);
   CHECK(problems_of(session).empty());
 
-  flip(file, box.slice_offset);  // the archive around the values, which PyTorch reads
+  flip(file, box.slice_offset);  // a byte of the archive that contains the values
   problems = problems_of(session);
   REQUIRE(problems.size() == 1);
   CHECK_THAT(problems[0]["where"].get<std::string>(), Catch::Contains(tensor.name));

@@ -127,7 +127,8 @@ std::optional<Json> Client::whole_message() {
     if (id == message->end()) return message;
     if (!id->is_number_integer()) throw not_a_job();
     const auto number = id->get<int64_t>();
-    // Refuses a reply that was not requested, or that begins before another reply has ended.
+    // Refuses a reply to no request of this client, and a reply that begins before the previous one
+    // is complete.
     if (!was_sent(number) || (replied_ != 0 && replied_ != number)) throw not_a_job();
     replied_ = number;
     auto reply = reply_.add(*message);
@@ -147,7 +148,7 @@ std::optional<Json> Client::receive(std::chrono::milliseconds patience) {
         std::chrono::duration_cast<std::chrono::milliseconds>(end - ClientClock::now()).count();
     pollfd wait{fd_, POLLIN, 0};
     const int ready = ::poll(&wait, 1, static_cast<int>(std::max<int64_t>(left, 0)));
-    if (ready < 0) return std::nullopt;  // a signal arrived; the caller checks which one
+    if (ready < 0) return std::nullopt;  // interrupted by a signal, which the caller handles
     if (ready == 0) return std::nullopt;
     const ssize_t count = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -19,7 +19,8 @@
 
 namespace am::control {
 
-// Error: the job closed the connection, because it ended or because it dropped this client.
+// Thrown when the job closes the connection, because the job ended or because it disconnected this
+// client.
 class ConnectionLost : public Error {
  public:
   ConnectionLost();
@@ -27,17 +28,17 @@ class ConnectionLost : public Error {
 
 class Client {
  public:
-  // Connects to the job's socket, or over TCP if the address has no socket; over TCP, both ends
-  // then prove that they know the token. Throws Error(kRuntime) if no job answers in time, if the
-  // job refuses, or if the peer is not the job; also throws as Token::read does. receive() refuses
-  // a reply of more than `largest_reply` bytes.
+  // Connects to the job's Unix socket, or over TCP if the address has no Unix socket; over TCP,
+  // both ends then prove that they know the token. Throws Error(kRuntime) if no job answers in
+  // time, if the job refuses, or if the peer is not the job; also throws the errors of
+  // Token::read(). receive() throws for a reply of more than `largest_reply` bytes.
   Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience,
          size_t largest_reply = kLargestReply);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();
 
-  // Returns the first message that the job sent.
+  // Returns the first message of the job, which describes the session.
   const Json& welcome() const { return welcome_; }
 
   // Sends a request and returns its id. Thread-safe. Throws ConnectionLost.
@@ -55,7 +56,7 @@ class Client {
              std::chrono::milliseconds patience);
   void send_bytes(std::string_view bytes);
   std::optional<Json> whole_message();
-  // Whether a request with this id was sent.
+  // Returns whether a request with this id was sent.
   bool was_sent(int64_t id);
 
   int fd_ = -1;
@@ -63,10 +64,10 @@ class Client {
   std::mutex sending_;
   int64_t last_id_ = 0;
   FrameReader reader_{kLargestFromJob};
-  // Joins the parts of a reply. The parts arrive consecutively, before the parts of any other
-  // reply.
+  // Reassembles a reply from its frames, which arrive consecutively, without frames of other
+  // replies in between.
   ReplyReader reply_;
-  int64_t replied_ = 0;  // id of the reply whose last part is missing; 0: none
+  int64_t replied_ = 0;  // id of the reply that is partly received; 0: none
 };
 
 }  // namespace am::control

@@ -12,8 +12,8 @@ namespace am::control {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
-// Length of the piece of a reply's text in one frame. Escaping can double each character, and the
-// frame adds a few fields.
+// Largest length in bytes of the piece of a reply in one frame. Less than half the frame, because
+// escaping can double each character and the frame has other fields too.
 constexpr size_t kPieceBytes = kLargestFromJob / 2 - 1024;
 
 size_t length_at(std::string_view bytes) {

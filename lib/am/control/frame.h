@@ -1,8 +1,8 @@
-// Wire protocol between am-repl and a job that it attaches to: frames of JSON.
+// Wire protocol between am-repl and a running job: frames of JSON.
 //
-// A client begins with kMagic, so that a browser, a port scanner or a shell fails at its first
-// byte. After that, both sides send frames: a length of four bytes, little-endian, and a JSON text
-// of this length.
+// A client first sends the eight bytes kMagic, so that data from a browser, a port scanner or a
+// shell is rejected at the first byte. After that, both sides send frames: a length of four bytes,
+// little-endian, and a JSON text of this length.
 //
 //   FrameReader reader(kLargestToJob, FrameReader::Begins::kWithMagic);
 //   if (!reader.add(bytes)) close(fd);                // the bytes can never become a frame
@@ -22,16 +22,17 @@ namespace am::control {
 
 inline constexpr int64_t kProtocol = 1;
 inline constexpr std::string_view kMagic{"AMRPC\0\0\1", 8};
+// Largest size of the JSON text in one frame, in bytes, for each direction.
 inline constexpr size_t kLargestToJob = size_t{1} << 20;
 inline constexpr size_t kLargestFromJob = size_t{16} << 20;
-// Largest number of bytes of a reply, all parts together.
+// Largest size of a reply in bytes, summed over its frames.
 inline constexpr size_t kLargestReply = size_t{256} << 20;
 
 // Returns `text`, of at most 2^32 - 1 bytes, as a frame.
 std::string to_frame(std::string_view text);
 
-// Extracts frames from a stream that arrives in pieces. Memory grows with received bytes, not with
-// announced lengths.
+// Extracts frames from a stream of bytes. Memory use is bounded by the bytes received, not by the
+// lengths that frames announce.
 class FrameReader {
  public:
   enum class Begins { kWithMagic, kAtOnce };
@@ -41,7 +42,7 @@ class FrameReader {
   bool add(std::string_view bytes);
   // Returns the text of the next complete frame; nothing if none is complete.
   std::optional<std::string> next();
-  // Whether the magic was received. Always true if no magic is expected.
+  // Returns whether kMagic was received. Always true if the stream begins without it.
   bool begun() const { return begun_; }
 
  private:
@@ -54,19 +55,21 @@ class FrameReader {
   size_t at_ = 0;  // index in buffer_ of the data that next() has not returned yet
 };
 
-// Splits a reply into frames. The frame of a reply that fits into one is {"id", "part", "last",
-// "reply"}. The frames of a longer reply are {"id", "part", "last", "piece"}, each with a piece of
-// its text. A reply of more than `largest` bytes is replaced by an error.
+// Encodes a reply as one or several frames. If one frame suffices, its message is {"id", "part",
+// "last", "reply"}. Otherwise each frame has a message {"id", "part", "last", "piece"}, where
+// "part" counts the frames and "piece" is a substring of the reply's JSON text. A reply of more
+// than `largest` bytes is replaced by an error.
 std::vector<std::string> reply_frames(int64_t id, const Json& reply,
                                       size_t largest = kLargestReply);
 
-// Joins the parts of a reply.
+// Reassembles a reply from the messages that reply_frames() made.
 class ReplyReader {
  public:
   explicit ReplyReader(size_t largest = kLargestReply) : largest_(largest) {}
 
-  // Adds a part. Returns the complete reply after its last part. Throws Error(kFormat) for an
-  // invalid part, and as soon as the parts have more than `largest` bytes.
+  // Adds the message of the next frame. Returns the reply after its last frame, before that
+  // nothing. Throws Error(kFormat) for an invalid message, and as soon as the pieces have more than
+  // `largest` bytes.
   std::optional<Json> add(const Json& message);
 
  private:
@@ -75,12 +78,13 @@ class ReplyReader {
   int64_t next_part_ = 0;
 };
 
-// Returns the error for an invalid message.
+// Returns the Error(kFormat) for a peer that is not a job of am-run.
 Error not_a_job();
 
 // Parses an untrusted message; returns nothing if it is not a JSON object.
 std::optional<Json> parse_message(std::string_view text);
-// Returns the text in the field `name`; `otherwise` if the field is missing or not a text.
+// Returns the string in the field `name`, or `otherwise` if the field is missing or is not a
+// string.
 std::string text_in(const Json& message, const char* name, const std::string& otherwise = {});
 
 }  // namespace am::control

@@ -18,7 +18,7 @@ namespace am::control {
 
 namespace {
 
-// Largest number of bytes that are read from one client before it is another client's turn.
+// Largest number of bytes that are read from one client before the next client is served.
 constexpr size_t kReadAtOnce = size_t{64} << 10;
 constexpr auto kNoDescriptorPause = std::chrono::milliseconds(200);
 
@@ -27,7 +27,7 @@ Json refusal(std::string_view message) { return {{"event", "refused"}, {"message
 }  // namespace
 
 Server::Listener::Listener(int socket, Shared& shared) : shared_(shared), socket_(socket) {
-  // Blocks all signals on the thread, so that it runs none of the process's signal handlers.
+  // The thread inherits a mask that blocks all signals, so that no signal handler runs on it.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -75,14 +75,15 @@ void Server::Listener::run() {
       ready.push_back({connection.fd, wanted, 0});
     }
     if (::poll(ready.data(), ready.size(), timeout()) < 0) {
-      // Out of memory: tries again after a pause.
+      // Any error other than EINTR means that memory is short: poll() is called again after a
+      // pause.
       if (errno != EINTR) std::this_thread::sleep_for(kNoDescriptorPause);
       continue;
     }
     if (ready[0].revents != 0) {
       uint64_t ignored = 0;
       if (::read(shared_.wake_fd, &ignored, sizeof ignored) < 0) {
-        // Nothing to do: an earlier iteration has read the counter.
+        // The error is ignored: the counter was read already.
       }
     }
     size_t i = 3;
@@ -94,7 +95,7 @@ void Server::Listener::run() {
         read_from(connection);
       }
       if (!connection.closing) write_to(connection);
-      // Writing may have made room in the output queue.
+      // Writing may have made room in the output queue, so that requests can be handled again.
       if (!connection.reads) handle_frames(connection);
       judge(connection);
     }
@@ -174,8 +175,8 @@ bool Server::Listener::handle_frames(Connection& connection) {
     if (!connection.reads) return false;
     const auto text = connection.reader.next();
     if (!text) {
-      // Closes the connection if the next frame's length is invalid; this can be detected only when
-      // all earlier frames have been taken.
+      // Closes the connection if the length of the next frame is invalid. The reader can check this
+      // length only after next() has returned all earlier frames.
       connection.closing = !connection.reader.add({});
       return true;
     }

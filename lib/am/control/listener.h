@@ -35,12 +35,12 @@ class Server::Listener {
     bool remote = false;  // whether the client is connected over TCP
     std::optional<Nonces> challenged;
     bool closing = false;
-    Clock::time_point since;       // time of the connection
+    Clock::time_point since;       // time at which the connection was accepted
     Clock::time_point progressed;  // time of the last write that made progress
     FrameReader reader{kLargestToJob, FrameReader::Begins::kWithMagic};
     std::deque<std::string> frames;  // output to write, taken from the client's Outlet
     size_t written = 0;              // number of bytes of the first frame that are written
-    bool reads = true;  // false while the queue of the client's requests, or of its output, is full
+    bool reads = true;  // false while a queue (requests or output) of the client is full
   };
 
   void run();
@@ -57,7 +57,8 @@ class Server::Listener {
   void refuse(Connection& connection, std::string_view message);
   void welcome(Connection& connection);
   void handle(Connection& connection, const std::string& text);
-  // Takes frames from the client's Outlet and writes as much as the socket accepts.
+  // Moves frames from the client's Outlet to `frames`, and writes as many bytes as the socket
+  // accepts.
   void write_to(Connection& connection);
   bool take_frames(Connection& connection);
   void judge(Connection& connection);
@@ -66,7 +67,7 @@ class Server::Listener {
   Shared& shared_;
   int socket_;
   uint64_t last_number_ = 0;
-  // End of the pause after the process ran out of file descriptors.
+  // Time before which no connection is accepted, after the process ran out of file descriptors.
   std::optional<Clock::time_point> no_accept_until_;
   std::list<Connection> connections_;
   std::thread thread_;

@@ -31,17 +31,17 @@ constexpr const char* kFileName = "control.json";
 constexpr const char* kTokenName = "token";
 constexpr const char* kSocketName = "rank-0.sock";
 constexpr int kBacklog = 64;
-// Age up to which a lock counts as fresh. The holder of a run folder touches its lock every five
-// seconds; the margin covers differences between clocks.
+// Age up to which a lock file counts as fresh. The holder of a run folder touches its lock file
+// every five seconds; the margin covers differences between clocks.
 constexpr auto kLockIsFresh = std::chrono::seconds(60);
 
 Error cannot_place(const fs::path& path, const char* what) {
   return Error(ErrorKind::kIo, cat(path.string(), ": ", what, ": ", std::strerror(errno)));
 }
 
-// Creates the folder if it is missing, and opens it. Throws Error(kIo) if the folder is not private
-// to this user. `fix`: whether to make the folder private instead; only for a folder inside the
-// user's own folder.
+// Creates the folder if it is missing, and opens it. Throws Error(kIo) if other users can access
+// the folder or if it belongs to another user. With `fix`, first removes the access of other users;
+// this is meant only for a folder inside a folder of this user.
 Descriptor require_private(const fs::path& folder, bool fix) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw cannot_place(folder, "cannot make the folder");
@@ -76,8 +76,8 @@ int listen_at(const fs::path& path) {
   if (fd < 0) return -1;
   ::unlink(path.c_str());
   const sockaddr_un address = address_of(path);
-  // The socket's permissions are set before bind, because on Linux the socket file inherits them. A
-  // different umask would affect files that other threads create.
+  // The permissions are set on the socket before bind, because on Linux the socket file inherits
+  // them. umask() is not used, because it would also affect files that other threads create.
   const bool listens =
       ::fchmod(fd, 0600) == 0 &&
       ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
@@ -158,8 +158,8 @@ std::optional<JobAddress> address_in(const fs::path& file) {
   }
 }
 
-// Whether the run folder's lock was touched recently. This shows that a job runs on another
-// machine, where its process cannot be checked.
+// Returns whether the run folder's lock file was touched recently. A fresh lock file shows that a
+// job runs on another machine, where its process cannot be checked.
 bool lock_is_fresh(const run_folder::RunFolder& run) {
   struct stat info = {};
   if (::stat((run.root() / "lock").c_str(), &info) != 0 || info.st_size == 0) return false;
@@ -183,7 +183,8 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
     : file_(fs::absolute(run.control() / kFileName)) {
   const fs::path folder = file_.parent_path();
   folder_ = require_private(folder, /*fix=*/true);
-  // A file there is left by a dead job, because this process holds the run folder's lock.
+  // An address file that exists already is from a dead job, because this process holds the lock of
+  // the run folder.
   ::unlink(file_.c_str());
   address_.protocol = kProtocol;
   address_.host = host_name();
@@ -223,8 +224,8 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
   }
 }
 
-// Removes the files relative to the open folder: the folder may have been moved, and another job
-// may now have a folder at its path.
+// Removes the files through the descriptor of their folder instead of its path, because the run
+// folder may have been moved and the path may now belong to another job.
 void ControlPlace::leave() {
   const int folder = folder_.get();
   ::unlinkat(folder, kFileName, 0);
@@ -235,7 +236,7 @@ void ControlPlace::leave() {
     ::unlink(address_.socket.c_str());
   }
   const Descriptor run(::openat(folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Removes the folder only if it is empty.
+  // Fails, and leaves the folder, if the folder is not empty.
   ::unlinkat(run.get(), file_.parent_path().filename().c_str(), AT_REMOVEDIR);
   for (const int socket : {socket_, tcp_socket_}) {
     if (socket >= 0) ::close(socket);
@@ -253,11 +254,12 @@ std::optional<FoundJob> find_job(const run_folder::RunFolder& run) {
   if (!address) return std::nullopt;
   FoundJob found{*address, false};
   if (!address->boot_id.empty() && address->boot_id == boot_id()) {
-    // Checks the process too: containers on one machine share its boot id, but may not see each
-    // other's processes.
+    // A matching boot id is not enough: containers on one machine share it, but may not see the
+    // processes of each other.
     found.here = address->begun != 0 && run_folder::process_begin(address->pid) == address->begun;
     const bool fits = address->socket.native().size() <= kLongestSocketPath;
-    // Checks the socket too: a process that ends exists for a while after its socket has closed.
+    // A live process is not enough: while a job exits, its socket is closed before its process
+    // ends.
     if (found.here && (!fits || nobody_listens(address->socket))) return std::nullopt;
     if (found.here) return found;
     if (address->host == host_name()) return std::nullopt;

@@ -1,5 +1,5 @@
-// The place in a run folder where a job and its clients find each other: RUN/control/, accessible
-// only to the user.
+// Creates and finds RUN/control/, the folder with the socket and the address of a running job. Only
+// the user who started the job can access the folder.
 //
 //   ControlPlace place(run);                     // rank 0: creates the socket, writes the address
 //   Server server(place.take_socket(), options);
@@ -35,7 +35,7 @@ inline constexpr size_t kLongestSocketPath = 107;
 struct JobAddress {
   std::string host;
   int64_t pid = 0;  // process id of rank 0
-  // Start time of that process in kernel ticks; tells apart processes with equal ids.
+  // Start time of process `pid` in kernel clock ticks since boot, to detect that the id was reused.
   int64_t begun = 0;
   std::string boot_id;
   std::filesystem::path socket;   // path of the Unix socket; empty: use TCP
@@ -45,25 +45,26 @@ struct JobAddress {
   std::string slurm_job;  // Slurm's id of the job; empty: not under Slurm
 };
 
-// Returns folders for a socket that cannot be in the run folder, in order of preference.
+// Returns folders for the Unix socket if the run folder cannot contain it, in order of preference.
 std::vector<std::filesystem::path> runtime_folders();
 
 class ControlPlace {
  public:
-  // Creates the socket and writes the address. Removes leftovers of a dead job; the caller must
-  // hold the run folder's lock. `fallbacks`: folders for the socket, see runtime_folders(). `tcp`:
-  // also listen at this address. Throws Error(kIo) if the socket cannot be in any of the folders.
+  // Creates the job's Unix socket and writes the address file. Removes leftovers of a dead job; the
+  // caller must hold the run folder's lock. `fallbacks`: folders for the socket if the run folder
+  // cannot contain it. `tcp`: address at which to listen too. Throws Error(kIo) if the socket
+  // cannot be created in any of the folders.
   explicit ControlPlace(const run_folder::RunFolder& run,
                         const std::vector<std::filesystem::path>& fallbacks = runtime_folders(),
                         std::optional<TcpAddress> tcp = std::nullopt);
   ControlPlace(const ControlPlace&) = delete;
   ControlPlace& operator=(const ControlPlace&) = delete;
-  // Removes the address and the socket, so that clients no longer find the job.
+  // Removes the address file and the socket, so that clients no longer find the job.
   ~ControlPlace();
 
   const JobAddress& address() const { return address_; }
-  // Transfer a listening socket to the caller. take_tcp_socket() returns -1 if TCP was not
-  // requested.
+  // Return the listening socket (Unix or TCP), which the caller must close. take_tcp_socket()
+  // returns -1 if TCP was not requested.
   int take_socket();
   int take_tcp_socket();
   // Returns the token for TCP; absent if TCP was not requested.
@@ -84,16 +85,16 @@ struct FoundJob {
   JobAddress address;
   bool here = false;  // whether the job's process is on this machine and alive
 
-  // Whether a client on this machine can reach the job, possibly over TCP.
+  // Returns whether a client on this machine can reach the job, possibly over TCP.
   bool reachable() const { return here || (address.tcp && !address.tcp->is_loopback()); }
 };
 
-// Returns the job that is running in a run folder. Returns nothing if there is no job, if it has
-// ended, or if it was started with --no-attach. A job on another machine counts as running while
-// the run folder's lock is fresh.
+// Returns the job that is running in a run folder. Returns nothing if there is no job, if the job
+// has ended, or if the job was started with --no-attach. A job on another machine counts as running
+// while the lock file of the run folder is fresh (touched within the last minute).
 std::optional<FoundJob> find_job(const run_folder::RunFolder& run);
 
-// Returns a command that attaches to a job on another machine.
+// Returns a shell command that runs am-repl on the machine of the job, through ssh or srun.
 std::string way_to(const JobAddress& address, const std::filesystem::path& run);
 
 }  // namespace am::control

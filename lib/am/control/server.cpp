@@ -19,7 +19,8 @@ namespace am::control {
 void Server::Shared::wake() const {
   const uint64_t one = 1;
   if (::write(wake_fd, &one, sizeof one) < 0) {
-    // Ignored: the counter is full, so the thread is awake anyway.
+    // The error is ignored: if the counter of the eventfd is full, the thread is about to wake
+    // anyway.
   }
 }
 

@@ -7,10 +7,10 @@
 //   while (auto request = server.take(0ms)) server.reply(request->client, request->id, answer);
 //
 // Untrusted input costs the job only work on the server's thread and bounded memory. Invalid frames
-// and incomplete handshakes close the connection. A client that sends requests faster than they are
-// answered is not read further. A client that does not read its output loses events, and later its
-// connection. The only lock that the training thread shares with the server's thread is never held
-// during reading, writing or waiting.
+// and incomplete handshakes close the connection. The server stops reading from a client whose
+// requests arrive faster than they are answered. A client that does not read its output loses
+// events, and later its connection. The training thread and the server's thread share one lock,
+// which is never held during socket operations or waiting.
 #pragma once
 
 #include <sys/types.h>
@@ -30,13 +30,13 @@
 namespace am::control {
 
 struct ServerLimits {
-  // Largest number of connections without a completed handshake; more: the oldest is closed.
+  // Largest number of connections without a completed handshake. Beyond it, the oldest is closed.
   size_t half_open = 8;
   size_t clients = 64;
   size_t queued = 16;                     // largest number of waiting requests per client
   size_t output_bytes = size_t{8} << 20;  // largest size of waiting output per client, in bytes
   std::chrono::milliseconds handshake = std::chrono::seconds(2);
-  // A client is dropped if it has not read its waiting output for this time.
+  // Time after which a client is disconnected if it has not read its waiting output.
   std::chrono::milliseconds stalled = std::chrono::seconds(30);
 };
 
@@ -57,18 +57,20 @@ struct Request {
 
 struct ServerOptions {
   ServerLimits limits;
-  // Decides which users of this machine may attach. If empty, this user and root may.
+  // Returns whether a user of this machine may attach. If the function is empty, only this user and
+  // root may attach.
   std::function<bool(uid_t)> admits;
   // A listening TCP socket, which the server then owns; -1: none. Its clients must prove that they
   // know `token`.
   int tcp_socket = -1;
   std::optional<Token> token;
-  // Returns the first message to a client. This callback and the next two run on the server's
-  // thread and must not block.
+  // Returns the first message to a client. `welcome`, `at_once` and `gone` are called on the
+  // server's thread and must not block.
   std::function<Json(const ClientInfo&)> welcome;
-  // Handles a request that need not wait for a step boundary, and returns true. Returns false for
+  // Handles a request that need not wait for the end of a step, and returns true. Returns false for
   // any other request, which take() then returns. May be empty.
   std::function<bool(const ClientInfo&, const Request&)> at_once;
+  // Called after a client has disconnected. May be empty.
   std::function<void(uint64_t client)> gone;
 };
 
@@ -81,18 +83,18 @@ class Server {
   // Closes all connections.
   ~Server();
 
-  // Starts serving: the callbacks may be called before this returns.
+  // Starts the thread, which may call the callbacks before start() returns.
   void start();
 
-  // Whether a request is waiting.
+  // Returns whether a request waits for take().
   bool is_wanted() const noexcept;
   // Returns the next request; waits up to `patience` for one. Thread-safe.
   std::optional<Request> take(std::chrono::milliseconds patience);
-  // Removes a waiting request. Returns false if the request is not waiting any more.
+  // Removes a request from the queue. Returns false if the request is no longer in the queue.
   bool withdraw(uint64_t client, int64_t id);
 
-  // Queue a message without blocking. Thread-safe. A message to a client that has disconnected is
-  // ignored.
+  // Queue a message to one client or to all clients, without blocking. Thread-safe. A message to a
+  // client that has disconnected is ignored.
   void reply(uint64_t client, int64_t id, const Json& reply);
   void event(uint64_t client, const Json& event);
   void event_to_all(const Json& event);

@@ -14,25 +14,26 @@
 
 namespace am::control {
 
-// Output that waits to be sent to a client.
+// Output and requests of one client that are queued.
 struct Outlet {
   ClientInfo who;
   std::deque<std::string> frames;
-  size_t bytes = 0;  // size of the queued frames, and of frames that are taken but not yet written
+  size_t bytes = 0;     // bytes not yet sent: in `frames`, and in the listener's Connection::frames
   int64_t dropped = 0;  // number of events that were dropped since the last event that was sent
-  size_t queued = 0;    // number of this client's requests that wait
+  size_t queued = 0;    // number of this client's requests in Shared::queue
   // Whether the client must be disconnected, because it does not read its output.
   bool overrun = false;
 };
 
 struct Server::Shared {
   ServerOptions options;
-  // An eventfd that wakes the listener: output waits, a queue has room, or the server ends.
+  // Eventfd that wakes the listening thread when there is new output, when a queue has room again,
+  // or when the server ends.
   int wake_fd = -1;
   std::atomic<int64_t> waiting{0};
   std::atomic<bool> ending{false};
 
-  std::mutex mutex;  // held only briefly, and never during reading, writing or waiting
+  std::mutex mutex;  // held only briefly, never during socket operations
   std::condition_variable came;
   std::condition_variable sent;
   std::map<uint64_t, Outlet> outlets;

@@ -31,8 +31,8 @@ constexpr int kLargestPort = 65535;
               "[HOST:]PORT, for example 7000, node7:7000, 0.0.0.0:7000 or [::1]:7000");
 }
 
-// Calls `use` with each resolved address until a call returns a socket. If none does, returns -1,
-// and sets `why` to the reason.
+// Calls `use` with each resolved address until a call returns a socket, and returns this socket. If
+// all calls fail, returns -1 and sets `why` to the reason.
 int first_socket(const TcpAddress& address, bool passive,
                  const std::function<int(const addrinfo&)>& use, std::string& why) {
   addrinfo hints = {};

@@ -9,7 +9,7 @@ namespace am::control {
 
 struct TcpAddress {
   std::string host = "127.0.0.1";
-  int port = 0;  // port number; to listen, 0 means any free port
+  int port = 0;  // for a listening socket, 0 selects any free port
 
   bool is_loopback() const;
   // Returns the address as text, for example "node7:7000" or "[::1]:7000".
@@ -24,10 +24,10 @@ TcpAddress parse_tcp(std::string_view text);
 // port. If the socket listens on all interfaces, also sets the host to this machine's name. Throws
 // Error(kIo).
 int listen_tcp(TcpAddress& address);
-// Returns a connected socket. Throws Error(kRuntime).
+// Connects to `address` within `patience` and returns the socket. Throws Error(kRuntime).
 int connect_tcp(const TcpAddress& address, std::chrono::milliseconds patience);
-// Makes a socket send small messages immediately (TCP_NODELAY), and detect a peer that vanished
-// (keep-alive).
+// Configures a socket to send small messages immediately (TCP_NODELAY) and to detect a vanished
+// peer (keep-alive).
 void tune_tcp(int fd);
 // Returns the address of the peer, for example "10.1.2.3:50412".
 std::string peer_of(int fd);

@@ -36,8 +36,8 @@ std::string hex_of(std::span<const unsigned char> bytes) {
   return text;
 }
 
-// Decodes hexadecimal text into `bytes`. Returns false if the text does not have that form and
-// length.
+// Decodes hexadecimal text into `bytes`. Returns false if the text contains other characters or
+// does not fill `bytes` exactly.
 bool bytes_of(std::string_view text, std::span<unsigned char> bytes) {
   size_t size = 0;
   return text.size() == 2 * bytes.size() &&

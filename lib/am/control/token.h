@@ -17,7 +17,7 @@
 
 namespace am::control {
 
-// The nonces that the two ends drew for one connection, in hexadecimal digits.
+// Nonces of the two ends of one TCP connection, as hexadecimal digits.
 struct Nonces {
   std::string client;
   std::string job;
@@ -33,9 +33,10 @@ class Token {
 
   // Returns the secret itself, as 64 hexadecimal digits.
   std::string text() const;
-  // Returns the proof that the end `who`, "job" or "client", knows the token.
+  // Returns the proof by which the end `who` ("job" or "client") shows that it knows the token.
   std::string proof(std::string_view who, const Nonces& nonces) const;
-  // Whether `proof` is the proof of the end `who`. Takes constant time.
+  // Returns whether `proof` is the correct proof of the end `who` for these nonces. Runs in
+  // constant time.
   bool proves(std::string_view who, const Nonces& nonces, std::string_view proof) const;
 
  private:
@@ -46,6 +47,7 @@ class Token {
 
 // Returns 64 random hexadecimal digits.
 std::string draw_nonce();
+// Returns whether the text has the form of draw_nonce(): 64 hexadecimal digits.
 bool is_nonce(std::string_view text);
 
 }  // namespace am::control

@@ -8,7 +8,7 @@
 namespace am::inspect {
 namespace {
 
-// Named types that the answers of several commands use. `Answer` is any entry of "results".
+// Named types that several answers use. `Answer` is any entry of "results".
 constexpr std::string_view kShared =
     "{results: [Answer], diagnostics?: [Diagnostic] (of the plan), error?: Error (of the "
     "target)};Diagnostic = {rule: string, severity: 'error' | 'warning' | 'note', file: string, "
@@ -28,8 +28,8 @@ const JsonTypes& shared() {
   return *kTypes;
 }
 
-// Returns the type of the command's answer. It has the fields that all answers have and those of
-// the command, which may refine a common field.
+// Returns the type of the JSON answer of a command: the fields common to all answers, and the
+// fields of the command, which may refine a common field.
 JsonType entry_of(const JsonType& fields, const JsonNames& names, const Command& command) {
   if (fields.kind == JsonType::Kind::kName) {
     return entry_of(names.at(fields.word), names, command);

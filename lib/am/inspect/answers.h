@@ -1,5 +1,5 @@
-// Generates the documentation of commands' JSON answers from the command table: for `help`, and as
-// a JSON Schema for programs.
+// Generates the documentation of the JSON answers of commands from the command table: text for
+// `help`, and a JSON Schema for programs.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace am::inspect {
 
-// Returns the command's help, followed by the fields that only its JSON answer has, for example
-// "JSON: parameters [{name, shape, dtype, bytes}]."
+// Returns the help of the command, followed by the fields that only its JSON answer has, for
+// example "JSON: parameters [{name, shape, dtype, bytes}]."
 std::string help_text(const Command& command);
 
 // Returns a JSON Schema (draft 2020-12) of what am-repl --json prints, with the answers of all

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr auto kGreeting = 5s;
 constexpr auto kLook = 100ms;
 constexpr auto kRenewal = 10s;
-// How long the user waits for an answer before a notice says that the job has not answered.
+// Time without an answer after which a notice reports that the job has not answered.
 constexpr auto kSilence = 2s;
 constexpr auto kLongSilence = 30s;  // applies to commands that wait for steps of the job
 
@@ -114,7 +114,7 @@ void AttachedJob::keep() {
     try {
       client_.send({{"renew", true}});
     } catch (const Error&) {
-      // The job has ended: the next poll() detects that, and it is reported then.
+      // The error is ignored: the job has ended, which the next poll() detects and reports.
     }
     lock.lock();
   }
@@ -137,7 +137,8 @@ void AttachedJob::tell_what_came() {
   try {
     while (const auto message = client_.receive(0ms)) tell(*message);
   } catch (const Error&) {
-    // The connection is closed, so there are no more messages. The callers find that out too.
+    // The connection is closed, so there are no more messages. The callers detect the closed
+    // connection themselves.
   }
 }
 

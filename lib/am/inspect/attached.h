@@ -1,5 +1,5 @@
-// Attaches am-repl to a running job. Commands are sent to rank 0 of the job and run on all its
-// ranks between two steps.
+// Attaches am-repl to a running job. Commands are sent to rank 0 of the job; all its ranks run them
+// between two steps.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@
 
 namespace am::inspect {
 
-// session_request() returns the options of the session that the client wants on the ranks, as JSON;
-// requested_session() converts them back on the ranks.
+// session_request() converts the session options of a client to JSON; requested_session() converts
+// this JSON back on the ranks.
 Json session_request(const SessionOptions& options);
 SessionOptions requested_session(const Json& json);
 
@@ -39,20 +39,20 @@ class AttachedJob : public Interpreter {
   ~AttachedJob() override;
 
   const SessionFacts& facts() const override { return facts_; }
-  // The first interrupt asks the job to end the command; a second one abandons it. Throws
-  // SessionLost if the job has ended.
+  // Runs a command in the job. The first interrupt requests the job to end the command; a second
+  // one abandons the command. Throws SessionLost if the job has ended.
   Outcome run(const std::string& input) override;
   void set_width(int columns) override { style_.width = columns; }
 
  private:
-  // Waits for the answer to command `id` and returns it. `lasts` says that the command may take any
-  // number of steps, so that a long silence is normal.
+  // Waits for the answer to command `id` and returns it. `lasts` is true for a command that waits
+  // for steps of the job, so that a long silence is normal.
   Json wait_for(int64_t id, bool lasts);
   void tell(const Json& event);
   void tell_what_came();
   [[noreturn]] void lost();
-  // Runs in thread keeper_: renews the connection and, while no command runs, reports events of the
-  // job and its end.
+  // Runs in thread keeper_: sends keep-alive messages and, while no command runs, reports events of
+  // the job and its end.
   void keep();
 
   WaitOptions wait_;
@@ -61,12 +61,12 @@ class AttachedJob : public Interpreter {
   control::Client client_;
   SessionFacts facts_;
   std::string end_;    // message with which the job announced its end
-  bool gone_ = false;  // the connection has ended, or the user has left
+  bool gone_ = false;  // set if the connection has ended or the user has quit
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
-  bool busy_ = false;  // a command is running, so run() and not keep() reports the job's end
+  bool busy_ = false;  // set while run() runs a command and reports the end of the job itself
   std::thread keeper_;
 };
 

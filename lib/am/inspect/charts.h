@@ -1,4 +1,4 @@
-// Draws standalone SVG pictures, which contain no scripts, fonts or links and are legible on light
+// Draws standalone SVG pictures. They contain no scripts, fonts or links, and are legible on light
 // and dark pages.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace am::inspect {
 
 struct ChartBar {
   std::string label;
-  double value = 0.0;  // length of the bar; no bar is drawn unless it is positive and finite
+  double value = 0.0;  // length of the bar; no bar is drawn if zero, negative or not finite
   std::string text;    // text right of the bar
 };
 // Returns a picture of horizontal bars, one per line. The largest bar fills the picture.
@@ -29,14 +29,14 @@ struct Grid {
   double at(int64_t row, int64_t column) const {
     return cells[static_cast<size_t>(row * width + column)];
   }
-  // Returns where the value of the cell lies between `low` and `high`, from 0 to 1; 0 if low ==
-  // high.
+  // Returns the position of the value of the cell between `low` (0) and `high` (1); 0 if both are
+  // equal.
   double share(int64_t row, int64_t column) const;
 };
 std::string grid_svg(const std::string& title, const Grid& grid);
 
-// Implements the option --svg of commands that draw: writes the picture to the file on rank 0 and
-// says so in result.text. An existing file is overwritten only with --force.
+// Implements the option --svg of commands: writes the picture to the file on rank 0 and reports the
+// path in result.text. An existing file is overwritten only with --force.
 void write_picture(Session& session, const Arguments& arguments, Result& result);
 
 }  // namespace am::inspect

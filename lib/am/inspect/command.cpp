@@ -186,8 +186,8 @@ Outcome failed(const std::string& input, const std::string& command, const Error
 
 namespace {
 
-// Runs the actions that a rank of a session without a job can run, and throws Error(kUsage) for the
-// others.
+// Runs the action of a command on a rank of a session without a job. Throws Error(kUsage) for
+// actions that need a pipe, a console or a job.
 struct RankRunner {
   Session& session;
   const Command& command;

@@ -1,13 +1,13 @@
-// Defines and runs the commands of am-repl. Each command is a row of a table, a `Command` value,
-// from which dispatch, `help`, completion, the manual page and the JSON Schema of answers
-// (answers.h) are generated.
+// Defines and runs the commands of am-repl. Each command is a `Command` value in a table. Dispatch,
+// `help`, completion, the manual page and the JSON Schema of answers (answers.h) are generated from
+// this table.
 //
 //   Outcome outcome = execute(session, "stats *.norm.weight");
 //   std::cout << (outcome.ok() ? outcome.result.text : outcome.error->message);
 //
-// All rows are in commands/rows_*.cpp. Functions of commands that read values of tensors are found
-// by name in values/commands/functions.cpp, which a session receives when it is opened, so that a
-// program without libtorch knows these commands too, but cannot run them.
+// The table is in commands/rows_*.cpp. Functions of commands that read values of tensors are not in
+// the table: a session receives them when it is opened (values/commands/functions.cpp). Thus a
+// program without libtorch knows these commands, but cannot run them.
 #pragma once
 
 #include <functional>
@@ -27,13 +27,13 @@
 
 namespace am::inspect {
 
-// Kind of a command's operands; determines what Tab completes.
+// Kind of the operands of a command; determines what the Tab key completes.
 enum class Operand { kNone, kParameter, kModule, kText, kPath, kCommand };
 
 struct Option {
   std::string_view name;  // name with dashes, for example "--tokens"
-  // Name of the value, for example "N", or a list of the legal values, for example "mean|max".
-  // Empty: the option takes no value.
+  // Name of the value, for example "N", or the valid values, for example "mean|max". Empty if the
+  // option is a flag without a value.
   std::string_view value;
   std::string_view help;
 };
@@ -49,8 +49,8 @@ struct Arguments {
   bool has(std::string_view option) const { return options.find(option) != options.end(); }
   // Returns the option's value, or `fallback` if the option was not given.
   std::string value(std::string_view option, std::string_view fallback) const;
-  // Returns the choice whose `name` is the option's value. Throws Error(kUsage), which lists the
-  // choices, if there is none.
+  // Returns the element of `choices` whose `name` equals the value of the option, or `fallback` if
+  // the option was not given. Throws Error(kUsage), which lists the choices, if no name matches.
   template <typename Choice, size_t kCount>
   const Choice& one_of(const Choice (&choices)[kCount], std::string_view option,
                        std::string_view fallback) const {
@@ -71,11 +71,12 @@ struct Arguments {
 
 struct Result {
   Json json = Json::object();  // fields of the JSON answer
-  // The answer as text that ends with a newline. May be empty if Session::for_programs().
+  // The answer as text that ends with a newline. Not needed, and then possibly empty, if
+  // Session::for_programs() is true.
   std::string text;
   std::string svg;    // the answer as a picture; empty for commands that draw none
-  bool quit = false;  // the session ends after this command
-  // A check of the command found a problem, so that a script stops as it does after an error.
+  bool quit = false;  // set if the session ends after this command
+  // Set if a check, for example `verify`, found a problem. A script stops then as after an error.
   bool failed = false;
 };
 
@@ -85,22 +86,24 @@ using TextFunction = Result(const term::Style& style, const Arguments& arguments
 using RowsFunction = void(Json& rows, const Arguments& arguments);
 using ConsoleFunction = Result(Console& console, const Arguments& arguments);
 
-// Kinds of actions; each command has one.
+// The structs below are the kinds of actions; each command has one action.
 
 // Runs on all ranks of the session.
 struct OnRanks {
   RankFunction& function;
 };
 
-// Runs on all ranks of the session and reads values: Session::value_function() runs.
+// Runs on all ranks of the session and reads values of tensors, with the function
+// Session::value_function().
 struct OnValues {};
 
-// Runs without a session, even while the ranks are busy.
+// Runs without a session, for example `help`, even while the ranks are busy.
 struct WithoutSession {
   TextFunction& function;
 };
 
-// Runs behind a pipe and changes the rows of the answer before it.
+// Runs behind a pipe, for example `sort` in `stats | sort norm`, and changes the rows of the answer
+// that the pipe passes on.
 struct BehindPipe {
   RowsFunction& function;
 };
@@ -110,9 +113,9 @@ struct InConsole {
   ConsoleFunction& function;
 };
 
-// Runs in a job, which implements the command (live/attach_server.h).
+// Runs in a running job (live/attach_server.h).
 struct InJob {
-  bool without_job = false;  // sessions without a job run the command too, as OnValues
+  bool without_job = false;  // sessions without a job also run the command, like OnValues
   bool lasts = false;        // the command waits for steps of the job, and may be silent for long
 };
 
@@ -130,8 +133,8 @@ struct Command {
   std::string_view operands = {};  // operands as `help` shows them, for example "PARAM" or "[GLOB]"
   std::string_view summary;        // one line about the command, for lists of commands
   std::string_view help;           // detailed help, with an example
-  // Fields that the JSON answer of this command has besides the common ones, in the notation of
-  // am/base/json_type.h; empty: none.
+  // Fields of the JSON answer that only this command has, in the notation of am/base/json_type.h;
+  // empty: none.
   std::string_view json = {};
   std::string_view also = {};          // further names of the command, for example "exit q"
   Operand completes = Operand::kNone;  // kind of the operands, for completion
@@ -144,25 +147,25 @@ struct Command {
   std::string takes() const;
   // Returns the name, operands and options, for example "hist PARAM [--bins N]".
   std::string usage() const;
-  // Returns the action if it is of this kind, otherwise null.
+  // Returns the action if it is of kind `Kind`; otherwise null.
   template <typename Kind>
   const Kind* as() const {
     return std::get_if<Kind>(&action);
   }
-  // Whether a session without a job runs the command with a function that reads values.
+  // Returns whether the command runs a function that reads values of tensors, in a session without
+  // a job.
   bool reads_values() const;
 };
 
 // Returns all commands, in the order of `help`. A program that links only libautomesh_core can run
-// those that read no values.
+// only the commands that read no values of tensors.
 std::span<const Command* const> commands();
-// Returns the command with this name or further name, or null.
+// Returns the command that has this name in `name` or `also`, or null.
 const Command* find_command(std::string_view name);
-// Returns the command with this name or further name. Throws Error(kUsage), which names the nearest
-// one, if there is none.
+// Returns the command that has this name in `name` or `also`. If there is none, throws
+// Error(kUsage), whose hint is the nearest name.
 const Command& named_command(const std::string& name);
-// Returns the command whose name is the first word of the line, or null if there is no such
-// command.
+// Returns the command that the first word of the line names; null if no command has this name.
 const Command* command_of(const std::string& input);
 
 // A command line that has been parsed.
@@ -179,8 +182,8 @@ struct CommandError {
   std::string message;
   std::string hint;
 
-  // Whether the session must end because of this error. Only failures of the ranks, a lost peer and
-  // internal errors end it; a wrong command does not.
+  // Returns whether the error ends the session. Failed ranks, a lost peer and internal errors end
+  // it; errors in a command line do not.
   bool fatal() const {
     return kind == ErrorKind::kRuntime || kind == ErrorKind::kPeer || kind == ErrorKind::kInternal;
   }
@@ -196,22 +199,21 @@ struct Outcome {
   bool ok() const { return !error.has_value() && !result.failed; }
 };
 
-// Returns the outcome of a command that ended with an error. `command` is the command's name, or
+// Returns the outcome of a command that failed with `error`. `command` is the name of the command;
 // empty if it is not known.
 Outcome failed(const std::string& input, const std::string& command, const Error& error);
 
-// Runs one command in the session, whose ranks must all call this. Never throws: an exception
-// becomes the outcome's error.
+// Runs one command in the session. All ranks of the session must call execute() with the same
+// input. Never throws: an exception becomes the error of the outcome.
 Outcome execute(Session& session, const std::string& input);
-// Runs a command by calling `perform` with the command and its arguments, without a session. Never
-// throws: an exception becomes the outcome's error.
+// Parses a command line and calls `perform` with the command and its arguments, without a session.
+// Never throws: an exception becomes the error of the outcome.
 Outcome answer(const std::string& input,
                const std::function<Result(const Command&, const Arguments&)>& perform);
-// Runs the command if it needs no session (WithoutSession), in this process alone. Returns nothing
-// for any other input.
+// Runs a command that needs no session (WithoutSession). Returns nothing for any other input.
 std::optional<Outcome> execute_without_session(const std::string& input, const term::Style& style);
 
-// Returns the outcome as --json prints it, as one entry of "results".
+// Returns the JSON that --json prints for the outcome: one entry of "results".
 Json to_json(const Outcome& outcome);
 
 }  // namespace am::inspect

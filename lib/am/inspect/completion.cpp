@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Adds to `out` the names that begin with `word`, each cut behind the next dot. For example, the
-// word "model.la" adds "model.layers.".
+// Adds to `out` the names that begin with `word`, each truncated after the next dot. For example,
+// the word "model.la" adds "model.layers.".
 void add_by_segment(const std::vector<std::string>& names, std::string_view word, bool is_module,
                     std::set<std::string>& out) {
   for (const std::string& name : names) {
@@ -79,7 +79,7 @@ void add_operands(const Command& command, std::string_view word, const SessionFa
   }
 }
 
-// Adds to `out` how the option's value can be completed. Alternatives in lower case, for example
+// Adds to `out` the completions of the value of an option. Alternatives in lower case, for example
 // "mean|max", are literal values; for "FILE" and "TEXT|FILE" the value is completed as a path.
 void add_values(const Option& option, std::string_view word, std::set<std::string>& out) {
   const std::vector<std::string> values = split(option.value, '|');
@@ -92,13 +92,14 @@ void add_values(const Option& option, std::string_view word, std::set<std::strin
 
 // The text before the cursor, parsed.
 struct Typed {
-  const Command* command = nullptr;  // the command of the text; null if none is named yet
+  const Command* command = nullptr;  // null if the text names no command yet
   const Option* option = nullptr;    // option whose value is being typed; null if none is
   bool first = false;                // the word being typed is the command's name
   std::string word;
 };
 
-// Returns the option whose name is `word` if it takes a value; otherwise null.
+// Returns the option whose name is `word`; null if there is none or if it is a flag without a
+// value.
 const Option* option_of(const Command& command, std::string_view word) {
   for (const Option& option : command.options) {
     if (option.name == word && !option.value.empty()) return &option;
@@ -112,8 +113,8 @@ std::optional<Typed> typed(std::string_view line) {
   if (split.open_quote) return std::nullopt;
   const std::string current = split_pipes(split.rest).back();
   Typed typed;
-  // If the command takes expressions, the word being typed begins behind an open bracket. For other
-  // commands, brackets are ordinary characters of a word, such as of a path.
+  // If the operands are an expression, the word being typed begins after an open parenthesis. For
+  // other commands, parentheses are ordinary characters of a word, for example of a path.
   const Command* command = command_of(current);
   const bool has_brackets =
       command != nullptr && command->keywords.find('(') != std::string_view::npos;

@@ -1,5 +1,6 @@
-// Computes the candidates of Tab completion (commands, options and their values, files, and names
-// of parameters and modules up to the next dot), and hints about what may follow the typed text.
+// Computes the candidates of Tab completion, and hints about the operands and options that may
+// follow. Candidates are commands, options and their values, files, and names of parameters and
+// modules up to the next dot.
 #pragma once
 
 #include <string>
@@ -11,12 +12,13 @@
 namespace am::inspect {
 
 struct Completion {
-  size_t begin = 0;  // position in the line of the word that is completed
-  // Words that may replace it, sorted. A word that ends in '.' or '/' can be completed further.
+  size_t begin = 0;  // position of the completed word in the line
+  // Words that may replace the completed word, sorted. A candidate that ends in '.' or '/' can be
+  // completed further.
   std::vector<std::string> candidates;
 };
 
-// Returns how the last word of `line`, the text before the cursor, can be completed.
+// Returns the possible completions of the last word of `line`, the text before the cursor.
 Completion complete(std::string_view line, const SessionFacts& facts);
 
 // Returns a hint about what may follow `line`, the text before the cursor: the operands and options

@@ -16,7 +16,8 @@ namespace am::inspect {
 namespace {
 
 constexpr int kDeepestSource = 10;
-// Largest number of bytes of answers that are remembered for report(); older answers are dropped.
+// Largest total size of the answers that are kept for report(), in bytes. Older answers are
+// dropped.
 constexpr size_t kMostRemembered = size_t{16} << 20;
 
 void apply_filter(Outcome& outcome, const std::string& stage, const term::Style& style) {
@@ -77,8 +78,8 @@ Outcome Console::run(const std::string& input) {
   const Command* command = find_command(outcome.command);
   const bool own = command != nullptr && (command->as<InConsole>() != nullptr ||
                                           command->as<WithoutSession>() != nullptr);
-  // Texts of the console itself, for example help and confirmations, are neither formatted by the
-  // mode nor written to the output file.
+  // Text of commands that the console itself runs, such as `help`, is neither converted to the
+  // output mode nor written to the output file.
   if (own) return outcome;
   if (mode_ != OutputMode::kTable) outcome.result.text = in_mode(outcome.result.json, mode_);
   if (output_.empty()) return outcome;

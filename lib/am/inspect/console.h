@@ -1,5 +1,6 @@
-// Wraps an interpreter with what a user's console offers: pipes, output modes, files of commands,
-// and files that receive the answers. It processes answers of commands and needs no ranks itself.
+// Adds to an interpreter what a console offers: pipes, output modes, files of commands, and files
+// that receive the answers. The console processes the answers of commands and does not access
+// ranks.
 //
 //   Console console(std::move(interpreter), {.style = style});   // from values::open_target()
 //   console.run("stats | sort norm | head 3");
@@ -21,7 +22,7 @@ std::optional<OutputMode> parse_output_mode(std::string_view name);
 
 struct ConsoleOptions {
   term::Style style;
-  bool for_programs = false;  // only the JSON of answers is used, not their text
+  bool for_programs = false;  // the caller uses only the JSON of answers
 };
 
 class Console : public Interpreter {
@@ -37,14 +38,14 @@ class Console : public Interpreter {
 
   // The functions below implement the console's own commands.
   void set_mode(OutputMode mode) { mode_ = mode; }
-  // From now on, writes answers to the file instead of returning their text; with an empty path,
-  // returns the text again. The file contains complete answers at any time. Throws Error(kUsage) if
-  // the file exists, unless `forced`.
+  // Redirects the text of answers to the file; an empty path ends the redirection. The file
+  // contains only complete answers at any time. Throws Error(kUsage) if the file exists and
+  // `forced` is false.
   void set_output(const std::filesystem::path& path, bool forced);
-  // Runs the commands of the file until one fails or quits. Returns their answers as one result.
+  // Runs the commands in the file until one fails or is `quit`. Returns all answers as one result.
   Result source(const std::filesystem::path& path);
-  // Writes the session's commands and answers (the last 16 MiB of them) to an HTML page. Throws
-  // Error(kUsage) if the path exists, unless `forced`.
+  // Writes the commands and answers of the session (the last 16 MiB) to an HTML page. Throws
+  // Error(kUsage) if the path exists and `forced` is false.
   Result report(const std::filesystem::path& path, bool forced);
 
  private:
@@ -62,15 +63,15 @@ class Console : public Interpreter {
   std::unique_ptr<Interpreter> inner_;
   ConsoleOptions options_;
   OutputMode mode_ = OutputMode::kTable;
-  std::filesystem::path output_;  // file of set_output(); empty: none
-  std::string written_;           // contents of the file of set_output() so far
+  std::filesystem::path output_;  // path that set_output() received; empty: none
+  std::string written_;           // contents of that file so far
   std::vector<Shown> shown_;
   size_t shown_bytes_ = 0;
-  int depth_ = 0;  // how many files of `source` are being run, each from within the previous one
+  int depth_ = 0;  // number of nested `source` commands that are running
 };
 
-// Returns the first list of objects in an answer, or null if there is none. `key`, if given,
-// receives the key of the list.
+// Returns the first list of objects in an answer; null if there is none. If `key` is not null,
+// stores the key of the list there.
 Json* rows_in(Json& answer, std::string* key = nullptr);
 
 // Returns `text` as a field of a CSV file.

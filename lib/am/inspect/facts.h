@@ -1,4 +1,5 @@
-// Formats facts that several kinds of sessions show alike: titles, totals, the mesh, the tokenizer.
+// Formats facts that are common to several kinds of sessions: titles, totals, the mesh, the
+// tokenizer.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +13,14 @@
 
 namespace am::inspect {
 
-// Returns the message of the first error with its location, in one line, or an empty string if
-// there is no error.
+// Returns the message of the first error with its location, on one line; empty if there is no
+// error.
 std::string first_error(const Diagnostics& found);
 
-// Returns the axes with more than one rank, for example "dp_shard 2, tp 2"; empty if none has.
+// Returns the axes with more than one rank, for example "dp_shard 2, tp 2"; empty if there are
+// none.
 std::string mesh_text(const mesh::MeshLayout& mesh);
-// Returns the title of a session, for example "llama step-300 [dp_shard 2]", where `what` is
+// Returns the title of a session, for example "llama step-300 [dp_shard 2]" if `what` is
 // "step-300".
 std::string make_title(const std::string& model_type, const std::string& what,
                        const mesh::MeshLayout& mesh);
@@ -30,11 +32,11 @@ void add_totals(const std::vector<HeldParameter>& parameters, Json& json);
 void add_mesh(const mesh::MeshLayout& mesh, Json& json);
 
 Json name_or_null(const DefaultTokenizer& tokenizer);
-// Returns the tokenizer of the plan's data: the plan's data.tokenizer or, if the data are stored as
-// tokens, the tokenizer in the folder of the model's config.
+// Returns the tokenizer of a plan: the key data.tokenizer or, if the data are stored as tokens, the
+// tokenizer in the folder of the model's config.json.
 DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size);
-// Returns the folder's tokenizer.json. If there is none, returns "bytes" if the folder has no other
-// tokenizer and a vocabulary of this size can consist of bytes.
+// Returns the path of tokenizer.json in the folder. If the folder has no tokenizer at all, and
+// bytes are possible tokens of a vocabulary of this size, returns "bytes".
 DefaultTokenizer tokenizer_beside(const std::filesystem::path& folder, int64_t vocab_size);
 
 }  // namespace am::inspect

@@ -14,7 +14,7 @@ namespace am::inspect {
 
 // Facts of a session that the prompt and completion need.
 struct SessionFacts {
-  std::string title;                    // title of the prompt: "llama step-300 [dp_shard 2]", say
+  std::string title;                    // for the prompt, for example "llama step-300 [dp_shard 2]"
   std::vector<std::string> parameters;  // names of all parameters
   std::vector<std::string> modules;     // names of all modules that have parameters
   std::string note;                     // text that is shown once at the start; may be empty
@@ -22,8 +22,8 @@ struct SessionFacts {
 
 SessionFacts facts_of(const Session& session);
 
-// Thrown when a session is over, because a rank died, the job ended or the user gave up. `report`
-// describes what happened, in lines that each end with a newline.
+// Thrown when a session ends early, because a rank died, the job ended, or the user interrupted it.
+// `report` describes the reason, in lines that each end with a newline.
 class SessionLost : public Error {
  public:
   explicit SessionLost(const std::string& report);
@@ -39,8 +39,8 @@ class Interpreter {
   virtual ~Interpreter() = default;
 
   virtual const SessionFacts& facts() const = 0;
-  // Runs a command. Its errors are part of the outcome; SessionLost is thrown if the session has
-  // ended.
+  // Runs a command. An error of the command is part of the outcome; SessionLost is thrown only if
+  // the session has ended.
   virtual Outcome run(const std::string& input) = 0;
   // Sets the terminal's width in columns for further output.
   virtual void set_width(int /*columns*/) {}

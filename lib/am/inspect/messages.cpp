@@ -30,7 +30,7 @@ bool send_bytes(int socket, const char* bytes, size_t size) {
   return true;
 }
 
-// Receives `size` bytes. Returns false if the stream ends before, because the peer has exited.
+// Receives exactly `size` bytes. Returns false if the peer has closed its end before that.
 bool receive_bytes(int socket, char* bytes, size_t size) {
   while (size > 0) {
     const ssize_t count = ::recv(socket, bytes, size, 0);

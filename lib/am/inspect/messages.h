@@ -1,5 +1,5 @@
-// Sends JSON messages over a socket between am-repl and the ranks that it has started. A message is
-// eight bytes with the length of the text, followed by the text.
+// Sends JSON messages over a socket between am-repl and the ranks that it has started. A message
+// consists of the length of the text, in eight bytes, and the text.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,8 @@
 
 namespace am::inspect {
 
-// Returns false if the peer has closed its end. Throws Error(kRuntime) for other failures.
+// Sends a message. Returns false if the peer has closed its end. Throws Error(kRuntime) for other
+// failures.
 bool send_message(int socket, const Json& message);
 // Waits for the next message and returns it. Returns nothing if the peer has closed its end. Throws
 // Error(kRuntime) for a malformed message.

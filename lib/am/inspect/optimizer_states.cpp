@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::string_view kStatePrefix = "optim.state.";
 
-// Returns a setting from param_groups that are stored flattened, one value per name: the name
-// contains the parameter or the number of the group, for example "optim.param_groups.0.lr". Null if
-// none.
+// Returns a setting from param_groups that are stored with one named value per setting. The name
+// contains the parameter or the index of the group, for example "optim.param_groups.0.lr". Returns
+// null if the setting is not stored.
 Json group_value(const Session& session, const std::string& parameter, const char* key) {
   const TensorCatalog& view = session.view();
   for (const std::string& group : {parameter, std::string("0")}) {
@@ -24,7 +24,7 @@ Json group_value(const Session& session, const std::string& parameter, const cha
 }
 
 // Returns a setting from param_groups that are stored as a list of dicts, each with the names of
-// its parameters. Null if none.
+// its parameters. Returns null if the setting is not stored.
 Json listed_group_value(const Session& session, const std::string& parameter, const char* key) {
   for (const char* name : {"optim.param_groups", "optimizer.param_groups"}) {
     const Json groups = session.view().value(name);

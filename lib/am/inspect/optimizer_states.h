@@ -10,11 +10,12 @@
 namespace am::inspect {
 
 // Returns the optimizer states, for example "optim.state.NAME.exp_avg", of all parameters that
-// `pattern` matches. Throws Error(kUsage) if it matches nothing, as Session::matching() does.
+// `pattern` matches. Throws Error(kUsage) if no parameter matches, as Session::matching() does.
 std::vector<const HeldParameter*> states_of(const Session& session, std::string_view pattern);
 // Returns the optimizer states of one parameter; may be empty.
 std::vector<const HeldParameter*> states_of(const Session& session, const HeldParameter& parameter);
-// Returns the kind of a state, for example "exp_avg". The state must be one of `parameter`.
+// Returns the kind of an optimizer state, for example "exp_avg". `state` must belong to
+// `parameter`.
 std::string state_kind(const HeldParameter& state, const HeldParameter& parameter);
 
 // Hyperparameters of Adam or AdamW.
@@ -25,8 +26,8 @@ struct AdamSettings {
   double eps = 1e-8;
 };
 // Returns the settings for this parameter from the param_groups that PyTorch's optimizer has saved:
-// those of the group with the parameter or, if that is not known, of the first group. Returns
-// nothing if no learning rate is stored.
+// those of the group that contains the parameter, or of the first group if this group is not known.
+// Returns nothing if no learning rate is stored.
 std::optional<AdamSettings> adam_settings(const Session& session, const std::string& parameter);
 
 }  // namespace am::inspect

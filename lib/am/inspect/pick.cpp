@@ -13,8 +13,8 @@ Picked whole_tensor(const HeldParameter& tensor) {
 
 namespace {
 
-// Returns the words, but joins those that belong to one slice with spaces, for example the words
-// `w[0:4,` and `:8]`.
+// Returns the words, with those that belong to the same slice joined by spaces: `w[0:4,` and `:8]`
+// become one word.
 std::vector<std::string> joined_brackets(const std::vector<std::string>& words) {
   std::vector<std::string> joined;
   bool open = false;
@@ -31,8 +31,8 @@ std::vector<std::string> joined_brackets(const std::vector<std::string>& words) 
   return joined;
 }
 
-// Whether the word ends in a slice, for example "[0:4, :8]". Brackets in a glob, for example
-// "[01]", are none.
+// Returns whether the word ends in a slice, for example "[0:4, :8]". Brackets that belong to a
+// glob, for example "[01]", are not a slice.
 bool ends_in_slice(const std::string& word) {
   const size_t open = word.rfind('[');
   if (open == std::string::npos || open == 0) return false;
@@ -41,8 +41,8 @@ bool ends_in_slice(const std::string& word) {
          !is_glob(word.substr(0, open));
 }
 
-// Returns a slice of what was picked before, which may be a slice itself. The items of `slice`
-// apply to the dims that no index has removed yet.
+// Returns a slice of `from`, which may itself be a slice. The items of `slice` apply to the dims
+// that remain in `from`.
 Picked sliced(const Picked& from, const std::string& slice) {
   const Selection inner = select(parse_subscript("w" + slice).items, from.selection.shape);
   Picked result{from.parameter, {from.selection.box, inner.shape}, from.label + slice};

@@ -37,8 +37,8 @@ Json list_json(std::span<const PickleValue> items, PickleBudget& budget) {
   return json;
 }
 
-// Returns an OrderedDict as a dict with its contents, and any other object by the name of its class
-// with the constructor's arguments.
+// Converts an OrderedDict like a dict with the same contents, and any other object to the name of
+// its class with the arguments of the constructor.
 Json object_json(const PickleValue& value, PickleBudget& budget) {
   if (value.is_object("collections", "OrderedDict")) return dict_json(value.contents(), budget);
   Json json = {{"object", cat(value.global().module(), ".", value.global().name())}};

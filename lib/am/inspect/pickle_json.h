@@ -6,9 +6,9 @@
 
 namespace am::inspect {
 
-// Returns numbers, strings, lists and dicts as they are, a class by its name, and an object by the
-// name of its class with the constructor's arguments. Lists of more than a thousand values, and
-// values that contain themselves, are cut off with "...".
+// Converts numbers, strings, lists and dicts to their JSON equivalents, a class to its name, and an
+// object to the name of its class with the arguments of the constructor. Lists of more than a
+// thousand values, and values that contain themselves, are cut off with "...".
 Json to_json(const formats::PickleValue& value);
 
 }  // namespace am::inspect

@@ -1,5 +1,5 @@
-// Counts the bytes that a command has read. The threads that read update the counts, and another
-// thread displays them.
+// Counts the bytes that a command has read. Reading threads update the counts; another thread
+// displays them.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,7 @@ namespace am::inspect {
 
 class Progress {
  public:
-  // Resets the expected and the read bytes at the start of a command, which may call expect()
-  // later.
+  // Sets both counts to zero at the start of a command. The command may call expect() later.
   void begin() { total_ = done_ = 0; }
   void expect(int64_t bytes) {
     done_ = 0;

@@ -28,20 +28,20 @@
 namespace am::inspect {
 namespace {
 
-// How long ranks get to exit by themselves before they are killed. After a rank has failed, this
+// Time in which ranks may exit by themselves before they are killed. After a failure, this wait
 // shows which rank failed first; at the end of a session, the ranks notice that their socket is
 // closed.
 constexpr auto kSettle = std::chrono::milliseconds(500);
 constexpr int kPollMilliseconds = 100;
 constexpr int kTailLines = 20;
-// How long am-repl waits before it names the ranks that have not answered, and how long ranks get
-// to end an interrupted command.
+// Time before a notice lists the ranks that have not answered, and time in which ranks must end an
+// interrupted command.
 constexpr auto kPatience = std::chrono::seconds(2);
 
 using Clock = std::chrono::steady_clock;
 
-// Returns a log for the output of one rank, in a file in memory. Only its last lines are ever
-// shown, and such a file disappears even if am-repl is killed.
+// Returns a log for the output of one rank, stored in an in-memory file. Only its last lines are
+// shown, and the kernel frees the file even if am-repl is killed.
 launch::RankLog make_log() {
   const int fd = open_memory_file("am-repl-rank");
   if (fd < 0) {
@@ -63,8 +63,8 @@ launch::RankEnvironment environment_of(int64_t rank, int64_t ranks, int port) {
   return environment;
 }
 
-// The two ends of a socket to a rank. `ours` closes on exec. `theirs` is inherited by the process
-// of the rank, after whose start this process closes it.
+// Two ends of a connection to a rank. `ours` closes on exec. The process of the rank inherits
+// `theirs`, which this process then closes.
 struct SocketPair {
   int ours = -1;
   int theirs = -1;
@@ -80,8 +80,8 @@ struct SocketPair {
   }
 };
 
-// Returns whether the process has ended and, if so, stores in `exit` how. With `wait`, waits for
-// it.
+// Returns whether the process has ended, and stores how it ended in `exit`. With `wait`, waits for
+// its end.
 bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
   int status = 0;
   if (::waitpid(pid, &status, wait ? 0 : WNOHANG) != pid) return false;
@@ -95,8 +95,8 @@ bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
   return true;
 }
 
-// Returns a description of how the process ended, for one that has closed its socket. Does not reap
-// the process.
+// Returns a description of how a process ended that has closed its socket. Leaves the process as a
+// zombie, for reap().
 std::string how_it_ended(pid_t pid) {
   for (int i = 0; i < 20; ++i) {
     siginfo_t info = {};
@@ -169,7 +169,7 @@ void RankProcesses::start(const std::vector<std::string>& argv, int64_t ranks) {
 }
 
 void RankProcesses::send_all(const Json& message) {
-  // The result is ignored: if a rank has exited, receive_all() finds that out.
+  // The result is ignored, because receive_all() detects ranks that have exited.
   for (const Rank& rank : ranks_) send_message(rank.socket, message);
 }
 
@@ -186,7 +186,7 @@ bool RankProcesses::receive_all() {
   while (!missing(false).empty()) {
     std::vector<pollfd> sockets;
     for (size_t i = 0; i < ranks_.size(); ++i) {
-      // poll() ignores descriptor -1, which stands for a rank that has answered.
+      // poll() ignores the descriptor -1, which is used for ranks that have answered.
       sockets.push_back({replies[i] ? -1 : ranks_[i].socket, POLLIN, 0});
     }
     ::poll(sockets.data(), sockets.size(), kPollMilliseconds);
@@ -211,8 +211,8 @@ std::vector<Json> RankProcesses::take_replies() {
   return messages;
 }
 
-// Returns the ranks that have not answered. With `stopped_only`, returns only those of them whose
-// process is stopped, for example by SIGSTOP.
+// Returns the ranks that have not answered. With `stopped_only`, returns only ranks whose process
+// is stopped, for example by SIGSTOP.
 std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
   std::vector<size_t> found;
   for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -225,7 +225,7 @@ std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
 }
 
 // Returns the ranks that have not answered as text, for example "rank 1 (stopped, pid 123)". If
-// some of them are stopped, leaves out the others.
+// processes are stopped, lists only their ranks.
 std::string RankProcesses::missing_text() const {
   std::vector<size_t> named = missing(true);
   if (named.empty()) named = missing(false);
@@ -238,8 +238,8 @@ std::string RankProcesses::missing_text() const {
   return join(texts, ", ");
 }
 
-// Notifies the user about ranks that are stopped, or that have not answered while others have. Says
-// nothing while all ranks are running the command.
+// Notifies the user about ranks that are stopped, or that have not answered although others have.
+// Prints nothing while all ranks run the command normally.
 void RankProcesses::name_missing() {
   if (!wait_.notice || Clock::now() - pending_->since < kPatience) return;
   const std::vector<size_t> all = missing(false);
@@ -281,15 +281,15 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
   try {
     if (!reply) reply = receive_message(rank.socket);
   } catch (const Error&) {
-    // The rank died while it sent a message, which cannot be read, so there is no reply.
+    // The rank died while it sent a message. The message is incomplete, so there is no reply.
   }
   if (reply && reply->contains("error")) {
     const CommandError error = *unpack(*reply).error;
-    // The hint of an error about peers refers to the ranks' log files, which do not exist here: the
-    // last lines of their output are shown instead.
+    // The hint of an error about a lost peer refers to the log files of ranks. A session has no log
+    // files; the last lines of output are shown instead.
     const std::string hint = error.kind == ErrorKind::kPeer ? std::string() : error.hint;
     exit.error = launch::rank_error(Error(error.kind, error.message, hint), index);
-    // A rank that sent an error has failed by itself, even if it had to be killed here.
+    // A rank that sent an error counts as failed, even if its process had to be killed here.
     if (exit.stopped) {
       exit.stopped = false;
       exit.signal = 0;
@@ -301,7 +301,7 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
 }
 
 void RankProcesses::fail() {
-  // If a rank is stopped, ranks that waited for it may fail before it, but it is the cause to name.
+  // A stopped rank is the cause of the failure: the ranks that waited for it may have failed first.
   if (!missing(true).empty()) {
     const std::string stopped = missing_text();
     end_ranks();
@@ -386,7 +386,7 @@ Outcome RankProcesses::run(const std::string& input) {
         "the session"};
     return outcome;
   };
-  if (pending_) {  // an earlier command was abandoned, and the ranks may still be running it
+  if (pending_) {  // the ranks may still run an abandoned command
     pending_->given_up = true;
     pending_->since = Clock::now();
     pending_->named.clear();
@@ -401,8 +401,8 @@ Outcome RankProcesses::run(const std::string& input) {
   for (size_t i = 1; i < replies.size(); ++i) {
     const Outcome other = unpack(replies[i]);
     if (other.error.has_value() == outcome.error.has_value()) continue;
-    // The command failed on some ranks only. The session ends, because the states of the ranks may
-    // differ from now on.
+    // The command failed on some ranks, but not on all. The session ends, because the states of the
+    // ranks may differ from now on.
     const CommandError error = outcome.error ? *outcome.error : *other.error;
     end_ranks();
     throw SessionLost(cat("rank ", outcome.error ? 0 : i, ": ", error.message, "\n"));

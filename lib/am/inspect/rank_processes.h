@@ -1,9 +1,9 @@
 // Runs the ranks of a plan as local processes, for the duration of an am-repl session.
 //
-// Unlike a job of launch::supervise(), a session exchanges messages with its ranks. Each rank gets
-// torchrun's environment variables and one end of a socket pair. All ranks run every command,
-// because collectives need all ranks; only rank 0's answer is shown. The kernel kills the ranks
-// when this process ends.
+// Unlike launch::supervise(), which only starts ranks and watches them, a session exchanges
+// messages with its ranks. Each rank gets the environment variables of torchrun and one end of a
+// socket pair. All ranks run every command, because collectives need all ranks; only the answer of
+// rank 0 is shown. The kernel kills the ranks when this process ends.
 #pragma once
 
 #include <sys/types.h>
@@ -30,19 +30,20 @@ namespace am::inspect {
 // The command that the ranks are running.
 struct PendingCommand {
   std::string input;
-  std::vector<std::optional<Json>> replies;  // one for each rank; absent: it has not answered yet
-  std::chrono::steady_clock::time_point since;  // when waiting for the replies began
-  // When the user first interrupted the command.
+  std::vector<std::optional<Json>> replies;     // by rank; absent: the rank has not answered
+  std::chrono::steady_clock::time_point since;  // start of the wait for replies
+  // Time at which the user first interrupted the command.
   std::optional<std::chrono::steady_clock::time_point> interrupted;
-  bool given_up = false;  // the command was abandoned; the next command waits for its replies
-  std::string named;      // the ranks that the last notice named because they do not answer
+  bool given_up = false;  // set if abandoned; the next command first waits for the replies
+  std::string named;      // ranks listed by the last notice about missing replies
 };
 
 class RankProcesses : public Interpreter {
  public:
   // Starts `ranks` processes with the command line `argv`, to which the descriptor number of a
-  // socket is appended, and waits until all have loaded the model. Throws the error of a rank that
-  // could not open the plan, or SessionLost if a rank died or the user gave up.
+  // socket is appended, and waits until all of them have loaded the model. Throws the error of a
+  // rank that could not open the plan, or SessionLost if a rank died or the user interrupted the
+  // start.
   RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup, int64_t ranks,
                 WaitOptions wait, const term::Style& style);
   RankProcesses(const RankProcesses&) = delete;
@@ -50,10 +51,10 @@ class RankProcesses : public Interpreter {
   ~RankProcesses() override;
 
   const SessionFacts& facts() const override { return facts_; }
-  // Runs a command on all ranks. After two seconds, ranks that do not answer are named. The first
-  // interrupt of the user is passed on to the ranks. If they do not end the command within two
-  // seconds, it is abandoned: the ranks continue with it in the background, and the next command
-  // that needs them waits until they are done. A second interrupt ends the session.
+  // Runs a command on all ranks. After two seconds, a notice lists the ranks that have not
+  // answered. The first interrupt of the user is forwarded to the ranks. If they do not end the
+  // command within two seconds, it is abandoned: the ranks continue with it in the background, and
+  // the next command that needs the ranks waits for them. A second interrupt ends the session.
   Outcome run(const std::string& input) override;
   void set_width(int columns) override { style_.width = columns; }
 
@@ -71,15 +72,14 @@ class RankProcesses : public Interpreter {
   // the command is abandoned after an interrupt.
   bool receive_all();
   std::vector<Json> take_replies();
-  // Passes an interrupt of the user on to the ranks. Returns false if the command must be
-  // abandoned, because the ranks have not ended it in time. Throws SessionLost after a second
-  // interrupt.
+  // Forwards an interrupt of the user to the ranks. Returns false if the command must be abandoned,
+  // because the ranks have not ended it in time. Throws SessionLost after a second interrupt.
   bool obey_interrupt();
   void name_missing();
   std::string missing_text() const;
   std::vector<size_t> missing(bool stopped_only) const;
   launch::RankExit end_rank(int64_t index, std::optional<Json> reply);
-  // Ends the session and throws a report that names the rank that failed first.
+  // Ends the session. Throws SessionLost with a report about the rank that failed first.
   [[noreturn]] void fail();
   void end_ranks();
   // Runs in thread keeper_: watches the ranks while no command runs, and reports the first rank
@@ -98,7 +98,7 @@ class RankProcesses : public Interpreter {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
-  bool busy_ = false;  // a command is running, so run() and not keep() detects ranks that exit
+  bool busy_ = false;  // set while run() runs a command, which then detects exited ranks
   std::thread keeper_;
 };
 

@@ -18,8 +18,8 @@ using term::Cell;
 using term::Role;
 using term::Style;
 
-// Returns the title of a row of ranks: its index along each of dp_replicate, dp_shard and cp that
-// has more than one, for example "dp_replicate 0 dp_shard 1".
+// Returns the title of a row of ranks: the indices along those of the axes dp_replicate, dp_shard
+// and cp that have more than one rank, for example "dp_replicate 0 dp_shard 1".
 std::string row_title(const mesh::MeshLayout& mesh, const std::array<int64_t, 5>& coordinate) {
   std::vector<std::string> parts;
   for (const mesh::Axis axis : {mesh::Axis::kDpReplicate, mesh::Axis::kDpShard, mesh::Axis::kCp}) {
@@ -81,7 +81,7 @@ std::string draw_held_bytes(const std::vector<HeldBytes>& before,
   std::vector<term::Column> columns = {{"rank", Align::kRight}, {"shards", Align::kRight}};
   if (compares) columns.push_back({"full before", Align::kRight});
   columns.push_back({compares ? "full after" : "full", Align::kRight});
-  // The other kinds of memory, as far as at least one rank has bytes of them.
+  // Kinds of memory that get a column, because at least one rank has bytes of the kind.
   std::vector<int64_t HeldBytes::*> others;
   for (const Kind& kind : kOthers) {
     const bool any = std::any_of(after.begin(), after.end(),

@@ -1,4 +1,4 @@
-// Draws the results of commands with the tables and pictures of am/term.
+// Formats the results of commands with the tables and pictures of am/term.
 #pragma once
 
 #include <span>
@@ -15,24 +15,23 @@ namespace am::inspect {
 // Returns one line "name  value" for each fact, the values aligned.
 std::string draw_facts(const std::vector<std::pair<std::string, std::string>>& facts,
                        const term::Style& style);
-// Draws which rank stores which part of a parameter.
+// Draws the boxes of a parameter that each rank stores.
 std::string draw_shards(const HeldParameter& parameter, std::span<const HeldShard> shards,
                         const term::Style& style);
-// Draws all ranks of the mesh: one box for each pipeline stage, with columns along tp and rows
-// along the axes dp_replicate, dp_shard and cp.
+// Draws all ranks of the mesh: one box per pipeline stage, with one column per tp index and one row
+// per index along dp_replicate, dp_shard and cp.
 std::string draw_mesh(const mesh::MeshLayout& mesh, const term::Style& style);
-// Draws a table with the bytes of each rank in `after`. If `before` is not empty, another column
-// has the bytes of full (unsharded) tensors in `before`, for comparison.
+// Draws a table with the bytes in `after` of each rank. If `before` is not empty, an additional
+// column shows the bytes of full (unsharded) tensors in `before`.
 std::string draw_held_bytes(const std::vector<HeldBytes>& before,
                             const std::vector<HeldBytes>& after, const term::Style& style);
 
-// Returns the ranges of indices of the box, for example "[0:16, 0:32]", or "nothing" if it is
-// empty.
+// Returns the index ranges of the box, for example "[0:16, 0:32]"; "nothing" if the box is empty.
 std::string box_text(const mesh::Box& box);
 
-// Returns text that a model generated with all characters replaced that are not safe to print:
-// bytes that are not UTF-8, and control characters other than newline and tab. They become U+FFFD,
-// or '?' if `style` is ASCII only.
+// Returns a text that a model generated, with characters replaced that are not safe to print
+// (invalid UTF-8, and control characters except newline and tab). The replacement is U+FFFD, or '?'
+// if `style` is ASCII only.
 std::string printable_text(std::string_view text, const term::Style& style);
 // Returns printable_text() in quotes and on one line: newline and tab become \n and \t.
 std::string quoted_text(std::string_view text, const term::Style& style);

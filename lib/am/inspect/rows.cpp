@@ -17,8 +17,8 @@ RowKind kind_of(const std::string& key, const Json& value) {
 
 bool is_right(RowKind kind) { return kind != RowKind::kText; }
 
-// Whether the value is an object, or a list of lists or objects, which do not fit into a table
-// cell.
+// Returns whether the value is an object, or a list of lists or objects. Such a value does not fit
+// into a table cell.
 bool is_nested(const Json& value) {
   if (value.is_object()) return true;
   return value.is_array() && std::any_of(value.begin(), value.end(),

@@ -1,4 +1,4 @@
-// Builds answers that are lists of rows with equal fields: as JSON for programs, and as a table for
+// Builds answers that are lists of rows with the same fields: JSON for programs, and a table for
 // people.
 //
 //   Rows rows({{"name"}, {"norm", "norm", RowKind::kNumber}});
@@ -26,13 +26,13 @@ class Rows {
  public:
   explicit Rows(std::vector<RowColumn> columns) : columns_(std::move(columns)) {}
 
-  // Adds a row, a JSON object. Its fields that have no column appear only in JSON.
+  // Adds a row, which is a JSON object. Fields without a column appear only in the JSON answer.
   void add(Json row) { rows_.push_back(std::move(row)); }
   Json& list() { return rows_; }
   // Sorts the rows by the number under `key`, largest first. Rows without a number come last.
   void sort_down(const std::string& key);
-  // Sets result.json[name] to the rows and, unless session.for_programs(), result.text to the
-  // table.
+  // Sets result.json[name] to the rows. Sets result.text to the table, but not if
+  // session.for_programs() is true.
   void give(Result& result, const std::string& name, const Session& session) const;
 
  private:
@@ -41,11 +41,11 @@ class Rows {
 };
 
 // Returns the text of a table cell: "-" for null, a number with `digits` significant digits, a list
-// such as "[2, 3]", and only the number of entries, for example "3 entries", for a nested value.
+// such as "[2, 3]". A nested value is reduced to its number of entries, for example "3 entries".
 std::string cell_text(const Json& value, RowKind kind, int digits);
 std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
                       const term::Style& style, int digits);
-// Returns one column for each field that any of the rows has, in order of first appearance.
+// Returns one column per field that occurs in any row, in order of first appearance.
 std::vector<RowColumn> columns_of(const Json& rows);
 
 // Returns the number, or null if it is NaN or infinite, which JSON cannot represent.

@@ -9,7 +9,7 @@
 namespace am::inspect {
 namespace {
 
-// Returns a hint for an unknown name `word`: the nearest name, or names that contain the word, for
+// Returns a hint for an unknown name `word`: the nearest name, or names that contain `word`, for
 // example "there are a, b and 3 more".
 std::string suggest(std::string_view word, const std::vector<std::string>& names) {
   if (const auto near = nearest(word, names)) return cat("did you mean ", *near, "?");
@@ -37,8 +37,8 @@ const HeldParameter* named(std::span<const HeldParameter> all, std::string_view 
   return found == all.end() ? nullptr : &*found;
 }
 
-// Returns the tensors whose name is the pattern, whose name or module it matches as a glob, or
-// which are in the module of this name. With `all`, returns all tensors.
+// Returns the tensors that match the pattern: by name, by a glob for the name or for a module, or
+// by the name of their module. With `all`, returns all tensors.
 std::vector<const HeldParameter*> matches(std::span<const HeldParameter> among,
                                           std::string_view pattern, bool all) {
   const std::string as_module = cat(pattern, ".");
@@ -127,7 +127,8 @@ Between Session::between() {
 void Session::require_memory(int64_t bytes, const std::string& what, bool forced) {
   if (forced || options_.force || bytes == 0) return;
   const launch::MemoryInfo own = options_.memory ? options_.memory() : launch::memory_of_machine();
-  // All ranks compare with the least memory of any rank, so that all of them throw or none does.
+  // All ranks compare with the smallest memory of any rank, so that either all of them throw or
+  // none does.
   launch::MemoryInfo least = own;
   for (const auto& rank : view_->gather_numbers({own.total, own.available})) {
     least.total = std::min(least.total, rank[0]);
@@ -147,7 +148,8 @@ void Session::check_interrupt() {
 
 std::vector<std::string> module_names(const std::vector<HeldParameter>& parameters) {
   std::vector<std::string> names;
-  // Name of the previous parameter. Modules in the prefix that both names share are listed already.
+  // Name of the previous parameter. Modules in the common prefix of both names are already in the
+  // list.
   std::string_view last;
   for (const HeldParameter& parameter : parameters) {
     const std::string& name = parameter.name;

@@ -1,8 +1,8 @@
-// Holds the state of an am-repl session on one rank: the tensors that it can reach, and the user's
-// settings.
+// State of an am-repl session on one rank: the tensors that commands can access, and the settings
+// of the user.
 //
-// Every rank of a session executes the same commands, so that collectives match. Only rank 0's
-// answers are shown.
+// Every rank of a session executes the same commands, so that collectives match. Only the answers
+// of rank 0 are shown.
 //
 //   Session session(std::make_unique<StoredCatalog>(std::move(source)), {.style = style});
 //   Outcome outcome = execute(session, "show model.norm.weight");   // command.h
@@ -24,10 +24,10 @@ namespace am::inspect {
 
 struct SessionOptions {
   term::Style style;
-  bool for_programs = false;  // --json was given: Result::json is printed, and Result::text is not
-  bool force = false;         // --force was given: try operations that exceed this machine's memory
+  bool for_programs = false;  // set for --json: Result::text is not printed
+  bool force = false;         // set for --force: skip the check of this machine's memory
   std::string tokenizer;  // value of --tokenizer; empty: TensorCatalog::default_tokenizer() is used
-  std::function<launch::MemoryInfo()> memory;  // memory of this machine; empty: it is measured
+  std::function<launch::MemoryInfo()> memory;  // for tests: replaces the measured memory
   std::function<bool()> interrupted;  // whether the user wants to stop the command; may be empty
   Progress* progress = nullptr;       // counts bytes that a command reads; must outlive the session
 };
@@ -36,9 +36,10 @@ struct Arguments;
 struct Result;
 class Session;
 
-// A command's function, which all ranks of the session call.
+// Type of the function of a command. All ranks of the session call it.
 using RankFunction = Result(Session& session, const Arguments& arguments);
-// Returns the function of the command with this name, or null if the command reads no values.
+// Type of a function that returns the function of the command with this name; null if the command
+// reads no values.
 using ValueFunctions = RankFunction* (*)(std::string_view command);
 
 class Session {
@@ -52,21 +53,22 @@ class Session {
   const term::Style& style() const { return options_.style; }
   void set_width(int columns) { options_.style.width = columns; }
 
-  // Returns the function of a command that reads values. Throws Error(kInternal) if the session has
-  // none for it.
+  // Returns the function of a command that reads values. Throws Error(kInternal) if the session was
+  // created without a function for this command.
   RankFunction& value_function(std::string_view command) const;
 
   bool for_programs() const { return options_.for_programs; }
 
-  // Finds a parameter or state by name, or by a unique suffix of a parameter's name. Throws
-  // Error(kUsage) with the nearest names.
+  // Returns the parameter or state with this name, or the parameter of which `name` is a unique
+  // suffix. Throws Error(kUsage), whose hint lists the nearest names.
   const HeldParameter& parameter(std::string_view name) const;
-  // Finds parameters by name, glob, or module (or glob of modules); "" and "all" match every
-  // parameter. If no parameter matches, states are searched. Throws Error(kUsage) if nothing
-  // matches.
+  // Returns the parameters that the pattern matches as a name, a glob, a module or a glob of
+  // modules; "" and "all" match every parameter. If no parameter matches, states are searched.
+  // Throws Error(kUsage) if nothing matches.
   std::vector<const HeldParameter*> matching(std::string_view pattern) const;
 
-  // Returns the short names that the user has defined with `let`, with the operands they stand for.
+  // Returns the names that the user has defined with `let`, and the operands that each name stands
+  // for.
   const std::map<std::string, std::vector<std::string>>& aliases() const { return aliases_; }
   void set_alias(const std::string& name, std::vector<std::string> words) {
     aliases_[name] = std::move(words);
@@ -80,25 +82,25 @@ class Session {
   int digits() const { return digits_; }
   void set_digits(int digits) { digits_ = digits; }
 
-  // Throws Error(kUsage) on all ranks if the user interrupted any of them. Collective: long loops
-  // must call it on every rank at the same points.
+  // Throws Error(kUsage) on all ranks if the user interrupted any of them. Collective: a long loop
+  // must call check_interrupt() on every rank at the same points.
   void check_interrupt();
   // Returns a callback that calls check_interrupt(). This session must outlive it.
   Between between();
-  // Whether the user interrupted this rank. If so, the rank can skip work that needs no
-  // communication until the next check_interrupt(), which throws.
+  // Returns whether the user interrupted this rank. If so, the rank can skip local work until its
+  // next check_interrupt(), which throws.
   bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
-  // Report the bytes that the running command will read, and has read, in this process. saw_bytes()
-  // may be called from any thread.
+  // Report the number of bytes that the running command will read, and has read, in this process.
+  // saw_bytes() may be called from any thread.
   void expect_bytes(int64_t bytes) const {
     if (options_.progress != nullptr) options_.progress->expect(bytes);
   }
   void saw_bytes(int64_t bytes) const {
     if (options_.progress != nullptr) options_.progress->add(bytes);
   }
-  // Throws Error(kPlan) if an operation needs `bytes` and less memory is available on the machine
-  // of any rank. Does nothing if `forced`, or if the session has --force. `what` names the
-  // operation in the message. Collective.
+  // Throws Error(kPlan) if an operation needs `bytes` of memory and the machine of any rank has
+  // less memory available. Does nothing if `forced`, or if the session has --force. `what` names
+  // the operation in the message. Collective.
   void require_memory(int64_t bytes, const std::string& what, bool forced);
 
  private:
@@ -109,8 +111,8 @@ class Session {
   std::map<std::string, std::vector<std::string>> aliases_;
 };
 
-// Returns the names of all modules that contain parameters, in natural order: all prefixes of
-// parameters' names that end before a dot.
+// Returns the names of all modules that contain parameters, in natural order. A module is a prefix
+// of the name of a parameter that ends before a dot.
 std::vector<std::string> module_names(const std::vector<HeldParameter>& parameters);
 
 }  // namespace am::inspect

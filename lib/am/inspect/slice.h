@@ -14,8 +14,8 @@
 
 namespace am::inspect {
 
-// One item of a slice: an index such as `3`, or a range such as `2:5`, `:8`, `-4:` or `:`. A
-// negative number counts from the end.
+// One item of a slice: an index, for example `3`, or a range, for example `2:5`, `:8`, `-4:` or
+// `:`. A negative number counts from the end of the dim.
 struct SliceItem {
   bool is_index = false;
   std::optional<int64_t> begin;  // begin of the range, or the index if is_index
@@ -27,8 +27,8 @@ struct Subscript {
   std::vector<SliceItem> items;
 };
 
-// Separates the name of a tensor from the slice in brackets behind it. Throws Error(kUsage) if the
-// brackets contain anything but a slice.
+// Splits an operand into the name of a tensor and the slice in brackets after it. Throws
+// Error(kUsage) if the brackets contain no valid slice.
 Subscript parse_subscript(std::string_view text);
 
 // The elements of a tensor that a slice selects.
@@ -39,7 +39,7 @@ struct Selection {
 
 // Returns the elements that the items select from a tensor of this shape. A range is clipped to its
 // dim as in Python, and a dim without an item is selected entirely. Throws Error(kUsage) if there
-// are more items than dims or if an index is outside of its dim.
+// are more items than dims, or if an index is out of range.
 Selection select(const std::vector<SliceItem>& items, const Shape& shape);
 
 }  // namespace am::inspect

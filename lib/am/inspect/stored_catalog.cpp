@@ -60,9 +60,9 @@ StoredCatalog::StoredCatalog(std::unique_ptr<stored::TensorSource> source)
                       fs::absolute(source_->path()).lexically_normal().filename().string(), mesh_);
 }
 
-// Reads the layout, the tokenizer and the training state that an am-run checkpoint records. The
-// plan in it is treated as data: plugins that it names are never loaded, whatever the command line
-// allows.
+// Reads the layout, the tokenizer and the training state that a checkpoint of am-run records.
+// Plugins that the plan of the checkpoint names are never loaded, not even if the command line
+// allows plugins.
 void StoredCatalog::read_checkpoint_facts() {
   const fs::path folder = folder_of(source_->path());
   const run_folder::CheckpointInfo info = run_folder::read_checkpoint_info(folder);
@@ -86,9 +86,9 @@ void StoredCatalog::read_checkpoint_facts() {
   }
 }
 
-// Returns the source of the stored values that are not tensors. For an am-run checkpoint that is
-// also a folder of torch.distributed.checkpoint (DCP), this is a second source, which reads it as
-// such.
+// Returns the source of the stored values that are not tensors. A checkpoint of am-run may also be
+// a folder of torch.distributed.checkpoint (DCP); its values are then read by a second source, for
+// DCP folders.
 const stored::TensorSource& StoredCatalog::values_source() const {
   const fs::path folder = folder_of(source_->path());
   if (source_->format() != "automesh" || !stored::is_dcp_source(folder)) return *source_;
@@ -114,8 +114,8 @@ Json StoredCatalog::value(std::string_view name) const {
   return json;
 }
 
-// Whether the mesh of the ranks that wrote the checkpoint is known. Formats of other frameworks do
-// not record it.
+// Returns whether the mesh of the ranks that wrote the checkpoint is known. The formats of other
+// frameworks do not record the mesh.
 bool StoredCatalog::has_mesh() const {
   const std::string format = source_->format();
   return format == "automesh" || format == "huggingface" || format == "torch";
@@ -164,8 +164,8 @@ std::string StoredCatalog::note() const {
 }
 
 std::vector<HeldBytes> StoredCatalog::held_bytes() {
-  // Ranks are added as their shards are found, because the mesh of other frameworks' checkpoints is
-  // not known and mesh_ has one rank.
+  // Entries for ranks are added when the first shard of a rank is found: for checkpoints of other
+  // frameworks the mesh is not known, and mesh_ has only one rank.
   std::map<int64_t, HeldBytes> held;
   for (int64_t rank = 0; rank < mesh_.world_size(); ++rank) held[rank].rank = rank;
   for (const HeldParameter& parameter : parameters_) {

@@ -1,7 +1,7 @@
 // Lists the tensors of a checkpoint, or of a folder of weights, by name, from metadata only.
 //
-// One process opens the catalog, however many ranks wrote the checkpoint. values/stored_view.h adds
-// reading values and computing with them.
+// A single process opens the catalog, regardless of the number of ranks that wrote the checkpoint.
+// values/stored_view.h adds reading values and computing with them.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ namespace am::inspect {
 
 class StoredCatalog : public TensorCatalog {
  public:
-  // Reads config.json and, of an am-run checkpoint, plan.toml and checkpoint.json in the folder of
-  // the weights; throws the errors of their readers. The weights alone suffice for everything
+  // Reads config.json and, for a checkpoint of am-run, plan.toml and checkpoint.json in the folder
+  // of the weights; throws the errors of their readers. Without config.json, all functions work
   // except running the model.
   explicit StoredCatalog(std::unique_ptr<stored::TensorSource> source);
 
@@ -38,12 +38,12 @@ class StoredCatalog : public TensorCatalog {
   DefaultTokenizer default_tokenizer() const override { return tokenizer_; }
   std::vector<HeldBytes> held_bytes() override;
 
-  // Returns the contents of config.json, or nothing if there is none or it is wrong.
+  // Returns the contents of config.json; nothing if the file is missing or invalid.
   const std::optional<model::ModelConfig>& config() const { return config_; }
-  // Returns why the model cannot be run, or an empty string if it can.
+  // Returns the reason why the model cannot be run; empty if it can be run.
   const std::string& config_problem() const { return config_problem_; }
-  // Returns the LoRA settings with which an am-run checkpoint was trained; their rank is 0 if it
-  // has no adapters.
+  // Returns the LoRA settings with which a checkpoint of am-run was trained; `rank` is 0 if the
+  // checkpoint has no adapters.
   const config::LoraSection& lora() const { return lora_; }
   // Returns the dtype in which the model is run.
   formats::Dtype compute_dtype() const { return compute_dtype_; }
@@ -56,7 +56,8 @@ class StoredCatalog : public TensorCatalog {
   HeldParameter held(const stored::StoredTensor& stored) const;
 
   std::unique_ptr<stored::TensorSource> source_;
-  // Source of the values that are not tensors, if it is not source_; opened by values_source().
+  // Source of stored values that are not tensors; null if source_ is used for them. Opened by
+  // values_source().
   mutable std::unique_ptr<stored::TensorSource> values_;
   std::optional<Json> checkpoint_info_;  // training state of an am-run checkpoint, by value name
   std::optional<model::ModelConfig> config_;
@@ -65,7 +66,7 @@ class StoredCatalog : public TensorCatalog {
   std::optional<int64_t> step_;
   mesh::MeshLayout mesh_;
   std::map<std::string, std::vector<std::pair<std::string, mesh::Placement>>> placements_;
-  std::string note_;  // why the plan of the checkpoint gave no placements; empty if it did
+  std::string note_;  // reason why the placements are not known; empty if they are known
   std::string title_;
   DefaultTokenizer tokenizer_;
   std::vector<HeldParameter> parameters_;

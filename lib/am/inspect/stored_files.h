@@ -1,4 +1,4 @@
-// Gives commands that read files, and not only tensors, access to the opened files.
+// Returns the opened files to commands that read more than tensors from them.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 namespace am::inspect {
 
 // Returns the opened checkpoint or weights. Throws Error(kUsage), which names `command`, if the
-// model of the session is in the memory of ranks instead.
+// session has no files because its model is in the memory of ranks.
 const stored::TensorSource& require_files(const Session& session, std::string_view command);
 
 }  // namespace am::inspect

@@ -26,8 +26,8 @@ constexpr const char* kKinds =
     "checkpoints/step-N (a run folder), "
     "or a plan (*.toml)";
 
-// Returns the newest complete checkpoint in the folder, from which am-run would resume. The note of
-// the target names newer checkpoints that were skipped because they are not complete.
+// Returns the newest complete checkpoint in the folder, which am-run would resume from. Newer
+// checkpoints that were skipped because they are incomplete are named in Target::note.
 std::optional<Target> newest_in(const fs::path& folder) {
   const auto newest = run_folder::newest_complete(folder);
   const std::string skipped = join(newest.skipped, "; ");
@@ -63,8 +63,8 @@ std::optional<Target> job_in(const fs::path& folder) {
                   (folder / "checkpoints").string()));
 }
 
-// Returns a note for a plan in a run folder: opening the plan shows the model before training, not
-// the trained one. Returns an empty string if the run has no complete checkpoint.
+// Returns a note for a plan that lies in a run folder: opening the plan shows the initial model,
+// and not the trained one. Returns an empty string if the run has no complete checkpoint.
 std::string run_note(const fs::path& plan) {
   const fs::path folder = fs::absolute(plan).parent_path();
   const fs::path checkpoints = folder / "checkpoints";
@@ -75,7 +75,7 @@ std::string run_note(const fs::path& plan) {
              newest->path.filename().string());
 }
 
-// Whether the path is a run folder, weights or a plan. Returns false if it cannot be read.
+// Returns whether the path is a run folder, weights or a plan; false if it cannot be read.
 bool looks_openable(const fs::path& path) {
   try {
     if (!fs::is_directory(path)) return path.extension() == ".toml";
@@ -85,8 +85,8 @@ bool looks_openable(const fs::path& path) {
   }
 }
 
-// Returns the names of the files and folders directly in the folder that am-repl can open, for a
-// hint. Empty if it can open none.
+// Returns the names of the entries of a folder that am-repl can open, as the text of a hint; empty
+// if there are none.
 std::string openable_in(const fs::path& folder) {
   constexpr size_t kMostEntries = 1000;  // largest number of entries that are examined
   constexpr size_t kShown = 6;

@@ -1,4 +1,4 @@
-// Determines what kind of thing am-repl's TARGET is.
+// Determines the kind of the argument TARGET of am-repl.
 //
 //   weights or a checkpoint of any framework          kWeights
 //   a run folder of am-run whose job is running       kJob
@@ -20,14 +20,14 @@ enum class TargetKind { kWeights, kPlan, kJob };
 struct Target {
   TargetKind kind = TargetKind::kWeights;
   std::filesystem::path path;
-  std::string note;  // text about what is opened if that is not the path itself; otherwise empty
+  std::string note;  // remark on what is opened instead of the path; may be empty
   std::optional<control::JobAddress> job;  // address of the job; set for kJob only
 };
 
-// Finds out what the path is. `token` is the file with the token of a job at tcp://. Throws
-// Error(kIo) if the path does not exist; Error(kFormat), with a hint that lists the legal kinds, if
-// it is none of the above; and Error(kUsage), with advice on how to reach the job, if it runs on
-// another machine.
+// Determines the kind of `path`. `token` is the file with the token of a job at tcp://. Throws
+// Error(kIo) if the path does not exist, and Error(kFormat), with a hint that lists the valid
+// kinds, if the path has no valid kind. Throws Error(kUsage), with advice on how to reach the job,
+// if the job runs on another machine.
 Target find_target(const std::filesystem::path& path, const std::filesystem::path& token = {});
 
 }  // namespace am::inspect

@@ -1,9 +1,9 @@
-// Declares the interface through which am-repl's commands reach tensors: their names, shapes and
-// dtypes, and which rank stores which part, but not their values.
+// Declares the interface by which commands of am-repl access tensors: names, shapes, dtypes and the
+// shards of each rank, but not values.
 //
 // values/parameter_view.h adds access to values. There is one object per rank. Members marked
-// "Collective" must be called on every rank with the same arguments; a world of one rank needs no
-// communication. Implementations:
+// "Collective" must be called on every rank with the same arguments; with one rank they do not
+// communicate. Implementations:
 //
 //   StoredCatalog    stored_catalog.h           tensors of a checkpoint, read by one process
 //   StoredView       values/stored_view.h       tensors of a checkpoint, with their values
@@ -27,7 +27,7 @@
 
 namespace am::inspect {
 
-// A part of a parameter on one rank.
+// Box of a parameter that one rank stores.
 using HeldShard = stored::StoredShard;
 
 // A parameter, or another tensor such as an optimizer state.
@@ -37,7 +37,7 @@ struct HeldParameter {
   formats::Dtype dtype = formats::Dtype::kFloat32;
   std::vector<std::pair<std::string, mesh::Placement>>
       placements;  // pairs of an axis of the mesh and the placement along it
-  // Shards on all ranks, in the order of ranks, replicas included. A rank may have several. The
+  // Shards of all ranks, ordered by rank, including replicas. A rank may have several shards. The
   // catalog owns them.
   std::span<const HeldShard> shards;
 
@@ -45,11 +45,11 @@ struct HeldParameter {
   int64_t bytes() const { return numel() * formats::dtype_size(dtype); }
 };
 
-// A callback that long work calls between its parts, on every rank at the same points. It throws if
-// the user has interrupted the command. May be empty.
+// Callback that long work calls repeatedly, on every rank at the same points. It throws if the user
+// has interrupted the command. May be empty.
 using Between = std::function<void()>;
 
-// The tokenizer that is used unless the user chooses another.
+// Tokenizer that a session uses until the user selects another one.
 struct DefaultTokenizer {
   std::string name;     // "bytes", or the path of a tokenizer.json; empty: none is known
   std::string problem;  // why no tokenizer is known, if `name` is empty
@@ -62,7 +62,7 @@ struct DefaultTokenizer {
 struct HeldBytes {
   int64_t rank = 0;
   int64_t sharded = 0;    // shards of parameters
-  int64_t unsharded = 0;  // full tensors that have been gathered, besides the shards
+  int64_t unsharded = 0;  // gathered full tensors, in addition to the shards
   int64_t gradients = 0;  // gradients of parameters
   int64_t optimizer = 0;  // optimizer states in memory
   int64_t model = 0;      // copy of a checkpoint's model, for `loss`, `generate` and `grad`
@@ -78,21 +78,22 @@ class TensorCatalog {
   virtual Json info() = 0;
   // Returns all parameters in the natural order of their names.
   virtual const std::vector<HeldParameter>& parameters() const = 0;
-  // Returns the tensors that are not parameters, in natural order. Most are optimizer states, for
-  // example "optim.state.NAME.exp_avg". Commands read them like parameters.
+  // Returns the tensors that are not parameters, in natural order of their names. Most are
+  // optimizer states, for example "optim.state.NAME.exp_avg". Commands read them like parameters.
   virtual std::span<const HeldParameter> states() const { return {}; }
   // Returns the names of stored values that are not tensors (settings, counters, strings), in
   // natural order.
   virtual std::vector<std::string> value_names() const { return {}; }
-  // Returns the stored value of this name that is not a tensor, or null if there is none.
+  // Returns the stored value `name`, which is not a tensor; null if there is none.
   virtual Json value(std::string_view /*name*/) const { return nullptr; }
   virtual const mesh::MeshLayout& mesh() const = 0;
-  // Returns the rank of this process; 0 for a checkpoint, which one process reads.
+  // Returns the rank of this process; 0 for a checkpoint, which a single process reads.
   virtual int64_t rank() const { return 0; }
-  // Whether the parameters are in files, not in the memory of ranks. If so, HeldParameter::shards
-  // has the stored shards, of which there is only one for each set of replicas.
+  // Returns whether the parameters are in files instead of the memory of ranks. If so,
+  // HeldParameter::shards contains the stored shards, without replicas.
   virtual bool at_rest() const { return false; }
-  // Returns the source that reads these files; null for a model in the memory of ranks.
+  // Returns the source that reads the files of the parameters; null for a model in the memory of
+  // ranks.
   virtual const stored::TensorSource* source() const { return nullptr; }
   // Returns a note that is shown when a session begins; may be empty.
   virtual std::string note() const { return {}; }

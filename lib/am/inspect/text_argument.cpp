@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// Whether the word ends in what looks like a file name extension, for example "notes.txt" or
-// "model.7z": two to eight letters and digits behind the last dot, of which one of the first two is
-// a letter.
+// Returns whether the word ends like a file name, for example "notes.txt" or "model.7z": the last
+// dot is followed by two to eight letters and digits, and the first or the second of them is a
+// letter.
 bool has_extension(std::string_view word) {
   const size_t dot = word.rfind('.');
   if (dot == std::string_view::npos || dot == 0) return false;
@@ -36,7 +36,7 @@ bool looks_like_file(std::string_view word) {
   return one_word && (word.find('/') != std::string_view::npos || has_extension(word));
 }
 
-// Returns what a path is that is not a regular file, for example "is a folder".
+// Returns a description of a path that is not a regular file, for example "is a folder".
 std::string other_kind(const fs::file_status& status) {
   switch (status.type()) {
     case fs::file_type::directory:

@@ -1,4 +1,4 @@
-// Reads the text operand of `loss` and `logprob`, which is given as words or as a file.
+// Reads the text operand of `loss` and `logprob`, which is either the text or the path of a file.
 //
 //   loss the whole line             the words are the text
 //   loss notes.txt                  the file has the text; an error if it does not exist
@@ -17,15 +17,15 @@ struct TextArgument {
   std::string file;  // file from which `text` was read; empty: `text` is the words themselves
 };
 
-// Largest size in bytes of a text file. Users must pass an excerpt of a larger one.
+// Largest size of a text file in bytes.
 inline constexpr int64_t kLongestText = int64_t{64} << 20;
 
-// Returns the text that the words of a command give. Throws Error(kIo) for an unquoted word that
-// looks like a file name but is not a file, for an unquoted path that is not a regular file, and
-// for a file that is too long.
+// Returns the text that the operands of a command specify. Throws Error(kIo) for an unquoted word
+// that looks like a file name but is not a file, for an unquoted path that is not a regular file,
+// and for a file that is too long.
 TextArgument text_or_file(const Arguments& arguments);
-// Returns the text that the value of an option gives. The value is treated as one quoted word: if
-// it is the path of a file, the file has the text.
+// Returns the text that the value of an option specifies. The value is treated as one quoted word:
+// the path of an existing file means the contents of the file.
 TextArgument text_or_file(const std::string& value);
 
 }  // namespace am::inspect

@@ -1,5 +1,5 @@
-// Parses the arguments and formats the answers of the commands `step` and `collectives`. Sessions
-// with a running job and sessions with ranks that am-repl started share this code.
+// Parses the arguments and formats the answers of the commands `step` and `collectives`. Used by
+// sessions of running jobs and by sessions of ranks that am-repl started.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace am::inspect {
 
-// Returns the number of steps that the first word gives, or 1 if there is no word. Throws
-// Error(kUsage) if the word is not a number of steps.
+// Returns the number of steps in the first word, or 1 if there is no word. Throws Error(kUsage) if
+// the word is not a valid number.
 int64_t steps_in(const Arguments& arguments);
-// Returns the rank that the first word gives, or nothing if the word is "all" or missing. Throws
-// Error(kUsage) if the word is anything but a rank below `world_size`.
+// Returns the rank in the first word; nothing if the word is "all" or missing. Throws Error(kUsage)
+// if the word is not a rank below `world_size`.
 std::optional<int64_t> rank_in(const Arguments& arguments, int64_t world_size);
 
 // Returns the answer of `step`: the metrics of the last step, followed by the text `then`.

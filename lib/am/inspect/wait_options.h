@@ -1,4 +1,4 @@
-// Declares the callbacks through which a session talks to the user while it waits for ranks.
+// Declares the callbacks by which a session communicates with the user while it waits for ranks.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 namespace am::inspect {
 
 struct WaitOptions {
-  // Each of these may be empty.
+  // Each of the three functions may be empty.
   std::function<bool()> interrupted;               // returns whether the user wants to stop
   std::function<void()> forget_interrupt;          // resets what `interrupted` returns to false
   std::function<void(const std::string&)> notice;  // shows a line of text to the user

@@ -24,7 +24,7 @@ char escape_in_double_quotes(char c) {
 }  // namespace
 
 struct CommandReader::State {
-  // State of the parser at a position of the text.
+  // State of the parser at a position in the text.
   struct Scanner {
     char quote = 0;        // the quote character that is open; 0 if none is
     bool escaped = false;  // the previous character was a backslash that escapes the next

@@ -1,4 +1,4 @@
-// Converts the first message that am-repl sends to each rank it starts to and from JSON.
+// Converts the first message from am-repl to each rank that it starts, to JSON and back.
 #pragma once
 
 #include <filesystem>

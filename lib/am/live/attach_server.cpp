@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Longest time for which a job that ends waits until clients have received its last message.
+// Longest time for which an ending job waits until clients have received its last message.
 constexpr auto kClientsFarewell = 1s;
 
 int64_t ticks_now() { return Pause::Clock::now().time_since_epoch().count(); }
@@ -210,8 +210,8 @@ inspect::Result AttachServer::tell_status(const term::Style& style) const {
   return result;
 }
 
-// Asks the ranks for the commands `ranks`, `collectives` and `stack`. The thread that asks them
-// sends the answer to the client when they have answered.
+// Runs the commands `ranks`, `collectives` and `stack`: requests reports from the ranks. The thread
+// that collects the reports later sends the answer to the client.
 void AttachServer::ask_ranks(const control::Request& request, const std::string& input,
                              const term::Style& style) {
   const auto refused = inspect::answer(

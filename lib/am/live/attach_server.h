@@ -1,4 +1,4 @@
-// Lets clients attach to a running job. Their commands run between two steps, on all ranks
+// Lets clients attach to a running job. The commands of clients run between two steps, on all ranks
 // together.
 //
 //   AttachServer server(world, run, options);   // every rank; rank 0 listens
@@ -7,11 +7,11 @@
 //   trainer.run(stop, &server);                 // see Note [Visits], train/inspection_hook.h
 //   server.close("finished at step 20");
 //
-// Rank 0 owns the socket (control/server.h) and decides what all ranks do next. During a visit
-// between two steps it broadcasts one action after another, called a turn: wait, run this command,
-// save, set the learning rate, or continue training. While no client is attached, a step costs a
-// few atomic reads on rank 0, and a record of the collectives on each rank. Questions about ranks
-// that hang are answered by other threads (rank_agents.h).
+// Rank 0 owns the socket (control/server.h) and decides what all ranks do next. During a visit, the
+// time between two steps in which commands run, rank 0 broadcasts one action after another: wait,
+// run a command, save, set the learning rate, or continue training. Such an action is called a
+// turn. While no client is attached, a step costs a few atomic reads on rank 0, and a record of the
+// collectives on each rank. Other threads (rank_agents.h) report on ranks that hang.
 #pragma once
 
 #include <atomic>
@@ -52,21 +52,22 @@ struct AttachServerOptions {
 // Returns a description of a client for the user, for example "am-repl 0.1.0, process 4711 of user
 // 1000" or "am-repl 0.1.0, from 10.1.2.3:50412".
 std::string describe(const control::ClientInfo& who);
-// Returns the style in which answers to this client are drawn.
+// Returns the style for the text of answers to this client.
 term::Style style_of(const control::ClientInfo& who);
 
 class AttachServer : public train::InspectionHook {
  public:
-  // If no socket can be created, no client can attach, and the reason is logged.
+  // Creates the socket on rank 0. If that fails, no client can attach, and the reason is logged.
   AttachServer(const runtime::World& world, const run_folder::RunFolder& run,
                AttachServerOptions options);
   AttachServer(const AttachServer&) = delete;
   AttachServer& operator=(const AttachServer&) = delete;
   ~AttachServer() override;
 
-  // Begins to serve clients with the model of `trainer`, which must outlive all visits.
+  // Begins to serve clients, whose commands run on the model of `trainer`. `trainer` must outlive
+  // all calls of visit().
   void open(train::Trainer& trainer);
-  // Must be called from the trainer's callbacks, on every rank.
+  // Must be called from the callbacks of the trainer that have the same purpose, on every rank.
   void phase_over(const char* phase) { self_->status.phase_over(phase); }
   void stepped(const observe::StepMetrics& metrics) { self_->status.stepped(metrics); }
   // Sends `last_words` to all clients and disconnects them.
@@ -77,10 +78,10 @@ class AttachServer : public train::InspectionHook {
 
  private:
   enum class Kind : int64_t { kGo, kWait, kCommand, kSave, kLearningRate };
-  // The next action of all ranks during a visit.
+  // The action that all ranks perform next during a visit.
   struct Turn {
     Kind kind = Kind::kGo;
-    control::Request request;     // the client's request that led to the action
+    control::Request request;     // request of the client that caused the action
     double learning_rate = 0.0;   // value to set, for kLearningRate
     std::optional<size_t> probe;  // index of the probe that needs the command, for kCommand
   };
@@ -100,7 +101,8 @@ class AttachServer : public train::InspectionHook {
   void answer_step(const train::Boundary& boundary);
   std::set<std::pair<uint64_t, int64_t>> take_cancelled();
   void begin_pause(uint64_t client, int64_t steps);
-  // Ends the pause. `asked` is true if its owner requested this; otherwise the owner is informed.
+  // Ends the pause. If `asked` is false, the owner of the pause did not request its end and is sent
+  // a message.
   void end_pause(const std::string& why, int64_t steps, bool asked);
   void tell_others(std::optional<uint64_t> but, const Json& event);
   void require_mine(uint64_t client) const;
@@ -118,7 +120,7 @@ class AttachServer : public train::InspectionHook {
   void start_watch(const inspect::Arguments& arguments, const control::Request& request);
   void probe_failed(const Probe& probe, inspect::Outcome outcome);
   void probed(size_t index, const inspect::Outcome& outcome, const train::Boundary& boundary);
-  // Answers the request that began the watch with the watch's samples.
+  // Sends the samples of the watch as the answer to its `watch` request.
   void end_watch(const Probe& probe);
   void end_watches_if(const std::function<bool(const Probe&)>& over);
 
@@ -141,28 +143,29 @@ class AttachServer : public train::InspectionHook {
   std::shared_ptr<RankStatus> self_;
   StackProbe probe_;
   std::unique_ptr<RankAgents> helpers_;
-  std::unique_ptr<Sessions> sessions_;            // null before open()
-  std::unique_ptr<control::ControlPlace> place_;  // only on rank 0; null if it has no socket
+  std::unique_ptr<Sessions> sessions_;  // null before open()
+  std::unique_ptr<control::ControlPlace>
+      place_;  // only on rank 0; null if no socket could be created
   std::unique_ptr<control::Server> server_;
 
   mutable std::mutex mutex_;     // guards facts_ and cancelled_
   Json facts_ = Json::object();  // Sessions::facts() for the first message to a client
 
-  // The client and the id of the running command, so that cancel() can interrupt it.
+  // Client and request id of the running command, so that cancel() can interrupt the command.
   std::atomic<uint64_t> running_client_{0};
   std::atomic<int64_t> running_id_{0};
   std::atomic<bool> interrupted_{false};
-  // Clients and ids of cancelled requests that were no longer in the queue, because a `step` or a
-  // `watch` may be in progress. Guarded by mutex_.
+  // Clients and ids of cancelled requests that are neither queued nor running; they may belong to a
+  // `step` or a `watch` in progress. Guarded by mutex_.
   std::set<std::pair<uint64_t, int64_t>> cancelled_;
   std::atomic<bool> any_cancelled_{false};
-  // When the pause's owner last showed a sign of life, in ticks of Pause::Clock.
+  // Time of the last keep-alive message from the owner of the pause, in ticks of Pause::Clock.
   std::atomic<int64_t> alive_{0};
   std::atomic<uint64_t> owner_{0};  // client that owns the pause; 0 without a pause
 
   Pause pause_;
-  std::optional<control::Request> stepping_;  // a `step N` that has not been answered yet
-  int64_t pause_at_ = 0;  // number of finished steps at which `step N` is over; 0 without one
+  std::optional<control::Request> stepping_;  // request `step N` that has no answer yet
+  int64_t pause_at_ = 0;  // number of finished steps at which `step N` ends; 0: no `step`
   struct Break {
     uint64_t client;
     Condition when;

@@ -12,7 +12,7 @@
 
 namespace am::live {
 
-// The names of the numbers that a condition may compare.
+// Names of the numbers that a condition can compare.
 struct Numbers {
   std::string_view of;  // what the numbers describe, for example "step"
   std::span<const std::string_view> names;
@@ -20,20 +20,21 @@ struct Numbers {
 
   bool has(std::string_view name) const;
 };
-// Returns the names of a step's numbers: loss, grad_norm, lr, step, step_seconds and
+// Returns the names of the metrics of a training step: loss, grad_norm, lr, step, step_seconds and
 // tokens_per_second.
 const Numbers& step_numbers();
 double step_number(const observe::StepMetrics& metrics, std::string_view name);
 
 class Condition {
  public:
-  // Parses the three words of a condition, for example "loss", ">" and "4.5". Throws Error(kUsage),
+  // Parses a condition of three words, for example "loss", ">" and "4.5". Throws Error(kUsage),
   // which lists the valid names.
   static Condition parse(const std::vector<std::string>& words, const Numbers& numbers);
 
-  // Whether `word` is a comparison: "<", "<=", ">", ">=", "==" or "!=".
+  // Returns whether `word` is a comparison operator: "<", "<=", ">", ">=", "==" or "!=".
   static bool compares(std::string_view word);
-  // Whether the condition is true. `number` returns the value of a name.
+  // Returns whether the condition is true. `number` must return the current value of the number
+  // with the given name.
   bool holds(const std::function<double(std::string_view name)>& number) const;
   const std::string& text() const { return text_; }
 

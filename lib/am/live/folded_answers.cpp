@@ -19,7 +19,7 @@ namespace am::live {
 Json question_of(const std::string& what, bool one, int64_t world_size) {
   Json question = {{"what", what}};
   if (what == "collectives" && !one && world_size > static_cast<int64_t>(kListedRanks)) {
-    question["newest"] = 4;  // draw_collectives shows no more for several ranks
+    question["newest"] = 4;  // draw_collectives() shows at most 4 if the job has several ranks
   }
   return question;
 }
@@ -32,8 +32,8 @@ struct Issued {
   Json collectives;  // their collectives, each with its largest age on any of these ranks
 };
 
-// Returns a key that is equal for two ranks if they issued the same collectives, whatever their
-// ages.
+// Returns a key that identifies the list of collectives without their ages: two ranks that issued
+// the same collectives have the same key.
 std::string kind_of(const Json& collectives) {
   std::string kind;
   for (const Json& each : collectives) {
@@ -69,7 +69,8 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
       age = std::max(age.get<double>(), collectives[i].at("seconds_ago").get<double>());
     }
   }
-  // Shows only the newest collectives of several ranks, but all that a single rank has recorded.
+  // For several ranks, shows only the newest collectives; for a single rank, all that it has
+  // recorded.
   for (const Issued& row : rows) {
     result.text +=
         inspect::draw_collectives(ranks_text(row.ranks), row.collectives, size > 1, style);
@@ -81,7 +82,7 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
 
 namespace {
 
-// Returns the frames of a stack in an answer (RankStatus::answer), innermost first.
+// Splits a stack from RankStatus::answer() into its frames, innermost first.
 std::vector<std::string> frames_in(const std::string& text) {
   return text.empty() ? std::vector<std::string>() : split(text, '\n');
 }

@@ -34,8 +34,8 @@ std::optional<launch::RankState> state_in(const Json& json) {
   }
 }
 
-// Returns every rank's state. A rank that did not answer counts as silent, with the last state that
-// its watchdog published.
+// Returns the state of every rank. A rank that did not answer is marked as silent and has the last
+// state that its watchdog published.
 std::map<int64_t, runtime::PeerView> views_of(const Answers& answers) {
   std::map<int64_t, runtime::PeerView> views;
   for (const auto& [rank, json] : answers.said) views[rank] = {state_in(json.at("state")), 0.0};
@@ -59,9 +59,8 @@ runtime::Stall stall_of(const launch::RankState& waiter,
   return runtime::find_stall(collective, waiter.rank, views, kLongWait / 2);
 }
 
-// Returns the rank that has waited longest for other ranks, and which ranks it waits for. Skips
-// collectives in which all ranks have arrived, because a rank that hangs in one does not wait for
-// another rank.
+// Returns the rank that has waited longest in a collective, and the ranks that it waits for. Skips
+// a collective in which all ranks have arrived, because then no rank waits for another one.
 std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
     const std::map<int64_t, runtime::PeerView>& views) {
   std::vector<const launch::RankState*> waiting;
@@ -81,8 +80,8 @@ std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
   return std::nullopt;
 }
 
-// Returns the lines below the table: which ranks do not answer, and for which ranks the others
-// wait.
+// Returns the lines below the table: the ranks that do not answer, and the ranks that the others
+// wait for.
 std::string verdict(const Answers& answers,
                     const std::optional<std::pair<int64_t, runtime::Stall>>& stall,
                     const std::vector<int64_t>& missing) {
@@ -120,17 +119,17 @@ std::string bytes_text(const Span& span) {
   return span.text([](double bytes) { return format_bytes(static_cast<int64_t>(bytes)); });
 }
 
-// Ranks that are in the same state.
+// One row of the table `ranks`: ranks that are in the same state.
 struct Doing {
   std::vector<int64_t> ranks;
   std::string step;
   std::string phase;
   // The collective that the ranks are in, for example "all_reduce world #6"; empty if in none.
   std::string collective;
-  std::optional<Span> waiting;   // how long they have been in the collective, in seconds
-  std::optional<Span> memory;    // resident memory in bytes; empty for ranks that do not answer
-  std::optional<Silent> silent;  // set if they do not answer; has no last_state
-  // Seconds since ranks that do not answer published their state; empty if they never did.
+  std::optional<Span> waiting;   // time that the ranks have spent in the collective, in seconds
+  std::optional<Span> memory;    // resident memory in bytes; empty if the ranks do not answer
+  std::optional<Silent> silent;  // set if the ranks do not answer; last_state is empty
+  // Seconds since the last state of ranks that do not answer was published; empty if there is none.
   std::optional<Span> silent_seconds;
 
   auto kind() const {

@@ -1,5 +1,5 @@
-// Summarises the answers of all ranks for the user: what each rank is doing, and for which ranks
-// the others wait.
+// Formats the reports of all ranks for the user: what each rank is doing, and which ranks hold up
+// the others.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace am::live {
 
-// Returns the question that the command `what` sends to the ranks, for RankStatus::answer. `one` is
-// true if the command is about a single rank.
+// Returns the argument of RankStatus::answer() for the command `what`. `one` is true if the command
+// concerns a single rank.
 Json question_of(const std::string& what, bool one, int64_t world_size);
 
-// Return the results of the commands `ranks` and `collectives`. If there are more than 16 ranks,
-// those in the same state share a row.
+// Return the results of the commands `ranks` and `collectives`. In a job of more than 16 ranks,
+// ranks in the same state share a row.
 inspect::Result describe_ranks(const Answers& answers, const term::Style& style);
 inspect::Result describe_collectives(const Answers& answers, const term::Style& style);
 // Returns the result of the command `stack` for one rank. Throws Error(kUsage) if the rank did not

@@ -1,7 +1,7 @@
-// A pause of a job between two steps, requested by a client, which is its owner.
+// Pause of a job between two steps. The client that requested the pause is its owner.
 //
-// A pause ends when its owner ends it, disconnects, shows no sign of life for 30 seconds, or gives
-// no command for five minutes, so that no job waits for an absent user.
+// A pause ends when its owner ends it, disconnects, sends no keep-alive message for 30 seconds, or
+// gives no command for five minutes, so that no job waits for an absent user.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 namespace am::live {
 
 struct PauseLimits {
-  // Longest time without a sign of life from the owner's program, which sends one every 10 s.
+  // Longest time without a keep-alive message from the owner's program, which sends one every 10 s.
   std::chrono::milliseconds silent = std::chrono::seconds(30);
   // Longest time without a command from the owner.
   std::chrono::milliseconds idle = std::chrono::minutes(5);
@@ -33,14 +33,15 @@ class Pause {
   void end() { owner_ = 0; }
   // Records that the owner gave a command at `now`.
   void used(Clock::time_point now) { used_ = now; }
-  // Returns why the pause ends without a command; nothing if it continues. `alive` is the time of
-  // the owner's last sign of life.
+  // Returns the reason to end the pause without a command of its owner; nothing if the pause
+  // continues. `alive` is the time of the owner's last keep-alive message; `owner_is_there` is
+  // false if the owner has disconnected.
   std::optional<std::string> why_over(Clock::time_point now, Clock::time_point alive,
                                       bool owner_is_there) const;
 
  private:
   PauseLimits limits_;
-  uint64_t owner_ = 0;  // client that owns the pause; 0 without a pause
+  uint64_t owner_ = 0;  // number of the client; 0 without a pause
   std::string who_;
   Clock::time_point since_{};
   Clock::time_point used_{};

@@ -1,8 +1,8 @@
-// Runs the commands `watch` and `tripwire`, which look at a number every few steps: for example
+// Implements the commands `watch` and `tripwire`, which read a number every few steps: for example
 // `watch rms lm_head.weight every 10`, or `tripwire nan`.
 //
-// A probe, which is one such command of a client, reads either a step's metrics or tensors. The
-// values of tensors come from the command `norms`, run on all ranks in the client's session.
+// A probe is one `watch` or `tripwire` command of a client. It reads either the metrics of a step
+// or tensors. To read tensors, the command `norms` runs on all ranks in the session of the client.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace am::live {
 
-// Returns the names of a tensor's numbers: l1, l2, max, rms, nan and inf.
+// Returns the names of the numbers that describe a tensor: l1, l2, max, rms, nan and inf.
 const Numbers& tensor_numbers();
 
 class Probe {
@@ -32,16 +32,17 @@ class Probe {
 
   bool is_watch() const { return !condition_; }
   const control::Request& request() const { return request_; }
-  // Returns whether the probe must run after this number of finished steps.
+  // Returns whether the probe must run now, when `steps` steps are finished.
   bool is_due(int64_t steps) const { return !begun() || (steps % every_ == 0 && steps != last_); }
-  // Returns whether the probe has run. A new probe runs at once, even if `every N` excludes the
-  // step.
+  // Returns whether the probe has run at least once. A new probe runs immediately, even if `every
+  // N` excludes the current step.
   bool begun() const { return last_ >= 0; }
-  // Returns the command whose answer add() needs; empty if a step's metrics suffice.
+  // Returns the command whose result add() needs; empty if the metrics of the step suffice.
   std::string input() const;
 
-  // Processes a step, and returns a message about it for the client: a watch's sample, or that a
-  // tripwire was triggered; otherwise nothing. `norms` is the answer to the command input().
+  // Processes a step. Returns a message for the client, with the sample of a watch or the reason
+  // why a tripwire was triggered; nothing if there is no news. `norms` is the result of the command
+  // input().
   std::optional<std::string> add(int64_t step, const observe::StepMetrics& metrics,
                                  const Json& norms);
   // Returns whether a watch has all its samples or a tripwire was triggered.

@@ -15,7 +15,7 @@ namespace {
 using inspect::Arguments;
 using inspect::Result;
 
-constexpr std::ptrdiff_t kMostTripwires = 8;  // most tripwires of one client
+constexpr std::ptrdiff_t kMostTripwires = 8;  // largest number of tripwires per client
 
 void list(const Probe& tripwire, Result& result) {
   result.json["tripwires"].push_back(tripwire.text());
@@ -29,8 +29,9 @@ bool AttachServer::probe_is_due(int64_t steps) const {
                      [&](const Probe& probe) { return probe.is_due(steps); });
 }
 
-// Returns the command of the next probe that must run and needs one; nothing if there is none. Runs
-// probes before it that need only a step's metrics. During a pause, only new probes run.
+// Returns the turn for the next probe that is due and reads tensors; nothing if there is none.
+// Probes before it that read only the metrics of the step run here. During a pause, only probes
+// that have not run yet are due.
 std::optional<AttachServer::Turn> AttachServer::next_probe(const train::Boundary& boundary) {
   for (size_t i = 0; i < probes_.size();) {
     const Probe& probe = probes_[i];
@@ -39,15 +40,15 @@ std::optional<AttachServer::Turn> AttachServer::next_probe(const train::Boundary
     } else if (!probe.input().empty()) {
       return Turn{.kind = Kind::kCommand, .request = probe.request(), .probe = i};
     } else {
-      probed(i, {}, boundary);  // after this the probe is not due any more, or is removed
+      probed(i, {}, boundary);  // afterwards the probe is not due or no longer in the list
     }
   }
   return std::nullopt;
 }
 
-// Returns whether the client waits for the outcome of this turn. If the turn runs a probe, the
-// client waits only for the first run of a tripwire; the request for a watch is answered when it
-// ends.
+// Returns whether the client waits for the result of this turn. For a turn that runs a probe, the
+// client waits only if this is the first run of a tripwire: a `watch` request is answered when the
+// watch ends.
 bool AttachServer::waits(const Turn& turn) const {
   if (!turn.probe) return true;
   const Probe& probe = probes_[*turn.probe];
@@ -108,8 +109,8 @@ void AttachServer::end_watches_if(const std::function<bool(const Probe&)>& over)
   });
 }
 
-// Tells the client why a probe failed, for example because its names match no tensor or it was
-// interrupted. The probe is removed from probes_ already.
+// Sends the client the reason why a probe failed, for example that its names match no tensor. The
+// caller must have removed the probe from probes_.
 void AttachServer::probe_failed(const Probe& probe, inspect::Outcome outcome) {
   if (!probe.begun()) {
     outcome.input = control::text_in(probe.request().body, "input");

@@ -19,9 +19,8 @@ namespace {
 
 using QuestionClock = std::chrono::steady_clock;
 
-// Timeout of one wait in the store, after which the wait is repeated. It is long, because c10d
-// prints a warning to stderr at each timeout, and limited, because c10d counts milliseconds in an
-// int.
+// Timeout of one wait in the store, after which the wait is repeated. The timeout is long, because
+// c10d prints a warning to stderr each time, but it must fit into an int of milliseconds.
 constexpr auto kStoreWait = std::chrono::hours(24 * 20);
 constexpr auto kStoreLook = std::chrono::milliseconds(20);
 constexpr size_t kRanksOfRequest = 1024;
@@ -42,15 +41,15 @@ std::optional<Json> await_question(c10d::Store& store, int64_t number) {
       store.wait({key}, kStoreWait);
       break;
     } catch (const std::exception&) {
-      // If the wait ended early, the connection to the store is lost.
+      // A wait that ended before its timeout means that the connection to the store is lost.
       if (QuestionClock::now() - begun < kStoreWait / 2) throw;
     }
   }
   return control::parse_message(runtime::store_get(store, key).value_or(""));
 }
 
-// Returns the messages stored under the keys; nothing for a missing key. If all keys exist, this
-// takes only two requests.
+// Returns the messages stored under the keys; nothing for a key that does not exist. If all keys
+// exist, this costs only two requests to the store.
 std::vector<std::optional<Json>> read_messages(c10d::Store& store,
                                                const std::vector<std::string>& keys) {
   std::vector<std::optional<Json>> messages;
@@ -154,8 +153,8 @@ void answer_questions(c10d::Store& store, int64_t rank, const Json& who,
     if (only != question->end() && *only != rank) continue;
     const std::string key = answer_key(number, rank);
     runtime::store_set(store, key, dump_json(answer(*question), -1));
-    // Deletes the previous answer: rank 0 has asked another question, so it does not read it any
-    // more.
+    // Deletes the previous answer: rank 0 has sent another question, so it does not need that
+    // answer any more.
     if (!answered.empty()) store.deleteKey(answered);
     answered = key;
   }

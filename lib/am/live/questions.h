@@ -1,4 +1,4 @@
-// Sends questions from rank 0 to all ranks through the job's store, and collects their answers.
+// Sends requests from rank 0 to all ranks through the store of the job, and collects the answers.
 //
 // Note [Questions through the store]: all ranks on all machines can reach the store of the
 // rendezvous (runtime/store.h), so questions need no other port, password or connection. Rank 0
@@ -23,9 +23,9 @@ namespace am::live {
 
 // A rank that did not answer.
 struct Silent {
-  // State of its process, for example "stopped" or "ended"; empty if it is on another machine.
+  // State of the process, for example "stopped" or "ended"; empty if it is on another machine.
   std::string process;
-  std::optional<Json> last_state;  // the last state that its watchdog published
+  std::optional<Json> last_state;  // last state that the watchdog of the rank published
 };
 
 struct Answers {
@@ -33,17 +33,18 @@ struct Answers {
   std::map<int64_t, Silent> silent;  // ranks that did not answer
 };
 
-// Rank 0's side, which asks the questions. Not thread-safe.
+// Sends questions and reads the answers, on rank 0. Not thread-safe.
 class Questions {
  public:
   // `store` must outlive this object. `size` is the number of ranks in the job.
   Questions(c10d::Store& store, int64_t size) : store_(store), size_(size) {}
 
-  // Returns the time that ranks have to answer: one second, and one more for every 16,000 ranks,
-  // since the store serves requests one after another.
+  // Returns the time in which ranks must answer: one second, plus one second per 16,000 ranks,
+  // because the store handles requests one after another.
   static std::chrono::milliseconds patience(int64_t size);
 
-  // Returns the answers of ranks 1 .. size - 1, or of rank `only`, which must be one of them.
+  // Asks ranks 1 .. size - 1, or only rank `only`, which must be one of them, and returns their
+  // answers.
   Answers ask(const Json& question, std::optional<int64_t> only);
   // Makes answer_questions() return on all ranks. Rethrows exceptions of the store.
   void end();
@@ -57,9 +58,9 @@ class Questions {
   int64_t last_ = 0;
 };
 
-// Runs the side of all ranks except rank 0: publishes `who`, the rank's host and process, then
-// answers questions with the results of `answer` until rank 0 calls end(). Rethrows exceptions of
-// the store if its connection breaks.
+// Answers questions, on every rank except rank 0: publishes `who`, the host and process of the
+// rank, then stores the result of `answer` for each question until rank 0 calls end(). Rethrows
+// exceptions of the store if its connection breaks.
 void answer_questions(c10d::Store& store, int64_t rank, const Json& who,
                       const std::function<Json(const Json& question)>& answer);
 

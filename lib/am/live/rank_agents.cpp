@@ -29,8 +29,8 @@ std::thread quiet_thread(std::function<void()> body) {
 
 }  // namespace
 
-// State that the thread shares with the RankAgents object, because a thread that is blocked in an
-// unresponsive store may outlive the object.
+// State shared by the thread and the RankAgents object. A thread that is blocked in an unresponsive
+// store may outlive the object, so the state is not a member.
 struct RankAgents::Shared {
   Shared(const runtime::World& world, std::shared_ptr<RankStatus> of)
       : rank(world.rank()), size(world.size()), self(std::move(of)) {
@@ -62,7 +62,7 @@ struct RankAgents::Shared {
       answer_questions(*store, rank, RankStatus::who(),
                        [this](const Json& question) { return self->answer(question); });
     } catch (const std::exception&) {
-      // The store's server has ended, so the job ends too.
+      // The server of the store has ended, which happens only when the job ends.
     }
     finish();
   }

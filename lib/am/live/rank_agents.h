@@ -1,5 +1,5 @@
-// Threads that answer questions about ranks even while their training threads hang. Each rank has
-// one thread; that of rank 0 also asks the others.
+// Threads that report the state of ranks even while the training threads hang. Each rank has one
+// such thread; the thread of rank 0 also requests reports from the other ranks.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,16 @@ class RankAgents {
   RankAgents(const runtime::World& world, std::shared_ptr<RankStatus> self);
   RankAgents(const RankAgents&) = delete;
   RankAgents& operator=(const RankAgents&) = delete;
-  // Tells this rank's thread to end. It may end later, but does not access the caller's objects
-  // after the destructor.
+  // Signals this rank's thread to end and waits briefly. If the thread is blocked in the store, it
+  // ends later, but without access to objects of the caller.
   ~RankAgents();
 
-  // Asks all ranks, or rank `only`, for RankStatus::answer(what). When they have answered, calls
-  // `use` with the answers, in the thread that this class has on rank 0. Returns false if too many
-  // questions are queued. May be called on rank 0, by any thread.
+  // Requests RankStatus::answer(what) from all ranks, or from rank `only`. When the answers have
+  // arrived, calls `use` with them, on the thread of this class. Returns false if too many requests
+  // are queued. May be called on rank 0, by any thread.
   bool ask(const Json& what, std::optional<int64_t> only, std::function<void(const Answers&)> use);
-  // Prevents further calls of `use` functions: after close() returns, none is called.
+  // Prevents further calls of the `use` functions. After close() returns, none of them is running
+  // or will be called.
   void close();
 
  private:

@@ -11,7 +11,7 @@ namespace am::live {
 
 namespace {
 
-// Longest time to wait for a stack. A thread that is running answers within microseconds.
+// Longest time to wait for a stack trace. A thread that is running responds within microseconds.
 constexpr auto kStackPatience = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -31,7 +31,8 @@ Json RankStatus::answer(const Json& question) {
   }
   if (what == "stack") {
     const std::lock_guard lock(probe_mutex_);
-    // The frames are one string, because rank 0 parses it ten times as fast as a list.
+    // The frames are joined to one string, because rank 0 parses a string ten times as fast as a
+    // list.
     json["frames"] = probe_ != nullptr ? join(probe_->take(kStackPatience), "\n") : std::string();
     const std::string backward =
         probe_ != nullptr ? join(probe_->take_of_device(kStackPatience), "\n") : std::string();

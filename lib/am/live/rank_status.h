@@ -1,4 +1,4 @@
-// Information that a rank can give about itself at any time, even while its training thread hangs.
+// State of a rank, readable by other threads even while the rank's training thread hangs.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,14 @@ class RankStatus {
   Status status;
   runtime::RecentCollectives collectives;
 
-  // Returns the rank's answer, an object with "rank", "state", "phase" and "memory_bytes". The
-  // question's key "what" is "ranks", "collectives" or "stack". For "collectives", the answer also
-  // has "collectives", at most as many as the question's key "newest" says; for "stack", it has
-  // "frames" (and "backward_frames" if a GPU's backward has a thread), with one frame per line.
+  // Returns an object with "rank", "state", "phase" and "memory_bytes". The value of
+  // question["what"] is "ranks", "collectives" or "stack". For "collectives", the object also has
+  // "collectives", limited to the newest question["newest"] ones if that key exists. For "stack",
+  // it also has "frames" with one frame per line, and "backward_frames" if the backward of a GPU
+  // runs in a thread of its own.
   Json answer(const Json& question);
-  // Sets the probe that takes stacks of the training thread. That thread must set null before it
-  // destroys the probe.
+  // Sets the probe that captures stack traces of the training thread. The training thread must set
+  // null before it destroys the probe.
   void set_probe(StackProbe* probe);
   // Returns an object with "host", "boot_id" and "pid", which identify this process.
   static Json who();

@@ -31,7 +31,7 @@ class KeptGenerators {
         const std::lock_guard lock(generator.mutex());
         generator.set_state(state);
       } catch (const std::exception&) {
-        // Setting a state that was read from the same generator does not fail.
+        // Setting a state that the same generator returned does not fail.
       }
     }
   }
@@ -78,8 +78,8 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
 void Sessions::release() {
   for (auto& [client, session] : sessions_)
     values::values_of(*session).reshard(session->matching("all"));
-  // Also reshards FSDP units that sessions left gathered before they ended, because the next step
-  // would compute with their outdated values.
+  // Reshards all FSDP units, including those that a session gathered before it ended: otherwise the
+  // next step would compute with outdated values.
   for (parallel::ParamGroup* group : trainer_.model().groups()) group->reshard();
 }
 

@@ -1,5 +1,5 @@
-// The sessions of attached clients, on one rank. Each client has a session with its own settings;
-// all sessions read the model that trains.
+// Sessions of the attached clients, on one rank. Each client has a session with its own settings;
+// all sessions read the model that is being trained.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,19 @@ class Sessions {
  public:
   Sessions(train::Trainer& trainer, std::string run);
 
-  // Runs a client's command `input` after `steps` finished steps. Commands that draw random numbers
-  // leave the generators unchanged. `options` are used for a client's first command. Throws
-  // Error(kPeer) if a collective failed, because the job cannot continue then. Collective.
+  // Runs the command line `input` of a client; `steps` is the number of finished steps. A command
+  // that draws random numbers does not change the generators that training uses. `options`
+  // configure the session, which is created at a client's first command. Throws Error(kPeer) if a
+  // collective failed, because the job cannot continue after that. Collective.
   inspect::Outcome execute(uint64_t client, inspect::SessionOptions options,
                            const std::string& input, int64_t steps);
-  // Frees all unsharded parameters, because the next step changes the values.
+  // Frees all unsharded parameters. Must be called before each step, which changes their values.
   void release();
-  // Destroys the sessions of clients that are not among `clients`.
+  // Destroys the sessions of all clients except `clients`.
   void keep_only(const std::vector<uint64_t>& clients);
 
   train::Trainer& trainer() { return trainer_; }
-  // Returns the first message to a client: an object with the title, and with the names of
+  // Returns the first message to a client: an object with the title of the session and the names of
   // parameters and modules.
   Json facts(int64_t steps);
   std::string title(int64_t steps);
@@ -43,7 +44,8 @@ class Sessions {
   train::Trainer& trainer_;
   std::string run_;
   int64_t steps_ = 0;
-  // The value of LiveJob::text_gradients, which all views share.
+  // Step whose gradients `grad --of` has overwritten: see values::LiveJob::text_gradients. Shared
+  // by the views of all sessions.
   std::shared_ptr<std::optional<int64_t>> text_gradients_ =
       std::make_shared<std::optional<int64_t>>();
   std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;

@@ -19,7 +19,7 @@ std::string silence_text(const Silent& silent, bool one) {
 }
 
 std::string silence_lines(const std::map<int64_t, Silent>& silent) {
-  // The ranks of each process state, in the order of their first ranks.
+  // Each process state with the ranks in this state, ordered by the lowest rank.
   std::vector<std::pair<std::string, std::vector<int64_t>>> kinds;
   for (const auto& [rank, about] : silent) {
     const std::string& process = about.process;

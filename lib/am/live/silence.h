@@ -9,13 +9,15 @@
 
 namespace am::live {
 
-// In a job of more ranks than this, ranks in the same state share a row of a table.
+// Largest number of ranks that tables list one per row. In larger jobs, ranks in the same state
+// share a row.
 inline constexpr size_t kListedRanks = 16;
 
-// Returns a description of a rank that does not answer, for example "does not answer" or "its
-// process is stopped"; of several ranks if `one` is false, for example "do not answer".
+// Returns a predicate for a rank that does not answer, for example "does not answer" or "its
+// process is stopped". If `one` is false, returns the plural, for example "do not answer".
 std::string silence_text(const Silent& silent, bool one = true);
-// Returns a line for all ranks with the same description, for example "rank 3: does not answer\n".
+// Returns one line for each group of ranks with the same silence_text(), for example "rank 3: does
+// not answer\n".
 std::string silence_lines(const std::map<int64_t, Silent>& silent);
 
 }  // namespace am::live

@@ -26,12 +26,12 @@ namespace am::live {
 namespace {
 
 constexpr int kMostFrames = 64;
-// Number of innermost frames to leave out: that of the handler, and that of the kernel's return
-// from the handler.
+// Number of innermost frames to omit: the signal handler, and the trampoline through which the
+// handler returns.
 constexpr int kOwnFrames = 2;
 
-// The stack that the handler writes to the pipe. It is not larger than PIPE_BUF, so that it is
-// written atomically.
+// A stack trace, which the handler writes to the pipe. Its size is at most PIPE_BUF, so that the
+// write is atomic.
 struct Record {
   int64_t question = 0;
   int32_t count = 0;
@@ -52,7 +52,7 @@ void write_stack(int) {
     record.question = g_question;
     record.count = ::backtrace(record.frames, kMostFrames);
     if (::write(fd, &record, sizeof record) < 0) {
-      // The pipe is full of earlier stacks that were not read. This stack is dropped.
+      // The pipe is full of earlier stack traces that nobody has read. This one is dropped.
     }
   }
   errno = before;
@@ -60,7 +60,8 @@ void write_stack(int) {
 
 std::string name_of_frame(void* address) {
   Dl_info info = {};
-  // Looks up the byte before, because a return address may be the first byte of the next function.
+  // Looks up address - 1, because a return address behind a final call is the first byte of the
+  // next function.
   void* const inside = static_cast<char*>(address) - 1;
   if (::dladdr(inside, &info) == 0 || info.dli_fname == nullptr) {
     return cat("0x", std::hex, reinterpret_cast<uintptr_t>(address));
@@ -90,8 +91,8 @@ sigset_t let_probe_in() {
   return before;
 }
 
-// Returns autograd's thread for a device, which exists until the process ends. Runs a backward of
-// one scalar, whose hook prepares that thread for the signal.
+// Returns the autograd thread of a device, which exists until the process ends. Finds it by running
+// the backward of one scalar, whose hook also unblocks the signal in that thread.
 std::optional<pthread_t> prepare_device_thread(c10::Device device) {
   if (!tensor::is_asynchronous(device)) return std::nullopt;
   std::optional<pthread_t> found;
@@ -159,7 +160,7 @@ std::vector<std::string> StackProbe::take_of(pthread_t thread, std::chrono::mill
     if (::poll(&wait, 1, static_cast<int>(left.count())) <= 0) continue;
     Record record;
     if (::read(read_fd_, &record, sizeof record) != sizeof record) continue;
-    if (record.question != question) continue;  // a late stack for an earlier call
+    if (record.question != question) continue;  // the late answer to an earlier take()
     for (int i = kOwnFrames; i < record.count; ++i)
       names.push_back(name_of_frame(record.frames[i]));
     return names;

@@ -1,12 +1,12 @@
-// Takes stack traces of a thread at the request of another thread. Needs neither a debugger nor
-// privileges, and works while the probed thread is blocked.
+// Captures stack traces of a thread at the request of another thread. Requires neither a debugger
+// nor privileges, and works while the probed thread is blocked.
 //
 //   StackProbe probe(world.device());         // on the thread to be probed
 //   probe.take(1s);                           // on another thread: returns the first one's stack
 //   probe.take_of_device(1s);                 // the stack of a GPU's backward
 //
-// The backward of GPU tensors runs in a thread of autograd while the thread that began it waits.
-// The backward of CPU tensors runs in the calling thread.
+// autograd runs the backward of GPU tensors in a thread of its own, for which the calling thread
+// waits. The backward of CPU tensors runs in the calling thread.
 //
 // The probed thread receives a signal, whose handler calls backtrace() and writes the addresses to
 // a pipe. The requesting thread then looks up the functions' names. The handler runs on an
@@ -30,9 +30,9 @@ namespace am::live {
 
 class StackProbe {
  public:
-  // Creates a probe of the calling thread, and of autograd's thread for the device if there is one.
-  // In a process, only one probe is active at a time; others return empty stacks. Throws
-  // Error(kRuntime) if no file descriptor is free.
+  // Creates a probe of the calling thread, and of the autograd thread of the device if there is
+  // one. In a process, only one probe is active at a time; further probes return empty stacks.
+  // Throws Error(kRuntime) if no file descriptor is free.
   explicit StackProbe(c10::Device device = c10::Device(c10::kCPU));
   StackProbe(const StackProbe&) = delete;
   StackProbe& operator=(const StackProbe&) = delete;

@@ -1,8 +1,8 @@
 // The current state of a job on one rank. The training thread writes it, and other threads read it.
 // Locks are held only while values are copied.
 //
-// A GPU computes later than the host enqueues its work. A phase is therefore over when the GPU has
-// finished the work that was enqueued in it, which an event in the compute stream shows.
+// A GPU executes work later than the host enqueues it. A phase therefore ends when the GPU has
+// finished the work of the phase, which an event in the compute stream signals.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -27,12 +27,12 @@ class Status {
   // TrainerCallbacks.
   void phase_over(const char* phase);
   void stepped(const observe::StepMetrics& metrics);
-  // Sets the phase at once and drops the ends of phases that the device has not reached; the device
-  // must be idle. Keeps the pointer, so `phase` must be a string literal, for example
-  // "between steps".
+  // Sets the phase immediately and drops the ends of phases that the device has not reached. The
+  // device must be idle. `phase` must be a string literal, for example "between steps", because
+  // only the pointer is stored.
   void set_phase(const char* phase);
   void set_total(int64_t first_step, int64_t max_steps);
-  // Sets who has paused the job; empty if it is not paused.
+  // Sets the description of the client that has paused the job; empty if the job is not paused.
   void set_paused(const std::string& by);
 
   const char* phase() const;
@@ -43,7 +43,7 @@ class Status {
  private:
   struct Border {
     c10::Event event;
-    const char* next;  // the phase that begins when the device has reached the event
+    const char* next;  // phase that begins when the device reaches the event
   };
 
   c10::Device device_;

@@ -43,7 +43,7 @@ bool holds(const Condition& when, const observe::StepMetrics& metrics) {
 
 constexpr std::string_view kLearningRateKey = "optimizer.lr";
 
-// Returns whether a `set` command sets the job's learning rate rather than a setting of the
+// Returns whether a `set` command changes the learning rate of the job instead of a setting of the
 // session.
 bool names_the_job(const std::string& input) {
   const std::vector<std::string> words = inspect::split_words(input);
@@ -107,8 +107,8 @@ std::set<std::pair<uint64_t, int64_t>> AttachServer::take_cancelled() {
   return std::exchange(cancelled_, {});
 }
 
-// Called when a visit begins. Drops probes of clients that have left, pauses the job if a `break`
-// condition is true, and answers a `step N` that is over or was cancelled.
+// Begins a visit: drops the probes of clients that have disconnected, pauses the job if a `break`
+// condition is true, and answers a `step N` that has finished or was cancelled.
 void AttachServer::arrive(const train::Boundary& boundary) {
   const auto cancelled = take_cancelled();
   const auto is_cancelled = [&](const control::Request& request) {
@@ -131,7 +131,7 @@ void AttachServer::arrive(const train::Boundary& boundary) {
   if (hit || reached || (stepping_ && is_cancelled(*stepping_))) answer_step(boundary);
 }
 
-// Pauses the job and answers the `step N` that waits for an answer, if there is one.
+// Pauses the job and answers the pending `step N`, if there is one.
 void AttachServer::answer_step(const train::Boundary& boundary) {
   pause_at_ = 0;
   if (!stepping_) return;
@@ -203,8 +203,8 @@ Result AttachServer::perform(const Command& command, const Arguments& arguments,
   return result;
 }
 
-// Returns the action of all ranks that a request needs; nothing if it needs none, because it was
-// answered already or will be answered later.
+// Returns the action that all ranks must perform for a request. Returns nothing if there is no such
+// action: the request is answered already, or will be answered later.
 std::optional<AttachServer::Turn> AttachServer::turn_of(const control::Request& request,
                                                         const train::Boundary& boundary) {
   if (pause_.active() && pause_.owner() == request.client) pause_.used(Pause::Clock::now());

@@ -1,5 +1,5 @@
-// Part of AttachServer: a visit between two steps, in which every rank runs the turns that rank 0
-// chooses.
+// Part of AttachServer: visit(), in which all ranks perform the actions that rank 0 chooses,
+// between two steps.
 #include <ATen/ATen.h>
 
 #include <utility>
@@ -15,8 +15,8 @@ namespace am::live {
 
 namespace {
 
-// Most commands that run in one visit while the job is not paused, so that a busy client cannot
-// stop the training.
+// Largest number of commands that run in one visit while the job is not paused, so that a busy
+// client cannot stop the training.
 constexpr int64_t kMostCommands = 32;
 
 }  // namespace
@@ -102,7 +102,7 @@ void AttachServer::run_command(const Turn& turn, const train::Boundary& boundary
       sessions_->execute(command.at("client").get<uint64_t>(), std::move(options),
                          command.at("input").get<std::string>(), boundary.steps);
   running_client_ = 0;
-  // Collects the errors of all ranks, because rank 0's answer is not valid if any rank failed.
+  // Collects the errors of all ranks: the result of rank 0 is valid only if no rank failed.
   const auto errors =
       world_.group().all_gather_text(outcome.error ? cat(" ", outcome.error->message) : "");
   if (!first) return;

@@ -1,6 +1,6 @@
-// Checksums of tensors that do not depend on sharding: each element's bits are hashed with its
-// index, and the hashes are added. Ranks hash their shards, and the sum is the whole tensor's
-// checksum.
+// Checksums of tensors that do not depend on sharding. The bits of each element are hashed together
+// with its index, and the hashes are added. The checksum of a tensor is therefore the sum of the
+// checksums of its shards.
 //
 //   const uint64_t sum = checksum(top, top_box, shape) + checksum(bottom, bottom_box, shape);
 //   sum == checksum(whole, mesh::Box::whole(shape), shape);   // true
@@ -19,15 +19,15 @@
 
 namespace am::values {
 
-// Returns the sum, modulo 2^64, of the hashes of `values` [box.shape]. These are the elements at
-// `box` of a tensor whose shape is `shape`.
+// Returns the sum, modulo 2^64, of the hashes of `values` [box.shape], which are the elements at
+// `box` of a tensor of shape `shape`.
 uint64_t checksum(const at::Tensor& values, const mesh::Box& box, const Shape& shape);
 
 // Formats a checksum as 16 digits that also depend on the tensor's shape and dtype.
 std::string checksum_text(uint64_t sum, const Shape& shape, at::ScalarType dtype);
 
-// Returns the elements' bits as integers, [n] int64, in row-major order. A complex number gives two
-// integers.
+// Returns the bits of the elements as integers, [n] int64, in row-major order. A complex number
+// yields two integers.
 at::Tensor bits_of(const at::Tensor& values);
 
 }  // namespace am::values

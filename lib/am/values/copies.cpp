@@ -14,7 +14,7 @@
 namespace am::values {
 namespace {
 
-// Number of elements that are compared at a time; they are gathered from every rank.
+// Number of elements that are compared at a time. They are gathered from every rank.
 constexpr int64_t kCompared = int64_t{1} << 16;
 // Number of elements that are hashed at a time.
 constexpr int64_t kHashed = int64_t{1} << 22;
@@ -27,8 +27,7 @@ void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const
   session.saw_bytes(static_cast<int64_t>(part.values.nbytes()));
 }
 
-// Returns the copies of a tensor in files, where each stored part is one copy. Reads a block at a
-// time.
+// Returns the copies of a tensor in files, one per stored shard. Reads one block at a time.
 std::vector<Copy> saved_copies(Session& session, const inspect::Picked& picked) {
   std::vector<Copy> copies;
   for (const HeldShard& shard : picked.parameter->shards) {
@@ -58,8 +57,8 @@ std::vector<Copy> own_copies(Session& session, const inspect::Picked& picked) {
   return copies;
 }
 
-// Returns this rank's values at `box`, which lies in the part `part_box`; undefined if this rank
-// does not have that part.
+// Returns this rank's values at `box`, which lies in the shard `part_box`; undefined if this rank
+// does not have that shard.
 at::Tensor held_at(Session& session, const inspect::Picked& picked, const mesh::Box& part_box,
                    const mesh::Box& box) {
   at::Tensor held;
@@ -74,8 +73,8 @@ at::Tensor held_at(Session& session, const inspect::Picked& picked, const mesh::
 using PartKey = std::pair<Shape, Shape>;
 using CopiesOfPart = std::vector<const Copy*>;
 
-// Returns a rank that has the majority's checksum, and the ranks with other checksums. The index
-// stays empty.
+// Returns a rank with the checksum of the majority, and the ranks with other checksums. Does not
+// set CopyDifference::index.
 CopyDifference parted(const CopiesOfPart& part) {
   std::map<uint64_t, int64_t> votes;
   for (const Copy* copy : part) ++votes[copy->sum];
@@ -102,8 +101,8 @@ int64_t first_unequal(const at::Tensor& all, const CopyDifference& difference) {
   return first;
 }
 
-// Sets the index of the first difference: compares checksums to find the first differing block of
-// rows, then finds the element in that block.
+// Sets CopyDifference::index: compares checksums to find the first differing block of rows, then
+// finds the differing element in that block.
 void find_index(Session& session, const inspect::Picked& picked, const mesh::Box& part_box,
                 CopyDifference& difference) {
   const Shape& shape = picked.parameter->shape;
@@ -117,7 +116,8 @@ void find_index(Session& session, const inspect::Picked& picked, const mesh::Box
   const at::Tensor all =
       values_of(session).gather(at::tensor(sums, at::TensorOptions(at::kLong))).contiguous();
   const int64_t which = first_unequal(all, difference);
-  if (which == all.size(1)) return;  // the copies have become equal since they were hashed
+  if (which == all.size(1))
+    return;  // the copies were changed since their checksums and are equal now
   const mesh::Box& block = blocks[static_cast<size_t>(which)];
   const at::Tensor own = held_at(session, picked, part_box, block);
   const int64_t words =

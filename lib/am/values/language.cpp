@@ -24,9 +24,8 @@ at::Tensor as_batch(const parallel::ParallelModel& model, std::span<const int64_
   return tensor.to(model.mesh().device());
 }
 
-// Returns the ids padded to the length that the layout requires: under sequence parallelism a
-// multiple of tp. Padding follows the text, so it does not affect the text's outputs, and its own
-// outputs are ignored.
+// Returns the ids padded to the length that the layout requires: a multiple of tp under sequence
+// parallelism. Padding follows the text, so it does not affect the outputs for the text.
 at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& model,
                            std::span<const int64_t> ids) {
   const int64_t multiple = values_of(session).length_multiple();
@@ -37,7 +36,7 @@ at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& mode
 }
 
 // Returns one key/value cache per pipeline stage of this rank, for texts of up to `capacity`
-// tokens; no caches if the layout shards sequences.
+// tokens; returns none if the layout shards sequences.
 std::vector<std::unique_ptr<nn::KeyValueCache>> caches_of(Session& session,
                                                           const parallel::ParallelModel& model,
                                                           int64_t capacity) {
@@ -49,8 +48,8 @@ std::vector<std::unique_ptr<nn::KeyValueCache>> caches_of(Session& session,
   return caches;
 }
 
-// Returns the logits of `ids` without those of padding. The first `kept` ids are in the key/value
-// caches already, and no logits are computed for them.
+// Returns the logits of `ids` without padding. The key/value caches contain the first `kept` ids
+// already, for which no logits are computed.
 at::Tensor logits_of(Session& session, parallel::ParallelModel& model, std::span<const int64_t> ids,
                      size_t kept = 0) {
   const at::Tensor logits =
@@ -65,8 +64,8 @@ void require_two(const std::vector<int64_t>& ids) {
                   "; at least two are needed, because the first token is not predicted"));
 }
 
-// Runs forward passes, then calls after_forward(), even if the user interrupts the forward passes:
-// all ranks observe an interrupt at the same point. Any other error ends the session.
+// Runs forward passes, then calls after_forward(), also if the user interrupts the forward passes,
+// which all ranks detect at the same point. Any other error ends the session.
 void run_forward(Session& session, const std::function<void(parallel::ParallelModel&)>& body) {
   const at::NoGradGuard no_grad;
   parallel::ParallelModel& model = values_of(session).runnable();
@@ -82,8 +81,8 @@ void run_forward(Session& session, const std::function<void(parallel::ParallelMo
 using VisitWindow = std::function<void(const parallel::ParallelModel& model,
                                        const at::Tensor& logits, const at::Tensor& labels)>;
 
-// Calls `visit` with the logits and labels of one window after the other. Together, the windows
-// predict every id except the first exactly once.
+// Calls `visit` with the logits and labels of each window in turn. Together, the windows predict
+// every id except the first exactly once.
 void for_each_window(Session& session, const std::vector<int64_t>& ids, const VisitWindow& visit) {
   require_two(ids);
   const auto window = static_cast<size_t>(window_length(session));
@@ -105,9 +104,9 @@ double uniform(int64_t seed, int64_t position) {
   return static_cast<double>(bits >> 11) * 0x1.0p-53;
 }
 
-// Gives all ranks one text as the micro-batches of a step. Only the first micro-batch of the first
-// data-parallel rank has labels, so that the gradients summed over all ranks are those of the text
-// once.
+// Micro-batches of one step that all contain the same text, on all ranks. Only the first
+// micro-batch of the first data-parallel rank has labels, so that the sum of the gradients over all
+// ranks counts the text once.
 class OneText : public parallel::MicroBatches {
  public:
   OneText(const parallel::ParallelModel& model, at::Tensor ids_BT, at::Tensor labels_BT)
@@ -204,7 +203,7 @@ double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids) {
       batches, {.divisor = static_cast<double>(predictions), .seed = 0, .step = 0});
   view.after_forward();
   view.after_backward("of the text");
-  at::Tensor own = sum.cpu();  // equal on all ranks of a tp group, of which only the first counts
+  at::Tensor own = sum.cpu();  // equal on all ranks of a tp group; only the first contributes
   if (model.mesh().group("tp").index() != 0) own.zero_();
   return view.gather(own).sum().item<double>() / static_cast<double>(predictions);
 }
@@ -256,15 +255,15 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
       session.check_interrupt();
       const size_t seen = std::min(window, ids.size());
       const auto length = static_cast<int64_t>(seen);
-      // Empties the caches if cached keys are not valid any more: in a moving window every token's
-      // position changes with each new token, and some RoPE scalings depend on the length.
+      // Empties the caches if cached keys are not valid any more: in a sliding window, each new
+      // token changes the positions of all tokens, and some RoPE scalings depend on the length.
       if (ids.size() > window || !any.turns_alike(length, length - 1)) keep(0);
       const at::Tensor logits =
           logits_of(session, model, std::span<const int64_t>(ids).last(seen), kept);
       keep(seen);
       const at::Tensor last = model.full_logits(logits.narrow(1, logits.size(1) - 1, 1));
       const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
-      // All ranks take the id that rank 0 drew, so that rounding differences cannot make them
+      // All ranks use the id that rank 0 drew, so that rounding differences cannot make them
       // diverge.
       ids.push_back(session.view().gather_numbers({own}).front().front());
     }

@@ -1,4 +1,4 @@
-// Runs the session's model: loss and log probabilities of texts, and generation.
+// Runs the model of a session: loss and log probabilities of texts, and generation.
 //
 // Every function is collective; all ranks return the same result.
 #pragma once
@@ -15,29 +15,29 @@
 
 namespace am::values {
 
-// Loads the model for forward passes. Unless `forced`, throws Error(kPlan) if the model, with
-// `backward` together with its gradients, does not fit into this machine's memory.
+// Loads the model for forward passes. If `forced` is false, throws Error(kPlan) if the model does
+// not fit into this machine's memory; with `backward`, its gradients must fit too.
 void prepare_model(Session& session, bool forced, bool backward = false);
 
 // Returns the session's tokenizer. Throws Error(kPlan) if none is known.
 const data::Tokenizer& tokenizer_of(Session& session);
 
-// Tokenizes a text. Throws Error(kPlan), which names the token, if an id is not below the size of
-// the model's vocabulary.
+// Tokenizes a text. Throws Error(kPlan), which names the token, if an id is too large for the
+// vocabulary of the model.
 std::vector<int64_t> encode(Session& session, const std::string& text);
 
-// Returns the number of tokens of one forward pass: the model's max_position_embeddings, at most
-// 2048. Longer texts are cut into windows of this many tokens, and a token sees only earlier tokens
-// of its window.
+// Returns the largest number of tokens in one forward pass: max_position_embeddings of the model,
+// but at most 2048. Longer texts are split into windows of this size, and attention does not cross
+// windows.
 int64_t window_length(Session& session);
 
-// Returns the mean cross-entropy of ids[1..], each given the ids before it. Throws Error(kUsage)
-// for fewer than two ids.
+// Returns the mean cross-entropy of ids[1..], each predicted from the ids before it. Throws
+// Error(kUsage) for fewer than two ids.
 double mean_loss(Session& session, const std::vector<int64_t>& ids);
 
-// Computes the gradients of mean_loss and returns the loss. Throws Error(kUsage) if the ids do not
-// fit into one window. The gradients are then listed among the view's states
-// (ParameterView::after_backward).
+// Computes the gradients of mean_loss() and returns the loss. The gradients then appear in the
+// states of the view (ParameterView::after_backward). Throws Error(kUsage) if the ids do not fit
+// into one window.
 double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids);
 
 // Returns the natural logarithms of the probabilities of ids[1..], one value fewer than ids.
@@ -45,18 +45,18 @@ std::vector<double> log_probabilities(Session& session, const std::vector<int64_
 
 struct GenerateOptions {
   int64_t tokens = 100;
-  double temperature = 0.8;  // divisor of the logits; 0: always takes the most probable token
+  double temperature = 0.8;  // divisor of the logits; 0: greedy decoding
   int64_t top_k = 0;         // number of most probable tokens to draw from; 0: all tokens
   int64_t seed = 0;
 };
 
-// Returns the ids that the model generates after `prompt`, which must not be empty. Model, prompt
-// and options determine the result.
+// Returns the ids that the model generates after `prompt`, which must not be empty. The result
+// depends only on model, prompt and options.
 std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prompt,
                               const GenerateOptions& options);
 
-// Returns an id drawn from softmax(logits / temperature) over the `top_k` most probable ids. The
-// random number `uniform`, in [0, 1), decides which.
+// Returns an id drawn from softmax(logits / temperature) over the `top_k` most probable ids.
+// `uniform` is the random number for the draw, in [0, 1).
 int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, double uniform);
 
 }  // namespace am::values

@@ -24,9 +24,9 @@ using nn::fused::sum_of;
 // Number of elements that are converted to double at a time.
 constexpr int64_t kBlock = int64_t{256} << 10;
 
-// Sums over a block of values. `distance` and `squared` sum the distances from `near`, an estimate
-// of the block's mean, and their squares. The squares lose no relevant precision unless `near` is
-// farther from the mean than the values are.
+// Sums over a block of values. `distance` and `squared` are the sums of x - near and of (x -
+// near)^2, where `near` is an estimate of the mean. The precision suffices if `near` is at most one
+// standard deviation from the mean.
 struct Sums {
   double distance = 0.0, squared = 0.0, absolutes = 0.0;
   double min = 0.0, max = 0.0;
@@ -37,8 +37,8 @@ struct SumsFrom {
   template <int kBytes>
   AM_INLINE static void run(const Scalar* values, int64_t count, double near, Sums* result) {
     constexpr int64_t kStep = nn::fused::kLanes<float, kBytes>;
-    // The lower and the upper halves of the vectors are summed separately, so that an addition does
-    // not have to wait for the one before.
+    // The lower and the upper halves of the vectors have separate sums, so that an addition does
+    // not have to wait for the previous one.
     struct Half {
       Doubles<kBytes> distance = {}, squared = {}, absolutes = {};
 
@@ -75,7 +75,7 @@ struct SumsFrom {
   }
 };
 
-// Returns the moments of values that are all finite. If a value is not finite, `absolutes` is not
+// Returns the moments of a block of finite values. If a value is not finite, `absolutes` is not
 // finite either, and the caller must discard the result.
 template <typename Scalar>
 Moments of_finite(const at::Tensor& values) {
@@ -107,8 +107,8 @@ Moments of_finite(const at::Tensor& values) {
   return result;
 }
 
-// Returns the moments of a float32, bfloat16 or float16 block on the host; nothing for a block of
-// another dtype or on a device, and for one with a value that is not finite.
+// Returns the moments of a float32, bfloat16 or float16 block on the host. Returns nothing for
+// other dtypes, for a block on a device, and for a block with a value that is not finite.
 std::optional<Moments> of_narrow(const at::Tensor& block) {
   const at::ScalarType dtype = block.scalar_type();
   if (!block.is_cpu() || block.numel() == 0) return std::nullopt;

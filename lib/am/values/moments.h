@@ -16,8 +16,8 @@ namespace am::values {
 // Converts values to double for statistics; complex values become their magnitudes.
 at::Tensor to_numbers(const at::Tensor& values);
 
-// Number of values that are summed at a time on a device. They take 128 MiB in double, and two
-// temporaries take as much each.
+// Number of values that are summed at a time on a device. In double they need 128 MiB, and each of
+// two temporary tensors needs the same.
 inline constexpr int64_t kDeviceBlock = int64_t{1} << 24;
 
 struct Moments {
@@ -39,11 +39,11 @@ struct Moments {
   double rms() const;      // root mean square; NaN if no value is finite
   double max_abs() const;  // largest magnitude; NaN if no value is finite
 
-  // Adds a tensor's values, converted by to_numbers. Values on a device are summed on that device,
-  // in another order than values on the host.
+  // Adds the values of a tensor, converted by to_numbers(). Values on a device are summed there, in
+  // a different order than values on the host.
   void add(const at::Tensor& values);
-  // Adds the values that `other` describes. Mean and squared deviations are updated by the formulas
-  // of Chan, Golub and LeVeque.
+  // Merges the moments of another set of values. Mean and squared deviations are updated by the
+  // formulas of Chan, Golub and LeVeque.
   void merge(const Moments& other);
 
   static constexpr int64_t kWords = 9;

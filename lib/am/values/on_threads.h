@@ -14,16 +14,17 @@
 
 namespace am::values {
 
-// Returns a number that is larger than every thread number that on_threads() passes to `work`.
+// Returns an upper bound for the number of threads; all indices `thread` that on_threads() passes
+// to `work` are smaller.
 size_t most_threads();
 
-// Calls work(thread, 0), .. work(thread, count - 1), each number once and approximately in order,
-// until a call returns false or throws. An exception is rethrown by on_threads(). The assignment of
-// numbers to threads is arbitrary, so `work` must not make collective calls.
+// Calls work(thread, number) for each number from 0 to count - 1 once, approximately in this order,
+// until a call returns false or throws. on_threads() rethrows the exception. The assignment of
+// numbers to threads is arbitrary, so `work` must not call collectives.
 void on_threads(size_t count, const std::function<bool(size_t thread, size_t number)>& work);
 
 // Collects the results of numbered blocks from several threads, and orders them by block number. A
-// sum over them in this order has the same bits for any number of threads.
+// floating-point sum in this order has the same bits for any number of threads.
 template <typename Found>
 class FoundInOrder {
  public:

@@ -37,8 +37,8 @@ std::unique_ptr<inspect::Interpreter> open_weights(const fs::path& path,
   return std::make_unique<inspect::LocalInterpreter>(session_of(std::move(view), options.session));
 }
 
-// Throws, before anything is allocated, if the model does not fit into this machine's memory. Does
-// nothing for ranks on GPUs, because those have memory of their own.
+// Throws if the model does not fit into the memory of this machine, before any memory is allocated.
+// Does nothing for ranks on GPUs, which have their own memory.
 void require_memory(const job::Job& job, const OpenOptions& options) {
   if (options.session.force) return;
   if (runtime::parse_backend(parallel::backend_of(job.plan)).serves_gpus()) return;

@@ -22,21 +22,21 @@ namespace am::values {
 struct OpenOptions {
   SessionOptions session;
   std::vector<config::Override> overrides;  // settings that replace those in the plan
-  int64_t nproc = 0;                        // number of ranks of a plan; 0: as the plan says
+  int64_t nproc = 0;                        // number of ranks of a plan; 0: as the plan specifies
   config::Plugins plugins = config::Plugins::kRefused;  // whether a plan may load plugins
-  inspect::WaitOptions
-      wait;            // callbacks while ranks do not answer; for jobs and plans with several ranks
-  bool write = false;  // whether commands may change a job
-  // Program and arguments that start one rank of a plan, which must call run_rank_worker(). The
-  // file descriptor number of the rank's socket is appended as the last argument.
+  inspect::WaitOptions wait;  // callbacks while ranks do not answer; unused for one process
+  bool write = false;         // whether commands may change a job
+  // Program and arguments that start one rank of a plan; the program must call run_rank_worker().
+  // The descriptor number of the socket of the rank is appended as the last argument.
   std::vector<std::string> worker_argv;
 };
 
 // Largest number of ranks that are started on one machine.
 inline constexpr int64_t kMostRanks = 64;
 
-// Returns null if a plan is invalid, and adds the errors to `found`. Throws Error for a target that
-// cannot be read or started, and for ranks that do not fit in this machine's memory.
+// Opens the target. If it is an invalid plan, returns null and adds the errors to `found`. Throws
+// Error for a target that cannot be read or started, and for ranks that do not fit into the memory
+// of this machine.
 std::unique_ptr<inspect::Interpreter> open_target(const inspect::Target& target,
                                                   const OpenOptions& options, Diagnostics& found);
 

@@ -26,13 +26,14 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Differences of two blocks of finite values. `magnitudes` sums all |a| and |b|; if it is not
-// finite, a value is not finite, and the caller must discard the result.
+// Differences between two blocks of finite values. `magnitudes` is the sum of all |a| and |b|. If
+// it is not finite, the blocks may contain values that are not finite, and the caller must discard
+// the result.
 struct Apart {
   double max_abs = 0.0, relative = 0.0, magnitudes = 0.0;
 };
 
-// Lower bound of the ratio's denominator, so that the ratio of two zeros is 0.
+// Smallest denominator of the relative difference, so that this difference is 0 for two zeros.
 constexpr double kLeast = std::numeric_limits<double>::min();
 
 template <typename Scalar>
@@ -84,7 +85,7 @@ struct ChangeOf {
   }
 };
 
-// Whether the values are on the host, in a dtype that float32 represents exactly.
+// Returns whether the values are on the host and have a dtype that float32 represents exactly.
 bool is_narrow(const at::Tensor& values) {
   const at::ScalarType dtype = values.scalar_type();
   return values.is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf);
@@ -98,7 +99,8 @@ Found found_by(const at::Tensor& a, const at::Tensor& b) {
   return found;
 }
 
-// Returns the kernel's result for two blocks; nothing if is_narrow() is false for one of them.
+// Returns the result of the vectorized kernel for two blocks; nothing if is_narrow() is false for
+// one of them.
 template <template <typename> typename Kernel, typename Found>
 std::optional<Found> of_narrow(const at::Tensor& a, const at::Tensor& b) {
   if (!is_narrow(a) || !is_narrow(b)) return std::nullopt;

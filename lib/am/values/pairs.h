@@ -1,5 +1,5 @@
-// Computes how far two tensors of the same shape are apart, a block at a time. Values of all dtypes
-// are compared in double; a complex number counts as two values.
+// Computes the largest differences between two tensors of the same shape, one block at a time.
+// Values of all dtypes are compared in double; a complex number counts as two values.
 //
 //   Distance distance;
 //   distance.add(a, b);         // for each pair of blocks
@@ -10,8 +10,8 @@
 
 namespace am::values {
 
-// Equal infinities, and NaN on both sides, count as equal. If only one side is NaN, or infinities
-// differ, the distance is infinite.
+// Largest differences between two tensors a and b. Equal infinities count as equal, and so do two
+// NaN. The difference is infinite if only one value is NaN, or if infinities differ.
 struct Distance {
   double max_abs = 0.0;   // the largest |a - b|
   double relative = 0.0;  // the largest ratio of |a - b| to the larger of |a| and |b|
@@ -20,8 +20,8 @@ struct Distance {
   void add(const Distance& other);
 };
 
-// Sums over the elements a of a tensor before training and b of the same tensor after it. A sum is
-// NaN or infinite if one of its terms is.
+// Sums over the elements a of a tensor before training and the elements b of the tensor after
+// training. A sum is NaN or infinite if one of its terms is.
 struct Change {
   double moved = 0.0;   // sum of (b - a)^2
   double before = 0.0;  // sum of a^2

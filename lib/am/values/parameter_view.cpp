@@ -13,8 +13,7 @@
 namespace am::values {
 namespace {
 
-// Throws if `name` is neither a file nor a folder: reading a pipe or a device could block or never
-// end.
+// Throws if the path `name` is a pipe or a device, because reading it could block forever.
 void require_file_or_folder(const std::string& name) {
   std::error_code ignored;
   const auto status = std::filesystem::status(name, ignored);

@@ -1,5 +1,5 @@
-// Access to parameter values in a session. The values are either in a checkpoint's files or in a
-// sharded model in the memory of several ranks.
+// Access to the values of parameters in a session. The values are either in the files of a
+// checkpoint or in a sharded model in the memory of several ranks.
 //
 //   StoredView    stored_view.h    tensors in files, read by one process
 //   ShardedView   sharded_view.h   a ParallelModel in a plan's layout, on its ranks
@@ -35,83 +35,86 @@ using inspect::SessionOptions;
 
 class ParameterView : public inspect::TensorCatalog {
  public:
-  // Returns the values of a box of a parameter, on every rank, in the stored dtype and in host
+  // Returns the values at a box of a parameter, on every rank, in the stored dtype and in host
   // memory. Collective.
   virtual at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) = 0;
+  // Block of a parameter that this rank can access locally.
   struct Part {
-    at::Tensor values;          // [box.shape], valid only during the visit
-    mesh::Box box;              // the part's location in the parameter
-    bool first_replica = true;  // over all ranks, the parts with this flag have each element once
+    at::Tensor values;          // [box.shape], valid only during the call of `visit`
+    mesh::Box box;              // location in the parameter
+    bool first_replica = true;  // over all ranks, parts with this flag contain each element once
   };
   using PartVisit = std::function<bool(const Part&)>;
-  // Visits those parts of a parameter's box that this rank has, including replicas of other ranks'
-  // parts, until `visit` returns false. Not collective.
+  // Calls `visit` with each block of this rank that lies in `box`, including replicas of blocks of
+  // other ranks, until a call returns false. Not collective.
   virtual void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
                            const PartVisit& visit) = 0;
-  // Visits the same parts as visit_parts, but may call `visit` on several threads at once. `number`
-  // is the part's index in the order of visit_parts.
+  // Like visit_parts(), but may call `visit` on several threads at once. `number` is the index of
+  // the block in the order of visit_parts().
   using NumberedVisit = std::function<bool(size_t number, const Part&)>;
   virtual void visit_parts_at_once(const HeldParameter& parameter, const mesh::Box& box,
                                    const NumberedVisit& visit) {
     size_t number = 0;
     visit_parts(parameter, box, [&](const Part& part) { return visit(number++, part); });
   }
-  // Visits this rank's share of a parameter until `visit` returns false. Over all ranks, each
-  // element is visited exactly once.
+  // Calls `visit` with blocks of the parameter until a call returns false. The blocks are
+  // distributed such that over all ranks each element is visited exactly once.
   using Visit = std::function<bool(const at::Tensor&)>;
   virtual void visit_own(const HeldParameter& parameter, const Visit& visit) {
     visit_parts(parameter, mesh::Box::whole(parameter.shape),
                 [&](const Part& part) { return !part.first_replica || visit(part.values); });
   }
-  // Gathers each rank's `row` [n] to [ranks, n], both in host memory, over the ranks that share the
-  // work of visit_own. Collective.
+  // Gathers the `row` [n] of each rank to [ranks, n], both in host memory, over the ranks among
+  // which visit_own() distributes the elements. Collective.
   virtual at::Tensor gather(const at::Tensor& row) = 0;
   std::vector<std::vector<int64_t>> gather_numbers(const std::vector<int64_t>& numbers) final;
 
-  // Returns, for all ranks, the boxes of the parameter that a rank can read without communication:
-  // its shards, or larger boxes while the parameter is unsharded. Collective.
+  // Returns the boxes of the parameter that each rank can read without communication: its shards,
+  // or larger boxes while the parameter is unsharded. Collective.
   virtual std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) = 0;
-  // Gathers full tensors of the parameters, and of all parameters that the view gathers together
-  // with them. Returns the names of all these parameters. If `between`, which is called before each
-  // step, throws, frees what this call has gathered. Collective and idempotent.
+  // Gathers full tensors of the parameters, and of all parameters that can only be gathered
+  // together with them. Returns the names of all gathered parameters. Calls `between` before each
+  // gather; if it throws, frees the tensors that this call has gathered. Collective and idempotent.
   virtual std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
                                            const Between& between) = 0;
-  // Returns the bytes of this machine's memory that unshard would allocate.
+  // Returns the number of bytes that unshard() would allocate on this machine.
   virtual int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const = 0;
-  // Frees the full tensors and returns the names of their parameters. Collective and idempotent.
+  // Frees the full tensors of the parameters, and returns the names of all parameters that were
+  // freed. Collective and idempotent.
   virtual std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) = 0;
-  // Returns a sentence for the user that explains what unshard does in this view.
+  // Returns a sentence for the user that explains the effect of unshard().
   virtual std::string unshard_note() const = 0;
 
   // Returns the model that the commands loss, logprob and generate run. Throws Error(kPlan) if no
   // config.json describes the model. Collective.
   virtual parallel::ParallelModel& runnable(const Between& between = {}) = 0;
-  // Returns the bytes of this machine's memory that runnable() would still allocate.
+  // Returns the number of bytes that the next runnable() would allocate on this machine.
   virtual int64_t runnable_bytes() const { return 0; }
-  // Returns the number that must divide the sequence length of a forward pass.
+  // Returns a number of which the sequence length of each forward pass must be a multiple.
   virtual int64_t length_multiple() const { return 1; }
-  // Restores which parameters are gathered: those that the user unsharded. Must be called after
+  // Gathers the parameters that the user unsharded, and frees all others. Must be called after
   // forward passes, which gather and free parameters. Collective.
   virtual void after_forward() = 0;
-  // Must be called after a backward pass of runnable(). Lists the gradients among states(), as
-  // "grad.NAME" for each trainable parameter, until the model changes. `of` describes where they
-  // come from, for example "of step 3".
+  // Must be called after a backward pass of runnable(). Adds the gradients to states(), as
+  // "grad.NAME" for each trainable parameter, until the model changes. `of` describes the origin of
+  // the gradients, for example "of step 3".
   virtual void after_backward(const std::string& of) = 0;
-  // Returns where the gradients come from, for example "of step 3"; empty without gradients.
+  // Returns the origin of the gradients, for example "of step 3"; empty without gradients.
   virtual std::string gradients_of() const = 0;
-  // Returns the bytes of this machine's memory that a backward pass would still allocate.
+  // Returns the number of bytes that the next backward pass would allocate on this machine.
   virtual int64_t gradient_bytes() const = 0;
-  // Trains `steps` steps on the plan's data and returns the metrics of the last step. Throws
-  // Error(kUsage) if the view has no plan, Error(kPlan) if the plan cannot be trained. Collective.
+  // Trains `steps` steps on the data of the plan and returns the metrics of the last step. Throws
+  // Error(kUsage) if the view has no plan, and Error(kPlan) if the plan cannot be trained.
+  // Collective.
   virtual observe::StepMetrics train(int64_t steps, const Between& between);
-  // Returns the recent collectives of each rank, newest first: RecentCollectives::to_json. Throws
-  // Error(kUsage) if none are recorded. Collective.
+  // Returns the recent collectives of each rank, newest first, in the form of
+  // RecentCollectives::to_json(). Throws Error(kUsage) if none are recorded. Collective.
   virtual std::vector<Json> recent_collectives();
-  // Sets the dtype in which runnable() computes. Throws Error(kUsage) unless the values are those
-  // of a checkpoint's files: with a plan, the plan gives the dtype.
+  // Sets the dtype in which runnable() computes. Throws Error(kUsage) for a model of a plan, whose
+  // dtype the plan specifies.
   virtual void set_compute_dtype(at::ScalarType dtype) = 0;
-  // Returns the named tokenizer. Keeps it, so that another call with the same name does not create
-  // it again. Throws what make_tokenizer throws.
+  // Returns the tokenizer with this name, and caches it for further calls with the same name.
+  // Throws the errors of make_tokenizer().
   const data::Tokenizer& tokenizer(const std::string& name);
 
   // Writes a Hugging Face folder; leaves nothing behind if `between` throws. Collective.
@@ -129,12 +132,12 @@ inline constexpr std::string_view kGradientPrefix = "grad.";
 // Returns a session that also runs the commands that read values.
 Session session_of(std::unique_ptr<ParameterView> view, SessionOptions options);
 
-// Returns the session's view with access to values. Throws Error(kInternal) if the session was
-// opened without values.
+// Returns the view of the session, with access to values. Throws Error(kInternal) if the session
+// has no such view.
 ParameterView& values_of(Session& session);
 
 // Returns the number of optimizer updates of a parameter: the value of its optimizer state "step",
-// or without that state the checkpoint's or the job's step. Collective.
+// or the step of the checkpoint or job if there is no such state. Collective.
 std::optional<double> step_of(Session& session, const HeldParameter& parameter);
 
 }  // namespace am::values

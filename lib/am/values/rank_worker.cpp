@@ -30,8 +30,7 @@ std::atomic<bool> interrupt_requested{false};
 
 void on_interrupt(int) { interrupt_requested = true; }
 
-// Returns the session of this rank's part of the plan's model. The view copies the plan, so it may
-// outlive `job`.
+// Returns the session for this rank of the plan. The view copies the plan, so it may outlive `job`.
 Session open_session(const inspect::WorkerSetup& setup) {
   Diagnostics found;
   const auto here = launch::detect_environment(launch::process_environment(), found);
@@ -92,7 +91,7 @@ int run_rank_worker(int socket) {
   } catch (const std::exception& error) {
     failed.error = {ErrorKind::kInternal, first_line(error), {}};
   }
-  std::cerr << failed.error->message << "\n";  // to the rank's log
+  std::cerr << failed.error->message << "\n";  // written to the log of this rank
   try {
     inspect::send_message(socket, pack(failed));
   } catch (const Error&) {

@@ -14,8 +14,9 @@ namespace am::values {
 
 namespace {
 
-// Visits a part in blocks of rows, unless it is a replica of a part that another rank visits. If
-// this rank is interrupted, skips the rest of the part and returns false.
+// Calls `visit` with each block of rows of a part of a tensor. Skips the part if another rank
+// visits a replica of it. If this rank is interrupted, skips the remaining blocks and returns
+// false.
 bool scan_part(const Session& session, const ParameterView::Part& part, const ScanVisit& visit) {
   if (!part.first_replica) return true;
   const int64_t at_once = tensor::is_asynchronous(part.values.device()) ? kDeviceBlock : kScanBlock;
@@ -27,7 +28,8 @@ bool scan_part(const Session& session, const ParameterView::Part& part, const Sc
   return !session.is_interrupted();
 }
 
-// Returns the moments of this rank's share of the tensor.
+// Returns the moments of the elements that this rank reads: over all ranks, each element is counted
+// once.
 Moments own_moments(Session& session, const inspect::Picked& picked) {
   FoundInOrder<Moments> of_parts;
   values_of(session).visit_parts_at_once(

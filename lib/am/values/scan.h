@@ -1,4 +1,4 @@
-// Scans tensors of any size in blocks of rows. Each rank scans its own part of a tensor.
+// Reads tensors of any size in blocks of rows. Each rank reads its own shards.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,22 +12,22 @@
 
 namespace am::values {
 
-// Number of elements that are converted to double at a time. They take 8 MiB.
+// Number of elements that are converted to double at a time; in double they need 8 MiB.
 inline constexpr int64_t kScanBlock = int64_t{1} << 20;
 
-// Called with a block's `values` [box.shape] in the stored dtype, and with `box`, the block's
+// Type of the callback for one block: its `values` [box.shape] in the stored dtype, and `box`, its
 // location in the tensor.
 using ScanVisit = std::function<void(const at::Tensor& values, const mesh::Box& box)>;
 
-// Visits this rank's share of the picked tensor in blocks of whole rows, each copied to the host.
-// Over all ranks, each element is visited once. Throws Error(kUsage) if the user interrupted any
-// rank. Collective.
+// Calls `visit` with blocks of whole rows, each copied to the host. The blocks are distributed over
+// the ranks such that each element is visited once. Throws Error(kUsage) if the user interrupted
+// any rank. Collective.
 void scan(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
-// Like scan(), but blocks stay on their device, and are larger there.
+// Like scan(), but blocks on a device stay there, and are larger.
 void scan_on_device(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
 
-// Returns the moments of the picked tensor over all ranks; only moments are communicated.
-// Collective.
+// Returns the moments of the picked tensor over all ranks. Only moments are communicated, not
+// values. Collective.
 Moments moments_of(Session& session, const inspect::Picked& picked);
 
 // Returns an object with the keys name, numel, min, max, mean, std, norm, nan and inf. A statistic

@@ -1,5 +1,5 @@
 // Part of ShardedView: gathers parameters for `unshard`, and lists the boxes that each rank can
-// use.
+// read.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ std::vector<HeldShard> ShardedView::usable_boxes(const HeldParameter& parameter)
   return {parameter.shards.begin(), parameter.shards.end()};
 }
 
-// Returns the boxes of the parameter that each rank has while it is gathered over dp_shard_cp.
+// Returns the boxes of the parameter that each rank stores while the parameter is gathered over
+// dp_shard_cp.
 std::vector<HeldShard> ShardedView::gathered_boxes(const HeldParameter& parameter) const {
   const layout::ParameterLayout& layout = *layouts_.at(parameter.name);
   std::vector<HeldShard> boxes;
@@ -50,15 +51,16 @@ std::vector<int64_t> ShardedView::ranks_with(const HeldParameter& parameter) con
   return ranks;
 }
 
-// Whether tp or ep shards the parameter, so that a rank has only a part even while it is gathered.
+// Returns whether tp or ep shards the parameter, so that a rank has only one shard of it even while
+// it is gathered over dp_shard_cp.
 bool ShardedView::is_cut(const HeldParameter& parameter) const {
   const std::vector<HeldShard> boxes = gathered_boxes(parameter);
   return std::any_of(boxes.begin(), boxes.end(),
                      [&](const HeldShard& each) { return each.box.numel() < parameter.numel(); });
 }
 
-// Returns the parameters' set numbers in ascending order, so that every rank gathers in the same
-// order.
+// Returns the indices of the sets that contain the parameters. They are in ascending order, so that
+// every rank gathers in the same order.
 std::vector<size_t> ShardedView::sets_of(std::span<const HeldParameter* const> parameters) const {
   std::set<size_t> sets;
   for (const HeldParameter* parameter : parameters) {
@@ -161,8 +163,8 @@ std::string ShardedView::unshard_note() const {
              ", with all other parameters of their FSDP unit", tp);
 }
 
-// Gathers the sets that the user unsharded and frees all others, since a forward pass frees or
-// leaves gathered units by the rules of training.
+// Gathers the sets that the user unsharded and frees all others. This is necessary because a
+// forward pass leaves units gathered or freed as training requires.
 void ShardedView::after_forward() {
   for (const auto& [set, groups] : groups_) {
     for (parallel::ParamGroup* group : groups) {

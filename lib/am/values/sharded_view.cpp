@@ -22,7 +22,7 @@ namespace am::values {
 
 namespace {
 
-// Set number of parameters that FSDP ignores; they are never gathered.
+// Index of the set of parameters that FSDP ignores; they are never gathered.
 constexpr size_t kIgnored = std::numeric_limits<size_t>::max();
 
 }  // namespace
@@ -52,8 +52,8 @@ ShardedView::ShardedView(LiveJob job)
   add_states();
 }
 
-// Describes where the gradients come from. In a running job this is determined at each call,
-// because every step replaces the gradients.
+// Returns a description of the origin of the gradients. In a running job the description is
+// determined at each call, because every step replaces the gradients.
 std::string ShardedView::gradients_of() const {
   if (!live_) return gradients_of_;
   const int64_t steps = live_->steps();
@@ -86,9 +86,9 @@ void ShardedView::add_parameters() {
   add_groups();
 }
 
-// Numbers the sets of parameters that are gathered together. If every rank has shards of all
-// parameters, a set is a ParamGroup; if ranks have different pipeline stages or experts, it is an
-// FSDP unit, whose number is the same on all ranks.
+// Assigns indices to the sets of parameters that are gathered together. If every rank has shards of
+// all parameters, a set is a ParamGroup. If ranks have different pipeline stages or experts, a set
+// is an FSDP unit, whose index is the same on all ranks.
 void ShardedView::add_groups() {
   by_units_ = model_->has_pipeline() || mesh().sizes().ep > 1;
   const auto& groups = model_->groups();
@@ -128,8 +128,8 @@ Json ShardedView::info() {
   return json;
 }
 
-// Lists the states of all ranks' parameters. Each rank sends its list to all ranks, since ranks may
-// have different pipeline stages or experts.
+// Lists the states of the parameters of all ranks. Each rank sends its own list to all ranks,
+// because ranks may have different pipeline stages or experts.
 void ShardedView::add_states() {
   states_.clear();
   state_of_.clear();
@@ -177,8 +177,8 @@ void ShardedView::add_states() {
             [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
 }
 
-// Returns this rank's part of a gradient or an optimizer state; undefined if that does not exist.
-// If `state` is null, returns this rank's part of the parameter.
+// Returns this rank's shard of a gradient or an optimizer state; undefined if there is none. If
+// `state` is null, returns this rank's shard of the parameter.
 at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
   const parallel::ParamGroup& group = *model_->groups()[place.group];
   const parallel::LocalParameter& owned = group.owned()[place.index];
@@ -195,8 +195,9 @@ at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
   return {};
 }
 
-// Returns a box of a gradient or an optimizer state on every rank, by an all-reduce. Each element
-// is given by the one rank that has its first replica; the other ranks contribute zero.
+// Returns the values at `box` of a gradient or an optimizer state, on every rank, by an all-reduce.
+// For each element, the rank with its first replica contributes the value, and all other ranks
+// contribute zero.
 at::Tensor ShardedView::read_state(const HeldParameter& state, const mesh::Box& box) {
   at::Tensor all = at::zeros(box.shape, at::TensorOptions(at::kDouble));
   visit_parts(state, box, [&](const Part& part) {
@@ -244,8 +245,9 @@ at::Tensor ShardedView::gather(const at::Tensor& row) {
   return all.cpu();
 }
 
-// Returns a setting of the optimizer in the last step; null if there is none of this name. Names
-// are those of a PyTorch optimizer with one parameter group, for example "optim.param_groups.0.lr".
+// Returns a setting that the optimizer had in the last step; null if there is no setting of this
+// name. The names are those of a PyTorch optimizer with one parameter group, for example
+// "optim.param_groups.0.lr".
 Json ShardedView::value(std::string_view name) const {
   constexpr std::string_view kGroup = "optim.param_groups.0.";
   const int64_t steps = live_ ? live_->steps() : steps_;
@@ -318,7 +320,7 @@ int64_t ShardedView::gradient_bytes() const {
   return bytes;
 }
 
-// Creates the trainer. The rules of training are not checked before, because a plan that is only
+// Creates the trainer. The rules for training are checked only here, because a plan that is only
 // inspected need not satisfy them.
 void ShardedView::begin_training() {
   if (trainer_) return;
@@ -381,7 +383,8 @@ std::string ShardedView::note() const {
              "; they have not been trained");
 }
 
-// Under sequence parallelism, the ranks of a tp group compute equally long pieces of a text.
+// Under sequence parallelism, the ranks of a tp group compute sections of a text that must have
+// equal lengths.
 int64_t ShardedView::length_multiple() const {
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
   return fsdp2 != nullptr && fsdp2->sequence_parallel ? mesh().sizes().tp : 1;

@@ -1,11 +1,11 @@
-// A model in a plan's layout, seen from one of its ranks.
+// Model in the layout of a plan, accessed from one of its ranks.
 //
-// `unshard` gathers all parameters of an FSDP unit over dp_shard_cp, with training's all-gather and
-// in the compute dtype. If tp or ep shards a parameter that the user named, it is also assembled
-// into a separate full copy.
+// `unshard` gathers all parameters of an FSDP unit over dp_shard_cp, by the all-gather of training
+// and in the compute dtype. A parameter that the user named and that tp or ep shards is
+// additionally assembled into a separate full copy.
 //
-// Trainable parameters have states: "optim.state.NAME.exp_avg" and, once gradients exist,
-// "grad.NAME". They are sharded like their parameters.
+// Trainable parameters have states: "optim.state.NAME.exp_avg" and, after a backward pass,
+// "grad.NAME". The states are sharded like their parameters.
 #pragma once
 
 #include <deque>
@@ -31,17 +31,17 @@ struct LiveJob {
   std::string run;                    // path of the run folder
   std::function<int64_t()> steps;     // returns the number of completed steps
   train::Trainer* trainer = nullptr;  // trains this rank's part of the job
-  // The number of completed steps when `grad --of TEXT` last replaced the step's gradients by those
-  // of a text; empty before. Shared by all sessions that are attached to the job.
+  // Number of completed steps at the last `grad --of TEXT`, which replaced the gradients of the
+  // step by the gradients of a text; empty if there was none. Shared by all sessions that are
+  // attached to the job.
   std::shared_ptr<std::optional<int64_t>> text_gradients = {};
 };
 
 class ShardedView : public ParameterView {
  public:
-  // Builds the model, and loads or initialises its parameters as the plan says. Collective.
+  // Builds the model, and loads or initialises its parameters as the plan specifies. Collective.
   ShardedView(const job::Job& job, const runtime::World& world);
-  // Creates the view of a job that is training. The job's trainer must outlive the view.
-  // Collective.
+  // Creates a view of a running job. The trainer of the job must outlive the view. Collective.
   explicit ShardedView(LiveJob job);
 
   std::string title() const override;
@@ -106,25 +106,26 @@ class ShardedView : public ParameterView {
   std::unique_ptr<train::Trainer> trainer_;       // created by the first train()
   parallel::ParallelModel* model_;
   std::optional<LiveJob> live_;
-  std::string weights_;  // description of where the parameters' values come from
-  bool fresh_ = false;   // whether the values are initial ones that nothing has trained
-  std::deque<std::vector<HeldShard>> shards_;  // the shards that each parameter's span refers to
+  std::string weights_;  // description of the origin of the parameter values
+  bool fresh_ = false;   // whether the parameters still have their initial values
+  std::deque<std::vector<HeldShard>> shards_;  // storage of HeldParameter::shards
   std::vector<HeldParameter> parameters_;
-  std::map<std::string, Place> places_;  // where the model has this rank's parameters, by name
-  // The number of each parameter's set. The parameters of a set are gathered together, and all
-  // ranks number the sets alike. groups_ has this rank's ParamGroups of each set.
+  std::map<std::string, Place>
+      places_;  // positions of this rank's parameters in the model, by name
+  // Index of the set of each parameter. The parameters of a set are gathered together, and the
+  // indices are equal on all ranks. groups_ contains the ParamGroups of this rank for each set.
   std::map<std::string, size_t> set_of_;
   bool by_units_ = false;  // whether a set is an FSDP unit; otherwise it is a ParamGroup
   std::map<size_t, std::vector<parallel::ParamGroup*>> groups_;
   std::map<std::string, const layout::ParameterLayout*> layouts_;
-  std::set<size_t> unsharded_;  // numbers of the sets that the user unsharded
+  std::set<size_t> unsharded_;  // indices of the sets that the user unsharded
   // Full copies of the unsharded parameters that tp or ep shards. The tensor is undefined on ranks
-  // that have no part of the parameter.
+  // that store no shard of the parameter.
   std::map<std::string, at::Tensor> whole_;
   std::vector<HeldParameter> states_;
   std::map<std::string, State> state_of_;
   std::string gradients_of_;
-  int64_t steps_ = 0;                                        // number of steps that train() ran
+  int64_t steps_ = 0;                                        // number of steps that train() has run
   std::shared_ptr<runtime::RecentCollectives> collectives_;  // null for a running job
 };
 

@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A source that calls `between` at each read, so that loading can be stopped.
+// Source of tensors that calls `between` at each read, so that an interrupt stops the loading of a
+// model.
 class StoppableSource : public stored::TensorSource {
  public:
   StoppableSource(const stored::TensorSource& source, const Between& between)
@@ -48,8 +49,8 @@ class StoppableSource : public stored::TensorSource {
   const Between& between_;
 };
 
-// Number of elements that visit_parts reads at a time. They are few enough that float32 values are
-// still in a core's cache when `visit` reads them.
+// Number of elements that visit_parts() reads at a time, chosen so that float32 values are still in
+// the cache of a core when `visit` reads them.
 constexpr int64_t kReadBlock = int64_t{256} << 10;
 
 // Returns a plan that runs a model on one rank in the given dtype.
@@ -63,7 +64,7 @@ config::Plan plan_of_one(formats::Dtype dtype) {
 
 }  // namespace
 
-// Returns the full tensor if it is in memory, because it is unsharded or a gradient; otherwise
+// Returns the full tensor if it is in memory, as an unsharded parameter or a gradient; otherwise
 // null.
 const at::Tensor* StoredView::assembled(const HeldParameter& parameter) {
   for (const auto* tensors : {&assembled_, &gradients_}) {

@@ -1,8 +1,8 @@
-// A checkpoint's files in a session of one process. The files are memory-mapped and read on demand.
+// Checkpoint files in a session of one process. The files are memory-mapped and read on demand.
 //
 // The command `unshard` assembles full tensors in memory, and `reshard` frees them. loss, logprob
-// and generate load the weights once into a model of one rank, in float32 unless `set dtype` says
-// otherwise.
+// and generate load the weights once into a model on one rank, by default in float32 (`set dtype`
+// changes this).
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ namespace am::values {
 
 class StoredView : public ParameterView {
  public:
-  // Throws what the constructor of StoredCatalog throws.
+  // Throws the errors of the constructor of StoredCatalog.
   explicit StoredView(std::unique_ptr<stored::TensorSource> source) : catalog_(std::move(source)) {}
 
   std::string title() const override { return catalog_.title(); }
@@ -62,8 +62,8 @@ class StoredView : public ParameterView {
 
  private:
   const at::Tensor* assembled(const HeldParameter& parameter);
-  // Calls `visit` with a block, in the mapped file if possible, otherwise with a copy. Lets pages
-  // that were read be released from time to time, so that they do not fill the memory.
+  // Calls `visit` with a block of the parameter: a view of the mapped file if possible, otherwise a
+  // copy. From time to time releases pages that were read, so that they do not fill the memory.
   bool visit_block(const HeldParameter& parameter, const mesh::Box& block, const PartVisit& visit);
   int64_t model_bytes() const;
   void drop_model();
@@ -72,7 +72,7 @@ class StoredView : public ParameterView {
   std::map<std::string, at::Tensor> assembled_;
   std::unique_ptr<runtime::DeviceMesh> single_mesh_;
   std::unique_ptr<parallel::ParallelModel> model_;
-  // Describes where model_'s gradients come from; empty without gradients.
+  // Description of the origin of the gradients of model_; empty without gradients.
   std::string gradients_of_;
   std::map<std::string, at::Tensor> gradients_;  // full gradients, keyed "grad.NAME"
   std::vector<HeldParameter> states_;  // gradients, then stored states; empty without gradients

@@ -12,13 +12,13 @@
 
 namespace am::values {
 
-// Opens the weights at a path that the user gave, which may begin with `~`. Throws Error(kUsage) if
-// the path is a plan's.
+// Opens the weights at a path that the user specified, which may begin with `~`. Throws
+// Error(kUsage) if the path is that of a plan.
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path);
 
 // Reads tensor `a` from `left` and tensor `b` from `right`, which must have the same shape, in
 // blocks of whole rows. Calls `visit` with each pair of blocks in their stored dtypes, concurrently
-// on several threads, until a call returns false. `number` is the block's index. Throws
+// on several threads, until a call returns false. `number` is the index of the block. Throws
 // Error(kUsage) if the user interrupted any rank. Collective.
 using VisitPair = std::function<bool(size_t number, const at::Tensor& a, const at::Tensor& b)>;
 void for_each_pair(Session& session, const stored::TensorSource& left,

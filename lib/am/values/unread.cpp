@@ -12,7 +12,7 @@ constexpr size_t kMostShown = 6;
 
 }  // namespace
 
-// If the tensors are on ranks instead of in files, read() throws all errors, because all ranks must
+// If the tensors are in the memory of ranks, read() rethrows all errors, because all ranks must
 // fail together.
 Unread::Unread(const inspect::Session& session, size_t asked)
     : throws_(asked < 2 || !session.view().at_rest()) {}

@@ -1,4 +1,4 @@
-// Records the tensors that cannot be read because a checkpoint's file is missing, truncated or
+// Records the tensors that cannot be read because a file of a checkpoint is missing, truncated or
 // changed, so that commands can still report the readable tensors.
 //
 //   Unread unread(session, all.size());
@@ -20,15 +20,16 @@ namespace am::values {
 
 class Unread {
  public:
-  // `asked`: number of tensors requested. If it is 1, read() throws errors instead of recording
+  // `asked`: number of requested tensors. If it is 1, read() rethrows errors instead of recording
   // them.
   Unread(const inspect::Session& session, size_t asked);
 
-  // Calls `look`. Returns false if it threw Error(kIo) or Error(kFormat), which is recorded under
-  // `name`.
+  // Calls `look`. If `look` throws Error(kIo) or Error(kFormat), records the error under `name` and
+  // returns false.
   bool read(const std::string& name, const std::function<void()>& look);
-  // If tensors could not be read, adds the field `unread` with their names and problems to the
-  // result, appends them to its text, and marks it as failed. Must be called last.
+  // If tensors could not be read, adds the field `unread` with their names and problems to the JSON
+  // of the result, appends them to its text, and marks the result as failed. Must be called after
+  // all other changes of the result.
   void give(inspect::Result& result) const;
 
  private:

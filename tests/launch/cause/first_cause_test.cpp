@@ -11,7 +11,7 @@ using namespace launch_test;
 
 namespace {
 
-// Returns the rank reported as the cause; -1 for none.
+// Returns the rank that find_cause() reports; -1 if it reports none.
 int64_t cause_of(const std::vector<RankExit>& ranks) {
   const auto cause = find_cause(ranks);
   return cause ? cause->rank : -1;
@@ -26,7 +26,7 @@ TEST_CASE("no cause where none failed by itself") {
 
 TEST_CASE("the earliest failure is the cause") {
   CHECK(cause_of({failed(0, 1, 0, 2.0), failed(1, 1, 0, 1.0)}) == 1);
-  // Ordered by the time of the report, although the process ended later.
+  // Failures are ordered by the time of the report, even if the process ended later.
   CHECK(cause_of({failed(0, 1, 0, 2.0), reported(1, "io", 1.9)}) == 1);
 }
 
@@ -61,7 +61,8 @@ TEST_CASE("a hang is the fault of the rank that did not arrive") {
   CHECK(cause->rank == 1);
   CHECK(cause->end == 1);
   CHECK(cause->witness == 0);
-  // A missing rank is a stronger cause than a lost peer, and a weaker one than a rank that died.
+  // A missing rank is a stronger cause than a lost peer, but a weaker one than a rank that died by
+  // itself.
   CHECK(cause_of({witness(0, {1}, 2.0), stopped(1, SIGKILL, 8.0), reported(2, "peer", 1.0)}) == 1);
   CHECK(cause_of({witness(0, {1}, 1.0), stopped(1, SIGKILL, 8.0), failed(2, 3, 0, 4.0)}) == 2);
   CHECK(cause_of({witness(0, {1}, 1.0), failed(1, 0, SIGSEGV, 0.5)}) == 1);
@@ -69,7 +70,7 @@ TEST_CASE("a hang is the fault of the rank that did not arrive") {
 }
 
 TEST_CASE("a missing rank that waits itself is only a link of the chain") {
-  // 0 waits for 1, which waits for 2, which hangs.
+  // Rank 0 waits for rank 1, which waits for rank 2, which hangs.
   const std::vector<RankExit> chain = {witness(0, {1}, 1.0), witness(1, {2}, 1.1),
                                        stopped(2, SIGKILL, 8.0)};
   const auto cause = find_cause(chain);
@@ -77,7 +78,8 @@ TEST_CASE("a missing rank that waits itself is only a link of the chain") {
   CHECK(cause->rank == 2);
   CHECK(cause->witness == 1);
   CHECK(cause_of({witness(0, {1, 2}, 1.0), witness(1, {2}, 1.1), stopped(2, SIGKILL, 8.0)}) == 2);
-  // A cycle: two ranks in different collectives. The earliest witness decides.
+  // Cycle: two ranks wait in different collectives. The rank that the earliest witness names is the
+  // cause.
   CHECK(cause_of({witness(0, {1}, 1.1), witness(1, {0}, 1.0)}) == 0);
 }
 
@@ -103,7 +105,8 @@ TEST_CASE("a suspended rank is the cause of what others report without knowing w
   CHECK(cause_of({reported(0, kElasticError, 1.0), suspended}) == 1);
   CHECK(cause_of({reported(0, "peer", 1.0), suspended}) == 1);
   CHECK(cause_of({failed(0, 0, SIGSEGV, 1.0), suspended}) == 0);
-  // A witness takes precedence: it names the rank that did not arrive.
+  // A witness is a rank whose collective timed out. It takes precedence, because it names the rank
+  // that did not arrive.
   CHECK(cause_of({witness(0, {2}, 1.0), suspended, stopped(2, SIGKILL, 8.0)}) == 2);
 }
 
@@ -111,7 +114,7 @@ TEST_CASE("a rank that left early is the cause of a connection that closed after
   RankExit lost = failed(0, 1, 0, 5.0);
   lost.tail = {"Traceback", "RuntimeError: [pair.cc:538] Connection closed by peer [127.0.0.1]:1"};
   CHECK(cause_of({lost, failed(1, 0, 0, 4.0)}) == 1);
-  CHECK(cause_of({lost, failed(1, 0, 0, 6.0)}) == 0);  // it ended later
+  CHECK(cause_of({lost, failed(1, 0, 0, 6.0)}) == 0);  // rank 1 ended after the connection closed
   CHECK(cause_of({lost, failed(1, 0, 0, 4.0), failed(2, 3, 0, 4.5)}) == 2);
   RankExit other = failed(0, 1, 0, 5.0);
   other.tail = {"ValueError: bad batch"};

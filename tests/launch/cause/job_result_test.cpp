@@ -78,7 +78,8 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   stuck.stopped = true;
   stuck.log = "run/logs/rank-1.log";
   stuck.tail = {"step 6"};
-  // The missing rank was asked to stop and then lost its peers, which does not explain the hang.
+  // The missing rank was told to stop and then lost its peers; this error does not explain the
+  // hang.
   stuck.error = RankError{.message = "closed", .kind = "peer", .last_collective = "other #1"};
   result.ranks = {witness, stuck};
   result.cause = FirstCause{1, 0, 1, 0};
@@ -94,12 +95,12 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   CHECK(cause_json(result)["hangs"] == true);
   CHECK(cause_json(result)["signal"].is_null());
   CHECK(cause_json(result)["message"] == "timed out after 3 s");
-  // A mismatch: the missing rank also waited, but in another collective.
+  // Mismatch: the missing rank also waited, but in another collective.
   result.ranks[1] = reported(1, "hang", 1.1);
   result.ranks[1].error->last_collective = "all_gather tp #3";
   CHECK_THAT(describe(result),
              Catch::Contains("it waited in another collective: all_gather tp #3"));
-  // The missing rank left early.
+  // The missing rank had ended before the collective.
   result.ranks[1] = failed(1, 0, 0, 0.5);
   CHECK_THAT(describe(result), Catch::Contains("it had ended: exit status 0"));
   // The missing rank is on a node that did not report.
@@ -160,11 +161,11 @@ TEST_CASE("a launcher that gave up is told with its reason") {
       "  help: install it\n"
       "the others:\n";
   CHECK_THAT(describe(result), Catch::StartsWith(block));
-  // A launcher that gave up explains more than a closed connection.
+  // The end of a launcher explains more than a closed connection, so it is reported first.
   result.ranks = {reported(0, "peer", 1.0)};
   result.cause = FirstCause{0, 0, 0, std::nullopt};
   CHECK_THAT(describe(result), Catch::StartsWith(block));
-  // A rank that failed by itself is still the cause.
+  // A rank that failed by itself is still reported as the cause.
   result.ranks = {failed(0, 3, 0, 1.0)};
   CHECK_THAT(describe(result),
              Catch::StartsWith("rank 0 on node 0 failed: exit status 3\n") &&
@@ -180,7 +181,8 @@ TEST_CASE("on several machines a lost peer points elsewhere") {
   result.silent_nodes = {1};
   CHECK_THAT(describe(result), Catch::Contains("the cause is on a machine that reported nothing") &&
                                    Catch::Contains("  node 1 did not answer"));
-  // The launcher that serves the store died, which explains more than a closed connection.
+  // The death of the launcher that serves the store explains more than a closed connection, so it
+  // is reported first.
   result.silent_nodes.clear();
   result.node_rank = 1;
   result.store_error = "connection refused";

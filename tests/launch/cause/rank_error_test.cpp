@@ -66,7 +66,7 @@ TEST_CASE("the time of torch's error file is the file's, within the second that 
     return read_error_file(path)->time;
   };
   CHECK(time_of(1700000000.625) == Approx(1700000000.625).epsilon(0).margin(1e-3));
-  CHECK(time_of(1700000050.0) == 1700000001.0);  // a file server with a wrong clock
+  CHECK(time_of(1700000050.0) == 1700000001.0);  // the clock of the file server is wrong
   CHECK(time_of(1699999900.0) == 1700000000.0);
 }
 

@@ -1,4 +1,4 @@
-// Each check with synthetic facts: one machine that passes, one that does not.
+// Runs each check on synthetic facts: on a machine that passes, and on one that does not.
 #include "am/launch/doctor/doctor.h"
 
 #include <catch2/catch.hpp>
@@ -37,7 +37,7 @@ Machine good_machine() {
   return machine;
 }
 
-// Returns the needs of sixteen ranks on two such nodes.
+// Returns the requirements of a job with sixteen ranks on two such nodes.
 JobNeeds gpu_job() {
   JobNeeds needs;
   needs.backend = "nccl";
@@ -164,7 +164,7 @@ TEST_CASE("a GPU for each rank") {
   machine = good_machine();
   machine.environment = lookup({{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}});
   CHECK_THAT(check_of("GPUs", gpu_job(), machine).help, Catch::Contains("hides 4 of 8"));
-  // CUDA stops at the first entry that is not a GPU.
+  // CUDA ignores all entries after the first one that is not a GPU.
   machine.environment = lookup({{"CUDA_VISIBLE_DEVICES", "0,1,2,3,4,9,5,6,7"}});
   CHECK(status_of("GPUs", gpu_job(), machine) == CheckStatus::kError);
   machine.environment = lookup({{"CUDA_VISIBLE_DEVICES", "7,6,5,4,3,2,1,0"}});
@@ -258,18 +258,19 @@ TEST_CASE("CUDA_DEVICE_MAX_CONNECTIONS for the layout and the GPU") {
     return status_of("CUDA_DEVICE_MAX_CONNECTIONS", needs, machine);
   };
   const Variables one = {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}};
-  CHECK(status(one) == CheckStatus::kWarning);  // FSDP's all-gathers need several
+  CHECK(status(one) == CheckStatus::kWarning);  // FSDP's all-gathers need several connections
   CHECK(status({}) == CheckStatus::kOk);
-  needs.shards_parameters = false;  // tensor parallelism needs only one
+  needs.shards_parameters = false;  // tensor parallelism alone needs one connection
   CHECK(status(one) == CheckStatus::kOk);
   CHECK(status({}) == CheckStatus::kWarning);
-  for (Gpu& gpu : machine.gpus.gpus) gpu.compute_major = 10;  // Blackwell keeps the order by itself
+  for (Gpu& gpu : machine.gpus.gpus)
+    gpu.compute_major = 10;  // Blackwell keeps the order of kernels by itself
   CHECK(status({}) == CheckStatus::kOk);
 }
 
 TEST_CASE("shared memory for NCCL") {
   Machine machine = good_machine();
-  machine.shm = MemoryInfo{64LL << 20, 64LL << 20};  // a container's usual size
+  machine.shm = MemoryInfo{64LL << 20, 64LL << 20};  // usual size in a container
   CHECK(status_of("shared memory", gpu_job(), machine) == CheckStatus::kError);
   machine.shm = MemoryInfo{kGiB, kGiB / 2};
   CHECK(status_of("shared memory", gpu_job(), machine) == CheckStatus::kWarning);
@@ -297,7 +298,7 @@ TEST_CASE("memory of a plan for the CPU") {
 
 TEST_CASE("disk for the checkpoints") {
   Machine machine = good_machine();
-  machine.disk->available = 250 * kGiB;  // two fit, but no third while the first is deleted
+  machine.disk->available = 250 * kGiB;  // space for two checkpoints, but not for a third
   CHECK(status_of("disk", gpu_job(), machine) == CheckStatus::kWarning);
   machine.disk->available = 90 * kGiB;
   CHECK(status_of("disk", gpu_job(), machine) == CheckStatus::kError);
@@ -326,7 +327,8 @@ TEST_CASE("the launcher that holds the store needs descriptors for the whole job
   needs.ranks_here = 8;
   needs.num_nodes = 42;
   needs.serves_port = false;
-  CHECK(status_of("open files", needs, machine) == CheckStatus::kWarning);  // a rank needs 736
+  CHECK(status_of("open files", needs, machine) ==
+        CheckStatus::kWarning);  // each rank needs 736 open files
   needs.serves_port = true;
   const Check check = check_of("open files", needs, machine);
   CHECK(check.status == CheckStatus::kError);

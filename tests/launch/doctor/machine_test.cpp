@@ -15,7 +15,7 @@ using namespace am::launch;
 
 namespace {
 
-// Returns the sources for a machine whose files are below `root`, without libraries.
+// Returns the sources of a machine whose files are below `root` and which has no libraries.
 MachineSources sources_below(const std::filesystem::path& root) {
   MachineSources sources;
   sources.root = root;
@@ -105,7 +105,7 @@ TEST_CASE("GPUs are asked from the driver's library") {
   const GpuReport none = ask_nvml("/nonexistent/libnvidia-ml.so.1");
   CHECK_THAT(none.problem, Catch::Contains("cannot load"));
   CHECK(none.gpus.empty());
-  // A different library.
+  // A library that is not NVML.
   CHECK_THAT(ask_nvml(AM_TEST_PLUGINS "/fake_nccl.so").problem, Catch::Contains("nvmlInit_v2"));
 }
 

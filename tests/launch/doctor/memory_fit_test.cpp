@@ -42,7 +42,7 @@ TEST_CASE("every group above a process limits it") {
   root.add("sys/fs/cgroup/user.slice/job.scope/memory.max", "max\n");
   CHECK(root.memory().total == 5000000);
   CHECK(root.memory().available == 500000);
-  // The page cache is released on demand.
+  // Page cache counts as available, because the kernel releases it on demand.
   root.add("sys/fs/cgroup/user.slice/memory.stat", "anon 500000\ninactive_file 4000000\n");
   CHECK(root.memory().available == 4500000);
   root.add("sys/fs/cgroup/user.slice/job.scope/memory.max", "2000000\n");
@@ -68,5 +68,5 @@ TEST_CASE("a shortage is told with both numbers") {
   REQUIRE(shortage);
   CHECK(*shortage ==
         "takes 30.00 GiB of memory, but only 8.00 GiB of 15.26 GiB are available here");
-  CHECK_FALSE(memory_shortage(1LL << 60, MemoryInfo{}));  // a machine that does not report it
+  CHECK_FALSE(memory_shortage(1LL << 60, MemoryInfo{}));  // the machine does not report its memory
 }

@@ -36,7 +36,8 @@ bool detects_nothing(const Variables& variables) {
   return !detect_environment(lookup_in(variables), found) && found.empty();
 }
 
-// Returns all messages, joined; checks that nothing is detected and the rule is right.
+// Returns all error messages, joined. Checks that no rank is detected and that each message has the
+// expected rule.
 std::string errors(const Variables& variables) {
   Diagnostics found;
   CHECK_FALSE(detect_environment(lookup_in(variables), found));
@@ -97,7 +98,7 @@ TEST_CASE("torchrun's variables") {
   CHECK(here.num_nodes == 2);
   CHECK(here.master_addr == "n01");
   CHECK(here.master_port == 29500);
-  // torchrun sets the node itself: nodes may have different numbers of ranks.
+  // torchrun sets the rank of the node too, because nodes may have different numbers of ranks.
   const auto uneven = detect(with(kTorchrun, {{"GROUP_RANK", "2"}, {"GROUP_WORLD_SIZE", "3"}}));
   CHECK(uneven.node_rank == 2);
   CHECK(uneven.num_nodes == 3);
@@ -212,10 +213,11 @@ TEST_CASE("there are no more machines than ranks") {
 }
 
 TEST_CASE("Slurm: a shell is no rank") {
-  CHECK(detects_nothing(without(kSlurm, "SLURM_STEP_ID")));                 // batch script
-  CHECK(detects_nothing(with(kSlurm, {{"SLURM_STEP_ID", "4294967290"}})));  // interactive step
-  CHECK(detects_nothing(with(kSlurm, {{"SLURM_PTY_PORT", "40000"}})));      // srun --pty
-  CHECK(detects_nothing(without(kSlurm, "SLURM_PROCID")));                  // shell of salloc
+  CHECK(detects_nothing(without(kSlurm, "SLURM_STEP_ID")));  // in the batch script
+  CHECK(
+      detects_nothing(with(kSlurm, {{"SLURM_STEP_ID", "4294967290"}})));  // in an interactive step
+  CHECK(detects_nothing(with(kSlurm, {{"SLURM_PTY_PORT", "40000"}})));    // srun --pty
+  CHECK(detects_nothing(without(kSlurm, "SLURM_PROCID")));                // in the shell of salloc
 }
 
 TEST_CASE("Slurm's variables that are wrong are named") {
@@ -269,7 +271,7 @@ TEST_CASE("PMI's variables") {
   CHECK(here.local_rank == 1);
   CHECK(here.local_world_size == 2);
   CHECK(here.master_addr == "127.0.0.1");
-  // Without local variables, all ranks are on this machine.
+  // Without variables for the local rank, all ranks are on this machine.
   const auto bare = detect({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MASTER_PORT", "29500"}});
   CHECK(bare.local_rank == 1);
   CHECK(bare.local_world_size == 2);
@@ -300,7 +302,7 @@ TEST_CASE("RANK and LOCAL_RANK of a container's hook: Slurm's variables say the 
   CHECK(here.local_world_size == 2);
   CHECK(here.node_rank == 2);
   CHECK(here.num_nodes == 4);
-  // Variables of another step do not describe this rank.
+  // Slurm variables of another job step do not describe this rank.
   CHECK(errors(with(with(kSlurm, hook), {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}})) ==
         "LOCAL_RANK is set, but LOCAL_WORLD_SIZE is not\n");
   const auto alone = detect({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}});
@@ -309,7 +311,7 @@ TEST_CASE("RANK and LOCAL_RANK of a container's hook: Slurm's variables say the 
 
 TEST_CASE("the number of local ranks by the names of other launchers") {
   const Variables bare = without(kTorchrun, "LOCAL_WORLD_SIZE");
-  CHECK(detect(with(bare, {{"LOCAL_SIZE", "4"}})).num_nodes == 2);  // DeepSpeed's
+  CHECK(detect(with(bare, {{"LOCAL_SIZE", "4"}})).num_nodes == 2);  // name that DeepSpeed uses
   CHECK(detect(with(bare, {{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}))
             .num_nodes == 2);
   CHECK(detect(with(bare, {{"PMI_RANK", "5"}, {"MPI_LOCALNRANKS", "4"}})).num_nodes == 2);

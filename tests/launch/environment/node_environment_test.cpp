@@ -75,7 +75,7 @@ TEST_CASE("a PyTorchJob with several processes a pod describes a machine") {
   CHECK(here->node_rank == 1);
   CHECK(here->ranks == 2);
   CHECK(here->address == "job-master-0:23456");
-  // With one process per pod, RANK is the rank.
+  // With one process per pod, RANK is the rank of a process and not of a node.
   CHECK_FALSE(node(changed_in(job, {{"PET_NPROC_PER_NODE", "1"}, {"PET_NNODES", "4"}})));
 }
 

@@ -1,4 +1,4 @@
-// Number of descriptors that a launcher needs, and its error if the limit is too low.
+// Number of file descriptors that a launcher needs, and its error if the limit is too low.
 #include "am/launch/environment/open_files.h"
 
 #include <sys/wait.h>
@@ -18,8 +18,8 @@ using namespace launch_test;
 
 namespace {
 
-// Runs `body` in a child, because a lowered hard limit cannot be raised again, and the first soft
-// limit is remembered per process.
+// Runs `body` in a child process, because a lowered hard limit cannot be raised again, and because
+// a process stores its original soft limit only once.
 template <typename Body>
 int in_child(Body body) {
   const pid_t child = ::fork();
@@ -47,7 +47,7 @@ TEST_CASE("a launcher that may not have its descriptors names both numbers") {
         "connect to it, but may have only 6063");
   CHECK(in_child([] {
           const OpenFiles limit(256, 256);
-          raise_open_files(300);  // there is nothing to raise it to
+          raise_open_files(300);  // no effect: the hard limit is 256
           try {
             require_open_files({.ranks_here = 100});
           } catch (const Error& error) {

@@ -1,4 +1,4 @@
-// A store accessed by a background thread, so that callers never wait for it.
+// Store that a background thread accesses, so that callers never wait for it.
 #include "am/launch/nodes/background_store.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using namespace launch_test;
 
 namespace {
 
-// A store in memory that can block every call, like a launcher that was stopped.
+// Store in memory that can block every call, like a store whose launcher is stopped.
 class MapStore : public KeyValueStore {
  public:
   void set(const std::string& key, const std::string& value) override {
@@ -67,20 +67,21 @@ class MapStore : public KeyValueStore {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::string> values_;
-  std::vector<std::string> sets_;  // their keys
+  std::vector<std::string> sets_;  // keys of the set() calls
   int64_t gets_ = 0;
   bool stopped_ = false;
   bool broken_ = false;
 };
 
-// Returns the store's answer, polling until there is one.
+// Polls the store until it returns the value of the key, and returns this value.
 std::string answer(BackgroundStore& store, const std::string& key) {
   std::optional<std::string> found;
   REQUIRE(soon([&] { return (found = store.get(key)).has_value(); }));
   return *found;
 }
 
-// Returns the error of a lost store; empty if there is none after twenty seconds.
+// Polls until the store reports that it is lost, and returns this error; empty after twenty seconds
+// without an error.
 std::string loss(BackgroundStore& store) {
   std::string words;
   soon([&] {
@@ -116,7 +117,7 @@ TEST_CASE("each answer is given once") {
   BackgroundStore store(inner, "heartbeat");
   CHECK(answer(store, "a") == "1");
   inner->stop(true);
-  // At most one answer was pending.
+  // At most one answer was pending when the store blocked.
   int more = 0;
   for (int i = 0; i < 20; ++i) more += store.get("a") ? 1 : 0;
   CHECK(more <= 1);
@@ -129,7 +130,7 @@ TEST_CASE("a key whose answer is given is not asked for again") {
   inner->set("a", "1");
   BackgroundStore store(inner, "heartbeat");
   CHECK(answer(store, "a") == "1");
-  store.set("b", "2");  // by the time this is written, earlier requests have been answered
+  store.set("b", "2");  // requests are served in order, so all earlier ones are served
   REQUIRE(soon([&] { return inner->value("b") == "2"; }));
   CHECK(inner->gets() == 1);
 }
@@ -145,7 +146,7 @@ TEST_CASE("the heartbeat goes before what waits to be written") {
   REQUIRE(soon([&] { return inner->value("key-99") == "1"; }));
   const std::vector<std::string> sets = inner->sets();
   const auto second = std::find(sets.begin() + 1, sets.end(), "heartbeat");
-  // Only the call that was in progress may precede the heartbeat.
+  // At most one queued call, the one in progress, may precede the heartbeat.
   CHECK(second - sets.begin() <= 2);
 }
 
@@ -168,7 +169,7 @@ TEST_CASE("a store that does not answer keeps nobody waiting, and is lost after 
     CHECK_THAT(loss(store), Catch::StartsWith("no answer for"));  // permanently
     inner->stop(true);
   }
-  inner->stop(false);  // ends the abandoned thread
+  inner->stop(false);  // unblocks the abandoned thread, which then ends
   CHECK(soon([&] { return inner.use_count() == 1; }));
 }
 

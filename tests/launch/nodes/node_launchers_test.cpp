@@ -1,4 +1,5 @@
-// Launchers that vanish, stop, give up or differ, and the reaction of the others.
+// Launchers that vanish, are stopped, give up or have a different job; and the reaction of the
+// other launchers.
 // ctest: waits
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -41,7 +42,7 @@ TEST_CASE("a node that cannot reach the store any more ends its ranks and says s
 }
 
 TEST_CASE("a launcher that vanishes without a sound is missed") {
-  // Node 0's ranks have finished, so no failing collective reveals the loss.
+  // The ranks of node 0 have finished, so no collective fails when node 1 is lost.
   TwoNodes nodes(kMeet + "[ $GROUP_RANK = 1 ] && exec sleep 60; exit 0");
   nodes.start(0);
   nodes.start(1);
@@ -134,7 +135,7 @@ TEST_CASE("the user's signal is heard while a launcher waits for the others") {
     CHECK_THAT(end.said, Catch::StartsWith("rank 3 on node 1 failed: exit status 7\n") &&
                              !Catch::Contains("restart 1") && !Catch::Contains("did not answer"));
   }
-  // If node 0 has already decided, it learns this in the next attempt.
+  // If node 0 had made its decision already, it is informed in the next attempt.
   CHECK(nodes.is_in_store("attempt-1/report-1"));
   CHECK(nodes.is_in_store("attempt-1/abort"));
 }
@@ -148,7 +149,7 @@ TEST_CASE("a launcher that waits for its ranks sleeps") {
   nodes.start(first);
   nodes.start(1);
   REQUIRE(soon([&] { return std::filesystem::exists(nodes.folder() / "saving-0"); }));
-  // Neither running nor waiting for a processor.
+  // The launcher must sleep: it is neither running nor waiting for a processor.
   int asleep = 0;
   constexpr int kLooks = 100;
   for (int look = 0; look < kLooks; ++look) {

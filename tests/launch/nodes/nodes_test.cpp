@@ -87,7 +87,7 @@ TEST_CASE("nodes that end well wait for each other and are well") {
   nodes.start(1);
   CHECK(nodes.end_of(0).status == 0);
   CHECK(nodes.end_of(1).status == 0);
-  // Node 0 chose the port for all ranks.
+  // All ranks use the port that node 0 chose.
   CHECK(read_file(nodes.folder() / "port-0") == read_file(nodes.folder() / "port-3"));
 }
 
@@ -144,8 +144,8 @@ TEST_CASE("an attempt in which a node takes no part ends") {
   TwoNodes nodes(kMeet + "[ $TORCHELASTIC_RESTART_COUNT$RANK = 03 ] && exit 7; exec sleep 60");
   RestartPolicy policy;
   policy.max_restarts = 5;
-  // While node 0 decides, the user ends node 1; its launcher is stopped, so that it reports nothing
-  // else.
+  // While node 0 decides about a restart, the user ends node 1. The launcher of node 1 is stopped
+  // first, so that it reports nothing else.
   policy.newest_step = [&]() -> std::optional<int64_t> {
     ::kill(nodes.pid(1), SIGSTOP);
     FolderStore store(nodes.store());
@@ -156,7 +156,7 @@ TEST_CASE("an attempt in which a node takes no part ends") {
     next.raise_abort();
     return std::nullopt;
   };
-  nodes.start(1, policy);  // first, so that node 0's process knows its id
+  nodes.start(1, policy);  // started first, so that the process of node 0 knows its pid
   nodes.start(0, policy);
   const Node end = nodes.end_of(0);
   CHECK(end.status == 1);

@@ -1,5 +1,5 @@
-// The launcher's store, queried by the launchers of other nodes and by unknown clients. For c10d's
-// own clients see tests/runtime/store_server_test.cpp.
+// Store of the launcher, queried by the launchers of other nodes and by unknown clients. Tests with
+// the clients of c10d are in tests/runtime/store_server_test.cpp.
 #include "am/launch/nodes/store_server.h"
 
 #include <arpa/inet.h>
@@ -183,9 +183,9 @@ TEST_CASE("a store without a free descriptor says so once and sleeps until one i
   const StoreLoad before = server.load();
   std::this_thread::sleep_for(milliseconds(600));
   const StoreLoad after = server.load();
-  ::close(clients.back());  // a client that waits to be accepted
+  ::close(clients.back());  // this client has not been accepted yet
   clients.pop_back();
-  ::close(clients.front());  // a served client: frees a descriptor at both ends
+  ::close(clients.front());  // this client was served: both ends free a descriptor
   clients.erase(clients.begin());
   const bool refilled = launch_test::soon([&] { return server.load().connections == 5; });
   descriptors.give_back(kClients);
@@ -208,7 +208,7 @@ TEST_CASE("a store counts what it serves") {
   store.set("key", std::string(1000, 'x'));
   CHECK(store.get("key")->size() == 1000);
   const StoreLoad after = server->load();
-  CHECK(after.requests - before.requests == 3);  // set, check, get
+  CHECK(after.requests - before.requests == 3);  // the requests are set, check and get
   CHECK(after.bytes_sent - before.bytes_sent == 1 + 8 + 1000);
   CHECK(after.processor_seconds > 0.0);
 }

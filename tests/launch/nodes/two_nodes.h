@@ -21,7 +21,7 @@
 
 namespace launch_test {
 
-// A store with one file per key, which processes of one machine can share. Removing the folder
+// Store with one file per key, which the processes of one machine can share. Removing the folder
 // simulates the death of the launcher that serves the store.
 class FolderStore : public am::launch::KeyValueStore {
  public:
@@ -53,10 +53,10 @@ class FolderStore : public am::launch::KeyValueStore {
 struct Node {
   pid_t pid = 0;
   int status = -1;
-  std::string said;  // output of describe(), and each restart
+  std::string said;  // one line per restart, and the output of describe()
 };
 
-// Two nodes of two ranks each that run `script`; ranks 0 and 1 are on node 0.
+// Two nodes with two ranks each, which run `script`; ranks 0 and 1 are on node 0.
 class TwoNodes {
  public:
   explicit TwoNodes(std::string script) : script_(std::move(script)) {
@@ -79,7 +79,7 @@ class TwoNodes {
 
   pid_t pid(int64_t node) const { return nodes_[static_cast<size_t>(node)].pid; }
 
-  // Returns whether a launcher has stored a key, such as "attempt-0/report-1".
+  // Returns whether a launcher has stored the key, for example "attempt-0/report-1".
   bool is_in_store(std::string key) const {
     std::replace(key.begin(), key.end(), '/', '_');
     return std::filesystem::exists(store() / am::cat("automesh_launch_none_", key));
@@ -140,7 +140,7 @@ class TwoNodes {
   std::array<Node, 2> nodes_;
 };
 
-// Barrier of all four ranks: none ends before all have started.
+// Script that is a barrier of all four ranks: no rank ends before all have started.
 inline const std::string kMeet =
     "touch $DIR/up-$TORCHELASTIC_RESTART_COUNT-$RANK; "
     "for r in 0 1 2 3; do until [ -e $DIR/up-$TORCHELASTIC_RESTART_COUNT-$r ]; do sleep 0.01; "

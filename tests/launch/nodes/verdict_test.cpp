@@ -1,5 +1,5 @@
-// Node 0's verdict for the other launchers: the cause in full, the other ranks by their kind of
-// end.
+// Verdict that node 0 sends to the other launchers: it contains the cause in full, and the kind of
+// exit of all other ranks.
 #include "am/launch/nodes/verdict.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kPerNode = 2;
 
-// Returns node 0's result.
+// Returns the result of node 0 for these exits.
 JobResult judged(std::vector<RankExit> ranks, int64_t node_rank = 0) {
   JobResult result;
   result.exit_status = 1;
@@ -38,7 +38,8 @@ Verdict verdict_of(const JobResult& result) {
           {}};
 }
 
-// Returns the result of `node`'s launcher, from its own ranks and the verdict's text.
+// Returns the result that the launcher of `node` computes from its own ranks and the text of the
+// verdict.
 JobResult heard_by(int64_t node, const JobResult& all) {
   JobResult result = all;
   result.node_rank = node;
@@ -52,7 +53,7 @@ JobResult heard_by(int64_t node, const JobResult& all) {
   return result;
 }
 
-// Returns node 0's description if it were that node.
+// Returns the description that node 0 would print if it had the node rank `node`.
 std::string described_by(int64_t node, JobResult all) {
   all.node_rank = node;
   return describe(all);
@@ -69,7 +70,7 @@ TEST_CASE("every launcher describes the cause as node 0 does") {
     ranks[2].log = "/run/logs/rank-2.log";
     ranks[2].last_word = LastWord{7, "at step 7, in no collective", 1.5};
     ranks[0] = failed(0, 0, 0, 1.0);  // succeeded, before the cause
-    ranks[5] = failed(5, 0, 0, 9.0);  // and after it
+    ranks[5] = failed(5, 0, 0, 9.0);  // succeeded, after the cause
   }
   SECTION("a rank that hangs, and those that waited for it") {
     ranks = {witness(0, {3}, 2.0),     witness(1, {3}, 2.1),     witness(2, {3}, 2.2),
@@ -111,7 +112,7 @@ TEST_CASE("nodes that are gone and launchers that gave up are told") {
   JobResult result;
   result.node_rank = 3;
   add(*verdict_from(to_text(cut), kPerNode), result);
-  CHECK_FALSE(result.wait_cut);  // only this node was not waited for, and it knows its own ranks
+  CHECK_FALSE(result.wait_cut);  // only this node was not heard, and it knows its own ranks
   cut.unheard_nodes = {3, 4};
   add(*verdict_from(to_text(cut), kPerNode), result);
   CHECK(result.wait_cut);

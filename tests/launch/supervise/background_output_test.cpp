@@ -41,12 +41,13 @@ struct Pipe {
   std::array<int, 2> fds = {-1, -1};
 };
 
-// Counts from a reader's output of many x: shown, and reported as missed.
+// Numbers from the output of a reader: x characters that arrived, x characters that notes report as
+// missed, and notes.
 struct Heard {
   size_t shown = 0;
   size_t missed = 0;
   size_t gaps = 0;
-  std::string rest;  // neither x nor a note
+  std::string rest;  // other text
 };
 
 Heard listen(std::string text) {
@@ -82,7 +83,7 @@ TEST_CASE("a reader that pauses holds up nobody, and hears what it missed") {
   ::fcntl(pipe.fds[1], F_SETPIPE_SZ, 4096);
   BackgroundOutput output(pipe.fds[1], 8192);
   const std::string kilobyte(1024, 'x');
-  for (int i = 0; i < 100; ++i) {  // more than pipe and buffer hold
+  for (int i = 0; i < 100; ++i) {  // more than the pipe and the buffer can store
     if (thread_wakes && i == 50) std::this_thread::sleep_for(20ms);
     output.write(kilobyte);
   }
@@ -95,8 +96,8 @@ TEST_CASE("a reader that pauses holds up nobody, and hears what it missed") {
   output.write("again\n");
   CHECK(output.flush(5s));
   seen += pipe.read(at_most);
-  // The number of gaps depends on how often the thread wrote in between: one or two. Each is
-  // reported where it is, and together with the output they account for every byte.
+  // The thread wrote once or twice in between, so there are one or two gaps. Each gap is reported
+  // at its position, and the reported gaps and the output together account for every byte.
   CHECK(seen.size() < at_most + 200);
   const Heard heard = listen(seen);
   CHECK(heard.gaps >= 1);

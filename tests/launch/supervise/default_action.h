@@ -1,5 +1,5 @@
-// Gives a signal its default action for the duration of a test: nohup and background shells make
-// processes ignore some signals.
+// Gives a signal its default action for the duration of a test, because nohup and background shells
+// make processes ignore some signals.
 #pragma once
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// Ranks that hang, ranks that leave processes behind, launchers that die.
+// Faults: ranks that hang, ranks that leave child processes behind, and launchers that die.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ using namespace launch_test;
 
 namespace {
 
-// Starts a launcher in a separate process, which the test can kill.
+// Starts a launcher in a separate process, so that the test can kill it.
 pid_t start_launcher(const JobSpec& job) {
   const pid_t launcher = ::fork();
   if (launcher == 0) {
@@ -78,7 +78,7 @@ TEST_CASE("what a rank started does not outlive it") {
 }
 
 TEST_CASE("the program below a shell may finish when the user stops the job") {
-  // The shell dies of the SIGTERM immediately; the program that it runs saves first.
+  // The shell dies of SIGTERM immediately; the program that it runs first writes a file.
   const DefaultAction not_ignored(SIGTERM);
   const TemporaryFolder folder;
   std::ofstream(folder / "program")

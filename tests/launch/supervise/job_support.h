@@ -25,7 +25,8 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Returns a job whose ranks run `script`, with $DIR as the test's folder.
+// Returns a job whose ranks run the shell script `script`. The variable $DIR is the folder of the
+// test.
 inline am::launch::JobSpec shell_job(const TemporaryFolder& folder, int64_t nproc,
                                      const std::string& script) {
   am::launch::JobSpec job;
@@ -33,7 +34,7 @@ inline am::launch::JobSpec shell_job(const TemporaryFolder& folder, int64_t npro
   job.nproc = nproc;
   job.log_folder = folder / "logs";
   job.environment = {{"DIR", folder.path().string()}};
-  // Long enough for a machine under load; tests of these times set their own.
+  // Long enough for a machine under load. Tests of these times set their own values.
   job.grace_seconds = 30.0;
   job.settle_seconds = 30.0;
   return job;
@@ -51,7 +52,7 @@ struct Seen {
   }
 };
 
-// Sends this process a signal for each "ready" in the output of rank 0.
+// Returns callbacks that send this process a signal for each "ready" in the output of rank 0.
 inline am::launch::JobCallbacks signal_on_ready(int signal) {
   am::launch::JobCallbacks callbacks;
   callbacks.output = [signal](std::string_view bytes) {
@@ -62,8 +63,8 @@ inline am::launch::JobCallbacks signal_on_ready(int signal) {
   return callbacks;
 }
 
-// Returns the kernel's letter for a process's state, "R", "S", "Z" ...; empty if there is no such
-// process.
+// Returns the state of a process as the letter of the kernel, for example "R", "S" or "Z"; empty if
+// there is no such process.
 inline std::string state_of(pid_t pid) {
   std::ifstream stat(am::cat("/proc/", pid, "/stat"));
   std::string text;
@@ -71,13 +72,13 @@ inline std::string state_of(pid_t pid) {
   return text.substr(text.rfind(')') + 2, 1);
 }
 
-// Returns whether a process has ended; it may still be a zombie that its parent has not reaped.
+// Returns whether a process has ended. It may be a zombie that its parent has not reaped.
 inline bool is_gone(pid_t pid) {
   const std::string state = state_of(pid);
   return state.empty() || state == "Z";
 }
 
-// Returns the process id that a script wrote into a file; 0 if there is none.
+// Returns the process id in a file that a script wrote; 0 if there is none.
 inline pid_t pid_in(const std::filesystem::path& path) {
   pid_t pid = 0;
   std::ifstream(path) >> pid;

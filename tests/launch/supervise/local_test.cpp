@@ -175,7 +175,8 @@ TEST_CASE("a lost peer alone ends the job after the settle time") {
   CHECK(result.ranks[1].stopped);
 }
 
-// A Python program under torch's `record`: its report has whole seconds.
+// Script like a Python program under `record` of torch.distributed.elastic: the time in its report
+// has whole seconds.
 const std::string kRecord =
     "record() { echo \"{\\\"message\\\":{\\\"message\\\":\\\"connection closed\\\","
     "\\\"extraInfo\\\":{\\\"timestamp\\\":\\\"$(date +%s)\\\"}}}\" > $TORCHELASTIC_ERROR_FILE; "
@@ -249,7 +250,7 @@ TEST_CASE("after the user's signal a rank that fails does not hurry those that s
   CHECK(std::filesystem::exists(folder / "saved"));
   CHECK_FALSE(result.killed);
   CHECK(result.ranks[0].ok());
-  // 128 + SIGTERM is the status with which a shell or a handler reports that the signal ended it.
+  // A shell or a handler reports the death by SIGTERM as exit status 128 + SIGTERM.
   CHECK(result.ranks[1].stopped == (status == "143"));
   CHECK(result.cause.has_value() == (status == "3"));
 }

@@ -22,7 +22,7 @@ TEST_CASE("a process is running, stopped or ended") {
   ::kill(child, SIGKILL);
   siginfo_t info = {};
   REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
-  CHECK(process_state(child) == ProcessState::kEnded);  // not reaped yet
+  CHECK(process_state(child) == ProcessState::kEnded);  // a zombie
   ::waitpid(child, nullptr, 0);
-  CHECK(process_state(child) == ProcessState::kEnded);  // reaped
+  CHECK(process_state(child) == ProcessState::kEnded);  // the process does not exist any more
 }

@@ -1,4 +1,4 @@
-// Synthetic exits of ranks.
+// Helpers that make RankExit values for tests.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ inline am::launch::RankExit reported(int64_t rank, const std::string& kind, doub
   return exit;
 }
 
-// A rank whose collective timed out because `missing` did not arrive.
+// Returns the exit of a rank whose collective timed out because the ranks `missing` did not arrive.
 inline am::launch::RankExit witness(int64_t rank, std::vector<int64_t> missing, double time) {
   am::launch::RankExit exit = reported(rank, am::launch::kHangError, time);
   exit.error->missing = std::move(missing);

@@ -26,7 +26,7 @@ JobResult failure(RankExit end) {
   return result;
 }
 
-// A store in memory that records requests. Its keys omit run and attempt.
+// Store in memory that records requests. Its keys omit run and attempt.
 class ScriptedStore : public KeyValueStore {
  public:
   void set(const std::string& key, const std::string& value) override { values[name(key)] = value; }
@@ -58,7 +58,7 @@ TEST_CASE("what another attempt may mend") {
   CHECK(worth_restarting(failure(failed(0, 0, SIGSEGV, 1.0)), false));
   CHECK(worth_restarting(failure(reported(0, "runtime", 1.0)), false));
   RankExit late = user_error("io", 2);
-  late.error->step = 12;  // a disk failure in the middle of training
+  late.error->step = 12;  // for example a disk failure during training
   CHECK(worth_restarting(failure(late), false));
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("what another attempt cannot mend") {
 
 TEST_CASE("a job that fails starts again, from the newest checkpoint") {
   const TemporaryFolder folder;
-  // The second attempt writes a checkpoint before it also fails; the third succeeds.
+  // The second attempt writes a checkpoint before it fails; the third succeeds.
   JobSpec job =
       shell_job(folder, 2,
                 "echo attempt $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS $FROM; "
@@ -109,7 +109,8 @@ TEST_CASE("a job that fails starts again, from the newest checkpoint") {
   CHECK(result.exit_status == 3);
   CHECK(result.restarts == 2);
   CHECK(said == std::vector<std::string>{"rank 1 restart 1 step 0", "rank 1 restart 2 step 7"});
-  // One log, with a line before each restart; the tail is from the last attempt.
+  // Each rank has one log for all attempts, with a line before each restart. The tail in the result
+  // is from the last attempt.
   const std::string log = read_file(folder / "logs/rank-1.log");
   CHECK_THAT(log, Catch::StartsWith("attempt 0 of 2 start\n--- restart 1 of 2, ") &&
                       Catch::Contains(" ---\nattempt 1 of 2 start\n--- restart 2 of 2, ") &&
@@ -170,6 +171,6 @@ TEST_CASE("the user's signal ends a launcher that waits for its port") {
   CHECK(result.ended_by_user);
   CHECK(describe(result) == "the job was stopped before its ranks were started\n");
   CHECK_FALSE(std::filesystem::exists(folder / "started"));
-  CHECK(store.values.count("abort") == 1);  // the others need not wait for this node
+  CHECK(store.values.count("abort") == 1);  // other nodes do not wait for this node
   CHECK(node_report_from(store.values["report-1"])->ended_by_user);
 }

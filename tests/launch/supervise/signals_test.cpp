@@ -25,7 +25,8 @@ bool send(int signal, Handled handled) {
   return handled();
 }
 
-// For a signal without visible effect: waits long enough for it to be handled.
+// Sends a signal without visible effect to this process, and waits long enough for it to be
+// handled.
 void send(int signal) {
   ::kill(::getpid(), signal);
   ::usleep(50000);
@@ -110,7 +111,7 @@ TEST_CASE("an ignored SIGINT stays ignored") {
 TEST_CASE("one StopSignal at a time") {
   StopSignal stop;
   CHECK_THROWS_AS(StopSignal(), am::Error);
-  CHECK(send(SIGTERM, [&] { return stop.requested(); }));  // the outer one still works
+  CHECK(send(SIGTERM, [&] { return stop.requested(); }));  // the first StopSignal still works
 }
 
 TEST_CASE("SIGUSR1 and SIGUSR2 ask for a checkpoint, not for a stop") {
@@ -127,12 +128,12 @@ TEST_CASE("SIGUSR1 and SIGUSR2 ask for a checkpoint, not for a stop") {
 
 namespace {
 
-// Thread on which the handler below ran; 0 if it did not run.
+// Id of the thread on which note_thread() ran; 0 if it did not run.
 std::atomic<pid_t> g_handled_by = 0;
 
 void note_thread(int) { g_handled_by = ::gettid(); }
 
-// A handler as a foreign library installs it: without an alternate stack.
+// Installs a handler like a foreign library does: without an alternate stack.
 class ForeignHandler {
  public:
   explicit ForeignHandler(int signal) : signal_(signal), old_(::signal(signal, note_thread)) {

@@ -1,5 +1,5 @@
 // Channels in shared memory: segments and their addresses, waits for peers, peers whose process
-// dies, and the queue of tasks.
+// dies, and the task queue.
 #include "am/runtime/shared_memory/channel.h"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ TEST_CASE("a segment is opened only where it is the same memory", "[shared_memor
   REQUIRE(same);
   made->data()[17] = std::byte{42};
   CHECK(same->data()[17] == std::byte{42});
-  CHECK_FALSE(Segment::open(address, 8192));  // another size
+  CHECK_FALSE(Segment::open(address, 8192));  // fails because the size differs
   CHECK_FALSE(Segment::open("another-boot " + address.substr(address.find(' ') + 1), 4096));
   CHECK_FALSE(Segment::open("", 4096));
   made->close_address();
@@ -100,7 +100,7 @@ TEST_CASE("what a peer wrote before a count is there after the wait for it", "[s
       const auto channel = Channel::meet(store, rank, 2, {.spin = spin});
       RANK_CHECK(channel != nullptr);
       for (uint32_t i = 1; i != 1000; ++i) {
-        // A rank that is one round ahead writes another slot.
+        // A rank that is one round ahead writes to the other slot.
         const uint32_t slot = i % 2;
         channel->set_entry(i, {i + static_cast<uint32_t>(rank), slot});
         std::memset(channel->slot(rank, slot), static_cast<int>(i % 251), 64);
@@ -135,13 +135,13 @@ TEST_CASE("a peer's process that is killed ends the wait for it", "[shared_memor
     channel->wait_for(1, Count::kDone, value, in(std::chrono::seconds(20)));
   };
   wait_for(1);
-  // The process has not been reaped: it is a zombie.
+  // The process has ended, but is a zombie, because it has not been reaped.
   CHECK_THROWS_WITH(wait_for(2), Catch::Contains("the process of rank 1 ended"));
   CHECK_NOTHROW(wait_for(1));
   ::waitpid(child, nullptr, 0);
 }
 
-// Rank 1 does not read until rank 0 has no free slot.
+// Rank 1 starts to read only when rank 0 has no free slot.
 TEST_CASE("a rank runs ahead by all its slots, and takes the first free one", "[shared_memory]") {
   c10d::HashStore store;
   std::atomic<bool> full = false;
@@ -203,7 +203,7 @@ TEST_CASE("a task that is waited for at once needs no other thread", "[shared_me
   CHECK(ran == 203);
 }
 
-// This happens in a broadcast, where only the root publishes data.
+// This case occurs in a broadcast, in which only the root publishes data.
 TEST_CASE("a peer that is done before anything is shown hides no other that lags",
           "[shared_memory]") {
   c10d::HashStore store;

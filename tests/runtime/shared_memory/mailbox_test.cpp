@@ -1,6 +1,6 @@
-// Messages through shared memory: how far a sender runs ahead, which side copies, cancelled
-// messages, and errors if the other end is missing. rank_channel_test.cpp has the tests common to
-// all transports.
+// Messages through shared memory: how far a sender can run ahead, which end copies, cancelled
+// messages, and errors if the other end is missing. The tests common to all transports are in
+// rank_channel_test.cpp.
 #include "am/runtime/shared_memory/mailbox.h"
 
 #include <ATen/ATen.h>
@@ -31,7 +31,7 @@ using test::wait_for;
 
 constexpr auto kSlot = static_cast<int64_t>(Channel::kSlotBytes);
 
-// Runs both ends, each in a thread; index 0 sends.
+// Runs both ends of a mailbox, each in a thread; the end with index 0 sends.
 void run_pair(const std::function<void(int64_t, const std::shared_ptr<Mailbox>&)>& body,
               milliseconds timeout = seconds(60)) {
   c10d::HashStore store;
@@ -67,7 +67,7 @@ TEST_CASE("a sender is through before its receiver is there", "[shared_memory]")
     for (uint32_t i = 0; i < Channel::kSlots; ++i) {
       const at::Tensor tensor = index == 0 ? bytes(kSlot, i) : at::zeros({kSlot}, at::kByte);
       const auto work = mailbox->post(tensor);
-      // Completed when posted: neither end needs a thread or a wait.
+      // The send is complete as soon as it is posted: neither end needs a thread or a wait.
       RANK_CHECK(work->isCompleted());
       RANK_CHECK(at::equal(tensor, bytes(kSlot, i)));
     }
@@ -75,8 +75,8 @@ TEST_CASE("a sender is through before its receiver is there", "[shared_memory]")
   });
 }
 
-// Messages of several slots in both directions, posted and then waited for in the worst order: each
-// end waits for its sends, and only the mailboxes' threads receive.
+// Messages of several slots in both directions, in the worst order: each end posts all messages,
+// then waits for its sends, so that only the threads of the mailboxes receive.
 TEST_CASE("two ranks that send to each other need no wait to move", "[shared_memory]") {
   constexpr int64_t kCount = 3 * static_cast<int64_t>(Channel::kSlots) * kSlot;
   c10d::HashStore forth, back;
@@ -116,7 +116,7 @@ TEST_CASE("what is dropped before it began was never posted", "[shared_memory]")
   });
 }
 
-// The sender publishes the first of two slots.
+// The sender publishes only the first of two slots of the message.
 TEST_CASE("half a message that is given up ends the other half", "[shared_memory]") {
   c10d::HashStore store;
   run_threads(2, [&](int64_t index) {
@@ -174,7 +174,9 @@ TEST_CASE("the wait for a message has its time, and the message before it has no
 
 TEST_CASE("what a sender left before it went arrives, and nothing after it", "[shared_memory]") {
   run_pair([&](int64_t index, const auto& mailbox) {
-    if (index == 0) return mailbox->post(bytes(5))->wait(), void();  // then its end closes
+    if (index == 0)
+      return mailbox->post(bytes(5))->wait(),
+             void();  // then the mailbox of the sender is destroyed
     const at::Tensor tensor = at::zeros({5}, at::kByte);
     std::this_thread::sleep_for(milliseconds(20));
     mailbox->post(tensor)->wait();
@@ -207,7 +209,7 @@ TEST_CASE("a sender whose process is killed ends the wait for its message", "[sh
   ::waitpid(child, nullptr, 0);
 }
 
-// Although there are free slots for the message.
+// The post must fail although there are free slots for the message.
 TEST_CASE("a receiver whose process is killed ends the next post to it", "[shared_memory]") {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "store").string();

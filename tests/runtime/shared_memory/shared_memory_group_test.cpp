@@ -1,4 +1,4 @@
-// Collectives through shared memory: the same results as Gloo, and error cases.
+// Collectives through shared memory: the results equal those of Gloo; error cases.
 #include "am/runtime/shared_memory/shared_memory_group.h"
 
 #include <ATen/ATen.h>
@@ -28,7 +28,8 @@ bool through_memory(const Group& group) {
   return dynamic_cast<SharedMemoryGroup*>(group.communicator()->cpu.get()) != nullptr;
 }
 
-// Returns values that differ between ranks and elements, with both signs and zeros of both signs.
+// Returns values that differ between ranks and elements; they have both signs, and include +0 and
+// -0.
 at::Tensor values(int64_t numel, at::ScalarType dtype, int64_t rank) {
   at::Tensor all = at::arange(numel, at::kDouble).mul_(37).add_(11 * rank).remainder_(101).sub_(50);
   if (at::isFloatingType(dtype)) all.mul_(0.37);
@@ -53,7 +54,7 @@ at::Tensor exchanged(const Group& group, const at::Tensor& row) {
   return out;
 }
 
-// Returns a rank's results of each kind of collective, with `numel` elements per rank.
+// Returns the results of each kind of collective on this rank, with `numel` elements per rank.
 std::vector<at::Tensor> results(const Group& group, int64_t numel, at::ScalarType dtype) {
   const int64_t size = group.size();
   const at::Tensor mine = values(numel, dtype, group.index());
@@ -90,7 +91,7 @@ constexpr auto kSlotFloats =
 
 using Cases = std::vector<std::pair<int64_t, at::ScalarType>>;
 
-// Results by rank, then by case.
+// Returns the results, indexed by rank, then by case.
 std::vector<std::vector<std::vector<at::Tensor>>> all_results(int64_t size, const Cases& cases,
                                                               bool wanted) {
   std::vector<std::vector<std::vector<at::Tensor>>> found(static_cast<size_t>(size));
@@ -134,11 +135,11 @@ TEST_CASE("through shared memory every collective gives what Gloo gives", "[shar
         INFO("collective " << kind);
         CHECK(at::equal(ours[kind], theirs[kind]));
       }
-      // With more than two ranks, Gloo sums in another order and in the narrow dtype.
+      // With more than two ranks, Gloo adds in a different order and in the narrow dtype.
       const at::Tensor &sum = ours.back(), &other = theirs.back();
       const double tolerance = cases[i].second == at::kBFloat16 ? 0.02 : 2e-3;
       CHECK((size == 2 ? at::equal(sum, other) : at::allclose(sum, other, tolerance, 0.3)));
-      // All ranks have the same bits.
+      // The results have the same bits on all ranks.
       CHECK(at::equal(sum, shared[0][i].back()));
     }
   }
@@ -146,7 +147,8 @@ TEST_CASE("through shared memory every collective gives what Gloo gives", "[shar
 
 TEST_CASE("a sum through shared memory runs in index order", "[shared_memory]") {
   run_ranks(4, [](const World& world) {
-    // Any other order gives another sum: 1e8 absorbs values added to it.
+    // In index order the sum is 0.5. Most other orders yield another sum, because 1e8 absorbs small
+    // values that are added to it.
     const std::vector<float> parts = {1.0F, 1e8F, -1e8F, 0.5F};
     const auto rank = static_cast<size_t>(world.rank());
     for (const int64_t numel : {1L, 3L, 2 * kSlotFloats + 1}) {
@@ -181,7 +183,7 @@ TEST_CASE("many collectives of several groups are under way at once", "[shared_m
       pending.push_back(
           world.group().rotate_async(turned.back(), at::full({1 + 997 * i}, 1.0F * rank)));
     }
-    // Waited for in another order than issued.
+    // The collectives are waited for in the reverse order.
     std::reverse(pending.begin(), pending.end());
     for (auto& each : pending) each.wait();
     for (int64_t i = 0; i < 50; ++i) {
@@ -195,7 +197,7 @@ TEST_CASE("many collectives of several groups are under way at once", "[shared_m
   });
 }
 
-// A rank that no other rank waits for falls behind by all slots, and more.
+// A rank that no other rank waits for falls behind by more than the number of slots.
 TEST_CASE("broadcasts of changing roots, among ranks that lag, arrive whole", "[shared_memory]") {
   run_ranks(4, [](const World& world) {
     std::mt19937_64 random(static_cast<uint64_t>(world.rank()));
@@ -236,7 +238,7 @@ TEST_CASE("a rank that is ahead of its peers waits for them, and nothing is over
   const int64_t size = GENERATE(2, 3);
   run_ranks(size, [&](const World& world) {
     for (int64_t turn = 0; turn < 6; ++turn) {
-      // In each turn another rank is late by more than the slots can buffer.
+      // In each turn a different rank is late, by more data than the slots can buffer.
       if (turn % size == world.rank()) std::this_thread::sleep_for(milliseconds(30));
       at::Tensor sum = at::full({11 * kSlotFloats + 5}, static_cast<float>(world.rank() + turn));
       at::Tensor all = at::empty({size, 9 * kSlotFloats});
@@ -282,7 +284,7 @@ TEST_CASE("a peer that goes away or never comes ends a wait through memory", "[s
       2,
       [](const World& world) {
         world.group().barrier();
-        if (world.rank() == 1) return;  // its group closes
+        if (world.rank() == 1) return;  // destroys the group on rank 1
         const auto start = Progress::Clock::now();
         const auto said = message_of([&] { world.group().all_reduce(at::ones({8})); });
         RANK_CHECK(said.find("rank 1 left the group") != std::string::npos);
@@ -330,13 +332,15 @@ TEST_CASE("an abort ends this rank's waits, and those for this rank", "[shared_m
       const auto said = message_of([&] { world.group().all_reduce(at::ones({8})); });
       told = true;
       RANK_CHECK(said.find("rank 0 left the group") != std::string::npos);
-      while (!heard) std::this_thread::sleep_for(milliseconds(5));  // else rank 0 sees this end
+      while (!heard)
+        std::this_thread::sleep_for(
+            milliseconds(5));  // otherwise rank 0 would detect the end of this rank
     }
   });
 }
 
-// One rank reports the mismatch. The other one also reports it, or reports that its peer left for
-// this reason, or had already finished.
+// One rank reports the mismatch. The other rank reports it too, or reports that its peer left
+// because of it, or has already finished.
 TEST_CASE("ranks that are in different collectives say so", "[shared_memory]") {
   const auto check = [](const std::function<void(const World&)>& call, const std::string& what) {
     std::atomic<int> told = 0;

@@ -1,4 +1,5 @@
-// Defines the commands that the console runs itself, and `let`, which gives tensors a short name.
+// Defines the commands that the console runs itself, and `let`, which defines a short name for
+// tensors.
 #include "am/inspect/console.h"
 
 #include "am/base/home.h"
@@ -63,8 +64,8 @@ Result run_let(Session& session, const Arguments& arguments) {
                 "let w = model.norm.weight[0:4]; a name is letters, digits and _");
   }
   const std::vector<std::string> words(arguments.words.begin() + 2, arguments.words.end());
-  // Full names of the tensors, with their slices. A name that `let` has defined is resolved here,
-  // so that no name can refer to itself.
+  // Full names of the tensors, with their slices. Names that `let` defined earlier are resolved
+  // here, so that no definition can refer to itself.
   std::vector<std::string> labels;
   for (const Picked& picked : pick_all(session, words)) labels.push_back(picked.label);
   Result result;

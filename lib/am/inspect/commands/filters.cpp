@@ -1,5 +1,5 @@
-// Defines the filters that may follow a pipe, for example `stats | sort norm | head 3`. They change
-// the rows of an answer, the objects of its list.
+// Defines the filters that may follow a pipe, for example `stats | sort norm | head 3`. A filter
+// changes the list of objects (rows) in an answer.
 #include <algorithm>
 
 #include "am/base/number.h"
@@ -28,8 +28,8 @@ int64_t row_count(const Arguments& arguments) {
   return *count;
 }
 
-// Whether value `a` is sorted before `b`: numbers descend, strings are in natural order, and null
-// comes last.
+// Returns whether value `a` is sorted before `b`: numbers in descending order, strings in natural
+// order, null last.
 bool sorts_before(const Json& a, const Json& b) {
   if (a.is_number() && b.is_number()) return a.get<double>() > b.get<double>();
   if (a.is_string() && b.is_string()) {
@@ -65,7 +65,7 @@ void tail_rows(Json& rows, const Arguments& arguments) {
   if (left_out > 0) rows.erase(rows.begin(), rows.begin() + left_out);
 }
 
-// Keeps the rows that have a field which contains the text, or which matches it as a glob.
+// Keeps the rows of which at least one field contains the text or matches it as a glob.
 void grep_rows(Json& rows, const Arguments& arguments) {
   const std::string text = arguments.text();
   Json kept = Json::array();

@@ -1,4 +1,4 @@
-// Converts the bytes that `memory`, `unshard` and `reshard` report to JSON.
+// Converts the memory sizes that `memory`, `unshard` and `reshard` report to JSON.
 #pragma once
 
 #include <vector>

@@ -28,8 +28,9 @@ Json describe(const Command& command) {
           {"options", options}};
 }
 
-// Returns the help with its wide lines joined to paragraphs, which fit any width later. A full line
-// is joined with the next line, unless that is an example or begins with a blank.
+// Returns the help with its wide lines joined to paragraphs, which are wrapped to the actual width
+// later. A full line is joined with the next line, except if that line is an example or begins with
+// a blank.
 std::string paragraphs(std::string_view help) {
   constexpr size_t kFull = 85;
   std::string out;

@@ -17,7 +17,7 @@ std::string fact_text(const std::string& key, const Json& value) {
   return value.dump();
 }
 
-// Adds one line of text for each of `problems`, the damage of a checkpoint, up to kMostShown.
+// Adds one line of text for each problem of a damaged checkpoint, up to kMostShown.
 void add_damage(const Json& problems, std::vector<std::pair<std::string, std::string>>& facts) {
   constexpr size_t kMostShown = 6;
   for (size_t i = 0; i < std::min(problems.size(), kMostShown); ++i) {

@@ -11,8 +11,8 @@
 namespace am::inspect {
 namespace {
 
-// Whether the pattern matches the name of a stored value that is not a tensor: it may be the name,
-// a glob, or a prefix of the name up to a dot.
+// Returns whether the pattern matches the name of a stored value that is not a tensor. The pattern
+// is the name, a glob, or a prefix of the name up to a dot.
 bool names_value(const std::string& pattern, const std::string& name) {
   return pattern.empty() || pattern == "all" || pattern == name || glob_match(pattern, name) ||
          starts_with(name, cat(pattern, "."));

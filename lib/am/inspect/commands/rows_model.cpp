@@ -1,4 +1,5 @@
-// Rows of the commands that gather, run, write and compare models: from `unshard` to `let`.
+// Command table, second part: commands that gather, run, write and compare models, from `unshard`
+// to `let`.
 #include "am/inspect/commands/table.h"
 
 namespace am::inspect {

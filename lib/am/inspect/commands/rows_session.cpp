@@ -1,4 +1,5 @@
-// Rows of the commands of the console, of pipes and of running jobs: from `mode` to `quit`.
+// Command table, last part: commands of the console, of pipes and of running jobs, from `mode` to
+// `quit`.
 #include "am/inspect/commands/table.h"
 
 namespace am::inspect {

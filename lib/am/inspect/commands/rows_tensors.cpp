@@ -1,4 +1,4 @@
-// Rows of the commands that describe tensors: from `info` to `memory`.
+// Command table, first part: commands that describe tensors, from `info` to `memory`.
 #include "am/inspect/commands/table.h"
 
 namespace am::inspect {

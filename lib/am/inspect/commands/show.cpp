@@ -11,8 +11,8 @@
 namespace am::inspect {
 namespace {
 
-// Returns the placement as text. For a replicated parameter of a checkpoint, adds which ranks saved
-// it, because only one replica is stored: the values on the other ranks are unknown.
+// Returns the placement as text. For a replicated parameter of a checkpoint, adds the ranks that
+// saved it, because the checkpoint has the values of only one replica.
 std::string placement_text(const Session& session, const HeldParameter& parameter,
                            const mesh::Placement& placement) {
   std::string text = mesh::to_string(placement);
@@ -23,7 +23,7 @@ std::string placement_text(const Session& session, const HeldParameter& paramete
 }
 
 // Returns the placements along all axes as text. Axes that shard the same dim are listed in the
-// order in which they cut it, which is the reverse of their order in the mesh. For example, "tp:
+// order in which they split it, which is the reverse of their order in the mesh. For example, "tp:
 // Shard(0), then dp_shard_cp: Shard(0)" means that the rows of each tp rank are contiguous.
 std::string placements_text(const Session& session, const HeldParameter& parameter) {
   if (parameter.placements.empty()) return "one piece";

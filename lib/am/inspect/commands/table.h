@@ -1,5 +1,5 @@
-// Declares the rows of am-repl's commands, in the order of `help`, and the functions of commands
-// that need no values. The other functions are declared in values/commands/functions.h.
+// Declares the command table of am-repl, in the order of `help`, and the functions of commands that
+// read no values of tensors. The other functions are declared in values/commands/functions.h.
 #pragma once
 
 #include <span>

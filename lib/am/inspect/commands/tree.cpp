@@ -1,5 +1,5 @@
-// Defines the command `tree`, which draws modules with their sizes. A run of equal layers is drawn
-// once, for example as "layers.0-31 (32 x)".
+// Defines the command `tree`, which draws modules with their sizes. Consecutive equal layers are
+// drawn once, for example as "layers.0-31 (32 x)".
 #include <map>
 
 #include "am/base/text.h"
@@ -38,7 +38,7 @@ void insert(Node& root, const std::vector<std::string>& path, const HeldParamete
   node->shape = shape_text(parameter.shape);
 }
 
-// Whether two layers have children of equal names and shapes, at all depths.
+// Returns whether two layers have children of equal names and shapes, at all depths.
 bool same_inside(const Node& a, const Node& b) {
   if (a.shape != b.shape || a.children.size() != b.children.size()) return false;
   for (size_t i = 0; i < a.children.size(); ++i) {

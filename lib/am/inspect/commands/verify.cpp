@@ -10,8 +10,9 @@
 namespace am::inspect {
 namespace {
 
-// Largest number of problems that the JSON answer lists and that the text lists; further problems
-// are only counted. They may be many: a missing file alone gives one for each tensor in it.
+// Largest number of problems that the JSON answer lists (kMostProblems) and that the text lists
+// (kMostShown); further problems are only counted. A missing file alone causes one problem per
+// tensor in it.
 constexpr size_t kMostProblems = 1000;
 constexpr size_t kMostShown = 20;
 

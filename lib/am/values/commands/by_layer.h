@@ -1,4 +1,4 @@
-// The option `--by layer` of several commands.
+// Implements the option `--by layer` of several commands.
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@
 
 namespace am::values {
 
-// Whether --by is "layer". Throws Error(kUsage) for values other than layer and parameter.
+// Returns whether the value of --by is "layer". Throws Error(kUsage) for values other than layer
+// and parameter.
 bool by_layer(const inspect::Arguments& arguments);
 
 struct NamedMoments {
-  std::string name;  // name of a tensor, with the slice that was asked for, or of a layer
+  std::string name;  // name of a tensor, with its slice if any, or of a layer
   Moments moments;
 };
 
@@ -25,8 +26,8 @@ struct MomentRows {
   Unread unread;
 };
 
-// Returns the moments of each tensor that the arguments name, or of each layer if --by is "layer",
-// and the moments of all these tensors together. Collective.
+// Returns the moments of each named tensor, or of each layer if --by is "layer", and the total over
+// all tensors. Collective.
 MomentRows named_moments(Session& session, const inspect::Arguments& arguments);
 
 }  // namespace am::values

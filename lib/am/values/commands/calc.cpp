@@ -18,7 +18,7 @@
 namespace am::values {
 namespace {
 
-// A statistic of the values of all named tensors together.
+// Statistic that is computed over the values of all named tensors together.
 struct Measure {
   std::string_view name;
   double (*of)(const Moments& moments);
@@ -44,7 +44,8 @@ std::string measure_names() {
   return join(names, ", ");
 }
 
-// Evaluates an expression, and reads its tensors from left to right. Collective.
+// Evaluates an expression. Its tensors are read from left to right, in the same order on all ranks.
+// Collective.
 class Calculation {
  public:
   Calculation(Session& session, std::string_view text) : session_(session), at_(text) {}

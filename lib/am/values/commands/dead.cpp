@@ -16,13 +16,13 @@ namespace {
 
 constexpr size_t kNamedIndices = 10;
 
-// Findings per row and column of a tensor viewed as a matrix, whose rows are indexed by all dims
-// before the last.
+// Summaries per row and per column of a tensor that is viewed as a matrix, whose row index combines
+// all dims except the last.
 struct LinesSeen {
-  // For each row 0 if no value was seen, 1 if all seen values are zero, 2 otherwise.
+  // For each row: 0 if this rank has read no value, 1 if all values so far are zero, otherwise 2.
   at::Tensor rows;
-  // The smallest and the largest value of each column: infinity and -infinity if no value was seen,
-  // -infinity and infinity if a value is NaN, so that the column is not reported as constant.
+  // Smallest and largest value of each column: infinity and -infinity if no value was read. If a
+  // value is NaN, -infinity and infinity, so that the column is not reported as constant.
   at::Tensor lowest;
   at::Tensor highest;
 };

@@ -21,19 +21,19 @@ namespace {
 using stored::StoredTensor;
 using stored::TensorSource;
 
-// The result for one parameter, which may be missing in one of the two checkpoints, or for all
+// Comparison of one parameter, which may be missing in one of the two checkpoints, or of all
 // parameters of a layer.
 struct Difference {
   std::string name;
   std::string status;
-  // Remark on the status: the two shapes or dtypes that differ, or for a layer how many of its
-  // parameters are not equal, for example "2 of 9".
+  // Details of the status: the two shapes or dtypes that differ. For a layer, the number of its
+  // parameters that are not equal, for example "2 of 9".
   std::string what;
   bool compared = false;
   Distance distance = {};
 };
 
-// A layer gets the first status in this list that one of its parameters has.
+// Statuses in order of severity. The status of a layer is the most severe one of its parameters.
 constexpr std::string_view kWorstFirst[] = {"unreadable", "only here", "only there", "shape",
                                             "dtype",      "different", "equal"};
 
@@ -98,8 +98,8 @@ Difference difference_of(Session& session, const TensorSource& here, const Tenso
   return difference;
 }
 
-// Whether `a` is listed before `b`: parameters that could not be compared come first, the others in
-// descending order of their largest difference.
+// Returns whether `a` is listed before `b`: first parameters that could not be compared, then the
+// others in descending order of their largest difference.
 bool comes_before(const Difference& a, const Difference& b) {
   if (a.compared != b.compared) return !a.compared;
   return a.distance.max_abs > b.distance.max_abs;

@@ -21,7 +21,7 @@ std::optional<at::ScalarType> dtype_option(const Arguments& arguments) {
 
 struct ExportFormat {
   std::string_view name;
-  const frameworks::NameTable& (*table)();  // renames the tensors; null: they keep their names
+  const frameworks::NameTable& (*table)();  // names of the tensors in the format; null: unchanged
 };
 constexpr ExportFormat kDcpFormats[] = {{"dcp", nullptr},
                                         {"torchtitan", &frameworks::torchtitan_table},
@@ -52,7 +52,7 @@ void write_export(Session& session, const Arguments& arguments, const fs::path& 
               "torchtitan, olmo, megatron");
 }
 
-// Throws if files are damaged, because an export would silently lack their tensors.
+// Throws if files are damaged, because the exported model would silently lack their tensors.
 void require_undamaged(const stored::TensorSource& source) {
   const std::vector<stored::StoredProblem> damage = source.damage();
   if (damage.empty()) return;

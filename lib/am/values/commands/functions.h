@@ -1,4 +1,4 @@
-// Declares the functions of the commands that read values. Their rows are in
+// Declares the functions of the commands that read values of tensors. The command table is in
 // inspect/commands/rows_*.cpp.
 #pragma once
 

@@ -9,7 +9,7 @@ namespace am::values {
 namespace {
 
 // Returns the gradients of the picked parameters, with the same slices. Frozen parameters have no
-// gradient and are left out.
+// gradient and are omitted.
 std::vector<Picked> gradients_of(const Session& session, const std::vector<Picked>& parameters) {
   const auto states = session.view().states();
   std::vector<Picked> gradients;

@@ -25,8 +25,8 @@ HeatOf heat_of(const Arguments& arguments) {
   throw Error(ErrorKind::kUsage, cat("--of: expected mean, max or signed, not `", of, "`"));
 }
 
-// Size of a tensor viewed as a matrix, whose rows are indexed by all dims before the last. A vector
-// is one row.
+// Size of a tensor that is viewed as a matrix: the row index combines all dims except the last. A
+// vector is one row.
 struct MatrixSize {
   int64_t rows = 1;
   int64_t columns = 1;
@@ -37,8 +37,8 @@ MatrixSize matrix_of(const Shape& shape) {
   return {shape.back() == 0 ? 0 : am::numel(shape) / shape.back(), shape.back()};
 }
 
-// For each block of the matrix: the sum of its finite values, the number of all its values, the
-// largest finite one, and the number of non-finite ones.
+// Values per block of the matrix: sum of the finite values, number of values, largest finite value,
+// and number of non-finite values.
 struct HeatSums {
   at::Tensor sum, count, largest, bad;  // each [height * width], with one element per block
 };
@@ -72,7 +72,7 @@ class HeatMap {
     }
   }
 
-  // Returns the picture of the blocks that all ranks have added. Collective.
+  // Returns the heat map from the sums of all ranks. Collective.
   inspect::Grid finish(Session& session) const {
     const at::Tensor all = values_of(session).gather(at::cat({sums_.sum, sums_.count, sums_.bad}));
     const at::Tensor added = all.sum(0).reshape({3, -1});
@@ -128,7 +128,7 @@ std::string draw_heat(const inspect::Grid& grid, int64_t rows, const term::Style
   const std::string edge = style.unicode ? "│" : "|";
   std::string out;
   for (int64_t row = 0; row < grid.height; ++row) {
-    // The row of the matrix with which this row of blocks begins.
+    // First row of the matrix in this row of blocks.
     const int64_t first = (row * rows + grid.height - 1) / grid.height;
     out += cat(term::pad_left(std::to_string(first), label), " ", edge);
     for (int64_t column = 0; column < grid.width; ++column) {

@@ -33,11 +33,11 @@ Range range_of(Session& session, const Picked& picked) {
     own.low = std::min(own.low, block.min().item<double>());
     own.high = std::max(own.high, block.max().item<double>());
   });
-  // The low end is negated, so that one maximum over the ranks reduces both ends.
+  // The lower bound is negated, so that a single maximum over the ranks reduces both bounds.
   const at::Tensor row = at::tensor({-own.low, own.high}, at::TensorOptions(at::kDouble));
   const at::Tensor ends = std::get<0>(values_of(session).gather(row).max(0));
   Range range{-ends[0].item<double>(), ends[1].item<double>()};
-  if (range.low == range.high) {  // a constant gets a range around it, as in torch.histogram
+  if (range.low == range.high) {  // equal values get a range around them, as in torch.histogram
     range.low -= 0.5;
     range.high += 0.5;
   }
@@ -95,7 +95,7 @@ Result one_histogram(Session& session, const Picked& picked, int64_t bins) {
   return result;
 }
 
-// Returns a table with one row per histogram, in which a character stands for a bin.
+// Returns a table with one row per histogram. Each character of the drawing is one bin.
 Result many_histograms(Session& session, const std::vector<Picked>& all, int64_t bins) {
   Rows rows({{"name", {}, RowKind::kText},
              {"low", "from", RowKind::kNumber},

@@ -1,4 +1,4 @@
-// The commands `loss`, `logprob` and `generate`.
+// Defines the commands `loss`, `logprob` and `generate`.
 #include "am/values/language.h"
 
 #include <numeric>

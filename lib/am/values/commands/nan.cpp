@@ -12,7 +12,7 @@
 namespace am::values {
 namespace {
 
-// Counts of the non-finite values of one tensor, on one rank or on all ranks together.
+// Numbers of the non-finite values of one tensor, on one rank or summed over all ranks.
 struct BadValues {
   int64_t nan = 0;
   int64_t inf = 0;

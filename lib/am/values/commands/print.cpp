@@ -10,10 +10,10 @@
 namespace am::values {
 namespace {
 
-// Largest number of elements that are all printed. Of larger tensors, the middle of each dim is
-// left out, as torch does.
+// Largest number of elements that are printed in full. In larger tensors, the middle of each dim is
+// omitted, as in torch.
 constexpr int64_t kShownWhole = 1000;
-constexpr int64_t kEdgeItems = 3;  // indices that are printed at each end of such a dim
+constexpr int64_t kEdgeItems = 3;  // indices printed at each end of a dim whose middle is omitted
 constexpr int64_t kMostInJson = 1'000'000;
 
 // Returns a value as JSON. NaN and infinities, which JSON does not have, become strings.
@@ -50,7 +50,7 @@ class Printer {
     return format_general(value.item<double>(), digits_);
   }
 
-  // Returns the indices of a dim that are printed; -1 stands for the middle that is left out.
+  // Returns the indices of a dim that are printed; -1 stands for the omitted middle.
   std::vector<int64_t> shown(int64_t size) const {
     std::vector<int64_t> indices;
     for (int64_t i = 0; i < size; ++i) {
@@ -119,7 +119,8 @@ Result print_one(Session& session, const Picked& picked) {
   return result;
 }
 
-// Prints a stored value that is not a tensor, such as a learning rate, if the operand names one.
+// Prints a stored value that is not a tensor, for example a learning rate. Returns nothing if the
+// operand is not the name of such a value.
 std::optional<Result> print_value(const Session& session, const Arguments& arguments) {
   const std::vector<std::string> names = session.view().value_names();
   const std::string name = arguments.text();

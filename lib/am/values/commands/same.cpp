@@ -19,7 +19,7 @@ using stored::StoredTensor;
 using stored::TensorSource;
 
 // Returns whether the stored checksums of two tensors are equal; nothing if one of the checkpoints
-// has no checksums, or if the tensors are stored in different pieces.
+// has no checksums, or if the tensors are sharded differently in the files.
 std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTensor& a,
                                       const TensorSource& there, const StoredTensor& b) {
   const bool cut_alike =
@@ -47,7 +47,7 @@ bool same_by_values(Session& session, const TensorSource& here, const StoredTens
 struct Verdict {
   std::string name;
   std::string status;
-  std::string by;  // compared "checksums" or "values"; empty if nothing was compared
+  std::string by;  // what was compared: "checksums", "values" or, for neither, empty
 };
 
 Verdict verdict_of(Session& session, const TensorSource& here, const TensorSource& there,

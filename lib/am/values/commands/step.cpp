@@ -1,5 +1,5 @@
-// The commands `step` and `collectives` for the ranks of a plan; a running job has its own
-// (live/verbs.cpp, live/hang.cpp).
+// Defines the commands `step` and `collectives` for the ranks of a plan. Running jobs implement
+// these commands in live/verbs.cpp and live/hang.cpp.
 #include "am/inspect/training_answers.h"
 #include "am/values/commands/functions.h"
 

@@ -35,7 +35,7 @@ inspect::AdamSettings settings_for(const Session& session, const Arguments& argu
   return *settings;
 }
 
-// Returns |last update| / |weights| under Adam, whose update is lr * m / (1 - beta1^t), divided by
+// Returns |last update| / |weights| for Adam, whose update is lr * m / (1 - beta1^t), divided by
 // sqrt(v / (1 - beta2^t)) + eps. Weight decay is excluded, because it does not depend on the
 // gradient.
 std::optional<double> update_ratio(Session& session, const Arguments& arguments,
