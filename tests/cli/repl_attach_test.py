@@ -234,11 +234,11 @@ class AttachTest(AttachCase):
         self.assertEqual(len(set(values)), 4)
         self.assertAlmostEqual(values[-1], answers[3]["total"]["l2"], delta=0.1 * values[-1])
         watched = answers[1]["samples"]
-        for command, words in (("watch l3", "there is no `l3`"),
+        for command, words in (("watch l3", "there is no number `l3`"),
                                ("watch l2 nothing*", "no parameter"),
                                ("watch loss every x", "not a number of steps"),
                                ("watch loss every", "needs a number"),
-                               ("watch loss model.norm.weight", "is a step's"),
+                               ("watch loss model.norm.weight", "is a number of the step"),
                                ("pause; watch loss", "is paused")):
             self.assertIn(words, self.repl("run", command, status=1)[-1]["error"]["message"])
         self.wait_for(lambda: self.status()["paused"] is None)

@@ -179,7 +179,7 @@ class Clean(RunTest):
                        {"part": "a"}, {**whole, "piece": 3}):
             with self.subTest(answer):
                 text = self.attached(good, {"event": 3, "text": []}, {"event": "dropped", "count": "x"}, answer)
-                self.assertRegex(text, "not a job of am-run|cannot be understood")
+                self.assertRegex(text, "not a job of am-run|malformed answer")
 
 
 if __name__ == "__main__":

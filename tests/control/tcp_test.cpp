@@ -173,7 +173,7 @@ TEST_CASE("strangers over TCP learn nothing and keep nobody out") {
     const std::string said =
         heard(at, cat(hello(asked), to_frame(dump_json(instead, -1)),
                       to_frame(dump_json(Json{{"id", 1}, {"input", "ls"}}, -1))));
-    CHECK_THAT(said, Catch::Contains("not this job's"));
+    CHECK_THAT(said, Catch::Contains("does not have the token"));
     CHECK(said.find("welcome") == std::string::npos);
     CHECK(said.find("yes") == std::string::npos);
   }

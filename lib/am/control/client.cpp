@@ -87,7 +87,7 @@ void Client::prove(const JobAddress& address, const std::string& nonce,
     throw Error(ErrorKind::kRuntime,
                 cat("the server at ", address.tcp->text(), " does not know the token of ",
                     address.token.string()),
-                "the token is of another job, or this is not the job's port");
+                "the token belongs to another job, or the port is not that of the job");
   }
   send_bytes(to_frame(dump_json(Json{{"proof", token.proof("client", nonces)}}, -1)));
 }

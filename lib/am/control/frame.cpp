@@ -117,28 +117,28 @@ std::vector<std::string> reply_frames(int64_t id, const Json& reply, size_t larg
 
 std::optional<Json> ReplyReader::add(const Json& message) {
   const auto broken = [](std::string_view what) {
-    return Error(ErrorKind::kFormat, cat("a job's answer cannot be understood: ", what));
+    return Error(ErrorKind::kFormat, cat("the job sent a malformed answer: ", what));
   };
   const auto part = message.find("part");
   const auto last = message.find("last");
   if (part == message.end() || !part->is_number_integer() || last == message.end() ||
       !last->is_boolean()) {
-    throw broken("a part has no number");
+    throw broken("a frame has no part number");
   }
-  if (part->get<int64_t>() != next_part_) throw broken("a part is missing");
+  if (part->get<int64_t>() != next_part_) throw broken("a frame is missing");
   ++next_part_;
   if (const auto reply = message.find("reply"); reply != message.end()) {
     next_part_ = 0;
     return *reply;
   }
   const auto piece = message.find("piece");
-  if (piece == message.end() || !piece->is_string()) throw broken("a part is empty");
+  if (piece == message.end() || !piece->is_string()) throw broken("a frame has no text");
   text_ += piece->get_ref<const std::string&>();
-  if (text_.size() > largest_) throw broken("it is too long");
+  if (text_.size() > largest_) throw broken(cat("it has more than ", largest_, " bytes"));
   if (!last->get<bool>()) return std::nullopt;
   next_part_ = 0;
   auto reply = parse_message(std::exchange(text_, {}));
-  if (!reply) throw broken("its parts do not form valid JSON");
+  if (!reply) throw broken("its frames do not form valid JSON");
   return reply;
 }
 

@@ -239,7 +239,7 @@ void Server::Listener::check_proof(Connection& connection, const std::string& te
   const auto message = parse_message(text);
   const std::string proof = message ? text_in(*message, "proof") : std::string();
   if (!shared_.options.token->proves("client", *connection.challenged, proof)) {
-    return refuse(connection, "the token is not this job's");
+    return refuse(connection, "the client does not have the token of this job");
   }
   welcome(connection);
 }

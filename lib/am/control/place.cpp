@@ -208,7 +208,8 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
       reasons += cat("; ", error.what());
     }
   }
-  if (socket_ < 0) throw Error(ErrorKind::kIo, cat("no place for a socket: ", reasons));
+  if (socket_ < 0)
+    throw Error(ErrorKind::kIo, cat("no folder can hold the job's socket: ", reasons));
   try {
     if (tcp) {
       tcp_socket_ = listen_tcp(*tcp);

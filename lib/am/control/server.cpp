@@ -36,7 +36,7 @@ Server::Server(int socket, ServerOptions options)
   shared_->wake_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (shared_->wake_fd < 0) {
     close_sockets();
-    throw Error(ErrorKind::kRuntime, cat("cannot make an event: ", std::strerror(errno)));
+    throw Error(ErrorKind::kRuntime, cat("cannot create an eventfd: ", std::strerror(errno)));
   }
 }
 

@@ -60,7 +60,7 @@ struct Arguments {
       if (choice.name == given) return choice;
       names.emplace_back(choice.name);
     }
-    throw Error(ErrorKind::kUsage, cat(option, " `", given, "`: one of ", join(names, ", ")));
+    throw Error(ErrorKind::kUsage, cat(option, " `", given, "` is not one of ", join(names, ", ")));
   }
   // Return the option's value, or `fallback` if the option was not given. Throw Error(kUsage),
   // which names the option, if the value is not a number in [low, high].

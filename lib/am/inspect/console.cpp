@@ -186,7 +186,7 @@ Result Console::source(const std::filesystem::path& path) {
   const bool open = reader.open_quote();
   if (goes_on) run_line(reader.finish());
   if (open && goes_on) {
-    throw Error(ErrorKind::kUsage, cat(path.string(), ": it ends inside a quote"));
+    throw Error(ErrorKind::kUsage, cat(path.string(), ": the file ends inside a quote"));
   }
   return result;
 }

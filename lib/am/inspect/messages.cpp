@@ -61,12 +61,12 @@ std::optional<Json> receive_message(int socket) {
   uint64_t length = 0;
   std::memcpy(&length, header, sizeof(length));
   if (length > kLongest)
-    throw Error(ErrorKind::kRuntime, "a rank's message has no sensible length");
+    throw Error(ErrorKind::kRuntime, "a rank sent a message of invalid length");
   std::string text(length, '\0');
   if (!receive_bytes(socket, text.data(), text.size())) return std::nullopt;
   Diagnostics found;
   auto json = parse_json(text, "message", found);
-  if (!json) throw Error(ErrorKind::kRuntime, "a rank's message cannot be understood");
+  if (!json) throw Error(ErrorKind::kRuntime, "a rank sent a message that is not valid JSON");
   return json;
 }
 

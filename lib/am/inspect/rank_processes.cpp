@@ -45,7 +45,8 @@ using Clock = std::chrono::steady_clock;
 launch::RankLog make_log() {
   const int fd = open_memory_file("am-repl-rank");
   if (fd < 0) {
-    throw Error(ErrorKind::kRuntime, cat("cannot make a log in memory: ", std::strerror(errno)));
+    throw Error(ErrorKind::kRuntime,
+                cat("cannot create a log file in memory: ", std::strerror(errno)));
   }
   launch::RankLog log(cat("/proc/self/fd/", fd));  // opens the file in memory by its path
   ::close(fd);
@@ -121,7 +122,8 @@ RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerS
     start(argv, ranks);
     send_all(to_json(setup));
     begin("the start");
-    if (!receive_all()) throw SessionLost(cat("given up: ", missing_text(), "\n"));
+    if (!receive_all())
+      throw SessionLost(cat("given up: ", missing_text(), " has not loaded the model\n"));
     const std::vector<Json> ready = take_replies();
     for (const Json& message : ready) {
       if (!message.contains("error")) continue;

@@ -80,7 +80,8 @@ const HeldParameter& Session::parameter(std::string_view name) const {
   }
   if (endings == 1) return *found;
   if (endings > 1) {
-    throw Error(ErrorKind::kUsage, cat(endings, " parameters end in `", name, "`"),
+    throw Error(ErrorKind::kUsage,
+                cat("`", name, "` is ambiguous: ", endings, " parameters end in it"),
                 suggest(name, names_of(all)));
   }
   const bool is_module = std::any_of(all.begin(), all.end(), [&](const HeldParameter& candidate) {

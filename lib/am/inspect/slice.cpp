@@ -22,7 +22,8 @@ std::optional<int64_t> parse_bound(std::string_view text) {
 SliceItem parse_item(std::string_view text) {
   const std::vector<std::string> bounds = split(text, ':');
   if (bounds.size() > 2) {
-    throw Error(ErrorKind::kUsage, cat("`", trim(text), "`: slices have no step"), kHint);
+    throw Error(ErrorKind::kUsage, cat("`", trim(text), "`: a slice with a step is not supported"),
+                kHint);
   }
   SliceItem item;
   item.begin = parse_bound(bounds.front());

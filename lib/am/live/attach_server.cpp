@@ -229,7 +229,9 @@ void AttachServer::ask_ranks(const control::Request& request, const std::string&
           server_->reply(request.client, request.id, inspect::pack(inspect::answer(input, told)));
         };
         if (!helpers_->ask(question_of(what, only.has_value(), world_.size()), only, use)) {
-          throw Error(ErrorKind::kUsage, "too many questions to the ranks wait for their answers");
+          throw Error(ErrorKind::kUsage,
+                      "too many `ranks`, `collectives` and `stack` commands wait for the ranks",
+                      "try again in a few seconds");
         }
         return inspect::Result{};
       });

@@ -62,7 +62,7 @@ Condition::Side Condition::side(const std::string& word, const Numbers& numbers)
   throw Error(ErrorKind::kUsage,
               cat("`", word, "` is neither a number nor a measure of a ", numbers.of),
               near ? cat("did you mean `", *near, "`?")
-                   : cat("a ", numbers.of, " has ", join(names, ", ")));
+                   : cat("the measures of a ", numbers.of, " are ", join(names, ", ")));
 }
 
 bool Condition::compares(std::string_view word) {

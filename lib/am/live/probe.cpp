@@ -55,20 +55,23 @@ Probe Probe::watch(const inspect::Arguments& arguments, const control::Request& 
   probe.times_ = arguments.integer("--times", 20, 1, kMostTimes);
   std::vector<std::string> words = arguments.words;
   probe.every_ = take_every(words);
-  if (words.empty()) throw Error(ErrorKind::kUsage, "`watch` needs a number to watch");
+  if (words.empty())
+    throw Error(ErrorKind::kUsage, "`watch` needs the name of a number", "for example: watch loss");
   probe.measure_ = words.front();
   probe.names_.assign(words.begin() + 1, words.end());
   probe.of_step_ = step_numbers().has(probe.measure_);
   if (probe.of_step_ && !probe.names_.empty()) {
     throw Error(ErrorKind::kUsage,
-                cat("`", probe.measure_, "` is a step's: it has no `", probe.names_.front(), "`"));
+                cat("`", probe.measure_, "` is a number of the step, so no tensor may follow it: `",
+                    probe.names_.front(), "`"));
   }
   if (!probe.of_step_ && !tensor_numbers().has(probe.measure_)) {
     std::vector<std::string> all(step_numbers().names.begin(), step_numbers().names.end());
     all.insert(all.end(), kTensorNames.begin(), kTensorNames.end());
     const auto near = nearest(probe.measure_, all);
-    throw Error(ErrorKind::kUsage, cat("there is no `", probe.measure_, "` to watch"),
-                near ? cat("did you mean `", *near, "`?") : cat("one of ", join(all, ", ")));
+    throw Error(
+        ErrorKind::kUsage, cat("there is no number `", probe.measure_, "` to watch"),
+        near ? cat("did you mean `", *near, "`?") : cat("the numbers are ", join(all, ", ")));
   }
   return probe;
 }

@@ -165,8 +165,8 @@ Result AttachServer::set_break(const Arguments& arguments, uint64_t client) {
   if (!words.empty() && words.front() == "when") words.erase(words.begin());
   if (!words.empty()) {
     if (break_ && break_->client != client && server_->client(break_->client)) {
-      throw Error(ErrorKind::kUsage, "another client waits for a condition",
-                  cat("it is `", break_->when.text(), "`"));
+      throw Error(ErrorKind::kUsage, "another client has set a `break` condition",
+                  cat("its condition is `", break_->when.text(), "`"));
     }
     if (words.size() == 1 && words.front() == "off") {
       break_.reset();

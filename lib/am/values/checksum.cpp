@@ -64,7 +64,7 @@ uint64_t checksum(const at::Tensor& values, const mesh::Box& box, const Shape& s
     case 8:
       return sum_of_box<uint64_t>(data, words_box, words_shape);
     default:
-      throw Error(ErrorKind::kUsage, "elements of this size have no checksum");
+      throw Error(ErrorKind::kUsage, "a checksum needs elements of 1, 2, 4 or 8 bytes");
   }
 }
 

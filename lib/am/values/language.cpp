@@ -238,7 +238,8 @@ int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, doubl
 std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prompt,
                               const GenerateOptions& options) {
   if (prompt.empty()) {
-    throw Error(ErrorKind::kUsage, "the prompt has no token", "give at least one to start from");
+    throw Error(ErrorKind::kUsage, "the prompt has no token",
+                "generation starts from at least one token");
   }
   const auto window = static_cast<size_t>(window_length(session));
   const size_t longest = std::min(window, prompt.size() + static_cast<size_t>(options.tokens));

@@ -48,8 +48,9 @@ void require_memory(const job::Job& job, const OpenOptions& options) {
   const auto& ask = options.session.memory;
   const auto shortage = launch::memory_shortage(wanted, ask ? ask() : launch::memory_of_machine());
   if (!shortage) return;
-  throw Error(ErrorKind::kPlan, cat(job.plan.file, ": its model ", *shortage),
-              "am-plan shows layouts without a model; --force opens it nevertheless");
+  throw Error(
+      ErrorKind::kPlan, cat(job.plan.file, ": its model ", *shortage),
+      "am-plan shows the plan's layout without its model; --force opens the plan nevertheless");
 }
 
 }  // namespace
@@ -75,10 +76,11 @@ std::unique_ptr<inspect::Interpreter> open_target(const inspect::Target& target,
   if (!job) return nullptr;
   const int64_t ranks = job->layout.mesh.world_size();
   if (ranks > kMostRanks) {
-    throw Error(ErrorKind::kPlan,
-                cat(target.path.string(), ": ", ranks, " ranks are more than the ", kMostRanks,
-                    " that am-repl starts on one machine"),
-                "am-plan shows layouts of any size; --set mesh.dp_size=.. makes this one smaller");
+    throw Error(
+        ErrorKind::kPlan,
+        cat(target.path.string(), ": ", ranks, " ranks are more than the ", kMostRanks,
+            " that am-repl starts on one machine"),
+        "am-plan shows layouts of any size; --set mesh.dp_size=N opens the plan with fewer ranks");
   }
   require_memory(*job, options);
   if (ranks == 1) {

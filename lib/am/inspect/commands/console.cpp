@@ -32,7 +32,9 @@ Result list_aliases(const Session& session) {
 Result run_mode(Console& console, const Arguments& arguments) {
   const std::string& name = arguments.words.front();
   const auto mode = parse_output_mode(name);
-  if (!mode) throw Error(ErrorKind::kUsage, cat("mode `", name, "`: table, json, csv or md"));
+  if (!mode)
+    throw Error(ErrorKind::kUsage,
+                cat("`", name, "` is not an output mode: use table, json, csv or md"));
   console.set_mode(*mode);
   Result result;
   result.json["mode"] = name;

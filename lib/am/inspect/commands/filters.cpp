@@ -15,8 +15,9 @@ void require_key(const Json& rows, const std::string& key) {
   for (const RowColumn& column : columns_of(rows)) keys.push_back(column.key);
   if (rows.empty() || std::find(keys.begin(), keys.end(), key) != keys.end()) return;
   const auto near = nearest(key, keys);
-  throw Error(ErrorKind::kUsage, cat("rows have no `", key, "`"),
-              near ? cat("did you mean `", *near, "`?") : cat("they have ", join(keys, ", ")));
+  throw Error(
+      ErrorKind::kUsage, cat("the rows have no field `", key, "`"),
+      near ? cat("did you mean `", *near, "`?") : cat("their fields are ", join(keys, ", ")));
 }
 
 int64_t row_count(const Arguments& arguments) {

@@ -28,9 +28,10 @@ Result list_values(Session& session, const Arguments& arguments) {
     if (named) rows.add({{"name", name}, {"value", view.value(name)}});
   }
   if (rows.list().empty()) {
-    throw Error(ErrorKind::kUsage, view.value_names().empty()
-                                       ? "the target stores only tensors"
-                                       : "no value has this name; `ls --values` lists them");
+    throw Error(ErrorKind::kUsage,
+                view.value_names().empty()
+                    ? "the target stores no values besides tensors"
+                    : "no stored value has this name; `ls --values` lists the names");
   }
   Result result;
   rows.give(result, "values", session);

@@ -143,9 +143,9 @@ Result run_print(Session& session, const Arguments& arguments) {
   for (const Picked& picked : all) elements += picked.numel();
   if (session.for_programs() && elements > kMostInJson) {
     throw Error(ErrorKind::kUsage,
-                cat(format_count(elements), " values are more than --json prints, ",
-                    format_count(kMostInJson)),
-                "print a slice of it, or `export` the model");
+                cat("--json prints at most ", format_count(kMostInJson), " values, but ",
+                    format_count(elements), " are selected"),
+                "print a slice of the tensor, or `export` the model");
   }
   if (all.size() == 1) return print_one(session, all.front());
   Result result;

@@ -26,7 +26,7 @@ inspect::AdamSettings settings_for(const Session& session, const Arguments& argu
                                    const std::string& parameter) {
   auto settings = adam_settings(session, parameter);
   if (!settings && !arguments.has("--lr")) {
-    throw Error(ErrorKind::kUsage, "the target stores no learning rate, which updates need",
+    throw Error(ErrorKind::kUsage, "the target stores no learning rate, which `--by update` needs",
                 "give it with --lr LR");
   }
   if (!settings) settings.emplace();
@@ -110,7 +110,8 @@ Result run_top(Session& session, const Arguments& arguments) {
   const Measure& measure = arguments.one_of(kMeasures, "--by", "bytes");
   const bool by_update = measure.name == std::string_view("update");
   if (by_update && session.view().states().empty()) {
-    throw Error(ErrorKind::kUsage, "the target stores no optimizer state, which updates need",
+    throw Error(ErrorKind::kUsage,
+                "the target stores no optimizer state, which `--by update` needs",
                 "--by bytes, norm, rms or max need only the parameters");
   }
   Rows rows({{"name", {}, RowKind::kText},
