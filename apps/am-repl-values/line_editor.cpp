@@ -45,7 +45,8 @@ class EditLineEditor : public LineEditor {
  public:
   explicit EditLineEditor(LineEditorOptions options)
       : options_(std::move(options)), history_path_(usable(options_.history)) {
-    // Only LC_CTYPE follows the user's locale, because numbers must keep their decimal point.
+    // Only LC_CTYPE follows the locale of the user. LC_NUMERIC stays "C", so that numbers keep
+    // their decimal point.
     const char* locale = std::setlocale(LC_CTYPE, "");
     if (locale == nullptr || MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
     editor_ = ::el_init("am-repl", stdin, stdout, stderr);
@@ -63,9 +64,9 @@ class EditLineEditor : public LineEditor {
              &EditLineEditor::on_tab);
     ::el_set(editor_, EL_BIND, "^I", "am-complete", nullptr);
     ::el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
-    // The hint right of the line depends on the complete words before the cursor, and disappears
-    // when the line is submitted. libedit does not ask for a new hint after each letter, so
-    // read_character() requests a redraw after each blank.
+    // The hint to the right of the line depends on the complete words before the cursor; it
+    // disappears when the line is submitted. libedit does not ask for a new hint after each letter,
+    // so read_character() requests a redraw after each blank.
     ::el_set(editor_, EL_RPROMPT_ESC, &EditLineEditor::hint_of, kUnseen);
     ::el_set(editor_, EL_ADDFN, "am-hint", "draw the hint", &EditLineEditor::on_hint);
     ::el_set(editor_, EL_BIND, "^_", "am-hint", nullptr);
@@ -153,8 +154,8 @@ class EditLineEditor : public LineEditor {
 
   static int on_read(EditLine* editor, wchar_t* out) { return self(editor).read_character(*out); }
 
-  // Returns whether the user is searching the history. During a search, libedit's buffer has a
-  // newline, which precedes the search text.
+  // Returns whether the user is searching the history: during a search, the buffer of libedit
+  // contains a newline before the search text.
   bool searches() const {
     const LineInfo* info = ::el_line(editor_);
     return std::find(info->buffer, info->lastchar, '\n') != info->lastchar;
@@ -173,7 +174,7 @@ class EditLineEditor : public LineEditor {
                                       pollfd{options_.interrupts->fd(), POLLIN, 0}};
       const int ready = options_.interrupts->came() ? 0 : ::poll(inputs.data(), inputs.size(), -1);
       if (options_.interrupts->came()) {
-        if (!std::exchange(done_, true)) {  // the line is redrawn once without its hint
+        if (!std::exchange(done_, true)) {  // first redraws the line without its hint
           out = kDrawHint;
           return 1;
         }
@@ -189,7 +190,8 @@ class EditLineEditor : public LineEditor {
       char byte = 0;
       if (ready < 0 || ::read(STDIN_FILENO, &byte, 1) <= 0) return 0;
       const size_t length = std::mbrtowc(&out, &byte, 1, &state);
-      if (length == static_cast<size_t>(-2)) continue;  // more bytes of a UTF-8 character follow
+      if (length == static_cast<size_t>(-2))
+        continue;  // an incomplete UTF-8 character: read its next byte
       if (length == static_cast<size_t>(-1)) out = L'?';
       after_blank_ = out == L' ';
       return 1;
@@ -254,7 +256,7 @@ class EditLineEditor : public LineEditor {
   std::string prompt_;
   std::string hint_;
   bool interrupted_ = false;
-  bool done_ = false;  // the current line was submitted or cancelled, so it shows no hint
+  bool done_ = false;  // set if the line was submitted or cancelled: no hint is shown
   bool after_blank_ = false;
 };
 

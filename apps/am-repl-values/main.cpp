@@ -70,7 +70,7 @@ bool goes_on(const std::string& text) {
   return split.open_quote || (!text.empty() && text.back() == '\\');
 }
 
-// Runs commands until Ctrl-D or `quit`.
+// Reads and runs commands until Ctrl-D or `quit`.
 void run_prompt(inspect::Interpreter& interpreter, LineEditor& editor,
                 const am_apps::Output& output, Interrupts& interrupts) {
   std::string text;
@@ -97,7 +97,7 @@ void run_prompt(inspect::Interpreter& interpreter, LineEditor& editor,
       if (outcome.result.quit) return;
       if (!next) break;
     }
-    // A Ctrl-C that came too late for this command must not cancel the next one.
+    // A Ctrl-C that arrived after the end of this command must not cancel the next one.
     interrupts.clear();
   }
 }
@@ -169,7 +169,7 @@ std::optional<int> worker_socket(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const am::launch::SignalThread signals;  // created before libtorch creates threads
-  std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE only returns an error
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE fails with an error instead
   am::guard_mapped_files();
   if (const auto socket = am_repl::worker_socket(argc, argv)) {
     return am::values::run_rank_worker(*socket);
@@ -178,6 +178,6 @@ int main(int argc, char** argv) {
   if (const auto status = am_repl::parse_options(argc, argv, &am_repl::library_versions, options))
     return *status;
   am_apps::Output for_people = options.output;
-  for_people.json = false;  // the JSON report has the error already; guarded() prints it as text
+  for_people.json = false;  // guarded() prints an error as text; JSON has it already
   return am_apps::guarded("am-repl", for_people, [&] { return am_repl::run_and_report(options); });
 }

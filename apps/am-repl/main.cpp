@@ -42,7 +42,8 @@ bool needs_torch_program(const std::string& input) {
 // Returns the script if this program can run all its commands; nothing if am-repl-values must run
 // it.
 std::optional<std::string> own_script(const Options& options) {
-  if (!options.overrides.empty() || options.nproc > 0) return std::nullopt;  // set only for plans
+  if (!options.overrides.empty() || options.nproc > 0)
+    return std::nullopt;  // these options are only for plans
   auto script = script_text(options);
   if (!script) return std::nullopt;
   const std::vector<std::string> all = inspect::split_commands(*script, true).commands;
@@ -72,7 +73,7 @@ int run(const Options& options, char** argv, Json* report) {
 }  // namespace am_repl
 
 int main(int argc, char** argv) {
-  // A write past RLIMIT_FSIZE fails with an error that names the file, instead of killing the
+  // A write beyond RLIMIT_FSIZE must fail with an error that names the file, instead of killing the
   // process.
   std::signal(SIGXFSZ, SIG_IGN);
   am::guard_mapped_files();
@@ -81,7 +82,7 @@ int main(int argc, char** argv) {
     return *status;
   }
   am_apps::Output for_people = options.output;
-  for_people.json = false;  // the JSON report has the error already; guarded() prints it as text
+  for_people.json = false;  // guarded() prints an error as text; JSON has it already
   return am_apps::guarded("am-repl", for_people, [&] {
     return am_repl::reported(options,
                              [&](am::Json* report) { return am_repl::run(options, argv, report); });

@@ -20,9 +20,10 @@ struct Options {
   std::optional<std::string> script;    // file of commands given with -f
   std::string tokenizer;  // "bytes" or the path of a tokenizer.json; empty: that of the target
   std::string token;      // file with the secret for attaching to a job at tcp://
-  std::vector<am::config::Override> overrides;  // keys that --set changes in a plan
+  std::vector<am::config::Override>
+      overrides;       // values of the option --set, which change keys of a plan
   int64_t nproc = 0;   // number of ranks of a plan; 0: the plan's world size
-  bool write = false;  // allow commands that change a running job
+  bool write = false;  // whether commands may change a running job
   bool force = false;  // run commands that may exceed this machine's memory
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;

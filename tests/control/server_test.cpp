@@ -135,7 +135,7 @@ TEST_CASE("what is seen to at once never waits for a step") {
     return true;
   };
   Job job(std::move(options));
-  server = &job.server;  // no client is connected yet
+  server = &job.server;  // set before any client connects
   const auto client = job.attach();
   client->send({{"input", "waits"}});
   CHECK(ask(*client, "status") == "now");
@@ -177,7 +177,8 @@ class Impostor {
     ::close(socket_);
   }
 
-  static constexpr size_t kLargest = size_t{8} << 20;  // bytes of a reply that the client accepts
+  static constexpr size_t kLargest = size_t{8}
+                                     << 20;  // largest reply that the client accepts, in bytes
 
   // Sends a request and waits for the reply. Returns the error of the client; empty if a reply
   // arrives.
@@ -382,8 +383,8 @@ TEST_CASE("a job without descriptors goes on listening") {
   Job job;
   const Echo echo(job.server);
   const auto client = job.attach();
-  // UBSan's vptr check opens a pipe at a type's first use, and reports a valid object as invalid
-  // without a free descriptor.
+  // The request also lets UBSan see the types that later requests use: its vptr check opens a pipe
+  // at the first use of a type, and without a free descriptor it reports a valid object as invalid.
   CHECK(ask(*client, "before") == "before");
   rlimit before = {};
   ::getrlimit(RLIMIT_NOFILE, &before);

@@ -49,10 +49,10 @@ void put(std::string& out, uint64_t value, size_t bytes) {
 
 // Wrong entries to write into an archive.
 struct Lie {
-  std::string local_name = {};  // in the first record
+  std::string local_name = {};  // name in the local header of the first record
   uint16_t method = 0;          // in the first record's directory entry
   uint64_t offset_shift = 0;    // added to the offset of the second record's local header
-  uint64_t size_more = 0;       // in the first record's directory entry
+  uint64_t size_more = 0;       // added to the size in the first record's directory entry
   uint16_t entries_more = 0;
   std::string tail = {};
 };
@@ -203,7 +203,7 @@ TEST_CASE("files of the older format are the same, and refused where they are cu
     std::string changed = bytes;
     for (const int other : {0, 1, 0x28, 0x52, 0x7F, 0x80, 0xFF}) {
       changed[place] = static_cast<char>(other);
-      archive_problem(changed);  // an Error(kFormat), or none
+      archive_problem(changed);  // throws only Error(kFormat), or nothing
     }
   }
 }

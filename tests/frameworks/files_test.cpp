@@ -135,7 +135,7 @@ TEST_CASE("nemo-automodel: low-rank adapters", "[exchange]") {
   CHECK(std::any_of(all.notes.begin(), all.notes.end(), [](const std::string& note) {
     return note.find("including the head") != std::string::npos;
   }));
-  // AutoModel's defaults for rank and alpha differ from PEFT's.
+  // AutoModel's default values of rank and alpha differ from those of PEFT.
   const Imported some =
       imported(nemo, recipe("  target_modules: ['q_proj', '*.v_proj']\n  dropout: 0.1\n"));
   CHECK(some.plan.lora.rank == 8);
@@ -222,7 +222,7 @@ TEST_CASE("optimizers go by each framework's name of them", "[exchange]") {
   CHECK(deepspeed["params"]["momentum"] == 0.9);
   CHECK(deepspeed["params"]["nesterov"] == true);
   CHECK_FALSE(deepspeed["params"].contains("betas"));
-  // DeepSpeed's Adam is AdamW by default.
+  // DeepSpeed's Adam is AdamW by default, so an export of Adam must set adam_w_mode.
   const Json adam = Json::parse(exported_to("deepspeed", "name = \"adam\"\n").text)["optimizer"];
   CHECK(adam["type"] == "Adam");
   CHECK(adam["params"]["adam_w_mode"] == false);

@@ -1,4 +1,4 @@
-// Compares checkpoints of tests/data/frameworks with their expected contents.
+// Helpers that compare the checkpoints in tests/data/frameworks with their expected contents.
 #pragma once
 
 #include <unistd.h>
@@ -60,7 +60,8 @@ inline void check_expected(const stored::TensorSource& source, const std::string
   CHECK(all_names(source) == names);
 }
 
-// Checks reads of all boxes in a tensor with a row step and with some columns cut off.
+// Checks reads of boxes: any range of rows with every second size and, in a matrix, without the
+// first and the last column.
 inline void check_boxes(const stored::TensorSource& source, const std::string& name) {
   const stored::StoredTensor& tensor = *source.find(name);
   const int64_t size = formats::dtype_size(tensor.dtype);

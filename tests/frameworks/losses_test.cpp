@@ -133,7 +133,8 @@ TEST_CASE("Megatron's geometry is held against the model", "[exchange]") {
                 "--num-attention-heads 32 --group-query-attention --num-query-groups 8 "
                 "--kv-channels 128")
             .empty());
-  CHECK(compare("--num-layers 32 --num-query-groups 4").empty());  // Megatron ignores it
+  CHECK(compare("--num-layers 32 --num-query-groups 4")
+            .empty());  // Megatron ignores --num-query-groups here
   const Diagnostics found = compare("--num-layers 80 --num-experts 8 --moe-router-topk 2");
   CHECK(test::ids(found) == Ids(3, "exchange.model"));
   CHECK_THAT(found.items()[0].message,

@@ -89,15 +89,15 @@ TEST_CASE("every parameter of a model has its place in a framework's checkpoint"
 }
 
 TEST_CASE("rows of other orders") {
-  // One head of width 6: pairs (0, 3), (1, 4), (2, 5) are adjacent.
+  // In each head of width 6, rows i and i + 3 are stored next to each other.
   const RowMap pairs = rows_of_pairs(2, 6);
   CHECK(stored_rows(pairs) == std::vector<int64_t>{0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11});
   const RowMap groups = rows_of_groups({.groups = 2, .stride = 4, .first = 1, .count = 2});
   CHECK(stored_rows(groups) == std::vector<int64_t>{1, 2, 5, 6});
   CHECK(stored_rows(row_range(3, 2)) == std::vector<int64_t>{3, 4});
 
-  // For any range of rows, the pieces contain each row once, within their span, and ranks hold the
-  // rows that they store.
+  // For any range of rows: the pieces contain each row once, each stored row lies in the span of
+  // its piece, and ranks have the rows that they store.
   for (const RowMap& map : {pairs, groups, row_range(3, 9), rows_of_pairs(3, 2),
                             rows_of_groups({.groups = 3, .stride = 5, .first = 0, .count = 5})}) {
     for (int64_t begin = 0; begin < map.rows(); ++begin) {

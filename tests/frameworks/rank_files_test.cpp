@@ -98,7 +98,7 @@ TEST_CASE("metadata of torch_checkpointing that lies") {
                         "\x80\x02"
                         "cos\nsystem\nX\x04\0\0\0true\x85R."s);
   CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("os.system"));
-  fs::remove(file);  // this file is optional
+  fs::remove(file);  // metadata.pkl is optional
   CHECK(open_tensor_source(folder.path)->tensors().size() == 21);
   fs::remove(folder.path / "model_3.pt");
   CHECK_THROWS_WITH(open_tensor_source(folder.path),
@@ -115,7 +115,7 @@ TEST_CASE("uneven parts of ranks: dims of 5, strided shards, another order of cu
       check_boxes(*source, name);
     }
     const auto rows = [&](const std::string& name) {
-      std::vector<std::vector<int64_t>> found;  // rank, first row, rows
+      std::vector<std::vector<int64_t>> found;  // rank, first row, number of rows
       for (const stored::StoredShard& shard : source->find(name)->shards) {
         found.push_back({shard.rank, shard.box.offset.front(), shard.box.shape.front()});
       }

@@ -89,7 +89,7 @@ bool optimizer_must_survive(std::string_view framework, std::string_view key,
 // it.
 bool must_survive(std::string_view framework, const std::string& key, const config::Plan& plan) {
   const bool ddp = std::holds_alternative<config::DDPConfig>(plan.strategy);
-  if (key == "mesh.ranks_per_node") {  // torchrun has nodes of one size
+  if (key == "mesh.ranks_per_node") {  // torchrun needs the same number of ranks on all nodes
     return framework == "megatron" && plan.mesh.world_size % plan.mesh.ranks_per_node == 0;
   }
   if (starts_with(key, "mesh.")) {

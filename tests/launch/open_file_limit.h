@@ -57,7 +57,7 @@ class FewDescriptors {
 
  private:
   static rlim_t highest() {
-    rlim_t highest = 16;  // enough for give_back()
+    rlim_t highest = 16;  // at least this many, which give_back() needs
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       highest = std::max<rlim_t>(highest, std::stoul(entry.path().filename().string()));
     }

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Not inlined, so that the name of the function appears in a stack trace.
+// This function is not inlined, so that stack traces contain its name.
 __attribute__((noinline)) void loop_until(const std::atomic<bool>& done) {
   while (!done) std::this_thread::yield();
 }

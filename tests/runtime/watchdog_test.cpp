@@ -86,7 +86,7 @@ TEST_CASE("a rank that waits elsewhere for the culprit is not blamed", "[watchdo
         try {
           (world.rank() == 0 ? first : second).all_reduce(at::ones({1}));
         } catch (const CollectiveError& error) {
-          // Rank 1 may have given up and closed its connections before rank 0's timeout.
+          // Rank 1 may already have timed out and closed its connections before rank 0 times out.
           RANK_CHECK(error.missing() == std::vector<int64_t>{2});
           ++told;
           wait_for(told, 2);

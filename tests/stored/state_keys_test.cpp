@@ -101,7 +101,7 @@ TEST_CASE("a model inside a dict is not chosen over one beside it") {
     const std::vector<KeyPath> paths = {{key, "a.weight"}, {"ema", "model", "a.weight"}};
     CHECK(parameters_of(paths) == Names{key + ".a.weight", "ema.model.a.weight"});
   }
-  // A tensor with another name is not a copy of the model's.
+  // "rng.cpu" has no counterpart under the root "app.model", so it is not a parameter.
   CHECK(parameters_of({{"app", "model", "a.weight"}, {"rng", "cpu"}}) == Names{"a.weight"});
 }
 

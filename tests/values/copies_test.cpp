@@ -98,7 +98,7 @@ TEST_CASE("a checksum does not depend on the layout", "[inspect]") {
 }
 
 TEST_CASE("checksum names the replica that differs and where", "[inspect]") {
-  const std::string name = "model.layers.1.mlp.up_proj.weight";  // [48, 32]
+  const std::string name = "model.layers.1.mlp.up_proj.weight";  // shape [48, 32]
   const auto outcomes =
       run_on_ranks(3, plan_text("llama", "dp_size = 3", "name = \"ddp\""),
                    {"checksum", "checksum model.layers.0"}, [&](Session& session) {
@@ -121,7 +121,8 @@ TEST_CASE("checksum names the replica that differs and where", "[inspect]") {
 
 TEST_CASE("shards' replicas are compared with their own kind", "[inspect]") {
   const std::string strategy = std::string(kPlainFsdp2);
-  const std::string name = "model.layers.0.mlp.down_proj.weight";  // [32, 48]: 16 rows per shard
+  const std::string name =
+      "model.layers.0.mlp.down_proj.weight";  // shape [32, 48], with 16 rows per shard
   const auto outcomes = run_on_ranks(
       4, plan_text("llama", "dp_size = 4\ndp_replicate_size = 2", strategy), {"checksum"},
       [&](Session& session) { change_element(session, 3, name, 48 * 2 + 1); });

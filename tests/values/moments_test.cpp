@@ -100,7 +100,7 @@ TEST_CASE("integers and bfloat16 are turned to double first", "[inspect]") {
 
 TEST_CASE("a narrow dtype's moments are those of its values in double", "[inspect]") {
   const at::Tensor noise = ramp(100000) - 3.0;
-  at::Tensor jump = noise * 1e-2 + 1000.0;  // not visible in its first values
+  at::Tensor jump = noise * 1e-2 + 1000.0;  // its first values are a bad estimate of the mean
   jump.narrow(0, 0, 300).fill_(-1000.0);
   at::Tensor far = noise * 1e-3 + 1e4;
   for (const at::Tensor& values : {noise, jump, far, at::full({1000}, -0.7, at::kDouble),

@@ -127,8 +127,8 @@ std::optional<Json> Client::whole_message() {
     if (id == message->end()) return message;
     if (!id->is_number_integer()) throw not_a_job();
     const auto number = id->get<int64_t>();
-    // Refuses a reply to no request of this client, and a reply that begins before the previous one
-    // is complete.
+    // Refuses a reply whose id no request of this client has, and a reply that begins before the
+    // previous one is complete.
     if (!was_sent(number) || (replied_ != 0 && replied_ != number)) throw not_a_job();
     replied_ = number;
     auto reply = reply_.add(*message);

@@ -1,4 +1,4 @@
-// Client side (am-repl): one connection to a job.
+// Connection of a client (am-repl) to a job.
 //
 //   Client client(job.address, {{"name", "am-repl"}}, 2s);
 //   const int64_t id = client.send({{"input", "ls"}});
@@ -43,8 +43,9 @@ class Client {
 
   // Sends a request and returns its id. Thread-safe. Throws ConnectionLost.
   int64_t send(Json request);
-  // Returns the next event or complete reply; nothing on timeout. Call from one thread only. Throws
-  // ConnectionLost, and Error(kFormat) for an invalid message.
+  // Returns the next event or complete reply; returns nothing if none arrives within `patience`.
+  // Must be called from one thread only. Throws ConnectionLost, and Error(kFormat) for an invalid
+  // message.
   std::optional<Json> receive(std::chrono::milliseconds patience);
 
   // Returns a descriptor for poll(): it is readable when data from the job has arrived.

@@ -24,7 +24,7 @@ size_t length_at(std::string_view bytes) {
   return length;
 }
 
-// Returns JSON in ASCII only, so that the text can be split at any byte.
+// Returns the JSON text in ASCII, so that it can be split at any byte.
 std::string ascii_text(const Json& json) {
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
@@ -80,7 +80,7 @@ std::optional<std::string> FrameReader::next() {
   std::string text(left.substr(kLengthBytes, length));
   at_ += kLengthBytes + length;
   if (at_ == buffer_.size()) {
-    std::string().swap(buffer_);  // frees the memory that a long frame used
+    std::string().swap(buffer_);  // also frees the memory of a long frame
     at_ = 0;
   } else if (at_ > buffer_.size() / 2) {
     buffer_.erase(0, at_);

@@ -83,7 +83,7 @@ void Server::Listener::run() {
     if (ready[0].revents != 0) {
       uint64_t ignored = 0;
       if (::read(shared_.wake_fd, &ignored, sizeof ignored) < 0) {
-        // The error is ignored: the counter was read already.
+        // The error is ignored: it means only that the counter of the eventfd was read already.
       }
     }
     size_t i = 3;
@@ -138,9 +138,9 @@ void Server::Listener::accept_all(int socket, bool remote) {
   }
 }
 
-// Closes the oldest connection without a handshake if there are too many of them, so that idle
-// connections do not block new ones. Counts remote and local connections separately, so that remote
-// connections do not block local ones.
+// Closes the oldest connection without a completed handshake if there are too many of them, so that
+// idle connections do not block new ones. Counts remote and local connections separately, so that
+// remote connections do not block local ones.
 void Server::Listener::make_room(bool remote) {
   const auto half_open = [&](const Connection& one) { return !one.open && one.remote == remote; };
   const auto count = std::count_if(connections_.begin(), connections_.end(), half_open);
@@ -217,7 +217,7 @@ void Server::Listener::refuse(Connection& connection, std::string_view message) 
 }
 
 // Starts the authentication over TCP. The job proves first that it knows the token, so that a
-// client never sends its own proof to a stranger.
+// client never sends its own proof to another server.
 void Server::Listener::challenge(Connection& connection) {
   Nonces nonces{text_in(connection.who.hello, "nonce"), draw_nonce()};
   if (!is_nonce(nonces.client)) {

@@ -1,5 +1,4 @@
-// The server's thread: accepts connections, reads requests and writes output. Private to
-// server.cpp.
+// Thread of Server: accepts connections, reads requests and writes output. Private to server.cpp.
 #pragma once
 
 #include <chrono>
@@ -36,10 +35,10 @@ class Server::Listener {
     std::optional<Nonces> challenged;
     bool closing = false;
     Clock::time_point since;       // time at which the connection was accepted
-    Clock::time_point progressed;  // time of the last write that made progress
+    Clock::time_point progressed;  // last time at which the client accepted output
     FrameReader reader{kLargestToJob, FrameReader::Begins::kWithMagic};
-    std::deque<std::string> frames;  // output to write, taken from the client's Outlet
-    size_t written = 0;              // number of bytes of the first frame that are written
+    std::deque<std::string> frames;  // output to write, moved here from the Outlet of the client
+    size_t written = 0;              // number of bytes written of frames.front()
     bool reads = true;  // false while a queue (requests or output) of the client is full
   };
 
@@ -48,8 +47,8 @@ class Server::Listener {
   void accept_all(int socket, bool remote);
   void make_room(bool remote);
   void read_from(Connection& connection);
-  // Handles the frames that have been received. Returns false if reading from the connection must
-  // pause.
+  // Handles the frames that have been received. Returns false if a queue is full, so that reading
+  // from the connection must pause.
   bool handle_frames(Connection& connection);
   void say_hello(Connection& connection, const std::string& text);
   void challenge(Connection& connection);

@@ -66,7 +66,8 @@ sockaddr_un address_of(const fs::path& path) {
 
 int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
-// Listens at a path that only this user can read and write. Returns -1, with errno, on failure.
+// Creates a socket that listens at the path, with permissions for this user only. Returns -1, with
+// errno, on failure.
 int listen_at(const fs::path& path) {
   if (path.native().size() > kLongestSocketPath) {
     errno = ENAMETOOLONG;
@@ -99,7 +100,7 @@ bool nobody_listens(const fs::path& socket) {
   return refused;
 }
 
-// Removes the sockets of dead jobs from a runtime folder.
+// Removes sockets on which no job listens any more from a runtime folder.
 void sweep(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -153,7 +154,7 @@ std::optional<JobAddress> address_in(const fs::path& file) {
       address.token = file.parent_path() / kTokenName;
     }
     return address;
-  } catch (const std::exception&) {  // the file is incomplete, or not a job's
+  } catch (const std::exception&) {  // the file is incomplete or invalid
     return std::nullopt;
   }
 }
@@ -237,7 +238,7 @@ void ControlPlace::leave() {
     ::unlink(address_.socket.c_str());
   }
   const Descriptor run(::openat(folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Fails, and leaves the folder, if the folder is not empty.
+  // Removes the folder if it is empty; otherwise unlinkat() fails and the folder remains.
   ::unlinkat(run.get(), file_.parent_path().filename().c_str(), AT_REMOVEDIR);
   for (const int socket : {socket_, tcp_socket_}) {
     if (socket >= 0) ::close(socket);

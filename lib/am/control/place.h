@@ -40,9 +40,9 @@ struct JobAddress {
   std::string boot_id;
   std::filesystem::path socket;   // path of the Unix socket; empty: use TCP
   std::optional<TcpAddress> tcp;  // address for TCP, if the job listens on TCP too
-  std::filesystem::path token;    // file with the token for TCP
+  std::filesystem::path token;    // path of the file with the token for TCP
   int64_t protocol = 0;
-  std::string slurm_job;  // Slurm's id of the job; empty: not under Slurm
+  std::string slurm_job;  // Slurm job id; empty: not under Slurm
 };
 
 // Returns folders for the Unix socket if the run folder cannot contain it, in order of preference.
@@ -83,7 +83,7 @@ class ControlPlace {
 
 struct FoundJob {
   JobAddress address;
-  bool here = false;  // whether the job's process is on this machine and alive
+  bool here = false;  // whether the process of the job runs on this machine
 
   // Returns whether a client on this machine can reach the job, possibly over TCP.
   bool reachable() const { return here || (address.tcp && !address.tcp->is_loopback()); }

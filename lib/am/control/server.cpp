@@ -74,7 +74,7 @@ std::optional<Request> Server::take(std::chrono::milliseconds patience) {
     const auto outlet = shared_->outlets.find(request->client);
     if (outlet != shared_->outlets.end()) --outlet->second.queued;
   }
-  shared_->wake();  // there is room for another request of this client
+  shared_->wake();  // the queue has room, so the thread may read more requests
   return request;
 }
 

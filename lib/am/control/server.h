@@ -1,5 +1,5 @@
-// Server side (the job): a thread that serves all attached clients, and a queue of their requests,
-// which the training thread empties between two steps.
+// Server of a job: a thread that serves all attached clients, and a queue of their requests, which
+// the training thread empties between two steps.
 //
 //   Server server(place.take_socket(), options);
 //   server.start();                                   // its thread calls the options from now on
@@ -45,7 +45,7 @@ struct ClientInfo {
   uint64_t number = 0;
   pid_t pid = 0;
   uid_t uid = 0;
-  std::string from;  // address of a client over TCP, whose pid and uid are unknown; otherwise empty
+  std::string from;  // address of a TCP client (pid and uid are then unknown); otherwise empty
   Json hello;
 };
 
@@ -60,8 +60,8 @@ struct ServerOptions {
   // Returns whether a user of this machine may attach. If the function is empty, only this user and
   // root may attach.
   std::function<bool(uid_t)> admits;
-  // A listening TCP socket, which the server then owns; -1: none. Its clients must prove that they
-  // know `token`.
+  // A listening TCP socket, which the server then owns; -1 if there is none. Clients that connect
+  // to it must prove that they know `token`.
   int tcp_socket = -1;
   std::optional<Token> token;
   // Returns the first message to a client. `welcome`, `at_once` and `gone` are called on the
@@ -113,7 +113,7 @@ class Server {
   void close_sockets();
 
   std::unique_ptr<Shared> shared_;
-  int socket_;  // -1 once the listener owns it
+  int socket_;  // listening socket; -1 after it was passed to the listener
   std::unique_ptr<Listener> listener_;
 };
 

@@ -29,7 +29,7 @@ int connect_tcp(const TcpAddress& address, std::chrono::milliseconds patience);
 // Configures a socket to send small messages immediately (TCP_NODELAY) and to detect a vanished
 // peer (keep-alive).
 void tune_tcp(int fd);
-// Returns the address of the peer, for example "10.1.2.3:50412".
+// Returns the address of the peer of a TCP connection, for example "10.1.2.3:50412".
 std::string peer_of(int fd);
 
 }  // namespace am::control

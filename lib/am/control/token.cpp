@@ -30,7 +30,8 @@ void require_sodium() {
 }
 
 std::string hex_of(std::span<const unsigned char> bytes) {
-  std::string text(2 * bytes.size() + 1, '\0');  // one byte more: sodium_bin2hex appends a zero
+  std::string text(2 * bytes.size() + 1,
+                   '\0');  // one byte more, for the zero that sodium_bin2hex appends
   ::sodium_bin2hex(text.data(), text.size(), bytes.data(), bytes.size());
   text.pop_back();
   return text;

@@ -1,4 +1,4 @@
-// Authentication over TCP: the job has a secret, and both ends prove that they know it.
+// Authenticates TCP connections: a job has a secret token, and both ends prove that they know it.
 //
 //   const Token token = Token::make();               // the job; writes text() to a file of 0600
 //   token.proof("job", nonces);                      // sent to the peer

@@ -60,7 +60,7 @@ class AttachedJob : public Interpreter {
   std::filesystem::path run_;
   control::Client client_;
   SessionFacts facts_;
-  std::string end_;    // message with which the job announced its end
+  std::string end_;    // last message of the job, which explains its end
   bool gone_ = false;  // set if the connection has ended or the user has quit
 
   std::mutex mutex_;

@@ -27,8 +27,8 @@ const Option* find_option(const Command& command, std::string_view name) {
               near ? cat("did you mean ", *near, "?") : cat("usage: ", command.usage()));
 }
 
-// Separates options from words. `--name value` and `--name=value` are options, unless a word `--`
-// precedes them; everything else is a word.
+// Separates options from operands. `--name value` and `--name=value` are options, but not behind a
+// word `--`; everything else is an operand.
 Arguments parse_arguments(const Command& command, std::vector<std::string> words,
                           const std::vector<bool>& quoted) {
   Arguments arguments;

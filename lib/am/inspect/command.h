@@ -38,7 +38,7 @@ struct Option {
   std::string_view help;
 };
 
-// The words and options of a command line, without the command's name.
+// Operands and options of a command line, without the name of the command.
 struct Arguments {
   std::vector<std::string> words;
   std::vector<bool> quoted;  // for each of `words`: whether it was quoted
@@ -86,7 +86,7 @@ using TextFunction = Result(const term::Style& style, const Arguments& arguments
 using RowsFunction = void(Json& rows, const Arguments& arguments);
 using ConsoleFunction = Result(Console& console, const Arguments& arguments);
 
-// The structs below are the kinds of actions; each command has one action.
+// The next structs are the kinds of actions. Each command has one action.
 
 // Runs on all ranks of the session.
 struct OnRanks {
@@ -139,7 +139,7 @@ struct Command {
   std::string_view also = {};          // further names of the command, for example "exit q"
   Operand completes = Operand::kNone;  // kind of the operands, for completion
   std::string_view keywords = {};      // words that may be operands too, for example "digits dtype"
-  WordCount words = {};                // legal numbers of operands
+  WordCount words = {};                // smallest and largest number of operands
   std::span<const Option> options = {};
   Action action;
 

@@ -90,10 +90,10 @@ void add_values(const Option& option, std::string_view word, std::set<std::strin
   }
 }
 
-// The text before the cursor, parsed.
+// The text before the cursor, in parsed form.
 struct Typed {
   const Command* command = nullptr;  // null if the text names no command yet
-  const Option* option = nullptr;    // option whose value is being typed; null if none is
+  const Option* option = nullptr;    // option whose value is being typed; may be null
   bool first = false;                // the word being typed is the command's name
   std::string word;
 };

@@ -21,9 +21,10 @@ struct Completion {
 // Returns the possible completions of the last word of `line`, the text before the cursor.
 Completion complete(std::string_view line, const SessionFacts& facts);
 
-// Returns a hint about what may follow `line`, the text before the cursor: the operands and options
-// of its command, for example "[NAMES] [--by parameter|layer]", or a description of the value that
-// the last option expects. A hint of more than `columns` columns is shortened or left out.
+// Returns a hint about the text that may follow `line`, the text before the cursor: the operands
+// and options of its command, for example "[NAMES] [--by parameter|layer]", or a description of the
+// value that the last option expects. A hint of more than `columns` columns is shortened or
+// omitted.
 std::string hint(std::string_view line, int columns);
 
 // Returns the longest common prefix of all candidates.

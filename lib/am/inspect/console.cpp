@@ -145,7 +145,7 @@ void Console::remember(const Outcome& outcome) {
 void Console::set_output(const std::filesystem::path& path, bool forced) {
   if (!path.empty()) {
     require_free_path(path, forced);
-    write_file_atomically(path, "");  // throws now if the path cannot be written
+    write_file_atomically(path, "");  // fails immediately if the path cannot be written
   }
   output_ = path;
   written_.clear();

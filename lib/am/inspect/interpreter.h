@@ -1,5 +1,5 @@
-// Declares the interface that executes commands: in this process, in the ranks of a plan, or in a
-// running job.
+// Declares the interface that executes commands. The implementations execute them in this process,
+// in the ranks of a plan, or in a running job.
 //
 //   Outcome outcome = interpreter.run("ls *.weight");   // values::open_target() returns one
 #pragma once

@@ -36,7 +36,8 @@ std::vector<std::string> joined_brackets(const std::vector<std::string>& words) 
 bool ends_in_slice(const std::string& word) {
   const size_t open = word.rfind('[');
   if (open == std::string::npos || open == 0) return false;
-  if (word.back() != ']') return true;  // an unclosed slice, which parse_subscript() reports
+  if (word.back() != ']')
+    return true;  // a slice without its last bracket: parse_subscript() throws
   return word.find_first_not_of("0123456789:,-+ \t]", open + 1) == std::string::npos ||
          !is_glob(word.substr(0, open));
 }

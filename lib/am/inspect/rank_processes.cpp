@@ -48,7 +48,7 @@ launch::RankLog make_log() {
     throw Error(ErrorKind::kRuntime,
                 cat("cannot create a log file in memory: ", std::strerror(errno)));
   }
-  launch::RankLog log(cat("/proc/self/fd/", fd));  // opens the file in memory by its path
+  launch::RankLog log(cat("/proc/self/fd/", fd));  // reopens the in-memory file by its path
   ::close(fd);
   return log;
 }
@@ -76,7 +76,7 @@ struct SocketPair {
       throw Error(ErrorKind::kRuntime, cat("cannot make a socket: ", std::strerror(errno)));
     }
     ours = fds[0];
-    theirs = ::fcntl(fds[1], F_DUPFD, 10);  // number 10 or more, above the standard streams
+    theirs = ::fcntl(fds[1], F_DUPFD, 10);  // a descriptor above those of the standard streams
     ::close(fds[1]);
   }
 };
@@ -269,7 +269,8 @@ bool RankProcesses::obey_interrupt() {
   return missing(true).empty() && Clock::now() - *pending_->interrupted < kPatience;
 }
 
-// Returns how one rank ended; kills it if it is still running. `reply` is its last message.
+// Returns the exit of one rank; kills the rank if it is still running. `reply` is the last message
+// of the rank, if it was received.
 launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> reply) {
   Rank& rank = ranks_[static_cast<size_t>(index)];
   launch::RankExit exit;

@@ -12,7 +12,7 @@
 
 namespace am::inspect {
 
-// Returns one line "name  value" for each fact, the values aligned.
+// Returns one line "name  value" for each fact, with the values in one column.
 std::string draw_facts(const std::vector<std::pair<std::string, std::string>>& facts,
                        const term::Style& style);
 // Draws the boxes of a parameter that each rank stores.

@@ -94,7 +94,8 @@ std::vector<RowColumn> columns_of(const Json& rows) {
                        [&name = key](const auto& column) { return column.key == name; });
       if (known == columns.end()) {
         columns.push_back({key, {}, kind_of(key, value)});
-      } else if (known->kind == RowKind::kText) {  // the value may be null in all rows before this
+      } else if (known->kind ==
+                 RowKind::kText) {  // the value may have been null in all previous rows
         known->kind = kind_of(key, value);
       }
     }

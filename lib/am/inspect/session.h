@@ -44,7 +44,8 @@ using ValueFunctions = RankFunction* (*)(std::string_view command);
 
 class Session {
  public:
-  // `functions` finds the functions of commands that read values; null: the session has none.
+  // `functions` returns the functions of commands that read values; null if the session has no such
+  // commands.
   Session(std::unique_ptr<TensorCatalog> view, SessionOptions options,
           ValueFunctions functions = nullptr);
 
@@ -85,7 +86,8 @@ class Session {
   // Throws Error(kUsage) on all ranks if the user interrupted any of them. Collective: a long loop
   // must call check_interrupt() on every rank at the same points.
   void check_interrupt();
-  // Returns a callback that calls check_interrupt(). This session must outlive it.
+  // Returns a callback that calls check_interrupt() of this session, which must outlive the
+  // callback.
   Between between();
   // Returns whether the user interrupted this rank. If so, the rank can skip local work until its
   // next check_interrupt(), which throws.

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Returns the training state of an am-run checkpoint by value name, for example
+// Returns the training state of a checkpoint of am-run as named values, for example
 // "checkpoint.samples", the position in the data.
 Json info_values(const run_folder::CheckpointInfo& info) {
   Json json = Json::object();
@@ -164,8 +164,8 @@ std::string StoredCatalog::note() const {
 }
 
 std::vector<HeldBytes> StoredCatalog::held_bytes() {
-  // Entries for ranks are added when the first shard of a rank is found: for checkpoints of other
-  // frameworks the mesh is not known, and mesh_ has only one rank.
+  // An entry is added with the first shard of a rank, because mesh_ has only one rank if the mesh
+  // is not known, as for checkpoints of other frameworks.
   std::map<int64_t, HeldBytes> held;
   for (int64_t rank = 0; rank < mesh_.world_size(); ++rank) held[rank].rank = rank;
   for (const HeldParameter& parameter : parameters_) {

@@ -59,7 +59,7 @@ class StoredCatalog : public TensorCatalog {
   // Source of stored values that are not tensors; null if source_ is used for them. Opened by
   // values_source().
   mutable std::unique_ptr<stored::TensorSource> values_;
-  std::optional<Json> checkpoint_info_;  // training state of an am-run checkpoint, by value name
+  std::optional<Json> checkpoint_info_;  // training state of a checkpoint of am-run, by name
   std::optional<model::ModelConfig> config_;
   std::string config_problem_;
   config::LoraSection lora_;

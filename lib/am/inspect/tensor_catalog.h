@@ -30,7 +30,7 @@ namespace am::inspect {
 // Box of a parameter that one rank stores.
 using HeldShard = stored::StoredShard;
 
-// A parameter, or another tensor such as an optimizer state.
+// Description of a parameter, or of another tensor, for example an optimizer state.
 struct HeldParameter {
   std::string name;
   Shape shape;  // global shape, before sharding
@@ -65,7 +65,7 @@ struct HeldBytes {
   int64_t unsharded = 0;  // gathered full tensors, in addition to the shards
   int64_t gradients = 0;  // gradients of parameters
   int64_t optimizer = 0;  // optimizer states in memory
-  int64_t model = 0;      // copy of a checkpoint's model, for `loss`, `generate` and `grad`
+  int64_t model = 0;      // model loaded from a checkpoint by `loss`, `generate` or `grad`
 };
 
 class TensorCatalog {
@@ -102,7 +102,8 @@ class TensorCatalog {
   // Returns the memory of each rank. Collective.
   virtual std::vector<HeldBytes> held_bytes() = 0;
 
-  // Returns the `numbers` of all ranks of the session, one list for each rank. Collective.
+  // Gathers the `numbers` of all ranks of the session, and returns one list for each rank.
+  // Collective.
   virtual std::vector<std::vector<int64_t>> gather_numbers(const std::vector<int64_t>& numbers) {
     return {numbers};
   }

@@ -14,7 +14,7 @@ namespace am::inspect {
 
 struct TextArgument {
   std::string text;
-  std::string file;  // file from which `text` was read; empty: `text` is the words themselves
+  std::string file;  // path from which `text` was read; empty if `text` was typed
 };
 
 // Largest size of a text file in bytes.

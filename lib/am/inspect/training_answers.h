@@ -20,11 +20,12 @@ int64_t steps_in(const Arguments& arguments);
 // if the word is not a rank below `world_size`.
 std::optional<int64_t> rank_in(const Arguments& arguments, int64_t world_size);
 
-// Returns the answer of `step`: the metrics of the last step, followed by the text `then`.
+// Returns the answer of the command `step`: the metrics of the last step, followed by the text
+// `then`.
 Result step_result(const observe::StepMetrics& last, std::string_view then = {});
 
-// Draws a table of the recent collectives that RecentCollectives::to_json() returned. `title` names
-// the ranks. If `few` is set, draws only the newest four.
+// Returns a table of recent collectives, which RecentCollectives::to_json() returned. `title` names
+// the ranks. If `few` is set, the table has only the newest four.
 std::string draw_collectives(const std::string& title, const Json& collectives, bool few,
                              const term::Style& style);
 

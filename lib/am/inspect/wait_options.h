@@ -9,7 +9,7 @@ namespace am::inspect {
 struct WaitOptions {
   // Each of the three functions may be empty.
   std::function<bool()> interrupted;               // returns whether the user wants to stop
-  std::function<void()> forget_interrupt;          // resets what `interrupted` returns to false
+  std::function<void()> forget_interrupt;          // makes `interrupted` return false again
   std::function<void(const std::string&)> notice;  // shows a line of text to the user
 };
 

@@ -163,7 +163,7 @@ std::vector<std::string> split_words(std::string_view command, std::vector<bool>
       }
     } else if (c == '\'' || c == '"') {
       quote = c;
-      in_word = in_quotes = true;  // a quote begins a word even if it is empty: ''
+      in_word = in_quotes = true;  // an empty quote is a word too: ''
     } else if (is_space(c)) {
       end_word();
     } else {

@@ -18,7 +18,7 @@ namespace am::inspect {
 
 struct SplitCommands {
   std::vector<std::string> commands;  // complete commands, without comments; none is empty
-  std::string rest;                   // unfinished command, to be prepended to the next text
+  std::string rest;                   // unfinished command, which the next text continues
   bool open_quote = false;            // whether the text ends inside quotes
 };
 

@@ -14,7 +14,7 @@ struct WorkerSetup {
   std::filesystem::path plan;
   std::vector<config::Override> overrides;
   config::Plugins plugins = config::Plugins::kRefused;
-  SessionOptions session;  // options of the session on the rank; functions in it are not sent
+  SessionOptions session;  // session options; its callbacks are not sent
 };
 
 Json to_json(const WorkerSetup& setup);

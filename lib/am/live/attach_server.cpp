@@ -1,5 +1,5 @@
-// Part of AttachServer: attaching clients on rank 0, and requests that are answered while a step
-// runs.
+// Part of AttachServer: attaches clients on rank 0, and answers requests that need not wait for the
+// end of a step.
 #include "am/live/attach_server.h"
 
 #include <utility>
@@ -103,7 +103,7 @@ AttachServer::AttachServer(const runtime::World& world, const run_folder::RunFol
 }
 
 AttachServer::~AttachServer() {
-  helpers_.reset();  // no answer is sent after this
+  helpers_.reset();  // afterwards no answers of other ranks are sent to clients
   world_.context()->on_collective = nullptr;
   self_->set_probe(nullptr);
 }
@@ -167,7 +167,7 @@ bool AttachServer::cancel(const control::ClientInfo& who, const Json& id) {
   } else if (running_client_ == who.number && running_id_ == number) {
     interrupted_ = true;
   } else {
-    constexpr size_t kMostCancelled = 1000;  // most cancelled requests recorded during one step
+    constexpr size_t kMostCancelled = 1000;  // largest number of cancelled requests to record
     const std::lock_guard lock(mutex_);
     if (cancelled_.size() < kMostCancelled) cancelled_.emplace(who.number, number);
     any_cancelled_ = true;

@@ -44,7 +44,7 @@ namespace am::live {
 
 struct AttachServerOptions {
   std::function<void(const std::string& line)> log;  // called on rank 0 with lines for the user
-  const launch::StopSignal* stop = nullptr;          // a request to stop ends a pause; may be null
+  const launch::StopSignal* stop = nullptr;  // a stop request also ends a pause; may be null
   PauseLimits pause;
   std::optional<control::TcpAddress> tcp;  // address at which clients with the job's token attach
 };
@@ -67,7 +67,8 @@ class AttachServer : public train::InspectionHook {
   // Begins to serve clients, whose commands run on the model of `trainer`. `trainer` must outlive
   // all calls of visit().
   void open(train::Trainer& trainer);
-  // Must be called from the callbacks of the trainer that have the same purpose, on every rank.
+  // Must be called from the callbacks of the trainer: phase_over() on every rank from
+  // TrainerCallbacks::phase, and stepped() on rank 0 from TrainerCallbacks::step.
   void phase_over(const char* phase) { self_->status.phase_over(phase); }
   void stepped(const observe::StepMetrics& metrics) { self_->status.stepped(metrics); }
   // Sends `last_words` to all clients and disconnects them.
@@ -83,7 +84,7 @@ class AttachServer : public train::InspectionHook {
     Kind kind = Kind::kGo;
     control::Request request;     // request of the client that caused the action
     double learning_rate = 0.0;   // value to set, for kLearningRate
-    std::optional<size_t> probe;  // index of the probe that needs the command, for kCommand
+    std::optional<size_t> probe;  // index of the probe whose command runs, for kCommand
   };
 
   // The next functions run on the thread that listens to clients.
@@ -111,7 +112,7 @@ class AttachServer : public train::InspectionHook {
   inspect::Result step_on(const inspect::Arguments& arguments, const control::Request& request,
                           int64_t steps);
   inspect::Result set_break(const inspect::Arguments& arguments, uint64_t client);
-  // The next functions are in probing.cpp.
+  // The next functions are implemented in probing.cpp.
   bool probe_is_due(int64_t steps) const;
   bool waits(const Turn& turn) const;
   std::optional<Turn> next_probe(const train::Boundary& boundary);
@@ -149,7 +150,7 @@ class AttachServer : public train::InspectionHook {
   std::unique_ptr<control::Server> server_;
 
   mutable std::mutex mutex_;     // guards facts_ and cancelled_
-  Json facts_ = Json::object();  // Sessions::facts() for the first message to a client
+  Json facts_ = Json::object();  // result of Sessions::facts(), sent to new clients
 
   // Client and request id of the running command, so that cancel() can interrupt the command.
   std::atomic<uint64_t> running_client_{0};

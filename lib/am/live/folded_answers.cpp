@@ -29,7 +29,7 @@ namespace {
 // Ranks that issued the same collectives.
 struct Issued {
   std::vector<int64_t> ranks;
-  Json collectives;  // their collectives, each with its largest age on any of these ranks
+  Json collectives;  // with the largest age of each collective on these ranks
 };
 
 // Returns a key that identifies the list of collectives without their ages: two ranks that issued
@@ -141,7 +141,7 @@ inspect::Result describe_stack(int64_t rank, const Answers& answers) {
 }
 
 inspect::Result describe_stacks(const Answers& answers) {
-  // Distinct stacks, each with its ranks, in the order of their first ranks.
+  // Distinct stacks and the ranks of each, ordered by the lowest rank.
   std::vector<std::pair<Stacks, std::vector<int64_t>>> stacks;
   std::map<Stacks, size_t> places;  // indices in `stacks`
   for (const auto& [rank, said] : answers.said) {

@@ -24,7 +24,8 @@ double number_in(const Json& row, std::string_view name) {
   return found != row.end() && found->is_number() ? found->get<double>() : std::nan("");
 }
 
-// Removes "every N" from the end of the words and returns N; returns 1 if the words do not end so.
+// Removes "every N" from the end of the words and returns N. Returns 1 if the words do not end with
+// "every N".
 int64_t take_every(std::vector<std::string>& words) {
   if (words.size() < 2 || words[words.size() - 2] != "every") {
     if (words.empty() || words.back() != "every") return 1;

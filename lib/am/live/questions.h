@@ -1,11 +1,12 @@
 // Sends requests from rank 0 to all ranks through the store of the job, and collects the answers.
 //
-// Note [Questions through the store]: all ranks on all machines can reach the store of the
-// rendezvous (runtime/store.h), so questions need no other port, password or connection. Rank 0
-// stores a question under the next number. A thread of every other rank waits at the store's server
-// for this number, which costs nothing while there is no question, and stores the rank's answer.
-// Rank 0 reads the answers with one request per block of ranks. A rank whose answer is missing at
-// the timeout is stopped, dead or unreachable; its last state was published by its watchdog.
+// Note [Questions through the store]: ranks on all machines can reach the store of the rendezvous
+// (runtime/store.h), so questions need no other port, password or connection. Rank 0 stores a
+// question under the next number. On every other rank, a thread waits in the store for this number,
+// which costs nothing while there is no question, and then stores the answer of the rank. Rank 0
+// reads the answers with one request per block of ranks. A rank whose answer is missing at the
+// timeout is stopped, dead or unreachable; its last known state is the one that its watchdog
+// published.
 #pragma once
 
 #include <chrono>
@@ -46,7 +47,7 @@ class Questions {
   // Asks ranks 1 .. size - 1, or only rank `only`, which must be one of them, and returns their
   // answers.
   Answers ask(const Json& question, std::optional<int64_t> only);
-  // Makes answer_questions() return on all ranks. Rethrows exceptions of the store.
+  // Makes answer_questions() return on all other ranks. Rethrows exceptions of the store.
   void end();
 
  private:

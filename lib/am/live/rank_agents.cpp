@@ -93,7 +93,8 @@ struct RankAgents::Shared {
     try {
       if (others) others->end();
     } catch (const std::exception&) {
-      // The connection to the store is lost. The other ranks' threads end for the same reason.
+      // The connection to the store is lost. The threads of the other ranks end for the same
+      // reason.
     }
     finish();
   }

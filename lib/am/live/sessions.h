@@ -49,7 +49,7 @@ class Sessions {
   std::shared_ptr<std::optional<int64_t>> text_gradients_ =
       std::make_shared<std::optional<int64_t>>();
   std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;
-  std::unique_ptr<values::ParameterView> own_;  // view for facts() and title()
+  std::unique_ptr<values::ParameterView> own_;  // view that facts() and title() use
 };
 
 }  // namespace am::live

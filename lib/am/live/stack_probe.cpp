@@ -39,7 +39,7 @@ struct Record {
 };
 static_assert(sizeof(Record) <= 4096);
 
-std::atomic<int> g_pipe{-1};  // a global, because a signal handler gets no context argument
+std::atomic<int> g_pipe{-1};  // global, because the signal handler has no context argument
 std::atomic<int64_t> g_question{0};
 
 int probe_signal() { return SIGRTMIN + 11; }
@@ -77,12 +77,13 @@ std::string name_of_frame(void* address) {
   const std::unique_ptr<char, decltype(&std::free)> readable(
       abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
   std::string name = readable ? readable.get() : info.dli_sname;
-  constexpr size_t kLongest = 160;  // names of templates can be very long
+  constexpr size_t kLongest = 160;  // longer names, mostly of templates, are cut
   if (name.size() > kLongest) name = cat(name.substr(0, kLongest), "...");
   return cat(name, "  (", file, ")");
 }
 
-// Unblocks the probe's signal in the calling thread. Returns the thread's previous signal mask.
+// Unblocks the signal of the probe in the calling thread. Returns the previous signal mask of the
+// thread.
 sigset_t let_probe_in() {
   sigset_t one, before;
   sigemptyset(&one);
@@ -117,7 +118,7 @@ StackProbe::StackProbe(c10::Device device) : thread_(::pthread_self()) {
   read_fd_ = fds[0];
   write_fd_ = fds[1];
   void* warm[1];
-  ::backtrace(warm, 1);  // loads libgcc now, because a handler must not
+  ::backtrace(warm, 1);  // loads libgcc here, because a signal handler must not load it
   int nobody = -1;
   active_ = g_pipe.compare_exchange_strong(nobody, write_fd_);
   if (!active_) return;

@@ -42,7 +42,7 @@ class StackProbe {
   // Returns the frames of the probed thread, innermost first; empty if the thread did not answer
   // within `patience`.
   std::vector<std::string> take(std::chrono::milliseconds patience);
-  // Returns the frames of autograd's thread for the device; empty if there is none.
+  // Returns the frames of the autograd thread for the device; empty if there is no such thread.
   std::vector<std::string> take_of_device(std::chrono::milliseconds patience);
 
  private:

@@ -14,7 +14,7 @@ namespace {
 const char* phase_after(std::string_view over) {
   if (over == "forward") return "backward";
   if (over == "backward") return "optimizer";
-  return "forward";  // the forward of the next step
+  return "forward";  // forward pass of the next step
 }
 
 }  // namespace

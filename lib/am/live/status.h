@@ -1,5 +1,5 @@
-// The current state of a job on one rank. The training thread writes it, and other threads read it.
-// Locks are held only while values are copied.
+// Current state of a job on one rank. The training thread writes the state, and other threads read
+// it. Locks are held only while values are copied.
 //
 // A GPU executes work later than the host enqueues it. A phase therefore ends when the GPU has
 // finished the work of the phase, which an event in the compute stream signals.
@@ -23,8 +23,8 @@ class Status {
   // `device` is the compute device.
   explicit Status(c10::Device device);
 
-  // Must be called on the training thread, from the functions of the same purpose in
-  // TrainerCallbacks.
+  // Must be called on the training thread: phase_over() from TrainerCallbacks::phase, and stepped()
+  // from TrainerCallbacks::step.
   void phase_over(const char* phase);
   void stepped(const observe::StepMetrics& metrics);
   // Sets the phase immediately and drops the ends of phases that the device has not reached. The

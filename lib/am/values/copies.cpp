@@ -90,7 +90,8 @@ CopyDifference parted(const CopiesOfPart& part) {
   return difference;
 }
 
-// Returns the first index at which a row of `all` [ranks, n] differs from the majority rank's row.
+// Returns the first index at which the row of some rank in `all` [ranks, n] differs from the row of
+// the majority.
 int64_t first_unequal(const at::Tensor& all, const CopyDifference& difference) {
   int64_t first = all.size(1);
   for (const int64_t rank : difference.ranks) {
@@ -136,7 +137,8 @@ std::vector<Copy> copies_of(Session& session, const inspect::Picked& picked) {
   if (session.view().at_rest()) return saved_copies(session, picked);
   const std::vector<Copy> own = own_copies(session, picked);
   const auto dims = static_cast<int64_t>(picked.parameter->shape.size());
-  // A copy is packed as offset, shape, sum, first, and a 1 that marks a used entry.
+  // A copy is packed into integers: offset, shape, sum, first, and a 1 that distinguishes it from
+  // padding.
   const int64_t words = 2 * dims + 3;
   const auto count = static_cast<int64_t>(own.size());
   int64_t most = 0;

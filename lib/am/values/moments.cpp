@@ -92,7 +92,8 @@ Moments of_finite(const at::Tensor& values) {
   near /= static_cast<double>(std::min(count, kSample));
   Sums sums = sums_from(near);
   const auto n = static_cast<double>(count);
-  if (sums.distance * sums.distance > sums.squared * n / 2) {  // `near` was a bad estimate
+  if (sums.distance * sums.distance >
+      sums.squared * n / 2) {  // `near` is too far from the mean: repeats the sums
     near += sums.distance / n;
     sums = sums_from(near);
   }

@@ -64,7 +64,7 @@ std::unique_ptr<inspect::Interpreter> open_target(const inspect::Target& target,
         inspect::AttachOptions{options.session, options.wait, options.write});
   }
   std::vector<config::Override> overrides = options.overrides;
-  if (options.nproc > 0) {  // placed before the values of --set, which therefore override it
+  if (options.nproc > 0) {  // placed before --set, whose values take precedence
     overrides.insert(overrides.begin(), {cat("mesh.world_size=", options.nproc)});
   }
   const auto job = job::open_job({.file = target.path,

@@ -24,7 +24,7 @@
 
 namespace am::values {
 
-// Names of inspect/ that most files of this folder use.
+// Names of namespace inspect that most files of this folder use.
 using inspect::Between;
 using inspect::DefaultTokenizer;
 using inspect::HeldBytes;
@@ -117,7 +117,7 @@ class ParameterView : public inspect::TensorCatalog {
   // Throws the errors of make_tokenizer().
   const data::Tokenizer& tokenizer(const std::string& name);
 
-  // Writes a Hugging Face folder; leaves nothing behind if `between` throws. Collective.
+  // Exports the model as a Hugging Face folder. If `between` throws, no files remain. Collective.
   virtual void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
                          const Between& between) = 0;
 
@@ -129,7 +129,7 @@ class ParameterView : public inspect::TensorCatalog {
 // Prefix of a gradient's name, for example in "grad.model.norm.weight".
 inline constexpr std::string_view kGradientPrefix = "grad.";
 
-// Returns a session that also runs the commands that read values.
+// Returns a session with all commands, including those that read values.
 Session session_of(std::unique_ptr<ParameterView> view, SessionOptions options);
 
 // Returns the view of the session, with access to values. Throws Error(kInternal) if the session

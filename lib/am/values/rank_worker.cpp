@@ -25,7 +25,7 @@ namespace {
 // Timeout of a rank in one collective.
 constexpr auto kTimeout = std::chrono::minutes(10);
 
-// A global variable, because the signal handler that sets it takes no context argument.
+// Global, because the signal handler that sets the flag has no other access to it.
 std::atomic<bool> interrupt_requested{false};
 
 void on_interrupt(int) { interrupt_requested = true; }

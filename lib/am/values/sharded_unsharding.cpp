@@ -107,7 +107,7 @@ std::vector<std::string> ShardedView::unshard(std::span<const HeldParameter* con
       copied.push_back(parameter->name);
     }
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kUsage) {  // an interrupt, which all ranks throw at this point
+    if (error.kind() == ErrorKind::kUsage) {  // an interrupt: all ranks throw it at the same point
       for (const std::string& name : copied) whole_.erase(name);
       for (const size_t set : fresh) {
         unsharded_.erase(set);

@@ -344,7 +344,7 @@ observe::StepMetrics ShardedView::train(int64_t steps, const Between& between) {
   begin_training();
   whole_.clear();
   unsharded_.clear();
-  after_forward();  // gathered parameters would keep their old values
+  after_forward();  // frees gathered parameters, whose values become outdated
   observe::StepMetrics last;
   for (int64_t i = 0; i < steps; ++i) {
     if (between) between();

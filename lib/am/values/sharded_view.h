@@ -4,8 +4,8 @@
 // and in the compute dtype. A parameter that the user named and that tp or ep shards is
 // additionally assembled into a separate full copy.
 //
-// Trainable parameters have states: "optim.state.NAME.exp_avg" and, after a backward pass,
-// "grad.NAME". The states are sharded like their parameters.
+// Trainable parameters have states, which are sharded like the parameters:
+// "optim.state.NAME.exp_avg" and, after a backward pass, "grad.NAME".
 #pragma once
 
 #include <deque>
@@ -26,7 +26,7 @@
 
 namespace am::values {
 
-// A job that is training.
+// Access to a running job on this rank.
 struct LiveJob {
   std::string run;                    // path of the run folder
   std::function<int64_t()> steps;     // returns the number of completed steps
@@ -79,8 +79,8 @@ class ShardedView : public ParameterView {
 
  private:
   struct Place {
-    size_t group = 0;  // index among the model's ParamGroups
-    size_t index = 0;  // index among the group's owned parameters
+    size_t group = 0;  // index of the ParamGroup in the model
+    size_t index = 0;  // index in ParamGroup::owned()
   };
   struct State {
     std::string parameter;

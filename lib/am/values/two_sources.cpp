@@ -17,7 +17,8 @@
 namespace am::values {
 namespace {
 
-// Number of elements of each tensor that are compared at a time, few enough for a core's cache.
+// Number of elements of each tensor that are compared at a time; small enough for the cache of a
+// core.
 constexpr int64_t kPairBlock = int64_t{256} << 10;
 
 }  // namespace

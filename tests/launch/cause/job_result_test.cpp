@@ -125,7 +125,8 @@ TEST_CASE("where no rank failed the block says only what is known") {
   CHECK(cause_json(result)["rank"].is_null());
   CHECK_THAT(cause_json(result)["message"].get<std::string>(),
              Catch::StartsWith("node 1 has given no sign of life"));
-  // The launcher itself ended ranks that waited for the lost machine, so the job was not killed.
+  // The launcher itself killed ranks that waited for the lost machine. The description must not say
+  // that the job was killed.
   JobResult stopped_here = result;
   stopped_here.ranks = {stopped(0, SIGKILL, 1.0)};
   stopped_here.killed = true;

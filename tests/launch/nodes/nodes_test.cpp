@@ -1,4 +1,4 @@
-// The ranks of several nodes fail and restart together.
+// Tests in which the ranks of several nodes fail and restart together.
 // ctest: waits
 #include <catch2/catch.hpp>
 #include <csignal>

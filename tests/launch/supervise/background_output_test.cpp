@@ -26,7 +26,7 @@ struct Pipe {
     if (fds[0] >= 0) ::close(fds[0]);
     fds[0] = -1;
   }
-  // Reads until `size` bytes have arrived.
+  // Reads until `size` bytes have arrived, and returns them.
   std::string read(size_t size) const {
     std::string text(size, '\0');
     size_t have = 0;
@@ -77,7 +77,7 @@ TEST_CASE("text arrives whole and in order") {
 
 TEST_CASE("a reader that pauses holds up nobody, and hears what it missed") {
   const bool nonblocking = GENERATE(false, true);
-  const bool thread_wakes = GENERATE(false, true);  // while there is still data to write
+  const bool thread_wakes = GENERATE(false, true);  // before all data are written
   const Pipe pipe;
   if (nonblocking) ::fcntl(pipe.fds[1], F_SETFL, O_NONBLOCK);
   ::fcntl(pipe.fds[1], F_SETPIPE_SZ, 4096);

@@ -78,7 +78,7 @@ TEST_CASE("what a rank started does not outlive it") {
 }
 
 TEST_CASE("the program below a shell may finish when the user stops the job") {
-  // The shell dies of SIGTERM immediately; the program that it runs first writes a file.
+  // The shell dies of SIGTERM immediately; its child program first writes a file and then exits.
   const DefaultAction not_ignored(SIGTERM);
   const TemporaryFolder folder;
   std::ofstream(folder / "program")

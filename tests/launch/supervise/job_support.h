@@ -1,4 +1,4 @@
-// Jobs of shell scripts, and helpers for tests of the launcher.
+// Jobs whose ranks run shell scripts, and other helpers for tests of the launcher.
 #pragma once
 
 #include <sys/types.h>

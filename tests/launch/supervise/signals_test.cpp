@@ -184,7 +184,7 @@ TEST_CASE("the last signal thread restores the mask, and the default action stil
   ::pthread_sigmask(SIG_BLOCK, nullptr, &before);
   {
     const SignalThread outer;
-    const SignalThread inner;  // has no effect
+    const SignalThread inner;  // a second SignalThread has no effect
   }
   sigset_t after;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &after);

@@ -186,7 +186,7 @@ TEST_CASE("a task that is waited for at once needs no other thread", "[shared_me
     TaskQueue queue;
     for (int i = 0; i < 100; ++i) queue.add(When::kWaitedFor, [&ran] { ++ran; })->wait();
     CHECK(ran == 100);
-    // A task added after another one keeps its turn.
+    // Tasks run in the order in which they were added, even if the first one blocks.
     std::atomic<bool> go = false;
     const auto first = queue.add([&] {
       while (!go) std::this_thread::yield();
@@ -197,7 +197,7 @@ TEST_CASE("a task that is waited for at once needs no other thread", "[shared_me
     second->wait();
     CHECK(first->isCompleted());
     CHECK(ran == 202);
-    // No caller waits for this task, so it runs before the queue ends.
+    // No caller waits for this task. The queue runs it before it ends.
     queue.add(When::kWaitedFor, [&ran] { ++ran; });
   }
   CHECK(ran == 203);

@@ -162,7 +162,7 @@ TEST_CASE("the wait for a message has its time, and the message before it has no
       [&](int64_t index, const auto& mailbox) {
         if (index == 0) return wait_for(over, 1);
         const auto work = mailbox->post(at::zeros({1}));
-        std::this_thread::sleep_for(milliseconds(500));  // longer than the timeout
+        std::this_thread::sleep_for(milliseconds(500));  // longer than the timeout of the mailbox
         const auto start = Channel::Clock::now();
         RANK_CHECK(message_of([&] { work->wait(); }) == "timed out waiting for rank 0");
         RANK_CHECK(Channel::Clock::now() - start > milliseconds(250));
@@ -204,7 +204,7 @@ TEST_CASE("a sender whose process is killed ends the wait for its message", "[sh
   mailbox->post(tensor)->wait();
   CHECK(at::equal(tensor, bytes(5)));
   const auto said = message_of([&] { mailbox->post(tensor)->wait(); });
-  // The child's mailbox may have ended before its process.
+  // The mailbox of the child may have been destroyed before its process ended.
   CHECK((said == "the process of rank 0 ended" || said == "rank 0 left the group"));
   ::waitpid(child, nullptr, 0);
 }

@@ -1,4 +1,5 @@
-// The command `calc`: arithmetic on statistics of tensors, in expressions with this grammar:
+// Defines the command `calc`: arithmetic on statistics of tensors, in expressions with this
+// grammar:
 //
 //   expression  term {(+ | -) term}
 //   term        factor {(* | /) factor}

@@ -97,7 +97,7 @@ Result run_dead(Session& session, const Arguments& arguments) {
     if (!unread.read(picked.label, [&] { seen = lines_of(session, picked); })) continue;
     ++looked_at;
     const auto zero_rows = indices_where(seen.rows.eq(1.0));
-    // With a single row, every column would count as constant.
+    // With only one row, every column would be reported as constant.
     const bool several = seen.rows.gt(0.0).sum().item<int64_t>() > 1;
     const auto constant = several ? indices_where(seen.lowest.eq(seen.highest)) : Shape{};
     if (zero_rows.empty() && constant.empty()) continue;

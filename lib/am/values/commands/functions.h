@@ -11,7 +11,7 @@
 
 namespace am::values {
 
-// Names of inspect/ that most files of this folder use.
+// Names of namespace inspect that most files of this folder use.
 using inspect::Arguments;
 using inspect::number_or_null;
 using inspect::Picked;

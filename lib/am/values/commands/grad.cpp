@@ -34,7 +34,7 @@ std::vector<Picked> gradients_of(const Session& session, const std::vector<Picke
 Result run_grad(Session& session, const Arguments& arguments) {
   ParameterView& view = values_of(session);
   Result result;
-  pick_all(session, arguments.words);  // throws for a wrong name, before gradients are computed
+  pick_all(session, arguments.words);  // a wrong name throws here, before gradients are computed
   if (arguments.has("--of")) {
     const inspect::TextArgument text = inspect::text_or_file(arguments.value("--of", ""));
     prepare_model(session, arguments.has("--force"), /*backward=*/true);

@@ -29,7 +29,7 @@ void set_dtype(Session& session, const std::string& value) {
 
 void set_tokenizer(Session& session, const std::string& value) {
   const std::string name = value == "bytes" ? value : expand_home(value).string();
-  values_of(session).tokenizer(name);  // throws if invalid, so that the setting stays as it was
+  values_of(session).tokenizer(name);  // throws if invalid; the setting is then unchanged
   session.set_tokenizer(name);
 }
 
