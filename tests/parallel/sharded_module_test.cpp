@@ -565,6 +565,7 @@ TEST_CASE("modules under tensor parallelism by a plan of styles") {
       for (const auto& [name, tensor] : gradients) squares += tensor.square().sum().item<double>();
       CHECK(norm == Approx(std::sqrt(squares)).epsilon(1e-6));
       CHECK(model->tokens->weight.size(0) <= kTpVocab / sizes.tp);
+      for (const at::Tensor& each : model->parameters()) CHECK(each.grad().sizes() == each.sizes());
     });
   }
 }

@@ -96,6 +96,15 @@ std::string key_of(const std::string& parameter, const std::string& state) {
   return cat(run_folder::kOptimizerPrefix, parameter, ".", state);
 }
 
+// Returns the part of a parameter's state [own shape of the piece] that belongs to owned()[i].
+at::Tensor box_of(const parallel::ParamGroup& group, size_t i, const at::Tensor& state) {
+  const parallel::LocalParameter& owned = group.owned()[i];
+  const parallel::Piece& piece = group.pieces()[owned.piece];
+  if (piece.boxes.size() == 1) return state;
+  return state.narrow(piece.packed_dim, piece.boxes[owned.number].start,
+                      owned.box.shape.at(static_cast<size_t>(piece.packed_dim)));
+}
+
 Shape shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
 
 // The module's buffers, which every rank of the mesh holds.
@@ -158,10 +167,10 @@ void save_module(const std::filesystem::path& folder, parallel::ShardedModule& m
       [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
         const auto found = optimizer.state().find(group.leaf(i).unsafeGetTensorImpl());
         if (found == optimizer.state().end()) return;
-        State state = kind.read(*found->second);
+        const State state = kind.read(*found->second);
         if (state.updates) updates[owned.name] = *state.updates;
-        for (auto& [name, tensor] : state.tensors) {
-          saved.states.push_back({key_of(owned.name, name), &owned, std::move(tensor)});
+        for (const auto& [name, tensor] : state.tensors) {
+          saved.states.push_back({key_of(owned.name, name), &owned, box_of(group, i, tensor)});
         }
       });
   saved.info.facts[kUpdates] = std::move(updates);
@@ -194,12 +203,17 @@ int64_t load_module(const std::filesystem::path& folder, parallel::ShardedModule
   module.for_each_owned(
       [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
         read(*source, owned.name, owned.box, owned.value);
+        if (owned.number > 0) return;  // the piece's first box has read the states
         State state;
         for (const char* name : {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer"}) {
-          if (!known.contains(key_of(owned.name, name))) continue;
-          at::Tensor values = at::zeros_like(owned.value);
-          read(*source, key_of(owned.name, name), owned.box, values);
-          state.tensors.emplace_back(name, std::move(values));
+          const std::string key = key_of(owned.name, name);
+          if (!known.contains(key)) continue;
+          const at::Tensor values = at::zeros_like(group.pieces().view(group.flat(), owned.piece));
+          for (size_t j = i; j < group.owned().size(); ++j) {
+            const parallel::LocalParameter& box = group.owned()[j];
+            if (box.piece == owned.piece) read(*source, key, box.box, box_of(group, j, values));
+          }
+          state.tensors.emplace_back(name, values);
         }
         if (state.tensors.empty()) return;
         state.updates = updates.value(owned.name, info.step);

@@ -28,7 +28,7 @@ struct FieldSpec {
   bool required = false;
   std::vector<std::string> also;  // the key's names in other tools, used for suggestions only
 
-  // Reads the value that the user wrote into the plan, or adds a diagnostic.
+  // Stores the user's input in the plan, or adds a diagnostic if it is not a legal value.
   std::function<void(const Input&, Plan&)> set;
   // Returns the key's value as it is written in a plan file; null if the key is absent.
   std::function<Json(const Plan&)> get;

@@ -83,8 +83,8 @@ bool is_json_lines(const std::filesystem::path& file, std::string_view text) {
   const size_t second = text.find_first_not_of(" \t\r\n", begin + 1);
   const bool array = line.front() == '[' && second != std::string_view::npos && text[second] == '{';
   if (array || (extension == ".json" && (line.front() == '{' || line.front() == '['))) {
-    throw Error(ErrorKind::kFormat, cat(file.string(), ": this is JSON, not UTF-8 text"),
-                "write one object per line: {\"text\": \"...\"}; from an array by jq -c '.[]'");
+    throw Error(ErrorKind::kFormat, cat(file.string(), ": this is JSON, not text or JSON Lines"),
+                "write one object per line: {\"text\": \"...\"}; jq -c '.[]' converts an array");
   }
   return false;
 }

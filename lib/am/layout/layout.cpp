@@ -225,8 +225,8 @@ int64_t Layout::copies_at(int64_t pp, int64_t ep, const ParameterLayout& paramet
          (parameter.tied_stage && owns(*parameter.tied_stage) ? 1 : 0);
 }
 
-// ep is the innermost axis of a stage's grid (ep_shard, ep), so that a rank's index along ep is its
-// distance from the stage's first rank.
+// ep is the innermost axis of a stage's grid (ep_shard, ep): the first rank with index i along ep
+// comes i ranks after the stage's first rank.
 int64_t Layout::first_holder(const ParameterLayout& parameter) const {
   const int64_t pp = stage_owners[static_cast<size_t>(parameter.stage)];
   return mesh.rank({pp, 0, 0, 0, 0}) + parameter.ep_owner.value_or(0);

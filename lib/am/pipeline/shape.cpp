@@ -104,8 +104,8 @@ std::optional<SizeConstraint> size_constraint(const PipelineShape& shape) {
 
 std::string ranks_text(int64_t count) { return cat(count, count == 1 ? " rank" : " ranks"); }
 
-// Returns the constraint of a custom schedule that the sizes violate. The schedule's file fixes the
-// sizes.
+// Returns the first constraint of a custom schedule that the shape violates: its sizes must be
+// those in the schedule's file, in which all ranks must have the same number of stages.
 std::optional<SizeConstraint> own_constraint(const PipelineShape& shape) {
   const Schedule& own = *shape.own;
   if (own.pp() != shape.pp) {

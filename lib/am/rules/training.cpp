@@ -147,7 +147,7 @@ void check_decay(const RuleContext& context, Diagnostics& found) {
   } else if (scheduler.decay_steps <= scheduler.warmup_steps) {
     found.error("scheduler.decay", where,
                 cat("decay_steps = ", scheduler.decay_steps,
-                    " ends before warmup_steps = ", scheduler.warmup_steps, " does"),
+                    " does not end after warmup_steps = ", scheduler.warmup_steps),
                 "set decay_steps to the step that reaches min_lr, or to 0 for max_steps");
   }
 }

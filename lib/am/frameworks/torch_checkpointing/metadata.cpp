@@ -292,7 +292,8 @@ class MetadataReader {
   const std::string& where_;
   TorchCheckpointingMetadata found_;
   std::set<std::string> names_;
-  // Converted lists and dicts of the pickle, by the address of their items.
+  // Results for the lists and dicts that were converted already, because tensors share them. A key
+  // is the address of the first item, which identifies a list or dict of the pickle.
   std::unordered_map<const PickleValue*, std::shared_ptr<const Groups>> groups_;
   std::unordered_map<const PickleValue*, std::shared_ptr<const Group>> single_;
   std::unordered_map<const PickleValue*, std::shared_ptr<const RankIndex>> ranks_;

@@ -228,7 +228,7 @@ Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts, int64_t mul
 
 int64_t padded_multiple(const at::Tensor& ids_Nk, int64_t experts) {
   constexpr int64_t kMultiple = 64;
-  constexpr int64_t kFewest = 8 * kMultiple;  // minimum of the mean number of rows per expert
+  constexpr int64_t kFewest = 8 * kMultiple;  // mean rows per expert from which padding pays off
   const bool worth_it = fused::on_gpu(ids_Nk) && ids_Nk.numel() >= kFewest * experts;
   return worth_it ? kMultiple : 1;
 }

@@ -1,8 +1,8 @@
 // act(gate) * up in one pass, forward and backward.
 //
-// Keeps gate and up until backward, which recomputes act(gate): neither act(gate) nor the operands
-// of the multiplication are saved separately. Narrower dtypes compute in float32 and round where
-// ATen's two operators would.
+// Keeps only gate and up until backward, which recomputes act(gate). ATen's two operators, the
+// activation and the multiplication, would also keep act(gate). Dtypes narrower than float32
+// compute in float32 and round where ATen's operators would.
 #pragma once
 
 #include <ATen/core/Tensor.h>

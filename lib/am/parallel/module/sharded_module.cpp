@@ -191,16 +191,23 @@ void ShardedModule::zero_grad() {
   shown_ = false;
 }
 
-void ShardedModule::show_gradients() {
+// Calls `visit` for each trainable parameter whose group has a reduced gradient, with its leaf and
+// a view of this rank's gradient.
+void ShardedModule::for_each_gradient(
+    const std::function<void(const at::Tensor& leaf, const at::Tensor& gradient)>& visit) {
   for_each_owned([&](ParamGroup& group, size_t i, const LocalParameter& owned) {
     const at::Tensor& flat = group.flat_grad();
-    if (!owned.trainable || !flat.defined() || flat.numel() == 0) return;
-    // Not a view for autograd: optimizers detach gradients in place.
-    const at::Tensor gradient = untracked_alias(group.view_in(flat, i));
-    const at::Tensor& leaf = group.leaf(i);
+    if (!owned.trainable || owned.number > 0 || !flat.defined() || flat.numel() == 0) return;
+    visit(group.leaf(i), group.pieces().view(flat, owned.piece));
+  });
+}
+
+void ShardedModule::show_gradients() {
+  for_each_gradient([&](const at::Tensor& leaf, const at::Tensor& gradient) {
     // A unit that keeps its full parameters after backward shows no shards.
     if (leaf.sizes() != gradient.sizes()) return;
-    leaf.mutable_grad() = gradient;
+    // Not a view for autograd: optimizers detach gradients in place.
+    leaf.mutable_grad() = untracked_alias(gradient);
     shown_ = true;
   });
 }
@@ -209,15 +216,12 @@ void ShardedModule::take_gradients() {
   if (!std::exchange(shown_, false)) return;
   const at::NoGradGuard no_grad;
   bool kept = false;
-  for_each_owned([&](ParamGroup& group, size_t i, const LocalParameter& owned) {
-    kept = kept || (owned.trainable && group.leaf(i).grad().defined());
+  for_each_gradient([&](const at::Tensor& leaf, const at::Tensor& /*gradient*/) {
+    kept = kept || leaf.grad().defined();
   });
   if (!kept) return data_parallel_->zero_grad();
-  for_each_owned([&](ParamGroup& group, size_t i, const LocalParameter& owned) {
-    const at::Tensor& flat = group.flat_grad();
-    if (!owned.trainable || !flat.defined() || flat.numel() == 0) return;
-    at::Tensor gradient = group.view_in(flat, i);
-    at::Tensor& shown = group.leaf(i).mutable_grad();
+  for_each_gradient([&](const at::Tensor& leaf, const at::Tensor& gradient) {
+    at::Tensor& shown = leaf.mutable_grad();
     if (!shown.defined()) {
       gradient.zero_();
     } else if (!shown.is_alias_of(gradient)) {

@@ -15,6 +15,7 @@
 // around them. Buffers are not touched: they are each rank's own.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -61,6 +62,8 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
                 const config::Plan& plan, ModuleUnits found);
   void before_unit(size_t use, std::span<at::Tensor> inputs) override;
   void after_unit(size_t use, std::span<at::Tensor> outputs) override;
+  void for_each_gradient(
+      const std::function<void(const at::Tensor& leaf, const at::Tensor& gradient)>& visit);
   // Gives the module's parameters the views of their group's reduced gradient.
   void show_gradients();
   // Takes these gradients back before a backward pass adds to them: those that the user has
