@@ -37,7 +37,7 @@ GIVEN = {
     "base/shared_library.h": "plan",
     "base/text_cursor.h": "bool is_letter(char)",
     "checkpoint/background_saver.h":
-        "parallel::ParallelModel& model, const SavedState& state, folder, "
+        "parallel::ShardedParameters& model, const SavedState& state, folder, "
         "const std::filesystem::path& checkpoints, const std::vector<run_folder::JobStep>& lineage",
     "checkpoint/export_dcp.h": "source",
     "checkpoint/filled_tensor.h":

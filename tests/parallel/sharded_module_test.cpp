@@ -605,7 +605,7 @@ TEST_CASE("modules and meshes that cannot be sharded are refused") {
   CHECK(refused({}, fsdp2, with(at::zeros({}))) ==
         "the parameter extra is a scalar, which has no dimension to shard");
   CHECK(refused({}, fsdp2, with(at::zeros({2}, at::kDouble))) ==
-        "the parameter extra is of Double, others are of Float");
+        "the parameter linear.weight is of Float, others are of Double");
   config::FSDP2Config selective;
   selective.activation_checkpointing = config::ActivationCheckpointing::kSelective;
   CHECK(refused({}, selective, layer) == "a torch module is recomputed by whole units");
