@@ -61,7 +61,7 @@ class PluginTest(RunTest):
         for target in (run, run / "checkpoints" / "step-1"):
             result = self.tool("am-repl", target, "--allow-plugins", "--json", "-c", "info")
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn("not loaded", json.loads(result.stdout)["results"][0]["note"])
+            self.assertIn("loaded only if you allow it", json.loads(result.stdout)["results"][0]["note"])
             self.assertFalse(self.mark.exists())
 
 

@@ -71,7 +71,7 @@ class Program(RunTest):
         result = self.sh("exit 7", "--nproc", "4", preexec_fn=limit(60, 75))
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn("needs 76 open files", result.stderr)
-        self.assertIn("may have 75; no rank was started", result.stderr)
+        self.assertIn("may have only 75; no rank was started", result.stderr)
         self.assertIn("ulimit -Hn 76", result.stderr)
 
     def test_a_signal_is_status_1(self):

@@ -289,7 +289,7 @@ int try_descriptors(const Settings& settings) {
     words = error.what();
   }
   const bool both = words.find(cat("needs ", open_files_of_launcher(files))) != std::string::npos &&
-                    words.find("may have 1024") != std::string::npos;
+                    words.find("may have only 1024") != std::string::npos;
   gates.equal("refusals with both numbers under a hard limit", both ? 1.0 : 0.0, 1.0);
   gates.print(settings.json);
   return gates.status();
