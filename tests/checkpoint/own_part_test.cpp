@@ -113,7 +113,7 @@ TEST_CASE("a file is compared with its label and size when it is opened") {
   }
   SECTION("it was cut off") {
     fs::resize_file(file, fs::file_size(file) - 5);
-    CHECK_THROWS_WITH(load(*whole.model, *source), Catch::Contains("index.json says"));
+    CHECK_THROWS_WITH(load(*whole.model, *source), Catch::Contains("according to index.json"));
   }
   SECTION("it is whole") { CHECK_NOTHROW(load(*whole.model, *source)); }
 }

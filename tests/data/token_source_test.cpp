@@ -189,7 +189,7 @@ TEST_CASE("data that cannot be used is a clear error") {
   DataSpec dtype = spec_of("tokens", {folder / "odd.bin"});
   dtype.token_dtype = "int8";
   CHECK_THAT(failure(dtype).second, Catch::Contains("\"int8\" is not known"));
-  CHECK_THAT(failure(spec_of("synthetic", {}, 0)).second, Catch::Contains("needs a vocabulary"));
+  CHECK_THAT(failure(spec_of("synthetic", {}, 0)).second, Catch::Contains("needs a vocab_size"));
   write_bytes(folder / "text", "abc\xff");
   const auto vocabulary = failure(spec_of("text", {folder / "text"}, 128));
   CHECK(vocabulary.first == ErrorKind::kPlan);

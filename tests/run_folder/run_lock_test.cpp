@@ -159,7 +159,7 @@ TEST_CASE("without the kernel's locks the file's words count") {
   options.kernel_lock = false;
   SECTION("a holder that is alive") {
     const RunLock first = RunLock::take(folder.path(), options);
-    CHECK_THAT(refusal_in(folder, options), Catch::Contains("another job writes there"));
+    CHECK_THAT(refusal_in(folder, options), Catch::Contains("another job writes to this folder"));
   }
   SECTION("one that is gone, or whose process id another process has now") {
     leave_lock(folder, boot_id(), GENERATE(kNobody, int64_t{1}));

@@ -1,5 +1,4 @@
-// Gradient buckets of the strategies that reduce gradients by bucket instead of by FSDP unit. Used
-// by the memory model and the runtime.
+// Gradient buckets of the strategies that reduce gradients by bucket instead of by FSDP unit.
 #pragma once
 
 #include <vector>

@@ -7,20 +7,12 @@
 #include "am/base/text.h"
 #include "am/layout/adapters.h"
 #include "am/layout/parameter_choice.h"
+#include "am/layout/replicas.h"
 #include "am/layout/stages.h"
 #include "am/model/gradient_sum.h"
 
 namespace am::layout {
 namespace {
-
-// Whether the stored parameters, which the optimizer updates, are sharded. Megatron-FSDP shards
-// them at every level except 0; at levels 1 and 2, each rank has the gathered parameters from
-// forward to the end of backward.
-bool shards_parameters(const config::DistributedConfig& strategy) {
-  if (std::holds_alternative<config::FSDP2Config>(strategy)) return true;
-  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
-  return megatron != nullptr && megatron->zero_dp_strategy >= 1;
-}
 
 std::vector<int> unit_of_parameters(const Layout& layout) {
   std::vector<int> unit_of(layout.inventory.parameters.size(), 0);

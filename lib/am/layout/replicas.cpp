@@ -1,8 +1,15 @@
 #include "am/layout/replicas.h"
 
 #include <algorithm>
+#include <variant>
 
 namespace am::layout {
+
+bool shards_parameters(const config::DistributedConfig& strategy) {
+  if (std::holds_alternative<config::FSDP2Config>(strategy)) return true;
+  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
+  return megatron != nullptr && megatron->zero_dp_strategy >= 1;
+}
 
 ReplicaAxes replica_axes(const Layout& layout, bool ignored) {
   if (ignored) return {"dp_cp", "ep_shard"};

@@ -1,5 +1,4 @@
-// Mesh axes along which ranks hold replicas of a parameter. am-plan and the runtime call the same
-// function.
+// Mesh axes along which ranks hold replicas of a parameter.
 #pragma once
 
 #include <string_view>
@@ -7,6 +6,11 @@
 #include "am/layout/layout.h"
 
 namespace am::layout {
+
+// Whether the stored parameters, which the optimizer updates, are sharded. Megatron-FSDP shards
+// them at every level except 0; at levels 1 and 2, each rank has the gathered parameters from
+// forward to the end of backward.
+bool shards_parameters(const config::DistributedConfig& strategy);
 
 // Axes along which ranks hold the same boxes of a parameter, in addition to the tp ranks that
 // LocalShard counts. An empty name means that no other rank holds the boxes.

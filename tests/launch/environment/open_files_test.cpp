@@ -52,8 +52,9 @@ TEST_CASE("a launcher that may not have its descriptors names both numbers") {
             require_open_files({.ranks_here = 100});
           } catch (const Error& error) {
             const std::string words = error.what();
-            const bool both = words.find("needs 532 open files") != std::string::npos &&
-                              words.find("may have only 256; no rank was started") != std::string::npos;
+            const bool both =
+                words.find("needs 532 open files") != std::string::npos &&
+                words.find("may have only 256; no rank was started") != std::string::npos;
             const bool way_out = error.hint().find("ulimit -Hn 532") != std::string::npos;
             return error.kind() == ErrorKind::kPlan && both && way_out ? 0 : 1;
           }

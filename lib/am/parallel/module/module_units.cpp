@@ -12,6 +12,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/layout/parameter_choice.h"
+#include "am/layout/replicas.h"
 #include "am/model/tp_pattern.h"
 
 namespace am::parallel {
@@ -75,7 +76,11 @@ class Search {
     return unit == outer;
   }
 
+  // A module that occurs several times is one unit.
   size_t add_unit(const std::string& name, ModuleUnit* module, size_t parent) {
+    for (size_t unit = 1; unit < units_.size(); ++unit) {
+      if (units_[unit].module == module) return unit;
+    }
     units_.push_back({name, module, parent});
     return units_.size() - 1;
   }
@@ -121,12 +126,6 @@ class Search {
   std::vector<Found> parameters_;
   std::map<const c10::TensorImpl*, size_t> known_;
 };
-
-bool shards_parameters(const config::DistributedConfig& strategy) {
-  if (std::holds_alternative<config::DDPConfig>(strategy)) return false;
-  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
-  return megatron == nullptr || megatron->zero_dp_strategy > 0;
-}
 
 void require_parameter(const Found& parameter, at::ScalarType dtype) {
   if (parameter.value.scalar_type() != dtype) {
@@ -209,7 +208,7 @@ ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
   ModuleUnits made{.layout = {.mesh = mesh}};
   layout::Layout& layout = made.layout;
   layout.stage_owners = {0};
-  const bool shards = shards_parameters(plan.strategy);
+  const bool shards = layout::shards_parameters(plan.strategy);
   // The whole module is the first unit; without parameters of its own, it need not be one.
   const bool has_root = search.units().front().module != nullptr;
   for (size_t u = has_root ? 0 : 1; u < search.units().size(); ++u) {
