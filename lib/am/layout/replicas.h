@@ -7,9 +7,8 @@
 
 namespace am::layout {
 
-// Whether the stored parameters, which the optimizer updates, are sharded. Megatron-FSDP shards
-// them at every level except 0; at levels 1 and 2, each rank has the gathered parameters from
-// forward to the end of backward.
+// Whether the stored parameters, which the optimizer updates, are sharded. Under megatron_fsdp they
+// are at every level except 0.
 bool shards_parameters(const config::DistributedConfig& strategy);
 
 // Axes along which ranks hold the same boxes of a parameter, in addition to the tp ranks that

@@ -1,7 +1,5 @@
 // Assignment of layers to pipeline stages, and the shape of the plan's pipeline for schedules.
-//
 // Stages are counted over the whole pipeline, including virtual ones: pp * virtual_stages.
-// pipeline::stage_owners() returns the rank that runs each.
 #pragma once
 
 #include <cstdint>
