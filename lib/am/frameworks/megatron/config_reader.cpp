@@ -3,78 +3,14 @@
 #include <array>
 #include <span>
 
-#include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/frameworks/frameworks.h"
 #include "am/frameworks/megatron/config.h"
+#include "am/frameworks/megatron/pipeline_layout.h"
 #include "am/frameworks/words.h"
 
 namespace am::frameworks {
 namespace {
-
-constexpr int64_t kMostLayers = 1 << 16;
-
-// Parses a value of --pipeline-model-parallel-layout. For example, "Ett|(tt|)*2,tL" has stages with
-// 2, 2, 2 and 1 decoder layers. A stage is a sequence of the modules `E`, `t`, `m` and `L`, of
-// which `t` is a decoder layer; `|` separates stages, `x*n` and `(...)*n` are repetitions, and
-// commas are ignored.
-class LayoutReader {
- public:
-  explicit LayoutReader(std::string_view text) : text_(text) {}
-
-  // Returns the number of decoder layers of each stage; nullopt if the text is not a layout.
-  std::optional<std::vector<int64_t>> run() {
-    std::string modules;
-    if (!expand(modules, false) || at_ != text_.size()) return std::nullopt;
-    std::vector<int64_t> stages(1, 0);
-    for (const char module : modules) {
-      if (module == '|') {
-        stages.push_back(0);
-      } else if (module == 't') {
-        ++stages.back();
-      }
-    }
-    return stages;
-  }
-
- private:
-  bool expand(std::string& out, bool inside) {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == ')') return inside;
-      ++at_;
-      if (c == ',') continue;
-      std::string piece(1, c);
-      if (c == '(') {
-        piece.clear();
-        // Megatron does not allow nested groups.
-        if (inside || !expand(piece, true) || at_ >= text_.size()) return false;
-        ++at_;
-      } else if (std::string_view("EtmL|").find(c) == std::string_view::npos) {
-        return false;
-      }
-      const auto times = repeats();
-      if (!times.has_value()) return false;
-      if (*times * static_cast<int64_t>(piece.size()) + static_cast<int64_t>(out.size()) >
-          2 * kMostLayers) {
-        return false;
-      }
-      for (int64_t i = 0; i < *times; ++i) out += piece;
-    }
-    return !inside;
-  }
-
-  std::optional<int64_t> repeats() {
-    if (at_ >= text_.size() || text_[at_] != '*') return 1;
-    const size_t begin = ++at_;
-    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
-    const auto times = parse_integer(text_.substr(begin, at_ - begin));
-    return times.has_value() && *times >= 1 && *times <= kMostLayers ? times : std::nullopt;
-  }
-
-  std::string_view text_;
-  size_t at_ = 0;
-};
 
 class Reader {
  public:
@@ -107,7 +43,7 @@ class Reader {
     megatron_fsdp_ = flag("use-megatron-fsdp") || flag("use-custom-fsdp");
     if (megatron_fsdp_) return "megatron_fsdp";
     distributed_optimizer_ = flag("use-distributed-optimizer");
-    // Of a plan's strategies, only fsdp2 supports pipelines and sequence parallelism.
+    // fsdp2 is the only strategy of plans with pipelines and sequence parallelism.
     if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel"))) return "fsdp2";
     if (distributed_optimizer_) return "megatron_fsdp";
     // megatron_fsdp with zero_dp_strategy = 0 shards nothing, like Megatron's DDP. Unlike the
@@ -300,7 +236,7 @@ class Reader {
     constexpr const char* kLayout = "pipeline-model-parallel-layout";
     int64_t per_rank = 1;
     if (const auto layout = source_.text(kLayout)) {
-      const auto stages = LayoutReader(*layout).run();
+      const auto stages = stages_of_layout(*layout);
       if (!stages.has_value()) {
         source_.refuse(
             kLayout, "the value is not a pipeline layout",
