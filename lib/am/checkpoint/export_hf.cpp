@@ -1,6 +1,7 @@
 // export_hf: writes a folder for transformers, from a live model or from stored tensors.
 //
-// Of a live model, one parameter is in memory at a time; of stored tensors, one block of rows.
+// An export holds one parameter of a live model in memory at a time, or one block of rows of stored
+// tensors.
 // Tensors are written to files in order, and a file ends when another tensor would exceed
 // max_file_bytes.
 

@@ -6,7 +6,6 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
-#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -20,7 +19,6 @@
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/collective_step.h"
 #include "am/checkpoint/read_tensor.h"
-#include "am/run_folder/data_files.h"
 #include "am/run_folder/shard_index.h"
 #include "am/stored/automesh_source.h"
 
@@ -100,9 +98,7 @@ std::string key_of(const std::string& parameter, const std::string& state) {
 at::Tensor box_of(const parallel::ParamGroup& group, size_t i, const at::Tensor& state) {
   const parallel::LocalParameter& owned = group.owned()[i];
   const parallel::Piece& piece = group.pieces()[owned.piece];
-  if (piece.boxes.size() == 1) return state;
-  return state.narrow(piece.packed_dim, piece.boxes[owned.number].start,
-                      owned.box.shape.at(static_cast<size_t>(piece.packed_dim)));
+  return piece.view_of(state.view({-1}), piece.boxes[owned.number]);
 }
 
 Shape shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }

@@ -36,7 +36,7 @@ std::string load_or_initialize(parallel::ParallelModel& model, const config::Pla
 
 inline constexpr int64_t kExportFileBytes = 5'000'000'000;
 
-// What an export of a model with adapters contains. kApart: only the adapters, in PEFT's files.
+// Contents of an export of a model with adapters. kApart: only the adapters, in PEFT's files.
 // kMerged: the model, with the adapters merged into its weights.
 enum class AdapterExport { kApart, kMerged };
 

@@ -42,7 +42,7 @@ std::string fill_name(std::string_view pattern, const std::vector<int64_t>& numb
 // Returns whether the space-separated `list` contains the word.
 bool has_word(std::string_view list, std::string_view word);
 
-// Which rows of a stored tensor are the hub's tensor.
+// Rows of a stored tensor that form a tensor of the hub.
 enum class Rows : uint8_t {
   kAll,
   // All rows of queries or keys, in another order: in the stored tensor, the two rows of each

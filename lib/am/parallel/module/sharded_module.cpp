@@ -138,7 +138,6 @@ ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
                                .checkpoint = recompute && !is_root && unit.layer % every == 0,
                                .trains = trains});
   }
-  has_root_ = layout().units.front().kind == model::UnitKind::kRoot;
   for (auto& [layer, style] : layers_) {
     style.tp = &mesh.group("tp");
     layer->set_style(style);
@@ -163,7 +162,7 @@ void ShardedModule::before_unit(size_t use, std::span<at::Tensor> inputs) {
 }
 
 void ShardedModule::after_unit(size_t use, std::span<at::Tensor> outputs) {
-  if (output_dtype_ && has_root_ && use == 0) {
+  if (output_dtype_ && layout().units[use].kind == model::UnitKind::kRoot) {
     for (at::Tensor& output : outputs) {
       if (output.is_floating_point()) output = output.to(*output_dtype_);
     }

@@ -75,7 +75,6 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
   std::vector<ModuleUnit*> units_;                                       // by use
   std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers_;  // sharded over tp
   std::optional<at::ScalarType> output_dtype_;
-  bool has_root_ = false;  // whether use 0 is the whole module
   std::unique_ptr<DataParallel> data_parallel_;
   bool shown_ = false;   // whether the module's parameters have gradients
   bool updated_ = true;  // whether parameters may have changed since the last pass
