@@ -28,6 +28,7 @@
 #include "am/launch/supervise/stop_signal.h"
 #include "am/layout/parameter_choice.h"
 #include "am/live/attach_server.h"
+#include "am/live/attached_model.h"
 #include "am/observe/step_line.h"
 #include "am/parallel/parallel_model.h"
 #include "am/predict/memory/memory.h"
@@ -230,7 +231,7 @@ int Rank::train() {
   tensor::BlockCache::install();
   train::Trainer trainer(*job, *world_, run, std::move(callbacks), {}, identity);
   if (first) write_own_file(run.plan_file(), config::to_toml(trainer.plan()));
-  if (server_) server_->open(trainer);
+  if (server_) server_->open(live::model_of(trainer, run.root().string()));
   const train::TrainResult result = trainer.run(stop, server_.get());
   if (server_) {
     server_->close(

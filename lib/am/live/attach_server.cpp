@@ -26,17 +26,25 @@ constexpr auto kClientsFarewell = 1s;
 
 int64_t ticks_now() { return Pause::Clock::now().time_since_epoch().count(); }
 
+// Returns the step of a status, for example "7 of 20", or "7" if the last step is unknown.
+std::string step_text(const Json& status) {
+  const auto last = status.at("max_steps").get<int64_t>();
+  const std::string step = cat(status.at("step").get<int64_t>());
+  return last > 0 ? cat(step, " of ", last) : step;
+}
+
 std::string status_text(const Json& json, const term::Style& style) {
   std::vector<std::pair<std::string, std::string>> facts;
   const auto number = [&](const char* key) { return json.at(key).get<double>(); };
-  facts.emplace_back(
-      "step", cat(json.at("step").get<int64_t>(), " of ", json.at("max_steps").get<int64_t>()));
+  facts.emplace_back("step", step_text(json));
   facts.emplace_back("phase", json.at("phase").get<std::string>());
   if (json.at("loss").is_number()) facts.emplace_back("loss", cat(number("loss")));
   if (json.at("step_seconds").is_number()) {
-    facts.emplace_back("time per step",
-                       cat(format_duration(number("step_seconds")), ", ",
-                           format_short_count(number("tokens_per_second")), " tokens per second"));
+    std::string time = format_duration(number("step_seconds"));
+    if (json.at("tokens_per_second").is_number()) {
+      time += cat(", ", format_short_count(number("tokens_per_second")), " tokens per second");
+    }
+    facts.emplace_back("time per step", std::move(time));
   }
   if (json.at("goodput").is_number()) {
     facts.emplace_back("goodput", format_fixed(100.0 * number("goodput"), 1) + " %");
@@ -72,11 +80,12 @@ AttachServer::AttachServer(const runtime::World& world, const run_folder::RunFol
       probe_(world.device()),
       pause_(options_.pause) {
   self_->set_probe(&probe_);
+  self_->set_complete(options_.complete);
   world_.context()->on_collective = [self = self_](const runtime::Collective& collective,
                                                    int64_t bytes) {
     self->collectives.add(collective, bytes);
   };
-  helpers_ = std::make_unique<RankAgents>(world_, self_);
+  helpers_ = std::make_unique<RankAgents>(world_, self_, options_.agents_ended);
   if (world_.rank() != 0) return;
   try {
     place_ = std::make_unique<control::ControlPlace>(run, control::runtime_folders(), options_.tcp);
@@ -106,14 +115,16 @@ AttachServer::~AttachServer() {
   helpers_.reset();  // afterwards no answers of other ranks are sent to clients
   world_.context()->on_collective = nullptr;
   self_->set_probe(nullptr);
+  self_->set_complete(nullptr);
 }
 
-void AttachServer::open(train::Trainer& trainer) {
-  sessions_ = std::make_unique<Sessions>(trainer, run_);
-  self_->status.set_total(trainer.first_step(), trainer.plan().train.max_steps);
+void AttachServer::open(std::unique_ptr<AttachedModel> model) {
+  const int64_t first_step = model->first_step();
+  self_->status.set_total(first_step, model->max_steps());
+  sessions_ = std::make_unique<Sessions>(std::move(model));
   self_->status.set_phase("forward");
   if (!server_) return;
-  Json facts = sessions_->facts(trainer.first_step());
+  Json facts = sessions_->facts(first_step);
   const std::lock_guard lock(mutex_);
   facts_ = std::move(facts);
 }
@@ -148,9 +159,8 @@ Json AttachServer::welcome(const control::ClientInfo&) const {
   }
   const Json status = self_->status.to_json();
   json["event"] = "welcome";
-  std::string note =
-      cat("attached to ", run_, " at step ", status.at("step").get<int64_t>(), " of ",
-          status.at("max_steps").get<int64_t>(), "; commands run between two steps, on all ranks");
+  std::string note = cat("attached to ", run_, " at step ", step_text(status),
+                         "; commands run between two steps, on all ranks");
   if (!status.at("paused").is_null()) {
     note += cat("; it is paused by ", status.at("paused").get<std::string>());
   }

@@ -3,7 +3,7 @@
 //
 //   AttachServer server(world, run, options);   // every rank; rank 0 listens
 //   train::Trainer trainer(job, world, run, {});
-//   server.open(trainer);
+//   server.open(model_of(trainer, run));
 //   trainer.run(stop, &server);                 // see Note [Visits], train/inspection_hook.h
 //   server.close("finished at step 20");
 //
@@ -28,6 +28,7 @@
 #include "am/control/server.h"
 #include "am/inspect/command.h"
 #include "am/launch/supervise/stop_signal.h"
+#include "am/live/attached_model.h"
 #include "am/live/condition.h"
 #include "am/live/pause.h"
 #include "am/live/probe.h"
@@ -38,7 +39,6 @@
 #include "am/run_folder/run_folder.h"
 #include "am/runtime/world.h"
 #include "am/train/inspection_hook.h"
-#include "am/train/trainer.h"
 
 namespace am::live {
 
@@ -46,6 +46,8 @@ struct AttachServerOptions {
   std::function<void(const std::string& line)> log;  // called on rank 0 with lines for the user
   const launch::StopSignal* stop = nullptr;  // a stop request also ends a pause; may be null
   PauseLimits pause;
+  RankStatus::Complete complete;           // see RankStatus::set_complete; may be empty
+  std::function<void()> agents_ended;      // see RankAgents; may be empty
   std::optional<control::TcpAddress> tcp;  // address at which clients with the job's token attach
 };
 
@@ -64,15 +66,24 @@ class AttachServer : public train::InspectionHook {
   AttachServer& operator=(const AttachServer&) = delete;
   ~AttachServer() override;
 
-  // Begins to serve clients, whose commands run on the model of `trainer`. `trainer` must outlive
-  // all calls of visit().
-  void open(train::Trainer& trainer);
+  // Begins to serve clients, whose commands run on `model`. Collective.
+  void open(std::unique_ptr<AttachedModel> model);
   // Must be called from the callbacks of the trainer: phase_over() on every rank from
   // TrainerCallbacks::phase, and stepped() on rank 0 from TrainerCallbacks::step.
   void phase_over(const char* phase) { self_->status.phase_over(phase); }
   void stepped(const observe::StepMetrics& metrics) { self_->status.stepped(metrics); }
   // Sends `last_words` to all clients and disconnects them.
   void close(const std::string& last_words);
+
+  // Sets the number of finished steps, for a job that does not call stepped() after every step.
+  void set_step(int64_t steps) { self_->status.set_step(steps); }
+  // Requests reports of all ranks, as RankAgents::ask() does, even if many requests are queued.
+  void ask_all(const Json& question, std::function<void(const Answers&)> use) {
+    helpers_->ask(question, std::nullopt, std::move(use), /*urgent=*/true);
+  }
+  // Returns the next number of finished steps at which all ranks must visit, as far as it was known
+  // at the end of the last visit; 0: none. Equal on all ranks.
+  int64_t next_visit() const { return next_visit_; }
 
   bool wants_visit(int64_t steps) override;
   bool visit(const train::Boundary& boundary) override;
@@ -113,6 +124,7 @@ class AttachServer : public train::InspectionHook {
                           int64_t steps);
   inspect::Result set_break(const inspect::Arguments& arguments, uint64_t client);
   // The next functions are implemented in probing.cpp.
+  int64_t next_wanted(int64_t steps) const;
   bool probe_is_due(int64_t steps) const;
   bool waits(const Turn& turn) const;
   std::optional<Turn> next_probe(const train::Boundary& boundary);
@@ -133,7 +145,7 @@ class AttachServer : public train::InspectionHook {
     Kind kind;  // the action that rank 0 chose
     bool stop;  // whether any rank was asked to stop
   };
-  Agreed agree(Kind kind) const;
+  Agreed agree(Kind kind, int64_t steps);
   void run_command(const Turn& turn, const train::Boundary& boundary);
   void save(const Turn& turn, const train::Boundary& boundary);
   void set_learning_rate(const Turn& turn, const train::Boundary& boundary);
@@ -166,6 +178,7 @@ class AttachServer : public train::InspectionHook {
 
   Pause pause_;
   std::optional<control::Request> stepping_;  // request `step N` that has no answer yet
+  int64_t next_visit_ = 0;                    // see next_visit()
   int64_t pause_at_ = 0;  // number of finished steps at which `step N` ends; 0: no `step`
   struct Break {
     uint64_t client;

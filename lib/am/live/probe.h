@@ -34,6 +34,10 @@ class Probe {
   const control::Request& request() const { return request_; }
   // Returns whether the probe must run now, when `steps` steps are finished.
   bool is_due(int64_t steps) const { return !begun() || (steps % every_ == 0 && steps != last_); }
+  // Returns the next number of finished steps, after `steps`, at which the probe is due.
+  int64_t next_due(int64_t steps) const {
+    return begun() ? (steps / every_ + 1) * every_ : steps + 1;
+  }
   // Returns whether the probe has run at least once. A new probe runs immediately, even if `every
   // N` excludes the current step.
   bool begun() const { return last_ >= 0; }

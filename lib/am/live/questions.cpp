@@ -22,7 +22,9 @@ using QuestionClock = std::chrono::steady_clock;
 // Timeout of one wait in the store, after which the wait is repeated. The timeout is long, because
 // c10d prints a warning to stderr each time, but it must fit into an int of milliseconds.
 constexpr auto kStoreWait = std::chrono::hours(24 * 20);
-constexpr auto kStoreLook = std::chrono::milliseconds(20);
+// Time between two looks at the store for answers: doubled after each look.
+constexpr auto kFirstLook = std::chrono::milliseconds(1);
+constexpr auto kLongestLook = std::chrono::milliseconds(20);
 constexpr size_t kRanksOfRequest = 1024;
 constexpr const char* kEnd = "end";
 
@@ -117,8 +119,9 @@ Answers Questions::ask(const Json& question, std::optional<int64_t> only) {
 void Questions::read(int64_t number, std::vector<int64_t> ranks, QuestionClock::time_point until,
                      Answers& answers) {
   const auto keys = keys_of(ranks, [&](int64_t rank) { return answer_key(number, rank); });
-  while (!store_.check(keys) && QuestionClock::now() < until) {
-    std::this_thread::sleep_for(kStoreLook);
+  for (auto look = kFirstLook; !store_.check(keys) && QuestionClock::now() < until;) {
+    std::this_thread::sleep_for(look);
+    look = std::min(2 * look, kLongestLook);
   }
   auto messages = read_messages(store_, keys);
   std::vector<int64_t> silent;

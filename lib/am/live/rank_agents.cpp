@@ -32,8 +32,8 @@ std::thread quiet_thread(std::function<void()> body) {
 // State shared by the thread and the RankAgents object. A thread that is blocked in an unresponsive
 // store may outlive the object, so the state is not a member.
 struct RankAgents::Shared {
-  Shared(const runtime::World& world, std::shared_ptr<RankStatus> of)
-      : rank(world.rank()), size(world.size()), self(std::move(of)) {
+  Shared(const runtime::World& world, std::shared_ptr<RankStatus> of, std::function<void()> at_end)
+      : rank(world.rank()), size(world.size()), self(std::move(of)), ended(std::move(at_end)) {
     if (size > 1) store = runtime::connect_again(world.store(), world.timeout());
   }
 
@@ -46,6 +46,7 @@ struct RankAgents::Shared {
   const int64_t rank;
   const int64_t size;
   const std::shared_ptr<RankStatus> self;
+  const std::function<void()> ended;
   c10::intrusive_ptr<c10d::Store> store;  // only this rank's thread uses it; null for one rank
 
   std::mutex mutex;
@@ -100,14 +101,16 @@ struct RankAgents::Shared {
   }
 
   void finish() {
+    if (ended) ended();
     const std::lock_guard lock(mutex);
     finished = true;
     changed.notify_all();
   }
 };
 
-RankAgents::RankAgents(const runtime::World& world, std::shared_ptr<RankStatus> self)
-    : shared_(std::make_shared<Shared>(world, std::move(self))) {
+RankAgents::RankAgents(const runtime::World& world, std::shared_ptr<RankStatus> self,
+                       std::function<void()> ended)
+    : shared_(std::make_shared<Shared>(world, std::move(self), std::move(ended))) {
   quiet_thread([shared = shared_] {
     if (shared->rank == 0) {
       shared->serve();
@@ -126,9 +129,9 @@ RankAgents::~RankAgents() {
 }
 
 bool RankAgents::ask(const Json& what, std::optional<int64_t> only,
-                     std::function<void(const Answers&)> use) {
+                     std::function<void(const Answers&)> use, bool urgent) {
   const std::lock_guard lock(shared_->mutex);
-  if (shared_->questions.size() >= kMostQuestions) return false;
+  if (!urgent && shared_->questions.size() >= kMostQuestions) return false;
   shared_->questions.push_back({what, only, std::move(use)});
   shared_->changed.notify_all();
   return true;

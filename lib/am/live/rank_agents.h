@@ -16,7 +16,10 @@ namespace am::live {
 
 class RankAgents {
  public:
-  RankAgents(const runtime::World& world, std::shared_ptr<RankStatus> self);
+  // `ended` is called when this rank's thread ends because the job ends or its store is lost; may
+  // be empty.
+  RankAgents(const runtime::World& world, std::shared_ptr<RankStatus> self,
+             std::function<void()> ended = {});
   RankAgents(const RankAgents&) = delete;
   RankAgents& operator=(const RankAgents&) = delete;
   // Signals this rank's thread to end and waits briefly. If the thread is blocked in the store, it
@@ -25,8 +28,9 @@ class RankAgents {
 
   // Requests RankStatus::answer(what) from all ranks, or from rank `only`. When the answers have
   // arrived, calls `use` with them, on the thread of this class. Returns false if too many requests
-  // are queued. May be called on rank 0, by any thread.
-  bool ask(const Json& what, std::optional<int64_t> only, std::function<void(const Answers&)> use);
+  // are queued, unless the request is `urgent`. May be called on rank 0, by any thread.
+  bool ask(const Json& what, std::optional<int64_t> only, std::function<void(const Answers&)> use,
+           bool urgent = false);
   // Prevents further calls of the `use` functions. After close() returns, none of them is running
   // or will be called.
   void close();

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "am/base/host.h"
 #include "am/base/text.h"
 #include "am/control/frame.h"
@@ -38,7 +40,14 @@ Json RankStatus::answer(const Json& question) {
         probe_ != nullptr ? join(probe_->take_of_device(kStackPatience), "\n") : std::string();
     if (!backward.empty()) json["backward_frames"] = backward;
   }
+  const std::lock_guard lock(complete_mutex_);
+  if (complete_) complete_(what, question, json);
   return json;
+}
+
+void RankStatus::set_complete(Complete complete) {
+  const std::lock_guard lock(complete_mutex_);
+  complete_ = std::move(complete);
 }
 
 void RankStatus::set_probe(StackProbe* probe) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,6 +28,11 @@ class RankStatus {
   // it also has "frames" with one frame per line, and "backward_frames" if the backward of a GPU
   // runs in a thread of its own.
   Json answer(const Json& question);
+  // Sets a function that completes every answer: it may change entries of `json` and add others,
+  // and answers values of question["what"] that this class does not know. Null removes the
+  // function; it then no longer runs when set_complete() returns.
+  using Complete = std::function<void(const std::string& what, const Json& question, Json& json)>;
+  void set_complete(Complete complete);
   // Sets the probe that captures stack traces of the training thread. The training thread must set
   // null before it destroys the probe.
   void set_probe(StackProbe* probe);
@@ -36,6 +42,8 @@ class RankStatus {
  private:
   int64_t rank_;
   std::shared_ptr<runtime::GroupContext> context_;
+  std::mutex complete_mutex_;
+  Complete complete_;
   std::mutex probe_mutex_;
   StackProbe* probe_ = nullptr;
 };

@@ -9,7 +9,6 @@
 
 #include "am/base/error.h"
 #include "am/inspect/interpreter.h"
-#include "am/values/sharded_view.h"
 
 namespace am::live {
 
@@ -49,12 +48,11 @@ class KeptGenerators {
 
 }  // namespace
 
-Sessions::Sessions(train::Trainer& trainer, std::string run)
-    : trainer_(trainer), run_(std::move(run)), steps_(trainer.first_step()), own_(new_view()) {}
+Sessions::Sessions(std::unique_ptr<AttachedModel> model)
+    : model_(std::move(model)), steps_(model_->first_step()), own_(new_view()) {}
 
 std::unique_ptr<values::ParameterView> Sessions::new_view() {
-  return std::make_unique<values::ShardedView>(
-      values::LiveJob{run_, [this] { return steps_; }, &trainer_, text_gradients_});
+  return model_->view([this] { return steps_; });
 }
 
 inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions options,
@@ -67,7 +65,7 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
         std::make_unique<inspect::Session>(values::session_of(new_view(), std::move(options)));
   }
   session->set_width(width);
-  const KeptGenerators kept(trainer_.model().mesh().device());
+  const KeptGenerators kept(model_->device());
   inspect::Outcome outcome = inspect::execute(*session, input);
   if (outcome.error && outcome.error->kind == ErrorKind::kPeer) {
     throw Error(ErrorKind::kPeer, outcome.error->message, outcome.error->hint);
@@ -78,9 +76,7 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
 void Sessions::release() {
   for (auto& [client, session] : sessions_)
     values::values_of(*session).reshard(session->matching("all"));
-  // Reshards all FSDP units, including those that a session gathered before it ended: otherwise the
-  // next step would compute with outdated values.
-  for (parallel::ParamGroup* group : trainer_.model().groups()) group->reshard();
+  model_->release();
 }
 
 void Sessions::keep_only(const std::vector<uint64_t>& clients) {

@@ -6,20 +6,19 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "am/inspect/command.h"
 #include "am/inspect/session.h"
-#include "am/train/trainer.h"
+#include "am/live/attached_model.h"
 #include "am/values/parameter_view.h"
 
 namespace am::live {
 
 class Sessions {
  public:
-  Sessions(train::Trainer& trainer, std::string run);
+  explicit Sessions(std::unique_ptr<AttachedModel> model);
 
   // Runs the command line `input` of a client; `steps` is the number of finished steps. A command
   // that draws random numbers does not change the generators that training uses. `options`
@@ -32,7 +31,7 @@ class Sessions {
   // Destroys the sessions of all clients except `clients`.
   void keep_only(const std::vector<uint64_t>& clients);
 
-  train::Trainer& trainer() { return trainer_; }
+  AttachedModel& model() { return *model_; }
   // Returns the first message to a client: an object with the title of the session and the names of
   // parameters and modules.
   Json facts(int64_t steps);
@@ -41,13 +40,8 @@ class Sessions {
  private:
   std::unique_ptr<values::ParameterView> new_view();
 
-  train::Trainer& trainer_;
-  std::string run_;
+  std::unique_ptr<AttachedModel> model_;
   int64_t steps_ = 0;
-  // Step whose gradients `grad --of` has overwritten: see values::LiveJob::text_gradients. Shared
-  // by the views of all sessions.
-  std::shared_ptr<std::optional<int64_t>> text_gradients_ =
-      std::make_shared<std::optional<int64_t>>();
   std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;
   std::unique_ptr<values::ParameterView> own_;  // view that facts() and title() use
 };

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "am/inspect/rows.h"
 #include "am/tensor/side_stream.h"
 
 namespace am::live {
@@ -72,11 +73,12 @@ Json Status::to_json() const {
                {"goodput", nullptr},
                {"paused", nullptr}};
   if (last_) {
-    json["loss"] = last_->loss;
-    json["step_seconds"] = last_->step_seconds;
-    json["tokens_per_second"] = last_->tokens_per_second;
+    json["loss"] = inspect::number_or_null(last_->loss);
+    json["step_seconds"] = inspect::number_or_null(last_->step_seconds);
+    json["tokens_per_second"] = inspect::number_or_null(last_->tokens_per_second);
     if (last_->goodput) json["goodput"] = *last_->goodput;
   }
+  if (const int64_t step = step_; step >= 0) json["step"] = step;
   if (!paused_.empty()) json["paused"] = paused_;
   return json;
 }

@@ -8,6 +8,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Event.h>
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,8 @@ class Status {
   // only the pointer is stored.
   void set_phase(const char* phase);
   void set_total(int64_t first_step, int64_t max_steps);
+  // Sets the number of finished steps, for a job that does not call stepped() after every step.
+  void set_step(int64_t step) { step_ = step; }
   // Sets the description of the client that has paused the job; empty if the job is not paused.
   void set_paused(const std::string& by);
 
@@ -55,6 +58,7 @@ class Status {
   int64_t first_step_ = 0;
   int64_t max_steps_ = 0;
   std::string paused_;
+  std::atomic<int64_t> step_{-1};  // -1: the step of last_
 };
 
 }  // namespace am::live

@@ -223,6 +223,7 @@ std::optional<AttachServer::Turn> AttachServer::turn_of(const control::Request& 
   bool later = false;
   const auto outcome = inspect::answer(input, [&](const Command& named, const Arguments& given) {
     if (named.name == "save" || sets_job) {
+      sessions_->model().require_changeable();
       require_write(server_->client(request.client), named, run_);
       require_mine(request.client);
       turn = sets_job ? Turn{Kind::kLearningRate, request, learning_rate_in(given)}

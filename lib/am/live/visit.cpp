@@ -27,16 +27,30 @@ bool AttachServer::wants_visit(int64_t steps) {
          any_cancelled_ || probe_is_due(steps);
 }
 
-AttachServer::Agreed AttachServer::agree(Kind kind) const {
-  at::Tensor row = at::zeros({2}, at::kLong);
+AttachServer::Agreed AttachServer::agree(Kind kind, int64_t steps) {
+  at::Tensor row = at::zeros({3}, at::kLong);
   auto* values = row.mutable_data_ptr<int64_t>();
   values[0] = world_.rank() == 0 ? static_cast<int64_t>(kind) : 0;
   values[1] = options_.stop != nullptr && options_.stop->requested() ? 1 : 0;
+  values[2] = world_.rank() == 0 ? next_wanted(steps) : 0;
   row = row.to(world_.group().device());
   world_.group().all_reduce(row);
   row = row.cpu();
   values = row.mutable_data_ptr<int64_t>();
+  next_visit_ = values[2];
   return {static_cast<Kind>(values[0]), values[1] > 0};
+}
+
+// Returns the next number of finished steps, after `steps`, at which wants_visit() will be true if
+// no client sends a request; 0 if there is none. Runs on rank 0.
+int64_t AttachServer::next_wanted(int64_t steps) const {
+  if (break_) return steps + 1;
+  int64_t next = pause_at_ > steps ? pause_at_ : 0;
+  for (const Probe& probe : probes_) {
+    const int64_t due = probe.next_due(steps);
+    if (next == 0 || due < next) next = due;
+  }
+  return next;
 }
 
 bool AttachServer::visit(const train::Boundary& boundary) {
@@ -53,7 +67,7 @@ bool AttachServer::visit(const train::Boundary& boundary) {
   while (agreed.kind != Kind::kGo) {
     Turn turn;
     if (first) turn = next_turn(boundary, budget);
-    agreed = agree(turn.kind);
+    agreed = agree(turn.kind, boundary.steps);
     if (agreed.stop) {
       if (first && turn.kind != Kind::kGo && turn.kind != Kind::kWait && waits(turn)) {
         const Error stopped(ErrorKind::kUsage, "the job was asked to stop");
@@ -138,8 +152,7 @@ void AttachServer::save(const Turn& turn, const train::Boundary& boundary) {
 void AttachServer::set_learning_rate(const Turn& turn, const train::Boundary& boundary) {
   const Json value = turn.learning_rate;
   const double lr = Json::parse(world_.group().broadcast_text(dump_json(value, -1))).get<double>();
-  const double before = sessions_->trainer().plan().optimizer.lr;
-  sessions_->trainer().set_learning_rate(lr);
+  const double before = sessions_->model().set_learning_rate(lr);
   if (world_.rank() != 0) return;
   const auto who = server_->client(turn.request.client);
   const std::string text =

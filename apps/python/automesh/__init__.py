@@ -1,0 +1,1 @@
+"""automesh for Python programs: see automesh.live."""

@@ -1,0 +1,422 @@
+"""Lets am-repl attach to a PyTorch job between two steps.
+
+    import automesh.live
+    watch = automesh.live.watch(model, optimizer)   # on every rank, before the loop
+    for batch in batches:
+        ...
+        optimizer.step()
+        watch.step(loss=loss)
+
+`am-repl RUN` then opens the job; RUN is the run folder that rank 0 prints. Parameters, persistent
+buffers, gradients and optimizer states can be plain tensors or DTensors (FSDP2, tensor
+parallelism), under DistributedDataParallel or not. While no client is attached, step() costs less
+than a microsecond and sends nothing. Nothing is pickled and no port is opened.
+"""
+import atexit
+import ctypes
+import faulthandler
+import json
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+
+from automesh import _library
+
+__all__ = ["Watch", "watch"]
+
+_NAN = float("nan")
+_Dims = ctypes.POINTER(ctypes.c_int64)
+_Collectives = ctypes.CFUNCTYPE(ctypes.c_void_p)
+_Log = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+# The signal on which faulthandler writes the stack of the training thread.
+_STACK_SIGNAL = signal.SIGRTMIN + 12
+
+
+class _Tensor(ctypes.Structure):
+    """am_live_tensor."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("data", ctypes.c_void_p),
+        ("dtype", ctypes.c_char_p),
+        ("dims", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+        ("shape", _Dims),
+        ("strides", _Dims),
+        ("global_shape", _Dims),
+        ("offset", _Dims),
+        ("placements", ctypes.c_char_p),
+    ]
+
+
+class _Numbers(ctypes.Structure):
+    """am_live_numbers."""
+
+    _fields_ = [
+        ("loss", ctypes.c_double),
+        ("grad_norm", ctypes.c_double),
+        ("learning_rate", ctypes.c_double),
+        ("step_seconds", ctypes.c_double),
+        ("tokens_per_second", ctypes.c_double),
+    ]
+
+
+class _Options(ctypes.Structure):
+    """am_live_options."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("run", ctypes.c_char_p),
+        ("rank", ctypes.c_int64),
+        ("world_size", ctypes.c_int64),
+        ("group", ctypes.c_char_p),
+        ("mesh", ctypes.c_char_p),
+        ("model", ctypes.c_char_p),
+        ("first_step", ctypes.c_int64),
+        ("max_steps", ctypes.c_int64),
+        ("device", ctypes.c_int32),
+        ("stack_signal", ctypes.c_int32),
+        ("stack_read_fd", ctypes.c_int32),
+        ("collectives", _Collectives),
+        ("log", _Log),
+    ]
+
+
+def _declare(library, name, result, *arguments):
+    function = getattr(library, name)
+    function.restype = result
+    function.argtypes = arguments
+    return function
+
+
+def _as_list(value):
+    if value is None:
+        return []
+    if isinstance(value, torch.nn.Module):
+        return list(value) if isinstance(value, torch.nn.ModuleList) else [value]
+    for name in ("optimizers", "model_parts"):  # containers of torchtitan
+        if hasattr(value, name):
+            return list(getattr(value, name))
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+# Prefixes that wrappers of modules add to names, as torch.distributed.checkpoint removes them.
+_WRAPPERS = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
+
+
+def _plain_name(name):
+    for wrapper in _WRAPPERS:
+        name = name.replace(wrapper, "")
+    return name
+
+
+def _named_tensors(parts):
+    """Yields the name and the tensor of each parameter and persistent buffer."""
+    for part in parts:
+        if isinstance(part, torch.nn.parallel.DistributedDataParallel):
+            part = part.module
+        for name, parameter in part.named_parameters():
+            yield _plain_name(name), parameter
+        for prefix, module in part.named_modules():
+            for name, buffer in module._buffers.items():
+                if buffer is not None and name not in module._non_persistent_buffers_set:
+                    yield _plain_name(f"{prefix}.{name}" if prefix else name), buffer
+
+
+_AXES = {
+    "pp": "pp",
+    "dp_replicate": "dp_replicate",
+    "replicate": "dp_replicate",
+    "ddp": "dp_replicate",
+    "dp_shard": "dp_shard",
+    "fsdp": "dp_shard",
+    "dp": "dp_shard",
+    "cp": "cp",
+    "tp": "tp",
+}
+
+
+def _axes_of(mesh):
+    """Returns the axis of each dim of a DeviceMesh, in the names of automesh."""
+    names = mesh.mesh_dim_names or ()
+    if not names:
+        names = ("dp_shard",) if mesh.ndim == 1 else [f"dim{i}" for i in range(mesh.ndim)]
+    return [_AXES.get(name, name) for name in names]
+
+
+def _mesh_of(tensors, world_size):
+    """Returns the sizes of the mesh for am_live_options; None if the tensors do not show them."""
+    sizes = {}
+    for tensor in tensors:
+        if isinstance(tensor, DTensor):
+            for axis, size in zip(_axes_of(tensor.device_mesh), tensor.device_mesh.shape):
+                sizes.setdefault(axis, size)
+    product = 1
+    for size in sizes.values():
+        product *= size
+    known = all(axis in ("pp", "dp_replicate", "dp_shard", "cp", "tp") for axis in sizes)
+    if not sizes or not known or world_size % product:
+        return None
+    if product < world_size:
+        sizes["dp_replicate"] = sizes.get("dp_replicate", 1) * (world_size // product)
+    return " ".join(f"{axis}={size}" for axis, size in sizes.items())
+
+
+def _placements_text(tensor):
+    words = []
+    for axis, placement in zip(_axes_of(tensor.device_mesh), tensor.placements):
+        words.append(f"{axis}:S{placement.dim}" if placement.is_shard() else f"{axis}:R")
+    return " ".join(words)
+
+
+class _Description:
+    """This rank's tensors as an array of am_live_tensor, with all memory that it points to."""
+
+    def __init__(self, named):
+        named = list(named)
+        self.array = (_Tensor * len(named))()
+        self.count = len(named)
+        self.device = -1
+        self._alive = []
+        for entry, (name, tensor) in zip(self.array, named):
+            self._fill(entry, name, tensor)
+
+    def _fill(self, entry, name, tensor):
+        entry.name = name.encode()
+        tensor = tensor.detach()
+        part = tensor
+        if isinstance(tensor, DTensor):
+            if any(placement.is_partial() for placement in tensor.placements):
+                whole = [p if p.is_shard() else torch.distributed.tensor.Replicate()
+                         for p in tensor.placements]
+                tensor = tensor.redistribute(placements=whole)
+            part = tensor.to_local()
+            _, offset = compute_local_shape_and_global_offset(
+                tensor.shape, tensor.device_mesh, tensor.placements)
+            entry.global_shape = self._dims(tensor.shape)
+            entry.offset = self._dims(offset)
+            entry.placements = _placements_text(tensor).encode()
+        part = part.detach()
+        self._alive.append(part)
+        entry.data = part.data_ptr()
+        entry.dtype = str(part.dtype)[len("torch."):].encode()
+        entry.dims = part.dim()
+        entry.device = part.device.index if part.device.type == "cuda" else -1
+        self.device = max(self.device, entry.device)
+        entry.shape = self._dims(part.shape)
+        entry.strides = self._dims(part.stride())
+
+    def _dims(self, values):
+        array = (ctypes.c_int64 * len(values))(*values)
+        self._alive.append(array)
+        return ctypes.cast(array, _Dims)
+
+
+_BYTES = {"Bool": 1, "Byte": 1, "Char": 1, "Half": 2, "BFloat16": 2, "Short": 2, "Double": 8, "Long": 8}
+
+
+def _recent_collectives(newest=32):
+    """Returns the list of am_live_options::collectives, from PyTorch's flight recorder."""
+    c10d = torch._C._distributed_c10d
+    entries = json.loads(c10d._dump_fr_trace_json(True, False)).get("entries", [])
+    if not entries and dist.is_nccl_available():
+        entries = json.loads(c10d._dump_nccl_trace_json(True, False)).get("entries", [])
+    world = dist.distributed_c10d._world
+    ranks_of = {world.pg_names[group]: sorted(ranks) for group, ranks in world.pg_group_ranks.items()}
+    now = time.time()
+    listed = []
+    for entry in reversed(entries[-newest:]):
+        name, description = entry["process_group"]
+        point_to_point = entry["is_p2p"]
+        elements = 0
+        for shape, dtype in zip(entry["input_sizes"], entry["input_dtypes"]):
+            count = _BYTES.get(dtype, 4)
+            for size in shape:
+                count *= size
+            elements += count
+        group = "world" if description == "default_pg" else description.removeprefix("mesh_")
+        listed.append({
+            "op": entry["profiling_name"].rpartition(":")[2],
+            "group": name if group == "undefined" else group,
+            "communicator": f"{name} (messages)" if point_to_point else name,
+            "ranks": ranks_of.get(name, []),
+            "sequence": entry["p2p_seq_id"] if point_to_point else entry["collective_seq_id"],
+            "bytes": elements,
+            "seconds_ago": max(0.0, now - entry["time_created_ns"] * 1e-9),
+            "waiting": not entry["retired"] and entry["state"] != "completed",
+        })
+    return listed
+
+
+class Watch:
+    """Connection of this rank to the clients of its job: see watch()."""
+
+    def __init__(self, model, optimizer, run, name, mesh, first_step, max_steps, log):
+        self._parts = _as_list(model)
+        self._optimizers = _as_list(optimizer)
+        self._steps = first_step
+        self._loss = self._grad_norm = None
+        self._tokens = _NAN
+        self._seconds = _NAN
+        self._last = time.perf_counter()
+        waiting, fast = _library.load()
+        open_ = _declare(waiting, "am_live_open", ctypes.c_void_p, ctypes.POINTER(_Options),
+                         ctypes.POINTER(_Tensor), ctypes.c_size_t)
+        self._visit_function = _declare(waiting, "am_live_visit", ctypes.c_int, ctypes.c_void_p,
+                                        ctypes.POINTER(_Tensor), ctypes.c_size_t,
+                                        ctypes.POINTER(_Numbers))
+        self._close_function = _declare(waiting, "am_live_close", None, ctypes.c_void_p,
+                                        ctypes.c_char_p)
+        self._error = _declare(fast, "am_live_error", ctypes.c_char_p)
+        self._step_function = _declare(fast, "am_live_step", ctypes.c_int, ctypes.c_void_p,
+                                       ctypes.c_int64)
+        joined = dist.is_available() and dist.is_initialized()
+        world_size = dist.get_world_size() if joined else 1
+        description = _Description(self._tensors())
+        self._device = description.device
+        if mesh is None:
+            mesh = _mesh_of((p for part in self._parts for p in part.parameters()), world_size)
+        self._texts = {}  # results of the callbacks, which must stay alive
+        self._callbacks = (_Collectives(self._collectives_text), _Log(self._log_line))
+        self._log = log
+        self._stack_pipe = os.pipe()
+        os.set_blocking(self._stack_pipe[1], False)
+        faulthandler.register(_STACK_SIGNAL, file=self._stack_pipe[1], all_threads=False)
+        options = _Options(
+            size=ctypes.sizeof(_Options),
+            run=os.fspath(run).encode(),
+            rank=dist.get_rank() if joined else 0,
+            world_size=world_size,
+            group=dist.group.WORLD.group_name.encode() if joined else None,
+            mesh=mesh.encode() if mesh else None,
+            model=name.encode(),
+            first_step=first_step,
+            max_steps=max_steps,
+            device=self._device,
+            stack_signal=_STACK_SIGNAL,
+            stack_read_fd=self._stack_pipe[0],
+            collectives=self._callbacks[0] if joined else _Collectives(),
+            log=self._callbacks[1],
+        )
+        self._handle = open_(ctypes.byref(options), description.array, description.count)
+        if not self._handle:
+            self._release_stack()
+            raise RuntimeError(f"automesh.live: {self._error().decode()}")
+        atexit.register(self.close)
+
+    def step(self, loss=None, grad_norm=None, tokens_per_second=_NAN):
+        """Reports the end of a training step, and runs the commands of attached clients.
+
+        Must be called on every rank, once after each step, before the gradients are reset if
+        clients shall see them. The numbers may be tensors; they are read only if a client needs
+        them.
+        """
+        now = time.perf_counter()
+        self._seconds = now - self._last
+        self._last = now
+        self._loss = loss
+        self._grad_norm = grad_norm
+        self._tokens = tokens_per_second
+        self._steps += 1
+        if self._step_function(self._handle, self._steps):
+            self._visit()
+
+    def close(self, last_words="the program has ended"):
+        """Sends `last_words` to the clients and disconnects them. Runs at exit by itself."""
+        handle, self._handle = self._handle, None
+        if handle:
+            self._close_function(handle, last_words.encode())
+            self._step_function = lambda *_: 0
+            self._release_stack()
+            atexit.unregister(self.close)
+
+    def _tensors(self):
+        names = {}
+        for name, tensor in _named_tensors(self._parts):
+            names[tensor] = name
+            yield name, tensor
+        for tensor, name in names.items():
+            if tensor.grad is not None:
+                yield f"grad.{name}", tensor.grad
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    for kind, value in optimizer.state.get(parameter, {}).items():
+                        if isinstance(value, torch.Tensor) and parameter in names:
+                            yield f"optim.state.{names[parameter]}.{kind}", value
+
+    def _visit(self):
+        with torch.no_grad():
+            if self._device >= 0:
+                torch.cuda.synchronize()
+            numbers = _Numbers(
+                loss=_number(self._loss),
+                grad_norm=_number(self._grad_norm),
+                learning_rate=_number(self._optimizers[0].param_groups[0]["lr"]
+                                      if self._optimizers else None),
+                step_seconds=self._seconds,
+                tokens_per_second=_number(self._tokens),
+            )
+            description = _Description(self._tensors())
+            failed = self._visit_function(self._handle, description.array, description.count,
+                                          ctypes.byref(numbers))
+        if failed:
+            raise RuntimeError(f"automesh.live: {self._error().decode()}")
+        self._last = time.perf_counter()
+
+    def _collectives_text(self):
+        try:
+            text = json.dumps(_recent_collectives()).encode()
+        except Exception as error:  # a callback must not raise
+            self._log_line(f"the collectives are not known: {error}".encode())
+            return None
+        self._texts["collectives"] = ctypes.create_string_buffer(text)
+        return ctypes.addressof(self._texts["collectives"])
+
+    def _log_line(self, line):
+        if self._log:
+            print(line.decode(errors="replace"), file=sys.stderr, flush=True)
+
+    def _release_stack(self):
+        faulthandler.unregister(_STACK_SIGNAL)
+        for fd in self._stack_pipe:
+            os.close(fd)
+
+
+def _number(value):
+    if value is None:
+        return _NAN
+    if isinstance(value, DTensor):
+        value = value.full_tensor()
+    return float(value)
+
+
+def watch(model, optimizer=None, *, run=None, name=None, mesh=None, first_step=0, max_steps=0, log=True):
+    """Opens the job to am-repl. Must be called on every rank, after the model was made.
+
+    model: a module, or a list of modules (the parts of a pipeline stage), on this rank.
+    optimizer: an optimizer, a list of them, or None.
+    run: the run folder, in which am-repl finds the job; the default is the folder of
+      `am-run --exec`, otherwise runs/live-PID, with rank 0's process id.
+    name: a name of the model for titles; the default is the class of the model.
+    mesh: sizes of the axes, for example "dp_shard=2 tp=2", if the DTensors do not show them.
+    first_step, max_steps: number of finished steps at the start and at the end; 0: unknown.
+    log: whether rank 0 prints lines about clients to stderr.
+
+    Raises RuntimeError if the tensors of the ranks do not fit together, or if another job uses the
+    run folder.
+    """
+    if run is None:
+        run = os.environ.get("AM_RUN_DIR") or f"runs/live-{os.getpid()}"
+    first = _as_list(model)[0]
+    if isinstance(first, torch.nn.parallel.DistributedDataParallel):
+        first = first.module
+    return Watch(model, optimizer, run, name or type(first).__name__.removeprefix("FSDP"), mesh,
+                 first_step, max_steps, log)

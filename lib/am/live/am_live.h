@@ -1,0 +1,123 @@
+/* C interface by which any program that trains with PyTorch lets am-repl attach to it.
+ *
+ * Each rank of the job opens a connection, reports the end of every step, and describes its tensors
+ * when it is asked for them:
+ *
+ *   am_live* live = am_live_open(&options, tensors, count);  // every rank, after the model exists
+ *   for (int64_t step = 1; step <= steps; ++step) {
+ *     train();
+ *     if (am_live_step(live, step) == 1) {
+ *       // describe this rank's tensors again: pointers may have changed
+ *       if (am_live_visit(live, tensors, count, &numbers) != 0) puts(am_live_error());
+ *     }
+ *   }
+ *   am_live_close(live, "training has ended");
+ *
+ * While no client is attached, am_live_step() costs some ten nanoseconds and sends nothing. Clients
+ * attach to RUN, the run folder: `am-repl RUN`. The library opens no port: rank 0 listens on a Unix
+ * socket that only its user can open, and the ranks exchange data through the process group and the
+ * store that the program has created. It never changes the program's tensors.
+ *
+ * The library must be loaded into a process that uses the same version of libtorch. automesh.live
+ * (apps/python) is the interface for Python.
+ *
+ * Functions that fail return NULL or -1; am_live_error() then returns the message. All functions
+ * but am_live_error() must be called by the thread that opened the connection. */
+#ifndef AM_LIVE_H
+#define AM_LIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct am_live am_live;
+
+/* One rank's part of a tensor. A tensor of which several ranks have parts has the same name, dtype
+ * and global shape on all of them. The parts are disjoint, or equal (replicas), and cover it. */
+typedef struct am_live_tensor {
+  /* Name of a parameter or buffer; "grad.NAME" for the gradient of parameter NAME;
+   * "optim.state.NAME.KIND" for an optimizer state, for example KIND "exp_avg". */
+  const char* name;
+  /* Address of the first element of the part. The memory must stay valid until am_live_visit()
+   * or am_live_open() returns. */
+  void* data;
+  /* Name of the dtype in PyTorch, without "torch.": for example "float32" or "bfloat16". */
+  const char* dtype;
+  int32_t dims;                /* number of dims */
+  int32_t device;              /* index of the GPU whose memory `data` points to; -1: host memory */
+  const int64_t* shape;        /* shape of the part, [dims] */
+  const int64_t* strides;      /* strides of the part in elements, [dims]; NULL: contiguous */
+  const int64_t* global_shape; /* shape of the whole tensor, [dims]; NULL: `shape` */
+  const int64_t* offset;       /* position of the part in the whole tensor, [dims]; NULL: zeros */
+  /* Placements along the axes of the mesh, for display: for example "dp_shard:S0 tp:R", with S and
+   * the sharded dim, R for replicated, and P for partial sums; NULL: none. */
+  const char* placements;
+} am_live_tensor;
+
+/* Numbers of the step that has just ended; NAN: unknown. */
+typedef struct am_live_numbers {
+  double loss;
+  double grad_norm; /* NAN: the norm of the gradients that the tensors describe */
+  double learning_rate;
+  double step_seconds;
+  double tokens_per_second; /* over all ranks */
+} am_live_numbers;
+
+typedef struct am_live_options {
+  size_t size;     /* sizeof(am_live_options), so that later versions can add members */
+  const char* run; /* run folder, which is created if it does not exist */
+  int64_t rank;
+  int64_t world_size;
+  /* Name of the c10d process group that has all ranks of the job, for example "0" for PyTorch's
+   * default group; NULL: the job has one rank. */
+  const char* group;
+  /* Sizes of the axes of the mesh with more than one rank, for example "dp_shard=2 tp=2"; NULL:
+   * all ranks are data-parallel replicas. Axes: pp, dp_replicate, dp_shard, cp, tp. */
+  const char* mesh;
+  const char* model;  /* name of the model, for titles */
+  int64_t first_step; /* number of steps that were finished before this start of the program */
+  int64_t max_steps;  /* number of finished steps at which training ends; 0: unknown */
+  int32_t device;     /* index of this rank's GPU; -1: the rank computes on the host */
+  /* Number of a signal whose handler writes the stack of an interpreter to `stack_fd`; 0: none. The
+   * library sends the signal to the thread that opened the connection, and reads the other end of
+   * the pipe, `stack_read_fd`. */
+  int32_t stack_signal;
+  int32_t stack_read_fd;
+  /* Returns the most recent collectives of this rank, newest first, as a JSON list of objects with
+   * "op", "group" (a name for messages), "communicator" (a name that is equal on the ranks of the
+   * group and unique in the job), "ranks", "sequence" (number of the collective in its
+   * communicator), "bytes", "seconds_ago" and "waiting" (whether it has not ended); NULL: unknown.
+   * Called by another thread, also while the rank hangs. The text must stay valid until the next
+   * call. May be NULL. */
+  const char* (*collectives)(void);
+  /* Receives lines for the user, on rank 0; may be called by another thread. May be NULL. */
+  void (*log)(const char* line);
+} am_live_options;
+
+/* Opens a connection. Collective: all ranks of the job must call it. */
+am_live* am_live_open(const am_live_options* options, const am_live_tensor* tensors, size_t count);
+
+/* Reports that `steps` steps are finished; must be called once after each step. Returns 1 if the
+ * rank must call am_live_visit() before it continues, otherwise 0. Never waits. */
+int am_live_step(am_live* live, int64_t steps);
+
+/* Runs the commands of attached clients on all ranks, until the clients let the job continue.
+ * `tensors` describes this rank's tensors at this moment. May return at once, if not all ranks
+ * could stop at this step. */
+int am_live_visit(am_live* live, const am_live_tensor* tensors, size_t count,
+                  const am_live_numbers* numbers);
+
+/* Sends `last_words` to the clients, and closes the connection. `live` may be NULL. */
+void am_live_close(am_live* live, const char* last_words);
+
+/* Returns the message of the last function that failed in this thread; "" if none has failed. */
+const char* am_live_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AM_LIVE_H */

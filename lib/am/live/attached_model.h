@@ -1,0 +1,46 @@
+// The model of a running job, as the attach server accesses it.
+//
+//   server.open(live::model_of(trainer, run));   // a job that automesh trains
+//
+// A program that another framework trains describes its tensors itself: see program.h.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "am/train/trainer.h"
+#include "am/values/parameter_view.h"
+
+namespace am::live {
+
+class AttachedModel {
+ public:
+  virtual ~AttachedModel() = default;
+
+  // Returns a view of the model for one client. `steps` returns the number of finished steps.
+  // Collective.
+  virtual std::unique_ptr<values::ParameterView> view(std::function<int64_t()> steps) = 0;
+  // Frees all parameters that commands have gathered. Must be called before each step, which
+  // changes their values.
+  virtual void release() = 0;
+  // Returns the compute device.
+  virtual c10::Device device() const = 0;
+  // Returns the number of steps that were finished when the job started or resumed.
+  virtual int64_t first_step() const = 0;
+  // Returns the number of steps after which the job ends; 0 if it is unknown.
+  virtual int64_t max_steps() const = 0;
+  // Throws Error(kUsage) if commands cannot save checkpoints or set the learning rate.
+  virtual void require_changeable() const {}
+  // Sets the learning rate of the next steps, and returns the previous one.
+  virtual double set_learning_rate(double lr) = 0;
+};
+
+// Returns the model of a job that `trainer` trains; `run` is the path of its run folder. `trainer`
+// must outlive the model.
+std::unique_ptr<AttachedModel> model_of(train::Trainer& trainer, std::string run);
+
+}  // namespace am::live

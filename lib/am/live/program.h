@@ -1,0 +1,86 @@
+// Connection of a program that another framework trains: am-repl attaches to its job as to one of
+// am-run. am_live.h is its interface for programs.
+//
+//   Program program(options, tensors);       // every rank
+//   if (program.step(steps)) program.visit(tensors, numbers);
+//
+// See Note [Visits of programs] in visit_agreement.h.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/live/attach_server.h"
+#include "am/live/visit_agreement.h"
+#include "am/mesh/layout.h"
+#include "am/observe/metrics.h"
+#include "am/run_folder/run_lock.h"
+#include "am/runtime/world.h"
+#include "am/values/program_tensors.h"
+
+namespace am::live {
+
+// How the library reads the stack of an interpreter: see am_live_options::stack_signal.
+struct InterpreterStack {
+  int signal = 0;
+  int read_fd = -1;
+};
+
+struct ProgramOptions {
+  std::string run;    // run folder
+  std::string model;  // name of the model, for titles
+  mesh::MeshSizes mesh;
+  int64_t first_step = 0;
+  int64_t max_steps = 0;  // 0: unknown
+  InterpreterStack stack;
+  // Returns the recent collectives as a JSON text, or null; may be empty. Called by another thread.
+  std::function<const char*()> collectives;
+  std::function<void(const std::string& line)> log;  // may be empty
+};
+
+class Program {
+ public:
+  // Collective. Throws Error(kUsage) for tensors that ProgramTensors refuses, and Error(kIo) on all
+  // ranks if rank 0 cannot use the run folder.
+  Program(const runtime::World& world, ProgramOptions options,
+          std::vector<values::ProgramTensor> tensors);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program();
+
+  // As am_live_step().
+  bool step(int64_t steps);
+  // As am_live_visit(). Collective.
+  void visit(std::vector<values::ProgramTensor> tensors, observe::StepMetrics numbers);
+  // Sends `last_words` to the clients.
+  void close(const std::string& last_words);
+
+ private:
+  void propose(int64_t steps);
+  void complete(const std::string& what, const Json& question, Json& answer);
+  std::vector<std::string> interpreter_frames();
+
+  runtime::World world_;
+  ProgramOptions options_;
+  pthread_t thread_;  // thread that trains
+  values::ProgramTensors tensors_;
+  std::optional<run_folder::RunLock> lock_;  // lock of the run folder, on rank 0
+  std::shared_ptr<VisitAgreement> agreement_ = std::make_shared<VisitAgreement>();
+  std::atomic<bool> proposing_{false};
+  // Number of steps from the current one to the step that rank 0 proposes; grows while other ranks
+  // are further ahead.
+  std::atomic<int64_t> margin_{1};
+  std::chrono::steady_clock::time_point last_step_{};  // end of the last step, on rank 0
+  std::chrono::duration<double> step_time_{1.0};       // duration of the last step, on rank 0
+  std::unique_ptr<AttachServer> server_;
+};
+
+}  // namespace am::live

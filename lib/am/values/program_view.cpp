@@ -1,0 +1,181 @@
+#include "am/values/program_view.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/inspect/facts.h"
+#include "am/run_folder/shard_index.h"
+#include "am/stored/row_blocks.h"
+#include "am/tensor/dtype.h"
+#include "am/tensor/redistribute.h"
+
+namespace am::values {
+
+namespace {
+
+// Largest number of elements that read() reduces at a time.
+constexpr int64_t kReduced = int64_t{1} << 22;
+
+[[noreturn]] void refuse_to_run() {
+  throw Error(ErrorKind::kUsage,
+              "the model of this job is the program's own: am-repl cannot run it",
+              "save a checkpoint in the program, and open it with am-repl");
+}
+
+}  // namespace
+
+ProgramView::ProgramView(const ProgramTensors& tensors, ProgramFacts facts)
+    : tensors_(tensors), facts_(std::move(facts)), mesh_(facts_.mesh) {}
+
+std::string ProgramView::title() const {
+  return inspect::make_title(facts_.model, cat("step ", facts_.steps()), mesh_);
+}
+
+Json ProgramView::info() {
+  Json json = {{"target", facts_.run}, {"kind", "job"}, {"step", facts_.steps()}};
+  json["model_type"] = facts_.model;
+  inspect::add_totals(parameters(), json);
+  json["weights"] = "of the job";
+  inspect::add_mesh(mesh_, json);
+  json["tokenizer"] = name_or_null(default_tokenizer());
+  return json;
+}
+
+// Reduces the values over all ranks, block by block. For each element, the rank with its first
+// replica contributes the value, and all other ranks contribute zero.
+at::Tensor ProgramView::read(const HeldParameter& parameter, const mesh::Box& box) {
+  const at::NoGradGuard no_grad;
+  const auto dtype = tensor::scalar_type(parameter.dtype);
+  if (const auto found = whole_.find(parameter.name); found != whole_.end()) {
+    return tensor::view_box(found->second, Shape(parameter.shape.size(), 0), box);
+  }
+  at::Tensor all = at::empty(box.shape, at::TensorOptions(dtype));
+  const runtime::Group& group = tensors_.world().group();
+  stored::for_each_row_block(box, kReduced, [&](const mesh::Box& block) {
+    at::Tensor sum = at::zeros(block.shape, at::TensorOptions(at::kDouble));
+    visit_parts(parameter, block, [&](const Part& part) {
+      if (part.first_replica) tensor::view_box(sum, block.offset, part.box).copy_(part.values);
+      return true;
+    });
+    sum = sum.to(group.device());
+    group.all_reduce(sum);
+    tensor::view_box(all, box.offset, block).copy_(sum);
+  });
+  return all;
+}
+
+void ProgramView::visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                              const PartVisit& visit) {
+  for (const ProgramTensors::Own& own : tensors_.own(parameter.name)) {
+    const auto common = mesh::intersect(own.box, box);
+    if (!common) continue;
+    const at::Tensor values = tensor::view_box(own.values, own.box.offset, *common);
+    if (!visit({values, *common, own.first_replica})) return;
+  }
+}
+
+at::Tensor ProgramView::gather(const at::Tensor& row) {
+  const runtime::Group& world = tensors_.world().group();
+  at::Tensor all = at::empty({world.size(), row.numel()}, row.options().device(world.device()));
+  world.all_gather(all, row.to(world.device()).contiguous());
+  return all.cpu();
+}
+
+std::vector<HeldBytes> ProgramView::held_bytes() {
+  HeldBytes own;
+  const auto bytes_of = [&](const HeldParameter& held) {
+    int64_t bytes = 0;
+    for (const ProgramTensors::Own& part : tensors_.own(held.name)) {
+      bytes += static_cast<int64_t>(part.values.nbytes());
+    }
+    return bytes;
+  };
+  for (const HeldParameter& each : parameters()) own.sharded += bytes_of(each);
+  for (const HeldParameter& each : states()) {
+    (starts_with(each.name, kGradientPrefix) ? own.gradients : own.optimizer) += bytes_of(each);
+  }
+  for (const auto& [name, value] : whole_) own.unsharded += static_cast<int64_t>(value.nbytes());
+  std::vector<HeldBytes> ranks;
+  for (const auto& row :
+       gather_numbers({own.sharded, own.unsharded, own.gradients, own.optimizer})) {
+    ranks.push_back({.rank = static_cast<int64_t>(ranks.size()),
+                     .sharded = row[0],
+                     .unsharded = row[1],
+                     .gradients = row[2],
+                     .optimizer = row[3]});
+  }
+  return ranks;
+}
+
+std::vector<HeldShard> ProgramView::usable_boxes(const HeldParameter& parameter) {
+  if (!whole_.contains(parameter.name)) return {parameter.shards.begin(), parameter.shards.end()};
+  std::vector<HeldShard> boxes;
+  for (int64_t rank = 0; rank < mesh_.world_size(); ++rank) {
+    boxes.push_back({rank, mesh::Box::whole(parameter.shape)});
+  }
+  return boxes;
+}
+
+std::vector<std::string> ProgramView::unshard(std::span<const HeldParameter* const> parameters,
+                                              const Between& between) {
+  std::vector<std::string> names, gathered;
+  try {
+    for (const HeldParameter* each : parameters) {
+      if (between) between();
+      names.push_back(each->name);
+      if (whole_.contains(each->name)) continue;
+      whole_[each->name] = read(*each, mesh::Box::whole(each->shape));
+      gathered.push_back(each->name);
+    }
+  } catch (...) {
+    for (const std::string& name : gathered) whole_.erase(name);
+    throw;
+  }
+  return names;
+}
+
+int64_t ProgramView::unshard_bytes(std::span<const HeldParameter* const> parameters) const {
+  int64_t bytes = 0;
+  for (const HeldParameter* each : parameters) {
+    if (!whole_.contains(each->name)) bytes += each->bytes();
+  }
+  return bytes * tensors_.world().environment().local_world_size;
+}
+
+std::vector<std::string> ProgramView::reshard(std::span<const HeldParameter* const> parameters) {
+  std::vector<std::string> names;
+  for (const HeldParameter* each : parameters) {
+    if (whole_.erase(each->name) > 0) names.push_back(each->name);
+  }
+  return names;
+}
+
+std::string ProgramView::unshard_note() const {
+  return "each rank has gathered full copies of these parameters in host memory; the program keeps "
+         "its own shards";
+}
+
+parallel::ParallelModel& ProgramView::runnable(const Between& /*between*/) { refuse_to_run(); }
+
+std::string ProgramView::gradients_of() const {
+  for (const HeldParameter& each : states()) {
+    if (starts_with(each.name, kGradientPrefix)) return cat("of step ", facts_.steps());
+  }
+  return {};
+}
+
+void ProgramView::set_compute_dtype(at::ScalarType /*dtype*/) { refuse_to_run(); }
+
+DefaultTokenizer ProgramView::default_tokenizer() const {
+  return {{}, "a program's job does not name its tokenizer"};
+}
+
+void ProgramView::export_hf(const std::filesystem::path& /*folder*/,
+                            std::optional<at::ScalarType> /*dtype*/, const Between& /*between*/) {
+  refuse_to_run();
+}
+
+}  // namespace am::values

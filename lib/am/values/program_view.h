@@ -1,0 +1,66 @@
+// View of the tensors of a program that another framework trains, from one of its ranks.
+//
+// Commands read the program's own memory. The model is not known as code, so that commands which
+// run it (`loss`, `generate`, `grad --of TEXT`) throw Error(kUsage).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "am/mesh/layout.h"
+#include "am/values/parameter_view.h"
+#include "am/values/program_tensors.h"
+
+namespace am::values {
+
+struct ProgramFacts {
+  std::string run;    // path of the run folder
+  std::string model;  // name of the model for titles, for example "llama"
+  mesh::MeshSizes mesh;
+  std::function<int64_t()> steps;  // returns the number of finished steps
+};
+
+class ProgramView : public ParameterView {
+ public:
+  // `tensors` must outlive the view.
+  ProgramView(const ProgramTensors& tensors, ProgramFacts facts);
+
+  std::string title() const override;
+  Json info() override;
+  const std::vector<HeldParameter>& parameters() const override { return tensors_.parameters(); }
+  std::span<const HeldParameter> states() const override { return tensors_.states(); }
+  const mesh::MeshLayout& mesh() const override { return mesh_; }
+  int64_t rank() const override { return tensors_.world().rank(); }
+  at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
+  void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                   const PartVisit& visit) override;
+  at::Tensor gather(const at::Tensor& row) override;
+  std::vector<HeldBytes> held_bytes() override;
+  std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
+  std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
+                                   const Between& between) override;
+  int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const override;
+  std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) override;
+  std::string unshard_note() const override;
+  parallel::ParallelModel& runnable(const Between& between) override;
+  void after_forward() override {}
+  void after_backward(const std::string& /*of*/) override {}
+  std::string gradients_of() const override;
+  int64_t gradient_bytes() const override { return 0; }
+  void set_compute_dtype(at::ScalarType dtype) override;
+  DefaultTokenizer default_tokenizer() const override;
+  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
+                 const Between& between) override;
+
+ private:
+  const ProgramTensors& tensors_;
+  ProgramFacts facts_;
+  mesh::MeshLayout mesh_;
+  // Full tensors of the parameters that the user unsharded, in host memory.
+  std::map<std::string, at::Tensor, std::less<>> whole_;
+};
+
+}  // namespace am::values
