@@ -237,8 +237,8 @@ void append_no_cause(std::string& out, const JobResult& result) {
   }
 }
 
-// Returns the result of cause_json() if no rank is the cause: it describes the launcher that
-// failed, or the machine or store that was lost. Returns null if there is none.
+// Describes a failure without a rank as its cause, in the format of cause_json(): a failed
+// launcher, or a lost machine or store. Returns null if there is no such failure.
 Json lost_node_json(const JobResult& result) {
   Json json = {{"rank", nullptr},    {"node", nullptr},        {"step", nullptr},
                {"hangs", false},     {"exit_status", nullptr}, {"signal", nullptr},

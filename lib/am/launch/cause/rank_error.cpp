@@ -118,7 +118,7 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path) {
     auto error = rank_error_from(Json::parse(read_file(path), nullptr, false));
     if (error && error->kind == kElasticError) {
       // The timestamp is from the rank's clock, in whole seconds. The modification time is precise,
-      // but from the clock of a file server, so it is limited to the timestamp's second.
+      // but from the clock of a file server, so it is clamped to the whole second of the timestamp.
       const double written = modification_time(path);
       error->time =
           error->time > 0.0 ? std::clamp(written, error->time, error->time + 1.0) : written;

@@ -72,7 +72,8 @@ std::optional<RankError> rank_error_from(const Json& json);
 // Writes an error file atomically. Throws Error(kIo).
 void write_error_file(const std::filesystem::path& path, RankError error);
 // Reads an error file. Returns nothing if the file does not exist or is not an error file. The time
-// of a kElasticError is the file's modification time, limited to the second of torch's timestamp.
+// of a kElasticError is the file's modification time, clamped to the whole second of torch's
+// timestamp.
 std::optional<RankError> read_error_file(const std::filesystem::path& path);
 // Returns whether the error certainly occurred before the wall-clock time `time`.
 bool was_before(const RankError& error, double time);

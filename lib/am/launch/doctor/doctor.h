@@ -36,9 +36,10 @@ struct JobNeeds {
   // Whether command-line options specify the node's rank and the number of nodes and ranks;
   // variables of a launcher are then ignored.
   bool placed_by_options = false;
-  std::optional<Diagnostic> placement_problem;  // options contradict variables
+  std::optional<Diagnostic> placement_problem;  // set if options contradict a launcher's variables
   std::string backend = "gloo";                 // plan's backend string, see config/backend.h
-  // Whether FSDP shards parameters over several ranks; its gathers should then overlap computation.
+  // Whether FSDP shards parameters over several ranks. CUDA_DEVICE_MAX_CONNECTIONS=1 would then
+  // prevent gathers from overlapping with computation.
   bool shards_parameters = false;
   bool cuts_layers = false;  // whether the plan uses tensor or context parallelism
   int64_t world_size = 1;    // number of ranks that the plan needs
@@ -52,7 +53,7 @@ struct JobNeeds {
   int64_t checkpoint_bytes = 0;  // size of one checkpoint: parameters and optimizer state
   int64_t checkpoints_kept = 1;  // number of checkpoints that exist at the same time
   std::string master_addr = "127.0.0.1";
-  bool serves_port = true;    // this machine will serve master_port, which must be free
+  bool serves_port = true;    // this machine will listen on master_port, which must be free
   int master_port = 0;        // port of the rendezvous; 0: the launcher chooses a free port
   std::string torch_version;  // version of the loaded libtorch, for example "2.11.0"
 };

@@ -10,7 +10,7 @@ namespace am::launch {
 
 using CheckFunction = Check (*)(const JobNeeds&, const Machine&);
 
-// A check with its name, which examine() sets in the result.
+// A check function, and the name that examine() sets in its result.
 struct NamedCheck {
   const char* name;
   CheckFunction run;

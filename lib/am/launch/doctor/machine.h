@@ -18,7 +18,7 @@
 
 namespace am::launch {
 
-// Limits of this process; nothing means unlimited. `open_files` is the hard limit, because
+// Limits of this process; nullopt means unlimited. `open_files` is the hard limit, because
 // launchers and ranks raise their soft limit to the hard limit; `processes` and `locked_bytes` are
 // soft limits.
 struct Limits {
@@ -47,13 +47,13 @@ struct Machine {
   bool has_mps = false;      // nvidia-cuda-mps-control is in PATH
   int64_t infiniband_devices = 0;
   std::string address_problem;  // why the rendezvous address is invalid; empty: it is valid
-  std::string port_problem;  // why master_port cannot be served; empty if it can or was not checked
+  std::string port_problem;  // why listening on master_port fails; empty: it works or is unchecked
 };
 
 struct MachineQuestion {
   std::filesystem::path run_folder;
   std::string master_addr = "127.0.0.1";
-  int master_port = 0;  // port that this machine will serve; 0: no port is checked
+  int master_port = 0;  // port on which this machine will listen; 0: no port is checked
 };
 
 // Sources from which the facts are gathered; tests replace them.
@@ -64,7 +64,7 @@ struct MachineSources {
   // Libraries to ask for NCCL's version, in this order, until one reports it.
   std::vector<std::string> nccl = {"libnccl.so.2"};
   // Returns the size and free space of a path's file system. If `space`, `limits` or `clock` is
-  // null, the kernel is asked instead.
+  // null, the kernel is queried instead.
   std::function<std::optional<MemoryInfo>(const std::filesystem::path&)> space;
   std::function<Limits()> limits;
   std::function<ClockFacts()> clock;

@@ -46,8 +46,8 @@ std::optional<std::string> open_files_problem(const LauncherFiles& files,
                                               const OpenFileLimit& limit);
 // Returns a help text that describes how to raise the hard limit to `wanted`.
 std::string open_files_help(int64_t wanted);
-// Returns the number of open files that a rank needs: for its store, a connection to each peer and
-// group, its files, and libtorch's own.
+// Returns the number of open files that a rank needs: two per rank of the job for connections, and
+// 64 for the store, the rank's own files and those of libtorch.
 int64_t open_files_of_rank(int64_t world_size);
 // Raises the soft limit if the launcher needs more. If the hard limit is too low, throws
 // Error(kPlan) with the texts of open_files_problem() and open_files_help().

@@ -1,4 +1,4 @@
-// Ends a launcher's part in a job of several nodes.
+// Ends a launcher's participation in a job of several nodes.
 #pragma once
 
 #include "am/launch/cause/job_result.h"

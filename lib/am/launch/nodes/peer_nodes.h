@@ -81,7 +81,7 @@ class PeerNodes {
   std::map<int64_t, Heartbeat> heartbeats_;
   std::optional<Verdict> verdict_;  // the verdict of node 0; unused on node 0 itself
   Clock::time_point next_look_ = Clock::now();
-  // Whether the next poll only reads the answers to the requests of the poll before.
+  // Whether the next poll only reads the answers to the previous poll's requests.
   bool glances_ = false;
 };
 

@@ -21,14 +21,14 @@ constexpr size_t kMostLaunchers = 4;
 // Limit of a job's ranks, so that a text of another program cannot exhaust memory.
 constexpr size_t kMostRanks = 1 << 20;
 
-// How a rank ended, as the verdict describes ranks other than the cause and its witness. Ranks with
-// equal values share one entry of the verdict.
+// How a rank ended, for ranks that neither caused the failure nor witnessed it. Ranks with equal
+// values share one entry of the verdict.
 struct KindOfEnd {
   int exit_status = 0;
   int signal = 0;
   bool stopped = false;
   bool suspended = false;
-  bool early = false;  // whether the rank succeeded before the cause's rank ended
+  bool early = false;  // the rank succeeded before the rank that caused the failure ended
   std::string last_collective;
 
   auto operator<=>(const KindOfEnd&) const = default;
@@ -62,8 +62,8 @@ std::optional<RankError> error_from(Json json) {
   return error;
 }
 
-// Returns all fields of the rank, with the missing ranks of its error as ranges, and the texts of
-// its error shortened.
+// Returns all fields of the rank. The missing ranks in its error become ranges, and long texts are
+// shortened.
 Json full_json(RankExit rank) {
   const auto error = std::exchange(rank.error, std::nullopt);
   Json json = launch::to_json(rank);
@@ -160,8 +160,8 @@ void sort_by_rank(std::vector<RankExit>& ranks) {
   }
 }
 
-// The cause, with its end and its witness as rank numbers: unlike indices, rank numbers remain
-// valid when the ranks are sorted.
+// A FirstCause whose indices `end` and `witness` are also stored as rank numbers, because only rank
+// numbers remain valid when the ranks are sorted.
 struct NamedCause {
   std::optional<FirstCause> cause;
   std::optional<int64_t> end, witness;
@@ -170,10 +170,10 @@ struct NamedCause {
     if (!cause) return;
     cause->end = end ? place_of(ranks, *end) : std::nullopt;
     cause->witness = witness ? place_of(ranks, *witness) : std::nullopt;
-    // Without its error a witness is useless: the error names the collective that the cause did not
-    // reach.
+    // A witness without an error is useless, because the error names the collective that the
+    // hanging rank did not reach.
     if (cause->witness && !ranks[*cause->witness].error) cause->witness.reset();
-    // A valid verdict contains the end of the cause, its witness, or both.
+    // A valid verdict contains how the rank that caused the failure ended, a witness, or both.
     if (!cause->end && !cause->witness) cause.reset();
   }
 };
@@ -207,7 +207,7 @@ std::string to_text(const Verdict& verdict) {
     if (cause.witness) json["cause"]["witness"] = *cause.witness;
   }
   for (const size_t i : told_in_full(verdict)) json["full"].push_back(full_json(verdict.ranks[i]));
-  // Number of ranks and JSON text of each kind of end, the commonest first.
+  // Number of ranks and JSON text for each way in which ranks ended, the most common first.
   std::vector<std::pair<size_t, std::string>> ends;
   for (const auto& [end, alike] : by_kind(verdict)) {
     ends.emplace_back(alike.ranks.size(), dump_json(end_json(end, alike), -1));

@@ -41,8 +41,8 @@ struct JobSpec {
   std::filesystem::path log_folder;
   // Time from SIGTERM to SIGKILL, in which the other ranks can end after a failure.
   double grace_seconds = 5.0;
-  // If a rank's error may be a consequence of another rank's failure: time that the launcher waits
-  // for the other rank's report before it stops all ranks.
+  // Time that the launcher waits, after an error that another rank may have caused, for that rank's
+  // report before it stops all ranks.
   double settle_seconds = 2.0;
   // Time from the user's signal to SIGKILL, in which ranks save a checkpoint; 0: no limit.
   double stop_seconds = 0.0;

@@ -34,9 +34,9 @@ class AlternateStack {
 
 // Blocks every asynchronous signal in the calling thread, and hence in threads that it creates
 // later, and starts a thread that blocks none: the kernel delivers signals to that thread,
-// regardless of their action. Not blocked are signals that a thread raises itself (SIGSEGV, SIGBUS,
-// SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPIPE) and the terminal's job control (SIGTSTP,
-// SIGTTIN, SIGTTOU).
+// regardless of their action. Signals that a thread raises itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+// SIGTRAP, SIGSYS, SIGABRT, SIGPIPE) and those of the terminal's job control (SIGTSTP, SIGTTIN,
+// SIGTTOU) are not blocked.
 //
 // The destructor restores the mask and must run on the same thread. A second object has no effect
 // while another exists. raise() targets the calling thread, where the signal stays pending: use

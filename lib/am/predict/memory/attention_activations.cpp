@@ -133,9 +133,9 @@ bool LayerActivations::attends_by_blocks() const {
 
 // Returns the bytes of one block of queries of one sequence in attention's backward: the block's
 // rows, the keys and values that it attends to, its scores, their gradient, and the product of
-// scores and gradient. Two more tensors of this size are live if scores have a soft-cap. `parts`:
-// number of ranks over which heads are sharded. `copied`: keys and values must be copied to the
-// memory layout that matmuls read.
+// scores and gradient. If scores have a soft-cap, two more tensors of the size of the scores are
+// live. `parts`: number of ranks over which heads are sharded. `copied`: keys and values must be
+// copied to the memory layout that matmuls read.
 double LayerActivations::block_bytes(double rows, double keys, double parts, bool copied) const {
   constexpr double kWide = 4.0;  // scores and sums are float32
   const model::AttentionSpec& attention = layer_.spec().attention;
@@ -178,9 +178,10 @@ double LayerActivations::context_attention_bytes() const {
 }
 
 // If attention runs in blocks, returns the bytes of activations that are live in its backward,
-// minus the layer's kept and recomputed bytes; 0 with a flash kernel. The saved tensors of the
-// feed-forward and attention's output are already freed. The gradients of the layer's output, of
-// attention's output and of attention's inputs are live, and the tensors of one block.
+// minus the layer's kept and recomputed bytes, which callers add; 0 with a flash kernel. The saved
+// tensors of the feed-forward and attention's output are already freed. Live tensors are the
+// gradients of the layer's output, of attention's output and of attention's inputs, and the tensors
+// of one block.
 double LayerActivations::attention_backward() const {
   constexpr double kRowsOfABlock = 128.0;
   constexpr double kWide = 4.0;
@@ -215,8 +216,8 @@ double LayerActivations::attention_backward() const {
                                              layout::Saved::kUp,
                                              layout::Saved::kCastAttentionOut,
                                              layout::Saved::kCastFeedForward};
-  // At this moment, a fully checkpointed layer has recomputed all saved tensors. Its recomputed
-  // output and the gradient of that output stay live until the layer's backward ends.
+  // During attention's backward, a fully checkpointed layer has recomputed all saved tensors. Its
+  // recomputed output and the gradient of that output stay live until the layer's backward ends.
   const bool whole = mode_ == ActivationCheckpointing::kFull;
   const layout::SavedSet saved =
       layout::kept_under(whole ? ActivationCheckpointing::kOff : mode_, layer_.spec().residual);

@@ -38,8 +38,8 @@ ExchangeBytes exchange_bytes(const ActivationContext& context, double beside, do
 
 // Returns the bytes in the backward of experts whose weights are one tensor (nn/experts/stacked.h).
 // After the down projections the gradients of all gate and up outputs are live, then the gradients
-// of all rows. Each weight tensor has one gradient tensor, and the part of one expert is computed
-// in a separate tensor.
+// of all token rows. Each weight tensor has one gradient tensor, and the part of one expert is
+// computed in a separate tensor.
 BackwardBytes stacked_backward(const ActivationContext& context, const layout::LocalLayer& layer,
                                double hidden) {
   const model::RouterSpec& router = *layer.spec().router;
@@ -70,8 +70,8 @@ BackwardBytes stacked_backward(const ActivationContext& context, const layout::L
                          gradient(down) + narrow(down);
   const double in_wide = of_expert(wide, hidden) + narrow(wide);
   // walk_step() (step_walk.cpp) adds the layer's largest gradient of one parameter at `first` and
-  // `later`. Here that is the gradient of gate and up. It is not live at `first`, so it is
-  // subtracted from `first`.
+  // `later`. Here the largest is the gradient of the gate and up weights. It is not live at
+  // `first`, so it is subtracted from `first`.
   const ExchangeBytes exchange =
       exchange_bytes(context, all - of_rows, of_rows, rows * width * p, 0.0, wide.trains);
   return {.first = all + in_down - gradient(wide),

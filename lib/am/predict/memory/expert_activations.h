@@ -39,10 +39,10 @@ ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLa
                          double hidden);
 
 // Returns the bytes of activation gradients in the experts' backward. The backward of the sum over
-// experts makes the gradients of all rows. Then the shared experts run, then the routed experts one
-// by one, each with the gradients of its activation and of the outputs of gate and up. These
-// outputs are freed when the expert has finished. `keeps_gate`: whether the saved outputs of gate
-// stay until the layer's backward ends, as one checkpointing mode requires.
+// experts computes the gradients of all token rows. Then the shared experts run, then the routed
+// experts one by one, each with the gradients of its activation and of the outputs of gate and up.
+// These outputs are freed when the expert has finished. `keeps_gate`: whether the saved outputs of
+// gate stay until the layer's backward ends, as one checkpointing mode requires.
 BackwardBytes expert_backward(const ActivationContext& context, const layout::LocalLayer& layer,
                               double hidden, bool keeps_gate);
 

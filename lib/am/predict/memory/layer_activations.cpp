@@ -17,8 +17,8 @@ double out_of(const layout::LocalLayer& layer, Role role) {
   return module == nullptr ? 0.0 : as_double(module->out);
 }
 
-// Returns the number of experts' rows whose gate and up outputs are saved (ExpertRows::kept), per
-// token of the micro-batch on this rank; 0 without experts.
+// Returns, per token of the micro-batch on this rank, the number of rows (copies of tokens at their
+// experts) whose gate and up outputs are saved (ExpertRows::kept); 0 without experts.
 double rows_of_token(const ActivationContext& context, const layout::LocalLayer& layer) {
   const auto& router = layer.spec().router;
   return router.has_value() ? expert_rows(context, *router).kept / context.tokens : 0.0;
@@ -170,9 +170,9 @@ double LayerActivations::bytes_of_norm(Role role, double rows, double width,
                     context_.compute_bytes);
 }
 
-// Returns the bytes of the hidden state that the first projections of attention (or else of the
-// feed-forward) save. Projections that tp shards save it gathered; others save it as it is sharded
-// between modules.
+// Returns the bytes of the hidden state that the first projections of attention save; of the
+// feed-forward if `attention` is false. Under sequence parallelism, projections that tp shards save
+// the gathered hidden state, and other projections only this rank's part of it.
 double LayerActivations::bytes_of_inputs(bool attention) const {
   const double whole = context_.tokens * hidden_ * context_.product_bytes;
   const double gathering = layer_.trained_readers(attention, true);
@@ -220,12 +220,12 @@ double LayerActivations::recomputed() const {
                       share_of_sum_ - kept());
 }
 
-// Returns the bytes at the moments of BackwardBytes in the feed-forward's backward. At `first` the
-// gradient of the layer's output, which the residual also needs, is live, and the gradients of the
-// activation, gate and up. At `later` the gradients of gate and up have replaced the saved outputs
-// of gate and up, and the gradient of their input is live. A checkpointed layer runs the backward
-// of the down projection separately, so the gradient of its weight is already packed at `first`.
-// Under sequence parallelism the down projection gathers the gradient of its output.
+// Returns the bytes at the moments of BackwardBytes in the feed-forward's backward. At `first`, the
+// gradients of the activation, of gate and of up are live, and the gradient of the layer's output,
+// which the residual also needs. At `later`, the gradients of gate and up have replaced the saved
+// outputs of gate and up, and the gradient of their input is live. A checkpointed layer runs the
+// backward of the down projection separately, so the gradient of its weight is already packed at
+// `first`. Under sequence parallelism the down projection gathers the gradient of its output.
 BackwardBytes LayerActivations::backward() const {
   BackwardBytes bytes =
       layer_.spec().router.has_value()
@@ -251,7 +251,7 @@ LayerActivations::Owed LayerActivations::owed() const {
   Owed owed;
   owed.all = bytes_of_inputs(true) + bytes_of_inputs(false);
   const double taken = rows_of_token(context_, layer_);
-  bool reads_rows = false;  // the rows that gate and up of the experts read are counted
+  bool reads_rows = false;  // the input rows of the experts' gate and up are already counted
   for (const layout::LocalModule& module : layer_.modules()) {
     if (module.spec == nullptr || module.spec->in == 0 || !module.trains) continue;
     const model::Space from = module.spec->from, to = module.spec->to;

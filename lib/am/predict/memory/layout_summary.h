@@ -78,8 +78,8 @@ LayoutSummary summary_of(const config::Plan& plan, const model::ModelConfig& con
                          const layout::Layout& layout);
 
 // A model's parameter elements per rank after tp and ep. local_cuts() and then summarize_stages()
-// are summary_of() in two steps, for searches that combine one LocalCuts with thousands of
-// pipelines; `trained`, `ignored` and `backward_layers` keep their defaults.
+// compute the result of summary_of() in two steps, for searches that combine one LocalCuts with
+// thousands of pipelines; `trained`, `ignored` and `backward_layers` keep their defaults.
 struct LocalCuts {
   std::vector<model::LayerKind> kinds;
   std::vector<LocalParameters> of_layer;  // parameters of one layer, per kind of layer

@@ -16,8 +16,8 @@
 
 namespace am::predict {
 
-// Predicted bytes of absurdly large plans are cut to this value; a result of this size or more is
-// not a prediction (MemoryComponents::is_in_range).
+// Upper limit of predicted bytes, which only absurdly large plans reach. A result of this size or
+// more is invalid (MemoryComponents::is_in_range).
 inline constexpr int64_t kMostBytes = 4'000'000'000'000'000'000;
 
 // Bytes of one rank at one moment, by what they store.
@@ -27,7 +27,7 @@ struct MemoryComponents {
   // reduction until the next step begins; before the first backward there is none.
   int64_t gradients = 0;
   int64_t optimizer = 0;  // optimizer states, for example AdamW's two moments
-  // Saved for backward by all layers of the rank, for all micro-batches in flight.
+  // Activations that all layers of the rank save for backward, for all micro-batches in flight.
   int64_t activations = 0;
   int64_t logits = 0;     // logits, their gradient and the loss's working copy
   int64_t unsharded = 0;  // gathered parameters of FSDP units, and the gradient of one parameter
@@ -67,7 +67,7 @@ RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& c
 bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
 // Returns the memory of the rank with the largest peak at each index along pp. This is the first
-// rank with the index, because piece 0 of a sharded tensor is never smaller than other pieces.
+// rank with the index, because shard 0 of a tensor is never smaller than the other shards.
 std::vector<RankMemory> worst_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                         const layout::Layout& layout);
 

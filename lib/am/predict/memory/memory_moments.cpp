@@ -32,8 +32,9 @@ struct CopiedBox {
 
 // Returns the bytes of the copy of a rank's part of a checkpoint, which is written while training
 // continues (checkpoint.async). The copy exists for the whole job. It equals the rank's data file:
-// boxes of parameters and optimizer state, with replicated boxes divided among their holders, and
-// the archive format's overhead. Excludes the optimizer's global values in rank 0's file.
+// shards of parameters and optimizer state, with the overhead of the archive format. The ranks that
+// hold the same shard divide it among them. Excludes the optimizer's global values in rank 0's
+// file.
 int64_t staging_bytes(const config::Plan& plan, const layout::Layout& layout, int64_t rank) {
   const std::string& dtype = layout::resolve_precision(plan).storage;
   const auto element = static_cast<int64_t>(layout::dtype_size(dtype));

@@ -120,8 +120,7 @@ std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
   pipeline::PipelineShape shape = pipeline_shape(workload);
   if (shape.pp <= 1) return std::vector<int64_t>(static_cast<size_t>(shape.stages()), 1);
   if (shape.own) return count_in_flight(shape, position);
-  // In all schedules but gpipe and looped_bfs, more micro-batches than `enough` do not change the
-  // result.
+  // Only gpipe and looped_bfs keep more micro-batches in flight if there are more than `enough`.
   const int64_t enough = 4 * shape.stages();
   if (shape.microbatches > enough && shape.schedule != "gpipe" && shape.schedule != "looped_bfs") {
     shape.microbatches = enough;

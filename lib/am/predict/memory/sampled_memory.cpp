@@ -35,8 +35,8 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
   one_.stage_owners = {0};
   for (layout::ParameterLayout& parameter : one_.parameters) {
     parameter.stage = 0;
-    // Assigns the last stage's copy of a tied table to stage 0, because this layout has only one
-    // stage.
+    // Assigns the last stage's copy of a tied embedding table to stage 0, because this layout has
+    // only one stage.
     if (parameter.tied_stage) parameter.tied_stage = 0;
     parameter.fsdp = one_.mesh.group_size(parameter.shard_group) > 1;
   }

@@ -121,7 +121,7 @@ class Measure {
     double full = 0;       // sum of Held::whole
     double largest = 0;    // maximum of Held::whole
     double stored = 0;     // sum of Held::stored
-    double padded = 0;     // elements after gathering, including the padding of each piece
+    double padded = 0;     // elements after gathering, including the padding of each shard
     bool sharded = false;  // data parallelism shards one of the parameters
   };
   Elements elements_of(const std::vector<int>& indices, bool trainable_alone) const {
@@ -219,8 +219,8 @@ class Measure {
     join_gradients(layout_.ignored());
   }
 
-  // Moves the stored gradients of a group of parameters, which are allocated together, to the unit
-  // in whose backward this happens. A group is a bucket, or the parameters that FSDP ignores.
+  // Moves the stored gradients of a group of parameters to the unit whose backward allocates the
+  // gradients of the whole group. A group is a bucket, or the parameters that FSDP ignores.
   // Gradients that are allocated when packed move to the group's last unit in forward order, whose
   // backward runs first; gradients that are allocated when reduced move to its first unit. Does
   // nothing if the layout is a sample, in which one layer's unit represents several layers.
@@ -242,13 +242,14 @@ class Measure {
       return feeds_forward(static_cast<size_t>(index));
     });
     const auto last_index = static_cast<size_t>(*std::max_element(group.begin(), group.end()));
-    bool is_inner = false;  // whether the group's first gradient is between two experts'
+    bool is_inner = false;  // the group's first gradient is computed between those of two experts
     for (size_t i = last_index + 1; i < unit_of_.size(); ++i) {
       is_inner = is_inner || (feeds_forward(i) &&
                               layout_.inventory.parameters[i].role == model::Role::kExpertDown);
     }
-    // The first moments of a layer's backward are in its feed-forward. A group whose first gradient
-    // is the last one of the feed-forward, or is in attention, is allocated after these moments.
+    // A layer's backward begins with its feed-forward, which has the first moments of
+    // BackwardBytes. A group whose first gradient is the last one of the feed-forward, or is in
+    // attention, is allocated after these moments.
     UnitBytes& begun = out_.units[last];
     const bool is_later = begun.layer >= 0 && feeding_forward < 2;
     double& packed = is_later   ? begun.late_gradients
@@ -353,9 +354,9 @@ class Measure {
     });
   }
 
-  // Moves the sizes of all units to the first one and to the buckets. For strategies that reduce
-  // gradients in buckets: all parameters are gathered before the first unit runs, and the buckets'
-  // buffers are live until the end of backward.
+  // Moves the sizes of all units to the first unit and to the buckets. Called for strategies that
+  // reduce gradients in buckets: all parameters are gathered before the first unit runs, and the
+  // buckets' buffers are live until the end of backward.
   void join_units() {
     UnitBytes all;
     for (UnitBytes& unit : out_.units) {

@@ -43,8 +43,8 @@ struct UnitBytes {
   // gradients are reduced.
   double packed_gradients = 0;
   double reduced_gradients = 0;
-  // Like packed_gradients, in buckets whose first gradient is computed between two experts'
-  // gradients.
+  // Like packed_gradients, in buckets whose first gradient is computed between the gradients of two
+  // experts.
   double inner_gradients = 0;
   // Like packed_gradients, in buckets whose first gradient is computed after all moments of
   // BackwardBytes.
@@ -76,7 +76,7 @@ struct UnitBytes {
 struct StepUnits {
   std::vector<UnitBytes> units;  // the rank's units in forward order; a tied head is a separate one
   // Buffers of gradients that are reduced in buckets, or whose parameters FSDP ignores. They are
-  // live from the first of these gradients in backward on.
+  // live as soon as backward has computed the first of these gradients.
   double bucket_buffers = 0;
   // Buffers that all layers share, live all the time: for gathered parameters, and for the messages
   // of gathers and reductions.

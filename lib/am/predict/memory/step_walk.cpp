@@ -1,6 +1,6 @@
-// Memory of a rank during a step. Walks through the rank's list of actions (forward, backward,
-// gather, send, ... of one stage and micro-batch) in the order in which they run: in a pipeline the
-// list that parallel/pp/pipeline.h executes, otherwise forward and backward of the whole model.
+// Memory of a rank during a step. Simulates the rank's list of actions (forward, backward, gather,
+// send, ... of one stage and micro-batch) in the order in which they run: in a pipeline the list
+// that parallel/pp/pipeline.h executes, otherwise forward and backward of the whole model.
 
 #include <algorithm>
 #include <utility>
@@ -19,7 +19,8 @@ using pipeline::Action;
 using pipeline::Kind;
 
 // Returns `0F0 0B0`, the actions of a model without pipeline: forward and backward of its only
-// stage. The units of this stage are gathered, freed and reduced without actions.
+// stage. There are no actions that gather, free or reduce FSDP units: StepWalk does this when it
+// reaches each unit.
 const std::vector<pipeline::Slot>& list_of_whole_model() {
   static const auto kList = pipeline::make_rank_order(pipeline::PipelineShape{}, 0);
   return kList;
@@ -59,11 +60,11 @@ class StepWalk {
     }
   }
 
-  // Returns the peak; does not set the rank and its stage.
+  // Returns the peak, without RankMemory::rank and RankMemory::stage.
   RankMemory run() {
-    // A round is one run of the list. If a step has several rounds, two are walked through. The
-    // second has the peak, because the gradients of the first are live when it begins; only its
-    // moments are recorded.
+    // A step may run the list of actions several times (rounds). Two rounds are then simulated. The
+    // second has the peak, because the gradients of the first are live when it begins; only the
+    // second is recorded.
     if (batch_.micro_batches > batch_.in_round) run_round(/*is_last=*/false);
     run_round(/*is_last=*/true);
     update();
@@ -117,7 +118,7 @@ class StepWalk {
     }
   }
 
-  // Returns the number of messages sent to the rank that runs `stage` whose buffers are still live.
+  // Returns the number of messages with live buffers that were sent to the rank that runs `stage`.
   // The reference allows callers to change it.
   int& sent_to(int stage) {
     return under_way_[static_cast<size_t>(owners_[static_cast<size_t>(stage)])];
@@ -184,18 +185,20 @@ class StepWalk {
     }
   }
 
-  // Frees the unit's gathered parameters, and the part of them that is kept after forward.
+  // Frees the unit's parameters that are gathered: all of them, or the part that was kept after
+  // forward.
   void free_unit(size_t i) {
     if (std::exchange(states_[i].whole, false)) now_.unsharded -= units_[i].full;
     if (std::exchange(states_[i].kept, false)) now_.unsharded -= units_[i].kept;
   }
 
-  // Whether the unit is gathered for its backward, because it was freed after its forward.
+  // Whether the unit is gathered for its backward: it was freed after its forward, and is not the
+  // embedding, whose backward needs no parameters.
   static bool is_gathered_again(const UnitBytes& unit) { return unit.reshards && !unit.looked_up; }
 
-  // Returns the bytes of the gathers that run ahead of unit number `i` for the next `count` units
-  // of the forward (step = 1), or of the backward (step = -1). In backward, units that need no
-  // gather count 0 bytes.
+  // Returns the bytes of prefetched gathers: those of the `count` units that follow unit number `i`
+  // in forward (step = 1) or in backward (step = -1). In backward, units that need no gather count
+  // 0 bytes.
   double gathering_ahead(size_t i, int64_t step, int64_t count) const {
     double bytes = 0;
     for (int64_t at = static_cast<int64_t>(i) + step;
@@ -207,8 +210,8 @@ class StepWalk {
     return bytes;
   }
 
-  // Gathers a unit before it is used, if it is not gathered yet, and records the moment of the
-  // gather, at which `beside` bytes of other messages are live.
+  // Gathers unit number `i` if it is not gathered yet, and records the live memory during the
+  // gather. `beside`: bytes of other messages that are live then.
   void make_whole(size_t i, std::string_view what, double beside) {
     const UnitBytes& unit = units_[i];
     if (states_[i].whole) return;
@@ -247,13 +250,13 @@ class StepWalk {
       return;
     }
     now_.activations += head_casts();
-    // Without pipeline, backward follows at once and records the moment of the loss.
+    // Without pipeline, backward follows at once and records the memory of the loss.
     if (!is_whole_) record_loss("the loss");
     now_.logits += kept_logits();
   }
 
-  // Records the moment of the loss of one micro-batch, in forward or in backward. now_ already
-  // includes the logits of other micro-batches.
+  // Records the live memory during the loss of one micro-batch, in forward or in backward. now_
+  // already includes the logits of other micro-batches.
   void record_loss(std::string_view what) {
     MemorySnapshot loss = now_;
     loss.logits +=
@@ -305,8 +308,8 @@ class StepWalk {
     if (stage > 0) now_.activations += hidden_;
   }
 
-  // Records the moments of BackwardBytes in the backward of unit number `i`. `of_weights`: weight
-  // gradients are computed now, not deferred.
+  // Records the live memory at each moment of BackwardBytes in the backward of unit number `i`.
+  // `of_weights`: weight gradients are computed now, not deferred.
   void compute_gradients(size_t i, bool is_last, bool of_weights) {
     const UnitBytes& unit = units_[i];
     const bool is_head = unit.layer < 0 && is_last && vocabulary_ > 0.0;
@@ -355,7 +358,7 @@ class StepWalk {
       record("backward of ", unit.name, ", the last expert", in_last);
     }
 
-    // At the last two moments, no parameter's gradient is live.
+    // At the two moments below, no parameter's gradient is live.
     computing.unsharded -= gradient;
     if (!of_weights) computing.activations += unit.owed_attention - unit.owed_later;
     if (gradients.rows_return > 0.0) {
@@ -418,7 +421,7 @@ class StepWalk {
     states_[i].packed = false;
   }
 
-  // Records the reduction of all gradients after backward.
+  // Records the live memory during the reduction of all gradients after backward.
   void reduce_at_end() {
     if (!is_last_round_) return;
     for (size_t i = 0; i < units_.size(); ++i) allocate_reduced(i);
@@ -430,10 +433,10 @@ class StepWalk {
     now_.gradients += units_[i].reduced_gradients;
   }
 
-  // Records the optimizer's update, at which the gradients of all units are live. AdamW and similar
-  // optimizers update in place; Muon needs buffers for one unit at a time. Validation is not
-  // recorded: it needs less memory than a training step's forward, because it saves no activations
-  // and has no gradients.
+  // Records the live memory during the optimizer's update: the gradients of all units are live.
+  // AdamW and similar optimizers update in place; Muon needs buffers for one unit at a time.
+  // Validation is not recorded: it needs less memory than a training step's forward, because it
+  // saves no activations and has no gradients.
   void update() {
     MemorySnapshot updating = idle();
     for (const UnitBytes& unit : units_) updating.gradients += unit.gradients();
@@ -454,11 +457,12 @@ class StepWalk {
   // Whether gradients are reduced only in the last round (in a pipeline by REDUCE_GRAD) instead of
   // in each backward.
   const bool defers_;
-  // Whether the model has no pipeline: units are then gathered, freed and reduced without actions.
+  // Whether the model has no pipeline. FSDP units are then gathered, freed and reduced as forward
+  // and backward reach them, not by actions of a pipeline schedule.
   const bool is_whole_;
   const bool reduces_each_;  // a pipeline's stage reduces its gradients after each backward
   const bool overlaps_;      // gradients are reduced during backward, not after it
-  layout::PrefetchDepths prefetches_;  // zero in a pipeline, whose actions gather
+  layout::PrefetchDepths prefetches_;  // zero in a pipeline: its schedule has gather actions
   const std::vector<pipeline::Slot>& list_;
   const std::vector<int64_t> owners_;
   double hidden_;            // bytes of a message between stages
@@ -466,7 +470,7 @@ class StepWalk {
   std::vector<UnitState> states_;
   std::vector<Range> stages_;   // indices of this rank's units that belong to a stage, [stage]
   std::vector<int> under_way_;  // number of sent messages with live buffers, [index along pp]
-  bool is_last_round_ = true;   // the round whose moments are recorded
+  bool is_last_round_ = true;   // only the last round's memory is recorded
   double reducing_ = 0;         // bytes of the buffers of the reduction that is in progress
   bool has_buckets_ = false;    // the buckets' buffers are allocated
   // Memory that is live between two units: gathered parameters that are not yet freed, saved

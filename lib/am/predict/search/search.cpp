@@ -154,8 +154,8 @@ class Search {
     return known->second;
   }
 
-  // Sets result_.pareto. Considers the layouts that were found, and some of the candidates that are
-  // on the Pareto front according to the formulas; computes the exact figures of these candidates.
+  // Sets result_.pareto. Considers the layouts that were found, and up to kMost candidates from the
+  // Pareto front according to the formulas, whose exact times and memory are computed first.
   void find_pareto() {
     constexpr size_t kMost = 6;
     std::sort(candidates_.begin(), candidates_.end(),
@@ -186,8 +186,8 @@ class Search {
     std::reverse(result_.pareto.begin(), result_.pareto.end());
   }
 
-  // Returns the candidate's plan with its exact figures. Returns nullopt if it does not fit or if
-  // its step takes more than `slowest` seconds.
+  // Returns the candidate's plan with its simulated step time and exact memory. Returns nullopt if
+  // the plan does not fit into memory or if its step takes more than `slowest` seconds.
   std::optional<FoundLayout> verify(const Candidate& candidate, double slowest) {
     const Workload& workload = space_.workload_of(candidate);
     FoundLayout found;

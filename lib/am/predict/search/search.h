@@ -7,12 +7,12 @@
 //   result.layouts[0].plan; result.layouts[0].step_seconds;
 //
 // Note [How search is fast]: a candidate (one such combination) is first checked by the rules that
-// need no layout. A layout summary (layout_summary.h) then gives its memory and a lower bound of
-// its step time in microseconds. After that, candidates become plans in the order of this bound:
-// for each plan the schedule is simulated and a step's memory is walked through (memory.h), which
-// yields the figures that `am-plan memory` and `am-plan cost` print. The search ends when it has
-// found the wanted number of layouts and the next lower bound is above their times, because no
-// remaining candidate can then be faster.
+// need no layout. Formulas then compute its memory and a lower bound of its step time from a layout
+// summary (layout_summary.h), within microseconds. After that, candidates become plans in the order
+// of this bound. For each plan the pipeline's schedule and the memory of a step (memory.h) are
+// simulated, which yields the figures that `am-plan memory` and `am-plan cost` print. The search
+// ends when it has found the wanted number of layouts and the next lower bound is above their
+// times, because no remaining candidate can then be faster.
 #pragma once
 
 #include <cstdint>

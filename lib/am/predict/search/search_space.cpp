@@ -257,8 +257,9 @@ std::string SearchSpace::refusal(const mesh::MeshSizes& mesh, const layout::Layo
   return {};
 }
 
-// Builds the sample and checks the rules that need a layout on it. One layer of each kind is enough
-// for these rules, because they depend on modules, which are equal in all layers of a kind.
+// Builds the sample layout and checks the rules that need a layout, using this sample. One layer of
+// each kind is enough for these rules, because they depend on modules, which are equal in all
+// layers of a kind.
 const SearchSpace::Cut& SearchSpace::cut_of(const Candidate& candidate) {
   const std::tuple key{candidate.strategy, candidate.mesh.tp, candidate.mesh.ep,
                        candidate.sequence_parallel};
@@ -295,8 +296,8 @@ const Workload& SearchSpace::workload_of(const Candidate& candidate) {
   return workload_;
 }
 
-// Returns why the candidate does not fit, or null if it fits. `misfit`: the reason why a candidate
-// that needs less memory than this one does not fit; null if it fits or there was none.
+// Returns why the candidate does not fit, or null if it fits. `misfit`: the result of consider()
+// for a candidate that needs less memory than this one; null if there was no such candidate.
 const char* SearchSpace::consider(Candidate candidate, const char* misfit) {
   ++result_->considered;
   if (misfit != nullptr) {

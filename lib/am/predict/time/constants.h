@@ -19,8 +19,8 @@
 namespace am::predict {
 
 enum class Constant {
-  // Fraction of the peak FLOP/s that large matmuls reach, by GPU generation and number format. A
-  // name without a format means bf16.
+  // Fraction of the peak FLOP/s that large matmuls reach, by GPU generation and number format.
+  // Constants without a format in their names are for bf16.
   kGemmAmpere,
   kGemmHopper,
   kGemmBlackwell,
@@ -103,7 +103,7 @@ struct Calibration {
   CostConstants constants;
   // Median and 90 % quantile of |log(predicted / measured)| of step times over held-out runs. For
   // the members with `unseen` all runs of a source (publication) were held out together;
-  // predictions for implementations without measured runs use them.
+  // predictions for implementations without measured runs use these members.
   double time_median = 0.1, time_90 = 0.3;
   double time_median_unseen = 0.15, time_90_unseen = 0.5;
   double memory_90 = 0.15;  // 90 % quantile of the error of predicted memory

@@ -82,7 +82,7 @@ void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& wor
     }
   }
   layout.stages.front().parameters.dense += layout.table + extras.learned_positions * model.hidden;
-  // A tied head that is on another rank than the embedding has its own copy of the table.
+  // A tied head that is on another rank than the embedding has its own copy of the embedding table.
   const bool has_head = !extras.tied || owners.back() != owners.front();
   layout.stages.back().parameters.dense += model.hidden + (has_head ? layout.table : 0.0);
 

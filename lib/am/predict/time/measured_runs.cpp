@@ -36,8 +36,8 @@ struct Column {
   Legal legal;
 };
 
-// Columns that are members of Workload. Numbers of ranks and micro-batches may be fractional,
-// because some publications give only their product.
+// CSV columns that are stored in members of Workload. Numbers of ranks and micro-batches may be
+// fractional, because some publications give only their product.
 constexpr std::array<Column<Workload, double>, 14> kOfWorkload = {{
     {"dp_replicate", &Workload::dp_replicate, kRanks},
     {"dp_shard", &Workload::dp_shard, {.least = 0.01, .most = kMostRanks, .absent = 1.0}},
@@ -214,7 +214,7 @@ class RowReader {
     }
   }
 
-  // Reads the model from the config.json that the row names, or else from the sizes in the row.
+  // Reads the model from the config.json that the CSV row names, or else from the sizes in the row.
   void read_model() {
     ModelShape& shape = workload_.model;
     extras_.learned_positions = number("positions", {.most = 1e9});

@@ -12,8 +12,8 @@ double at_least(double value, double floor) {
   return std::sqrt(std::sqrt(value * value * value * value + floor * floor * floor * floor));
 }
 
-// Sets the time by which launching kernels makes the pass longer than its work. `floor`: seconds in
-// which the host launches the kernels of the pass.
+// Sets pass.launching: the seconds by which kernel launches make the pass longer than its
+// computation. `floor`: seconds in which the host launches the kernels of the pass.
 void add_launching(double floor, Pass& pass) {
   const double work = pass.products + pass.attention + pass.memory_bound;
   pass.launching = at_least(work, floor) - work;
@@ -80,7 +80,8 @@ void PassTimes::set_links() {
   const bool ampere = gpu_.generation() == cluster::GpuGeneration::kAmpere;
   link_ = c(ampere ? Constant::kLinkAmpere : Constant::kLink) * gpu_.link_bandwidth;
   network_ = c(Constant::kNetwork) * gpu_.nic_bandwidth;
-  // If a job uses only a part of each node's GPUs, it uses an equal part of each link domain.
+  // If a job uses only a fraction of each node's GPUs, it is assumed to use the same fraction of
+  // each link domain.
   const double used =
       workload_.ranks_per_node > 0.0 ? workload_.ranks_per_node / gpu_.gpus_per_node : 1.0;
   domain_ = std::max(1.0, gpu_.link_domain * std::min(1.0, used));

@@ -85,8 +85,8 @@ PipelineOrder::PipelineOrder(const PipelineShape& shape)
     short_ = pipeline::make_schedule(shape);
     return;
   }
-  // The shorter run has 2 pp micro-batches, so that it includes the complete start and end of the
-  // schedule.
+  // The shorter simulated run has 2 pp micro-batches, so that it includes the complete start and
+  // end of the schedule.
   constexpr int64_t kRounds = 2;
   const int64_t few = kRounds * shape.pp;
   const int64_t base = legal_microbatches(shape, std::min(shape.microbatches, few));

@@ -46,7 +46,7 @@ class PipelineOrder {
   double microbatches_;
   std::vector<int64_t> owners_;               // index along pp that runs a stage, [stage]
   pipeline::Schedule short_;                  // the complete schedule, or the shorter simulated run
-  std::optional<pipeline::Schedule> longer_;  // the longer run, if the rest is extrapolated
+  std::optional<pipeline::Schedule> longer_;  // longer run; unset if only one run is simulated
 };
 
 }  // namespace am::predict

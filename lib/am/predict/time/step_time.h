@@ -56,8 +56,8 @@ StepTime estimate_step_time(const Workload& workload, const cluster::Gpu& gpu,
 StepTime least_step_time(const Workload& workload, const cluster::Gpu& gpu,
                          const CostConstants& constants);
 
-// Returns the shape of one round of the pipeline. A round is one run of the schedule; a step with
-// more micro-batches than one run needs several rounds.
+// Returns the shape of one round of the pipeline. A round is one run of the schedule. A step
+// consists of several rounds if it has more micro-batches than one round processes.
 pipeline::PipelineShape pipeline_shape(const Workload& workload);
 
 }  // namespace am::predict

@@ -47,7 +47,7 @@ struct Workload {
 
   // Number of ranks along each axis.
   double pp = 1, dp_replicate = 1, dp_shard = 1, cp = 1, tp = 1;
-  double ep = 1;         // ranks of expert parallelism, which the other axes also count
+  double ep = 1;         // ranks of expert parallelism; the other axes include them already
   double expert_tp = 1;  // ranks over which tensor parallelism shards each expert
   bool sequence_parallel = false;
   Sharding sharding = Sharding::kReplicated;
