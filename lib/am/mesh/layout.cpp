@@ -9,8 +9,8 @@
 namespace am::mesh {
 namespace {
 
-// Axes along which the ranks of a process group differ. The expert groups ep and ep_shard are not
-// in the table, because they are not products of axes.
+// Name of a process group, and the axes along which its ranks differ. The expert groups ep and
+// ep_shard have no NamedAxes, because they are not products of axes.
 struct NamedAxes {
   std::string_view name;
   std::array<bool, 5> varies;  // one flag for each axis: pp, dp_replicate, dp_shard, cp, tp

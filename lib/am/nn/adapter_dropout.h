@@ -8,8 +8,8 @@
 
 namespace am::nn {
 
-// Seed, step and rows of one training batch. With a module's name, they determine the module's
-// dropout mask.
+// Seed, step and tokens of one training batch. Together with a module's name, they determine the
+// module's dropout mask.
 struct DropoutPass {
   uint64_t seed = 0;
   uint64_t step = 0;

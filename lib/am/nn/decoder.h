@@ -38,15 +38,16 @@ struct SequencePart {
   mesh::SequenceOrder order = mesh::SequenceOrder::kHeadTail;
   int64_t pieces = 1;  // number of sequence-parallel shards into which the part is cut
   int64_t first = 0;   // first position to compute after a key/value cache; else 0
-  // Experts process one of `dealt_pieces` pieces of the part, cut as by torch.chunk.
+  // This rank routes only one of its `dealt_pieces` chunks of positions (torch.chunk) to experts:
+  // chunk `dealt_piece`.
   int64_t dealt_pieces = 1, dealt_piece = 0;
 
   mesh::SequenceCut cut(int64_t length) const;
   bool is_whole() const { return ranks == 1 && first == 0; }
   // Number of positions, padding included, that this rank computes of a sequence of `length`.
   int64_t own_length(int64_t length) const { return cut(length).local() - first; }
-  // Number of padding tokens at the end of the tokens that this rank's experts process, for
-  // sequences of `length`.
+  // Number of padding tokens at the end of the tokens that this rank routes to experts, for each
+  // sequence of `length`.
   int64_t padding_of_experts(int64_t length) const;
   // Returns x_..T padded with the value `padding` to a length that the ranks divide; unchanged if
   // it has that length.

@@ -85,9 +85,8 @@ class LayerPass {
   Tensors part(bool again, const Segment& run, const Tensors& in, RecomputeTape& outer) const {
     return again ? checkpoint(run, in, trains(layer_)) : run(in, outer);
   }
-  // Overload for a part whose products no enclosing segment records. `trained`: whether the part's
-  // own parameters need a gradient. Without one, and without a gradient of the inputs, the part
-  // keeps nothing.
+  // Overload for a part without an enclosing segment. `trained`: whether the part's own parameters
+  // need gradients. If neither they nor the inputs do, nothing is kept for backward.
   Tensors part(bool again, const Segment& run, const Tensors& in, bool trained) const {
     RecomputeTape none;
     return again ? checkpoint(run, in, trained) : run(in, none);

@@ -36,8 +36,8 @@ struct Attention {
   std::optional<LatentHeads> latent;
   Linear o_proj;
   Norm q_norm, k_norm;
-  bool norms_span_heads = false;  // whether q_norm and k_norm normalise all heads together instead
-                                  // of each head by itself
+  // Whether q_norm and k_norm normalise all heads together instead of each head by itself.
+  bool norms_span_heads = false;
   // For a fused matrix whose rows are ordered by key head: number of query heads that precede each
   // key head and its values. 0 if the rows are first all queries, then all keys, then all values.
   int64_t by_key_head = 0;

@@ -11,8 +11,8 @@
 
 namespace am::optim {
 
-// This rank's shard of a gradient. Of several ranks with replicas of the shard, `counted` is true
-// on exactly one, so that the norm counts each element once.
+// This rank's shard of a gradient. `counted` is true on exactly one of the ranks that hold replicas
+// of the shard, so that the norm counts each element once.
 struct GradientShard {
   at::Tensor gradient;
   bool counted = true;

@@ -38,8 +38,7 @@ class GradScaler {
   enum class Verdict {
     kStep,      // gradients are finite
     kBackOff,   // gradients are not finite; skip the step, a smaller scale may help
-    kExhausted  // gradients are not finite, and the scale cannot be lowered: it would fall below 1,
-                // or is fixed
+    kExhausted  // gradients are not finite, but the scale is fixed or would fall below 1
   };
 
   explicit GradScaler(const GradScalerOptions& options = {});

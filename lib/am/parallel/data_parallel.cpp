@@ -38,7 +38,7 @@ class GradientBuckets final : public DataParallel {
     for (const auto& bucket : options().buckets) {
       const layout::Layout::ByRanks own = layout.by_ranks(bucket, mesh.rank());
       const bool of_experts = !own.experts.empty();
-      // A bucket may hold only experts of other ranks.
+      // Skips a bucket that contains only experts of other ranks.
       if (own.dense.empty() && !of_experts) continue;
       ParamGroup& added = add_group(model, layout, cat("bucket ", groups().size()),
                                     of_experts ? own.experts : own.dense, mesh,

@@ -21,9 +21,9 @@ namespace am::parallel {
 
 namespace {
 
-// Returns the options of the strategy "megatron_fsdp". The next unit is gathered while one computes
-// with overlap_param_gather, and always at level 3. Gradients are reduced during backward with
-// overlap_grad_reduce, and always at levels 2 and 3.
+// Returns the options of the strategy "megatron_fsdp". With overlap_param_gather, and always at
+// sharding level 3, the next unit is gathered while one computes. With overlap_grad_reduce, and
+// always at levels 2 and 3, gradients are reduced during backward.
 DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& config,
                                           const config::Plan& plan, const layout::Layout& layout) {
   const layout::StepPrecision precision = layout::resolve_precision(plan);

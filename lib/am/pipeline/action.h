@@ -3,7 +3,7 @@
 //   2F0        forward of stage 2 on micro-batch 0
 //   2B0        its whole backward; 2I0 the part for the input, 2W0 the part for the weights
 //   2SEND_F0   2RECV_F0   2SEND_B0   2RECV_B0   activations down, gradients up the pipeline
-//   2UNSHARD   2RESHARD   2REDUCE_GRAD          the stage's parameters, of all micro-batches
+//   2UNSHARD   2RESHARD   2REDUCE_GRAD          gather, free its parameters; reduce its gradients
 //   (2F1;5B0)OVERLAP_F_B                        a forward and a backward that overlap
 #pragma once
 

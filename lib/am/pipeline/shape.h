@@ -23,8 +23,8 @@ struct PipelineShape {
   int64_t pp = 1;
   int64_t virtual_stages = 1;  // number of stages of each rank
   int64_t microbatches = 1;
-  // Custom schedule (csv.h) of these sizes, whose file `schedule` then names; null for a schedule
-  // of schedule_names().
+  // Custom schedule (csv.h) of these sizes; `schedule` is then the path of its file. Null for a
+  // schedule of schedule_names().
   std::shared_ptr<const Schedule> own = nullptr;
 
   int64_t stages() const { return pp * virtual_stages; }

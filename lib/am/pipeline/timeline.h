@@ -29,7 +29,7 @@ double pass_length(Kind kind, const StageDurations& stage);
 struct Durations {
   std::vector<StageDurations> stages;  // durations of each stage
   double hop_latency = 0.0;   // time of each message between ranks, independent of its size
-  double hop_transfer = 0.0;  // time of each message between ranks for its bytes
+  double hop_transfer = 0.0;  // time to transfer the bytes of one message between ranks
   bool hops_occupy = false;   // whether the sending rank cannot compute during hop_transfer
   // Fraction of the shorter action of an overlapped pair that is hidden. 0: the two actions run one
   // after the other; 1: the shorter action takes no additional time.

@@ -34,11 +34,12 @@ struct Span {
   Reach reach;
 };
 
-// Note [Spans]: queries after the last key need no causal mask. Their window is shifted, because a
-// window is counted back from its query, and the keys end before it. The kernels clamp windows to
-// the number of keys, which is too short if there are more queries than keys. Therefore queries
-// whose window contains all keys form a span without a window; no more queries than keys remain
-// after it.
+// Note [Spans]: queries after the last key need no causal mask. The kernels measure windows from a
+// diagonal that ends at the last query and the last key. If this query is d positions after this
+// key, the window passed to the kernels is shorter by d. The kernels also clamp windows to the
+// number of keys, which is wrong if there are more queries than keys. Queries whose window contains
+// all keys therefore form a span of their own, without a window. The span after it never has more
+// queries than keys.
 std::vector<Span> spans_of(const mesh::Extent& queries, const mesh::Extent& keys, int64_t window) {
   std::vector<Span> spans;
   const auto first_key = [&](int64_t query) {

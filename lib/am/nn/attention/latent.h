@@ -18,9 +18,12 @@ namespace am::nn {
 
 struct LatentHeads {
   Norm query_norm, key_value_norm;
-  // Projects L to H * K elements; empty: queries are projected from the hidden state.
+  // Projects the queries' low-rank vector to H * K elements; empty: queries are projected from the
+  // hidden state.
   std::optional<Linear> query_up;
-  Linear key_value_up;          // projects L to H * (N + V) elements
+  // Projects the low-rank vector of keys and values to H * (N + V) elements: the N elements of each
+  // head's key that are not rotated, and its value.
+  Linear key_value_up;
   int64_t rotated = 0;          // R, the number of rotated elements of a query or key
   int64_t value_width = 0;      // V, the width of a head's values
   bool interleaved = true;      // whether RoPE pairs element 2i with 2i + 1; false: i with i + R/2

@@ -1,5 +1,5 @@
-// Store AttentionParams in a node's autograd context in forward, and read them in backward. The
-// caller must save the document tensor as a saved variable.
+// Functions that store AttentionParams in a node's autograd context in forward, and read them in
+// backward. The caller must save the document tensor as a saved variable.
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>

@@ -54,7 +54,7 @@ at::Tensor combine(const std::vector<at::Tensor>& rows, const Placement& placed,
 // each token's rows, plus `added_ND` if defined. `rows` are tensors [.., D] with R rows in total.
 at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
                         const at::Tensor& added_ND = {});
-// Returns the weights [R] in the order of the `rows` rows, 0 for padding.
+// Returns the routing weight of each of the `rows` sorted rows, [R]; 0 for padding rows.
 at::Tensor by_slot(const at::Tensor& weights_Nk, const at::Tensor& slot_Nk, int64_t rows);
 
 }  // namespace am::nn

@@ -104,7 +104,8 @@ Tensors ExpertFeedForward::routed(const Dispatched& dispatched, int64_t even, bo
       parts[c].weights.push_back(weights[c]);
     }
   }
-  // The first part runs all experts, also those without rows, so that every weight has a gradient.
+  // The first part of the rows runs through all experts, including those without rows, so that
+  // every weight has a gradient.
   std::vector<Tensors> made = {computed(parts.front(), keeps_gate, unread, products)};
   for (size_t c = 1; c < parts.size(); ++c) made.push_back(surplus(parts[c], unread));
   Tensors out;

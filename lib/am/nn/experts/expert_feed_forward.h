@@ -90,8 +90,8 @@ struct ExpertFeedForward {
   // rank would have under perfect balance.
   Tensors routed(const Dispatched& dispatched, int64_t even, bool keeps_gate, bool unread,
                  RecomputeTape& products) const;
-  // Runs a part of the rows after the first (row_chunks.h) as a checkpointed segment. The result of
-  // an expert without rows is undefined, unless experts are stacked.
+  // Runs one part of the rows (row_chunks.h), other than the first part, as a checkpointed segment.
+  // Experts without rows return undefined tensors, except stacked experts.
   Tensors surplus(const Dispatched& part, bool unread) const;
   // Whether any routed expert is trainable.
   bool trains() const;

@@ -102,8 +102,8 @@ at::Tensor chosen_ids(const at::Tensor& scores_NE, const at::Tensor& correction_
   return std::get<1>(scores.topk(spec.top_k, -1));
 }
 
-// Inputs, other than the scores, of the choice of experts, and the chosen routing `made`: that of
-// an earlier call, or set by choose().
+// Further arguments of choose(), and `made`, its result. choose() sets the fields of `made` that
+// are undefined; all other fields come from an earlier call, and choose() reuses them.
 struct Choice {
   at::Tensor correction_E;
   bool in_turn;

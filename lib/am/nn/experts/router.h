@@ -13,11 +13,11 @@
 namespace am::nn {
 
 struct Routing {
-  at::Tensor ids_Nk;               // int64 ids of each token's experts, best score first
-  at::Tensor weights_Nk;           // weight of each chosen expert, in float32 or float64
-  at::Tensor balance;              // auxiliary loss [1] in float64; undefined if disabled
-  at::Tensor sequence_weights_BE;  // weight of each expert in a sequence's auxiliary loss
-                                   // (sequence_balance.h)
+  at::Tensor ids_Nk;      // int64 ids of each token's experts, best score first
+  at::Tensor weights_Nk;  // weight of each chosen expert, in float32 or float64
+  at::Tensor balance;     // auxiliary loss [1] in float64; undefined if disabled
+  // Weight of each expert in each sequence's auxiliary loss (sequence_balance.h).
+  at::Tensor sequence_weights_BE;
 };
 
 // Auxiliary loss of sequences (sequence_balance.h). The router's backward adds `factor` times the
@@ -27,7 +27,7 @@ struct SequenceBalance {
   double factor = 0.0;    // factor of the auxiliary loss's gradient; 0: no auxiliary loss
   int64_t sequences = 1;  // number of sequences to which the tokens belong
   int64_t padding = 0;    // number of padding tokens at the end of each sequence
-  SumOverRanks sum = {};  // sums over the ranks that share sequences; empty if no rank shares one
+  SumOverRanks sum = {};  // sums over the ranks that share sequences; empty: each sequence is local
 };
 
 struct Router {

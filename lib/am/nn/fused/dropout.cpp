@@ -41,7 +41,7 @@ class GlobalRows {
 
   const DropoutRows& rows_;
   int64_t here_;        // number of local tokens per sequence
-  int64_t before_ = 0;  // number of tokens of the rank's part of a sequence before this shard
+  int64_t before_ = 0;  // number of tokens in the rank's part of a sequence before this shard
 };
 
 template <typename Scalar>

@@ -99,8 +99,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& bias, bool in_out) {
   if (is_ours(x, weight)) return Product::apply(x, weight, bias, in_out);
   if (!current_weight_pass()) return at::linear(x, out_in(weight, in_out), bias);
-  // Under a weight pass, Product runs for every dtype and device: at::linear cannot postpone. Casts
-  // as autocast would.
+  // Under a weight pass (weight_pass.h), Product runs for every dtype and device, because
+  // at::linear cannot postpone the weight's gradient. Casts as autocast would.
   const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
   std::optional<at::Tensor> added;
   if (bias) added = bias->to(dtype);

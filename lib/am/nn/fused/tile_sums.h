@@ -16,7 +16,7 @@ struct NextPanel {
   const float* from = nullptr;
   int64_t row_stride = 0;
   int32_t* to = nullptr;
-  int64_t steps = 0;  // number of complete steps
+  int64_t steps = 0;  // number of steps of kStepDepth elements
   int64_t first_row = 0, end_row = 0;
   LargestBits* largest = nullptr;
 };
@@ -91,7 +91,8 @@ struct Target {
   float* c = nullptr;
   int64_t stride = 0;
   int64_t rows = 0, columns = 0;  // number of rows and columns from `c` to the end of the matrix
-  // Whether the sums overwrite the result instead of being added: first block of the depth.
+  // Whether the sums belong to the first block of the depth. The first block's sums overwrite the
+  // result; those of later blocks are added to it.
   bool is_first = false;
 };
 

@@ -27,7 +27,7 @@ constexpr double kNothing = -std::numeric_limits<double>::infinity();
 // rank that owns the keys.
 struct Pair {
   int64_t row, rows;    // index of the first query within this rank's part, and number of queries
-  int64_t first, keys;  // index of the first key within the owner's part, and number of keys
+  int64_t first, keys;  // index of the first key within its rank's part, and number of keys
   nn::Firsts firsts;
 };
 

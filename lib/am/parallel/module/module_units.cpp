@@ -23,7 +23,8 @@ std::string path_of(const std::string& parent, const std::string& name) {
   return parent.empty() ? name : cat(parent, ".", name);
 }
 
-// An element of a Sequential. The Sequential calls it instead of the module that it contains.
+// Wrapper that replaces an element of a Sequential. It calls the wrapped module, between the hooks
+// of a strategy.
 class SequentialElement final : public torch::nn::Module, public ModuleUnit {
  public:
   explicit SequentialElement(torch::nn::AnyModule module) : module_(std::move(module)) {}
@@ -41,7 +42,7 @@ class SequentialElement final : public torch::nn::Module, public ModuleUnit {
 struct Found {
   std::string name;
   at::Tensor value;
-  torch::nn::Module* module = nullptr;  // the module of this name, without the last component
+  torch::nn::Module* module = nullptr;  // the module that owns the parameter
   std::vector<size_t> units;
 };
 
@@ -104,8 +105,9 @@ class Search {
     }
   }
 
-  // Returns the element of a Sequential as a unit, which replaces it unless it is one already; null
-  // for a module without parameters.
+  // Wraps an element of a Sequential in a SequentialElement, which replaces the element, and
+  // returns the wrapper. Returns an existing wrapper as it is, and null for a module without
+  // parameters.
   static ModuleUnit* element_of(torch::nn::AnyModule& element, const torch::nn::Module& module) {
     if (module.parameters().empty()) return nullptr;
     const auto held = std::dynamic_pointer_cast<SequentialElement>(element.ptr());
@@ -144,7 +146,7 @@ void require_parameter(const Found& parameter, at::ScalarType dtype) {
   }
 }
 
-// Applies a tensor-parallel plan: the last rule that matches a module gives its style.
+// Applies a tensor-parallel plan: the last rule that matches a module determines its style.
 class Styles {
  public:
   Styles(const model::TpPlan& plan, const mesh::MeshLayout& mesh, ModuleUnits& made)
@@ -193,7 +195,7 @@ class Styles {
   const model::TpPlan& plan_;
   int64_t tp_;
   ModuleUnits& made_;
-  std::vector<bool> matched_;  // by rule
+  std::vector<bool> matched_;  // for each rule: whether it matched a module
 };
 
 }  // namespace
@@ -209,7 +211,8 @@ ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
   layout::Layout& layout = made.layout;
   layout.stage_owners = {0};
   const bool shards = layout::shards_parameters(plan.strategy);
-  // The whole module is the first unit; without parameters of its own, it need not be one.
+  // The whole module is the first unit if it is a Sharded<M>. If it is not, each parameter must
+  // belong to another unit.
   const bool has_root = search.units().front().module != nullptr;
   for (size_t u = has_root ? 0 : 1; u < search.units().size(); ++u) {
     const Search::Unit& unit = search.units()[u];

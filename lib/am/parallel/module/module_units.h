@@ -21,17 +21,18 @@ class Module;
 namespace am::parallel {
 
 struct ModuleUnits {
-  // The units' modules, in the order of the module tree; the first is the whole module, unless the
-  // whole module is a Sequential.
+  // The units' modules, in the order of the module tree. The first is the whole module if that is a
+  // Sharded<M>.
   std::vector<ModuleUnit*> modules;
   std::vector<nn::ParameterPtr> parameters;  // values are the module's tensors
-  layout::Layout layout;  // of `parameters`, with a unit per element of `modules`
-  // The layers that rules of the tensor-parallel plan match, with their styles but without a group.
+  layout::Layout layout;  // layout of `parameters`, with one unit per element of `modules`
+  // Layers that the tensor-parallel plan shards, and their styles. Style::tp is still null.
   std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers;
 };
 
 // Replaces the elements of each torch::nn::Sequential by units with the same modules, and returns
-// the units of `module` under the plan's strategy. Throws as ShardedModule's constructor.
+// the units of `module` under the plan's strategy. Throws the errors of ShardedModule's
+// constructor.
 ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
                               const config::Plan& plan, const model::TpPlan& tp_plan,
                               const mesh::MeshLayout& mesh);

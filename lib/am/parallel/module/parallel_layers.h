@@ -28,7 +28,7 @@ namespace am::parallel {
 
 using model::TpStyle;
 
-// A layer whose parameters a style of tensor parallelism shards.
+// Interface of a layer whose parameters tensor parallelism can shard.
 class ParallelLayer {
  public:
   virtual ~ParallelLayer() = default;
@@ -46,7 +46,8 @@ class ParallelLayer {
 
  protected:
   const Style& style() const { return style_; }
-  // Return the input of a column-wise layer, and the output of a row-wise layer of partial sums.
+  // enter_colwise returns the input of a column-wise layer for x. leave_rowwise returns the output
+  // of a row-wise layer, whose product y is a partial sum.
   at::Tensor enter_colwise(const at::Tensor& x) const;
   at::Tensor leave_rowwise(const at::Tensor& y) const;
 

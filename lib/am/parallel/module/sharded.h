@@ -15,11 +15,12 @@
 //   };
 //   const auto model = std::make_shared<Sharded<Gpt>>();
 //
-// Modules of libtorch have no forward hooks. Sharded<M> is an M whose forward() calls the hooks of
-// a strategy, and only M's forward() without a strategy. forward() of M must not be called
-// directly, because its parameters are sharded then. Arguments and results may be tensors, optional
-// tensors, and vectors, arrays, pairs and tuples of them; other arguments are passed on. For a
-// class of its own, a program declares visit_tensors() in the namespace of the class.
+// Modules of libtorch have no forward hooks. Sharded<M> is an M whose forward() calls M's forward()
+// between the hooks of a strategy; without a strategy, there are no hooks. A program must not call
+// M's forward() directly, because the parameters are sharded then. Arguments and results may be
+// tensors, optional tensors, and vectors, arrays, pairs and tuples of them; other arguments are
+// passed on. To pass a class of its own that contains tensors, a program declares visit_tensors()
+// in the namespace of the class.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -84,7 +85,7 @@ class ModuleUnit {
 
   struct Strategy {
     nn::UnitHooks* hooks = nullptr;  // null: no strategy
-    size_t use = 0;                  // argument of the hooks
+    size_t use = 0;                  // index of the unit's use, passed to the hooks
     // Whether backward recomputes the unit, which then keeps only its inputs.
     bool checkpoint = false;
     bool trains = true;  // whether the unit has trainable parameters
@@ -137,7 +138,8 @@ class ModuleUnit {
   }
 
  private:
-  // Calls `forward` with `held`, whose tensors are `inputs`, and again in backward.
+  // Calls `forward` with the arguments `held`, whose tensors are `inputs`. Keeps only the arguments
+  // until backward, which calls `forward` again.
   template <typename Forward, typename Held>
   auto recomputed(const Forward& forward, Held held, const nn::Tensors& inputs) {
     using Result = decltype(std::apply(forward, held));

@@ -40,7 +40,8 @@ void require_mesh(const mesh::MeshSizes& sizes, const config::DistributedConfig&
           "use dp_replicate for all ranks");
 }
 
-// Returns whether units are recomputed in backward.
+// Throws Error(kPlan) if a torch module does not support a key of the strategy. Returns whether
+// units are recomputed in backward.
 bool require_keys(const config::DistributedConfig& strategy) {
   const auto checkpointing = config::checkpointing_of(strategy);
   require(checkpointing == config::ActivationCheckpointing::kOff ||
@@ -203,9 +204,10 @@ void ShardedModule::for_each_gradient(
 
 void ShardedModule::show_gradients() {
   for_each_gradient([&](const at::Tensor& leaf, const at::Tensor& gradient) {
-    // A unit that keeps its full parameters after backward shows no shards.
+    // A parameter that is still full after backward gets no .grad: a shard has another shape.
     if (leaf.sizes() != gradient.sizes()) return;
-    // Not a view for autograd: optimizers detach gradients in place.
+    // The alias is not an autograd view, because optimizers detach gradients in place, which views
+    // do not allow.
     leaf.mutable_grad() = untracked_alias(gradient);
     shown_ = true;
   });

@@ -64,22 +64,22 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
   void after_unit(size_t use, std::span<at::Tensor> outputs) override;
   void for_each_gradient(
       const std::function<void(const at::Tensor& leaf, const at::Tensor& gradient)>& visit);
-  // Gives the module's parameters the views of their group's reduced gradient.
+  // Sets .grad of the module's parameters to views of their groups' reduced gradients.
   void show_gradients();
-  // Takes these gradients back before a backward pass adds to them: those that the user has
-  // discarded are zero from here on, and those that the user has replaced have the new values.
+  // Copies .grad of the module's parameters back to their groups' reduced gradients and resets
+  // .grad, before a backward pass adds to them. A .grad that the user has reset counts as zero.
   void take_gradients();
 
   std::shared_ptr<torch::nn::Module> module_;
   config::DistributedConfig strategy_;
-  std::vector<ModuleUnit*> units_;                                       // by use
+  std::vector<ModuleUnit*> units_;  // units, by index of their use
   std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers_;  // sharded over tp
   std::optional<at::ScalarType> output_dtype_;
   std::unique_ptr<DataParallel> data_parallel_;
   bool shown_ = false;   // whether the module's parameters have gradients
   bool updated_ = true;  // whether parameters may have changed since the last pass
   bool will_finish_ =
-      false;  // whether the backward pass that runs calls finish_backward() at its end
+      false;  // whether the backward pass in progress calls finish_backward() at its end
 };
 
 }  // namespace am::parallel

@@ -76,8 +76,9 @@ void GradientReducer::zero_missing() {
   }
 }
 
-// Sums gradients that are partial sums on tp ranks over tp, in one message for all the unit's
-// pieces. Then sums gradients of shared key heads over the key-head group, in a second message.
+// All-reduces over tp the gradients that are partial sums on each tp rank, in one message for the
+// whole unit. A second message sums gradients of key heads that several ranks share, over the
+// key-head group.
 void GradientReducer::sum_over_tp() {
   if (tp_group_.size() == 1) return;
   sum_over(tp_group_);

@@ -41,9 +41,9 @@ class GradientReducer {
     at::TensorOptions compute;   // the device on which gradients are reduced
     BufferPool* pool = nullptr;  // source of buffers; null: the allocator
     bool offloaded = false;      // whether the flat gradient is in host memory while a GPU computes
-    // Stream on which packed gradients are reduced; null: the thread's current stream. A reader of
-    // flat() must wait for this stream after finish_reduce(): the stream that reads it, or the host
-    // if the flat gradient is offloaded.
+    // Stream on which packed gradients are reduced; null: the thread's current stream. After
+    // finish_reduce(), the stream that reads flat() must wait for this stream; if the flat gradient
+    // is offloaded, the host must wait instead.
     tensor::SideStream* stream = nullptr;
   };
 
