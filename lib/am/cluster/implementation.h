@@ -17,7 +17,7 @@ struct Implementation {
   bool overlaps_tp = false;  // tensor-parallel collectives overlap with matmuls
   // Attention scores are stored in memory, and masked scores are computed, too.
   bool unfused_attention = false;
-  bool old_launch = false;    // more kernels and slower launches, as in 2021's programs
+  bool old_launch = false;    // more and slower kernel launches, as in programs of 2021
   bool eager = false;         // element-wise operators are not fused
   double reduce_bytes = 4.0;  // bytes per gradient element in a reduction
 

@@ -134,7 +134,7 @@ class SvgWriter {
                 format_general(event.end, 6), event.paired ? ", overlapped" : "",
                 "</title><rect class=\"", kind, "\" x=\"", number(x), "\" y=\"", number(y),
                 "\" width=\"", number(width), "\" height=\"", number(height), "\" rx=\"2\"/>");
-    // The tooltip has the pass's name in any case; the name is drawn only if it fits into the pass.
+    // The tooltip always contains the pass's name; the name is drawn only if it fits into the pass.
     constexpr double kCharacter = 6.5;
     if (static_cast<double>(name.size()) * kCharacter <= width) {
       out_ += cat("<text x=\"", number(x + width / 2.0), "\" y=\"", number(y + height / 2.0 + 4.0),

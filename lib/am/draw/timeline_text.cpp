@@ -89,7 +89,7 @@ class Picture {
   // Returns a line that states which part of the timeline is drawn; empty if all of it is drawn.
   std::string note() const {
     const int64_t all = column(timeline_.makespan);
-    // With one column too few, only the blank at the end of the last pass is lost.
+    // One missing column cuts off only the blank after the last pass, so nothing is reported.
     if (all <= width_ + 1) return {};
     const auto share = static_cast<int64_t>(100.0 * width_ / static_cast<double>(all));
     return cat(term::repeat(" ", head_), style_.unicode ? "…" : "...", " the first ",

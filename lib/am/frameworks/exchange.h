@@ -7,9 +7,9 @@
 //   const auto in = import_plan(*torchtitan, out.text, "llama.toml", found);
 //   in->toml();                                 // a plan
 //
-// An export is imported again, and every difference between the result and the plan is listed as
-// lost. During an import, settings that the file omits get the framework's defaults. Notes tell the
-// user what must be configured elsewhere. To add a framework, write NAME/config.cpp and
+// An export is tested by importing it again: every difference from the plan is listed as lost.
+// During an import, settings that the file omits get the framework's defaults. Notes tell the user
+// what must be configured elsewhere. To add a framework, write NAME/config.cpp and
 // NAME/config_reader.cpp, and add a line to registry.cpp.
 #pragma once
 

@@ -13,8 +13,8 @@ namespace am::frameworks {
 
 namespace {
 
-// `launched`: number of ranks that the launcher started; 0: unknown. `plan` and `model` must
-// outlive the result.
+// Returns the sizes and options of the plan. `launched`: number of ranks that the launcher started;
+// 0: unknown. `plan` and `model` must outlive the result.
 FrameworkLayout framework_layout(const config::Plan& plan, const model::ModelConfig* model,
                                  int64_t launched) {
   FrameworkLayout layout;

@@ -41,7 +41,7 @@ struct FrameworkLayout {
   int64_t seq_len = 0;
   int64_t micro_batch = 1;           // sequences per forward pass of a rank
   int64_t global_batch = 0;          // sequences per step; 0: the framework's minimum
-  pipeline::PipelineShape pipeline;  // microbatches: one per stage if the plan does not set them
+  pipeline::PipelineShape pipeline;  // by default with one micro-batch per stage
   bool split_points = false;         // true: stages are set by split points
 
   bool fsdp2() const { return !ddp && megatron_fsdp == nullptr; }
@@ -123,7 +123,7 @@ void demand_whole_heads(const FrameworkLayout& layout, const char* name, int64_t
 void check_even_experts(const FrameworkLayout& layout, Violations& found);
 // Condition: with a pipeline, the head is not tied to the embedding.
 void check_tied(const FrameworkLayout& layout, Violations& found);
-// Condition: the number of stages and micro-batches satisfies PyTorch's pipeline schedule.
+// Condition: PyTorch's pipeline schedule accepts the numbers of stages and micro-batches.
 void check_torch_schedule(const FrameworkLayout& layout, Violations& found);
 // Condition: the global batch is a multiple of `of_all_ranks`, the number of sequences that all
 // ranks together process at a time.

@@ -22,7 +22,7 @@ struct JobShape {
   const config::FSDP2Config* fsdp2;  // null for another strategy; likewise `megatron` and `ddp`
   const config::MegatronFSDPConfig* megatron;
   const config::DDPConfig* ddp;
-  // Options of fsdp2. For another strategy they have their defaults, which are all off.
+  // Options of fsdp2. For another strategy, they have their default values.
   const config::FSDP2Config& options;
   int64_t global_batch;  // sequences per step
   int64_t microbatches;  // micro-batches in one run of the schedule; 1 without a pipeline
@@ -70,11 +70,11 @@ std::optional<std::string> our_schedule_name(std::string_view any);
 struct PipelineKeys {
   std::string_view schedule;          // key of the schedule's name
   std::string_view file;              // key of the path of a custom schedule (a CSV file)
-  const char* absent;                 // schedule if the file has neither of the two keys above
+  const char* absent;                 // schedule if the file has neither `schedule` nor `file`
   const char* known;                  // hint for an unknown schedule: the known names
   std::string_view modules;           // key of the lists of modules, one per stage
   std::string_view layers_per_stage;  // key of the number of layers per stage
-  // Key whose value, "up" or "down", is how the number of stages is rounded to a multiple of pp.
+  // Key with the value "up" or "down": how the number of stages is rounded to a multiple of pp.
   std::string_view round = {};
   // When layers are divided over stages, the embedding counts as `first_less` layers of the first
   // stage, and the head as `last_less` layers of the last stage.
@@ -82,9 +82,9 @@ struct PipelineKeys {
   int64_t last_less = 0;
 };
 // Sets the plan's schedule and stages. If the file has lists of modules, they determine the stages.
-// Otherwise layers are divided evenly; the number of stages follows from the layers per stage, or
-// without this setting is one per rank, or two per rank for interleaved schedules. If the model is
-// unknown, settings that depend on its number of layers are recorded as lost.
+// Otherwise layers are divided evenly, and the number of layers per stage determines the number of
+// stages. Without this setting, each rank has one stage, or two for interleaved schedules. If the
+// model is unknown, settings that depend on its number of layers are recorded as lost.
 void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp);
 int64_t default_virtual_stages(std::string_view schedule);
 

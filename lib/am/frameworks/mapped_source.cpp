@@ -77,7 +77,7 @@ class MappedSource : public stored::TensorSource {
   fs::path config_file() const override { return config_file_; }
   std::vector<fs::path> data_files() const override { return stored_->data_files(); }
   std::vector<stored::StoredProblem> damage() const override { return stored_->damage(); }
-  // Problems have the stored names of tensors, which differ from the names in tensors().
+  // Reported problems contain the stored names of tensors, which differ from those in tensors().
   void verify(const stored::VerifyCalls& calls) const override { stored_->verify(calls); }
 
   void read(std::string_view name, const mesh::Box& box,
@@ -115,7 +115,7 @@ class MappedSource : public stored::TensorSource {
       return;
     }
     Parts parts;                    // stored name -> the hub tensors inside of the stored tensor
-    std::vector<std::string> left;  // stored names without a hub name
+    std::vector<std::string> left;  // stored names that the name table does not contain
     for (const stored::StoredTensor& stored : stored_->tensors()) {
       const std::string_view name = without_module(stored.name);
       HubParts found = names.to_hub(name, stored.shape);
@@ -158,9 +158,9 @@ class MappedSource : public stored::TensorSource {
                 "'s, not converted to Hugging Face's: ", why);
   }
 
-  // Returns the optimizer states of hub tensors that are inside of a stored optimizer state. The
-  // rows of a moment are distributed like those of its parameter. A scalar, such as the step count,
-  // is the state of every hub tensor inside of the parameter.
+  // Returns the optimizer states of hub tensors that a stored optimizer state contains. A state
+  // with the parameter's shape, such as exp_avg, is divided into hub tensors like the parameter. A
+  // scalar, such as the step count, is the state of every hub tensor inside of the parameter.
   std::vector<HubPart> state_parts(const stored::StoredTensor& stored, const NameMap& names,
                                    const Parts& parameters) const {
     const auto name = split_state(stored.name, table_.state_before_name);

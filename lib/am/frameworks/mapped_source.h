@@ -20,8 +20,8 @@
 
 namespace am::frameworks {
 
-// Returns a source with the hub's names. `facts`: the trainer's step and a note; the result has
-// them in step() and note(). `config_folders`: folders that may contain the model's config.json,
+// Returns a source with the hub's names. `facts`: the trainer's step and a note, which step() and
+// note() of the result return. `config_folders`: folders that may contain the model's config.json,
 // the most likely first. Without a config.json, or if it describes another model, tensors keep
 // their stored names and rows, and note() gives the reason. Throws Error(kFormat) if two tensors
 // would get the same name.

@@ -18,8 +18,8 @@ constexpr size_t kMostDigits = 9;
 
 bool is_marker(char c) { return c == '#' || c == '@'; }
 
-// Returns the digits at the start of the text. Returns nothing if there are none, or if they are no
-// number in the usual notation, for example "007".
+// Returns the digits at the start of the text. Returns nothing if there are none or too many, or if
+// they have a leading zero, for example "007".
 std::optional<std::string_view> leading_number(std::string_view text) {
   size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
@@ -43,8 +43,8 @@ std::optional<NameNumbers> match_name(std::string_view pattern, std::string_view
       at += digits->size();
       continue;
     }
-    // A number can only be missing where it is a component of its own (`.@.`): the name then lacks
-    // the number and one dot.
+    // The name may lack a number only if the number would be a complete component (`.@.` in the
+    // pattern). The name then lacks one dot, too.
     const bool component =
         i > 0 && pattern[i - 1] == '.' && i + 1 < pattern.size() && pattern[i + 1] == '.';
     if (!component) return std::nullopt;
@@ -132,7 +132,7 @@ HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::str
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,
                                          config_.moe ? config_.moe->experts : 0};
   std::vector<int64_t> place;
-  std::vector<size_t> in_front;  // indices of the numbers that are leading dims
+  std::vector<size_t> in_front;  // indices of the numbers that the name lacks
   int64_t copies = 1;
   for (size_t i = 0; i < numbers.size(); ++i) {
     place.push_back(numbers[i].value_or(0));

@@ -130,7 +130,7 @@ class NameMap {
   model::ModelConfig config_;
 };
 
-// Tables of torchtitan 0.2.1, OLMo-core 3.0 and Megatron-core's model definitions.
+// Return the name tables of torchtitan 0.2.1, OLMo-core 3.0 and Megatron-core.
 const NameTable& torchtitan_table();
 const NameTable& olmo_table();
 const NameTable& megatron_table();

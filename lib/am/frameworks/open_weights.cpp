@@ -140,11 +140,6 @@ fs::path shards_of(const fs::path& path) {
   return stored::is_hf_source(path) || !fs::is_directory(below) ? path : below;
 }
 
-// Folders that are recognised but not supported, because no file describes how their tensors are
-// cut:
-//
-//   mp_rank_00/model_optim_rng.pt                        Megatron's "torch": a pickle per rank
-//   latest, global_step100/, mp_rank_*_model_states.pt   DeepSpeed
 bool has_entry(const fs::path& folder, std::string_view pattern) {
   if (!fs::is_directory(folder)) return false;
   return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
@@ -153,6 +148,11 @@ bool has_entry(const fs::path& folder, std::string_view pattern) {
                      });
 }
 
+// Recognises folders of DeepSpeed, and is_megatron_ranks() those of Megatron's format "torch".
+// Neither is supported, because no file describes how their tensors are sharded.
+//
+//   latest, global_step100/, mp_rank_*_model_states.pt   DeepSpeed
+//   mp_rank_00/model_optim_rng.pt                        Megatron's "torch": a pickle per rank
 bool is_deepspeed(const fs::path& path) {
   if (has_entry(path, "*mp_rank_*_model_states.pt")) return true;
   if (has_entry(path, "*zero_pp_rank_*_optim_states.pt")) return true;
@@ -182,7 +182,7 @@ Source refuse_megatron_ranks(const fs::path& path, OnDamage /*damage*/) {
               "load it with Megatron and save it with --ckpt-format torch_dist");
 }
 
-// Opens a checkpoint of am-run. If am-run's own index is damaged and `damage` is listed, uses the
+// Opens a checkpoint of am-run. If am-run's own index is damaged and `damage` is kReport, uses the
 // file `.metadata` of torch.distributed.checkpoint instead, which describes the same tensors.
 Source open_checkpoint(const fs::path& folder, OnDamage damage) {
   if (damage == OnDamage::kRefuse || !stored::is_dcp_source(folder)) {

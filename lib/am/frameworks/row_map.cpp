@@ -6,8 +6,8 @@ namespace am::frameworks {
 
 namespace {
 
-// Maximum number of rows that are joined to one piece in which rows must be rearranged. A single
-// head may have more.
+// Maximum number of rows of a RowPiece that contains several heads and whose rows must be
+// rearranged. A RowPiece of a single head may have more rows.
 constexpr int64_t kMostRows = 1024;
 
 void append(std::vector<mesh::Extent>& extents, const mesh::Extent& next) {

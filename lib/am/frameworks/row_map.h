@@ -34,15 +34,16 @@ struct RowMap {
     bool operator==(const Digit&) const = default;
   };
   int64_t first = 0;
-  // The digits; the first one changes slowest. Empty: the identity, for any number of rows.
+  // Digits of a row number; the first one changes slowest. Empty: the identity, for any number of
+  // rows.
   std::vector<Digit> digits;
 
   bool is_whole() const { return digits.empty(); }
   int64_t rows() const;
   int64_t stored(int64_t row) const;
-  // Splits a range of rows into pieces that are read together: contiguous runs of stored rows or,
-  // where rows must be rearranged, the rows of one or several heads. Several heads have at most
-  // about a thousand rows.
+  // Splits a range of rows into pieces that are read together. A piece is a contiguous run of
+  // stored rows or, if rows must be rearranged, the rows of one head or of several heads with at
+  // most 1024 rows together.
   std::vector<RowPiece> pieces(const mesh::Extent& rows) const;
   // Returns the rows of the hub's tensor that are stored in `stored_rows`, as ascending ranges.
   std::vector<mesh::Extent> held_in(const mesh::Extent& stored_rows) const;

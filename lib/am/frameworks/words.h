@@ -16,17 +16,17 @@
 namespace am::frameworks {
 
 struct FlagStyle {
-  char dash = '-';  // '-': a flag a_b is stored under the name a-b; '_': a-b as a_b
+  char dash = '-';  // replaces `-` and `_` in the names of flags, so that a-b equals a_b
   // true: a flag "--section.key" is stored as `key` in a table "section". For a subcommand, a word
   // "section:choice", the text "choice" is stored under the key "section:".
   bool nested = false;
 };
 
-// Returns the flags of one command, in order. Of a repeated flag, the last value counts. The words
-// behind a flag are its value: without words it is true, several words are a list. "--no-x" is the
-// flag "no-x". Words that belong to no flag, such as the program and a script, are skipped. Quotes,
-// backslashes and comments have the shell's meaning. Expansions and substitutions, which require a
-// shell, are errors "exchange.syntax".
+// Returns the flags of one command, in order. If a flag is repeated, its last value is used. The
+// value of a flag is the word after it, a list if several words follow, and true if none follows.
+// "--no-x" is the flag "no-x". Words that belong to no flag, such as the program and a script, are
+// skipped. Quotes, backslashes and comments have the shell's meaning. Expansions and substitutions,
+// which require a shell, are errors "exchange.syntax".
 std::optional<config::Value> read_flags(std::string_view text, const std::string& file,
                                         const FlagStyle& style, Diagnostics& found);
 

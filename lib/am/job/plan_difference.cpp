@@ -112,7 +112,7 @@ void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
     fsdp2->tp_plan = none.tp_plan;
   }
   // Without autocast, all activations have the compute dtype. Therefore cast_forward_inputs has no
-  // effect, and neither has output_dtype if it is the compute dtype.
+  // effect. output_dtype has no effect either if it equals the compute dtype.
   const layout::StepPrecision precision = layout::resolve_precision(plan);
   if (precision.products == precision.compute) {
     config::MixedPrecisionPolicy& policy = fsdp2->mp_policy;

@@ -185,8 +185,8 @@ class Shrinking {
 
   // Reduces the sequence length. If cp pads the job's sequences, it pads the proxy's too.
   void shrink_sequence() {
-    // 48 is a multiple of 2 * cp * tp for the proxy's cp and tp, which are at most 3, unless both
-    // are 3.
+    // The proxy's cp and tp are at most 3. 48 is a multiple of 2 * cp * tp for all such sizes
+    // except cp = tp = 3.
     constexpr int64_t kLong = 48;
     const int64_t before = plan_.train.seq_len;
     const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);

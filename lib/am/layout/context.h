@@ -36,7 +36,7 @@ struct ContextAttention {
 struct ContextBytes {
   double forward = 0.0, backward = 0.0;
 };
-// Returns the bytes that attention sends by `method`, the plan's context.method.
+// Returns the bytes that attention sends. `method`: the plan's context.method.
 ContextBytes context_bytes(std::string_view method, const mesh::SequenceCut& cut,
                            const ContextAttention& attention);
 

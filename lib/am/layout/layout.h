@@ -160,9 +160,9 @@ struct Layout {
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found);
 
-// Works like build_layout, with one decoder layer of each kind (model::sample_inventory): shows how
-// every module is sharded, in a time independent of the number of layers. Globs over parameter
-// names may match no layer.
+// Works like build_layout, for a model with only one decoder layer of each kind
+// (model::sample_inventory), so that the time does not depend on the number of layers. A glob that
+// names an omitted layer is an error, because it matches no parameter.
 std::optional<Layout> build_sample_layout(const config::Plan& plan,
                                           const model::ModelConfig& config,
                                           const mesh::MeshSizes& sizes, Diagnostics& found);

@@ -7,8 +7,8 @@
 
 namespace am::layout {
 
-// Whether the stored parameters, which the optimizer updates, are sharded. Under megatron_fsdp they
-// are at every level except 0.
+// Whether the stored parameters, which the optimizer updates, are sharded. megatron_fsdp shards
+// them at every level except 0.
 bool shards_parameters(const config::DistributedConfig& strategy);
 
 // Axes along which ranks hold the same boxes of a parameter, in addition to the tp ranks that
@@ -17,8 +17,8 @@ struct ReplicaAxes {
   std::string_view dense;
   std::string_view experts;  // experts under expert parallelism
 };
-// Returns the axes for parameters that FSDP ignores if `ignored`, otherwise for all others. If the
-// strategy shards nothing over data parallelism, cp ranks hold replicas too.
+// Returns the axes for the parameters that FSDP ignores (`ignored`) or for all other parameters. If
+// the strategy shards nothing over data parallelism, cp ranks hold replicas too.
 ReplicaAxes replica_axes(const Layout& layout, bool ignored);
 
 }  // namespace am::layout

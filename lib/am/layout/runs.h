@@ -27,8 +27,8 @@ std::vector<Limit> limits_of_plan(const config::Plan& plan);
 // Returns the limits of the model and of the plan.
 std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config);
 
-// Adds the limits as "runtime.unsupported" errors. `subject` follows the feature in the message,
-// for example "can be planned".
+// Adds the limits as "runtime.unsupported" errors. `subject` is the part of the message after the
+// feature's name, for example "can be planned".
 void refuse(const std::vector<Limit>& limits, std::string_view subject, Diagnostics& found);
 
 // Adds an error, with its line in the config, for every feature of a valid config that the decoder

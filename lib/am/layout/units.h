@@ -24,7 +24,7 @@ std::vector<bool> reshard_after_forward(const config::DistributedConfig& strateg
 // Returns the number of ranks over which a unit is resharded after forward (reshard_after_forward =
 // N). Returns 0 if the unit keeps its sharding over all of its ranks.
 int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh::MeshSizes& sizes);
-// Overload for experts, which are sharded over another group than their unit, of `ranks` ranks.
+// Overload for experts, which are sharded over a group of `ranks` ranks instead of their unit's.
 // `size` is the result of the other overload. Returns 0 if `size` does not divide `ranks`.
 int64_t post_forward_size(int64_t size, int64_t ranks);
 

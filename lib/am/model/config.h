@@ -156,8 +156,8 @@ bool has_experts(const ModelConfig& config, int64_t layer);
 // Reads a config.json, or the config.json in a folder. Accepts both spellings of the rotary
 // embedding (`rope_theta` + `rope_scaling`, or `rope_parameters`) and both `dtype` and
 // `torch_dtype`. A config of unknown model_type with only Llama's keys is read as Llama, with a
-// warning. Of a known multimodal config, only the text part is read, also with a warning. Adds an
-// error with file, line and column for every violation of a rule "model.*". Returns nothing if
+// warning. A known multimodal config also adds a warning, because only its text part is read. Adds
+// an error with file, line and column for every violation of a rule "model.*". Returns nothing if
 // there is an error.
 std::optional<ModelConfig> load_config(const std::filesystem::path& path, Diagnostics& found);
 // Like load_config(), but parses `text`. Messages cite `file`.

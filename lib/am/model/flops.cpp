@@ -8,13 +8,13 @@ namespace {
 // Sums over all layers of the model.
 struct LayerSums {
   double weights = 0.0;    // number of weights that a token is multiplied with
-  double attention = 0.0;  // attention cost: (n d) * min(window, s), in the symbols of flops.h
+  double attention = 0.0;  // query heads * head dim * min(window, sequence length)
 };
 
 enum class Windows { kCounted, kIgnored };
 
-// Returns (n d) * min(window, s) of a layer, in the symbols of flops.h. `windows` selects whether
-// the layer's window limits the attended positions or is ignored.
+// Returns query heads * head dim * min(window, sequence length) of a layer; the head dim is the
+// mean of the key and value widths. kIgnored: the sequence length is not limited by the window.
 double attended(const AttentionSpec& attention, int64_t seq_len, Windows windows) {
   const int64_t reach = windows == Windows::kCounted ? attention.window.value_or(seq_len) : seq_len;
   const double width = static_cast<double>(attention.heads) *

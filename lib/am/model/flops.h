@@ -30,21 +30,21 @@ int64_t active_parameters(const ModelConfig& config, const Inventory& inventory)
 // norms.
 int64_t mtp_parameters(const ModelConfig& config);
 
-// Returns the FLOPs that am-run and am-plan report: 6 (N - E) + 12 L n d s for forward and backward
-// of one token. E counts tables that are only looked up, but not a table that is tied to the head,
-// because the head multiplies with it. Attention counts without causal mask and window, and
-// recomputation does not count. This is PaLM's formula (Chowdhery et al., 2022, appendix B) without
+// Returns the FLOPs of one token's forward and backward that am-run and am-plan report: 6 (N - E) +
+// 12 L n d s, in the symbols at the top of this file. A table that is tied to the head is not in E,
+// because the head multiplies with it. Attention is counted without causal mask and window;
+// recomputation is not counted. This is PaLM's formula (Chowdhery et al., 2022, appendix B) without
 // the embedding, as in torchtitan. Under MLA, d is the mean of the key and value widths.
 double train_flops_per_token(const ModelConfig& config, int64_t seq_len);
 
 // Returns the forward FLOPs of one token for each layer: 2 per weight that the token is multiplied
-// with, plus 2 n d min(window, s) for causal attention. head_forward_flops() returns the forward
-// FLOPs of the head, 2 V h.
+// with, plus 2 * heads * head dim * min(window, sequence length) for causal attention.
+// head_forward_flops() returns the head's forward FLOPs, 2 * vocabulary * hidden size.
 std::vector<double> layer_forward_flops(const ModelConfig& config, int64_t seq_len);
 double head_forward_flops(const ModelConfig& config);
 
 // The functions below return the forward and backward FLOPs of one token by published conventions,
-// for comparison with published figures.
+// for comparison with published figures. The symbols are defined at the top of this file.
 //
 // torchtitan (its `get_num_flop_per_token`): 6 (N - E) + 12 L n d s, where E includes the embedding
 // table even if the head is tied to it.

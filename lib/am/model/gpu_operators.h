@@ -12,7 +12,7 @@ namespace am::model {
 inline constexpr int64_t kLossElements = int64_t{256} << 20;
 
 // Bytes of cuBLAS's workspaces: 32 MiB for the handle of the forward thread and 32 MiB for that of
-// the backward thread. The first product allocates them, and they are never freed. Measured with
+// the backward thread. The first matmul allocates them, and they are never freed. Measured with
 // PyTorch on an H200.
 inline constexpr int64_t kProductWorkspace = int64_t{64} << 20;
 

@@ -217,8 +217,8 @@ std::vector<Unit> shard_units(const Inventory& inventory) {
       layers[layer].parameters.push_back(index);
     } else if (parameter.module_kind == ModuleKind::kEmbedding ||
                (parameter.role == Role::kHead && inventory.tied_lm_head)) {
-      // The bias of a tied head belongs to the embedding's FSDP unit, because the head needs the
-      // bias at the time for which that unit's weight is gathered.
+      // The bias of a tied head belongs to the embedding's FSDP unit, because the head reads this
+      // unit's weight and the bias at the same time.
       embedding.parameters.push_back(index);
     } else if (parameter.role == Role::kHead) {
       head.parameters.push_back(index);

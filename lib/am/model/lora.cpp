@@ -33,7 +33,7 @@ std::string_view why_not(const ModuleSpec& module) {
     case ModuleKind::kLinear:
       break;
   }
-  return "has the embedding's weight";  // else the module is a head that is tied to the embedding
+  return "has the embedding's weight";  // the only other case: a head that is tied to the embedding
 }
 
 using Visit = std::function<void(const ModuleSpec& module, const std::string& name)>;

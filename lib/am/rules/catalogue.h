@@ -30,7 +30,7 @@ std::span<const Rule> runtime_rules();    // ids runtime.*, launch.*: reported b
 
 // Returns a hint with legal values of tp_size near the plan's value, for example "tp_size = 2, 4 or
 // 8". Each of them divides `length` and satisfies the rules on attention heads and on the world
-// size. Empty if no value does.
+// size. Returns an empty text if there is no such value.
 std::string tp_sizes_help(const RuleContext& context, int64_t length);
 
 // Returns the first layer whose query projection is sharded over tp by heads. Null if the TP plan

@@ -35,8 +35,8 @@ CheckedPlan check_loaded(const config::Plan& plan, std::optional<model::ModelCon
   checked.model = std::move(model);
   const layout::MeshDraft draft = layout::draft_mesh(plan, world_size, found);
   checked.mesh = draft.sizes;
-  // Layout on the smallest world with the plan's pp, cp and tp, if the plan's sizes do not form a
-  // world.
+  // Layout on the smallest mesh with the plan's pp, cp and tp. Used only if the plan's mesh sizes
+  // are inconsistent, for example if their product is not world_size.
   std::optional<layout::Layout> smallest;
   if (checked.model.has_value() && draft.axes.has_value()) {
     auto& layout = draft.sizes.has_value() ? checked.layout : smallest;

@@ -19,15 +19,14 @@ namespace am::rules {
 
 // Inputs of a rule. A pointer is null if its input could not be computed. A rule should read the
 // input that can be computed for most plans, for example `axes` rather than `mesh`: the rule then
-// also finds errors in plans whose mesh sizes do not form a world.
+// also finds errors in plans whose mesh sizes are inconsistent.
 struct RuleContext {
   const config::Plan& plan;
   const model::ModelConfig* model = nullptr;
-  const mesh::MeshSizes* axes = nullptr;  // the plan's pp, cp and tp; the other members are not set
+  const mesh::MeshSizes* axes = nullptr;  // the plan's pp, cp and tp; all other sizes are 1
   std::optional<int64_t> dp;              // number of data-parallel ranks
-  const mesh::MeshSizes* mesh = nullptr;  // all mesh sizes; null if they do not form a world
-  // Layout of the plan on `mesh`. If `mesh` is null, layout on the smallest world with the sizes in
-  // `axes`.
+  const mesh::MeshSizes* mesh = nullptr;  // all mesh sizes; null if they are inconsistent
+  // Layout of the plan on `mesh` or, if `mesh` is null, on a mesh with the sizes in `axes`.
   const layout::Layout* layout = nullptr;
 };
 

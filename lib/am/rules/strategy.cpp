@@ -96,8 +96,7 @@ void check_reshard(const RuleContext& context, Diagnostics& found) {
 }
 
 // Adds a warning if a GPU would compute in float32, which is two to eight times slower than
-// bfloat16. Only fsdp2 has a mixed-precision policy; the other strategies compute in the storage
-// dtype.
+// bfloat16. fsdp2 is not checked, because its mixed-precision policy selects bfloat16 by default.
 void check_float32(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   const auto backend = layout::asked_backend(plan);

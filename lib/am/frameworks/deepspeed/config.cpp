@@ -78,8 +78,8 @@ Json zero_optimization(const JobShape& shape) {
   return zero;
 }
 
-// Writes the batch sizes. The number of data-parallel ranks is world / tp in DeepSpeed. It includes
-// the ranks of the plan's axes pp, cp and ep, which cannot be exported.
+// Writes the batch sizes. In DeepSpeed, world / tp ranks are data-parallel. The plan's axes pp, cp
+// and ep cannot be exported, so their ranks become data-parallel, too.
 void write_batches(const JobShape& shape, Json& out) {
   const int64_t dp = shape.world() / shape.mesh.tp;
   const int64_t micro = shape.plan.train.micro_batch_size;
@@ -195,8 +195,8 @@ void read_zero(PlanBuilder& builder) {
     builder.copy(kSecond, "strategy.reshard_after_forward");
   }
   constexpr const char* kOffload = "zero_optimization.offload_param";
-  // Any other offload is reported as lost, because it is not read here: offload to disk, or with a
-  // strategy that has no offload_policy.
+  // Only offload to the CPU is converted, and only for a strategy with an offload_policy. Any other
+  // offload, for example to disk, stays unread and is therefore reported as lost.
   const config::Value* device = source.find(cat(kOffload, ".device"));
   if (device != nullptr && device->text == "cpu" && builder.knows("strategy.offload_policy")) {
     source.skip(cat(kOffload, ".device"));

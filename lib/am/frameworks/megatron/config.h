@@ -56,8 +56,8 @@ inline constexpr std::array<MegatronSwitch, 9> kMegatronSwitches = {{
     {"init-model-with-meta-device", "strategy.init_fsdp_with_meta_device"},
 }};
 
-// An argument that gives a size of the model, which the model's config.json contains too. Of the
-// two tables below, the first is for all models, the second for models with experts.
+// A Megatron argument for a size of the model. config.json of the model contains the size too.
+// kMegatronSizes is for all models, kMegatronExpertSizes for models with experts.
 struct MegatronSize {
   std::string_view theirs;      // Megatron's argument, without dashes
   std::string_view config_key;  // key in config.json

@@ -43,7 +43,7 @@ class Reader {
     megatron_fsdp_ = flag("use-megatron-fsdp") || flag("use-custom-fsdp");
     if (megatron_fsdp_) return "megatron_fsdp";
     distributed_optimizer_ = flag("use-distributed-optimizer");
-    // fsdp2 is the only strategy of plans with pipelines and sequence parallelism.
+    // Only the strategy fsdp2 supports pipelines and sequence parallelism.
     if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel"))) return "fsdp2";
     if (distributed_optimizer_) return "megatron_fsdp";
     // megatron_fsdp with zero_dp_strategy = 0 shards nothing, like Megatron's DDP. Unlike the
@@ -133,8 +133,8 @@ class Reader {
     }
   }
 
-  // Returns Megatron's dtype for gradient reduction. It is float32 with --bf16, unless a flag
-  // selects bfloat16, and float16 with --fp16, unless a flag selects float32.
+  // Returns Megatron's dtype for gradient reduction. With --bf16 the default is float32, and flags
+  // can select bfloat16. With --fp16 the default is float16, and flags can select float32.
   std::string reduce_dtype(const std::string& compute) {
     const bool wide = flag("accumulate-allreduce-grads-in-fp32");
     const bool narrow = flag("grad-reduce-in-bf16");

@@ -1,8 +1,8 @@
-// Names of the tensors of Megatron-core's GPTModel. The format torch_dist stores layers either one
-// by one, or all in one tensor, whose name has no layer number; likewise for experts. If a norm is
-// fused into a linear layer, its name is that of the layer. The fused projection of attention has
-// for each group of heads the queries, then the key, then the value. Gate and up are one matrix, or
-// two matrices whose names end in weight_w and weight_v.
+// Names of the tensors of Megatron-core's GPTModel. The format torch_dist has one tensor per layer,
+// or one tensor for all layers, whose name has no layer number; likewise for experts. A norm that
+// is fused into a linear layer is named after it: "linear_qkv.layer_norm_weight". The fused QKV
+// matrix contains, for each KV group, the rows of the queries, then of the key, then of the value.
+// Gate and up are one matrix, or two matrices whose names end in weight_w and weight_v.
 #include <array>
 #include <span>
 
@@ -13,8 +13,8 @@ namespace am::frameworks {
 namespace {
 
 constexpr std::string_view kTypes = "llama mistral qwen2 qwen3 mixtral qwen2_moe qwen3_moe";
-// Model types without experts (kDense) and with experts (kSparse). The norm before the feed-forward
-// has different stored names in them.
+// Model types without experts (kDense) and with experts (kSparse). By default, Megatron stores the
+// norm before the feed-forward under different names for the two.
 constexpr std::string_view kDense = "llama mistral qwen2 qwen3";
 constexpr std::string_view kSparse = "mixtral qwen2_moe qwen3_moe";
 constexpr std::string_view kExperts = "qwen2_moe qwen3_moe";
@@ -62,8 +62,8 @@ constexpr auto kCommon = std::to_array<NameRow>({
     {"lm_head.weight", "output_layer.weight", Rows::kVocabulary},
 });
 
-// Entries of the name table for separate matrices of gate and up: always separate in fsdp_dtensor,
-// sometimes in torch_dist.
+// Entries of the name table for gate and up as separate matrices. fsdp_dtensor always stores them
+// separately, torch_dist sometimes.
 constexpr auto kApart = std::to_array<NameRow>({
     {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_w"},
     {"model.layers.#.mlp.up_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_v"},
@@ -124,8 +124,9 @@ constexpr auto kFsdp = std::to_array<NameRow>({
 });
 
 // Returns the name table of a format: the entries common to both formats, the format's `own`
-// entries, then those for separate gate and up. A writer uses the first entry with a hub name, so
-// it writes gate and up as one matrix if `own` has such entries.
+// entries, then those for separate gate and up. To write a hub
+// tensor, the first entry with its name is used; gate and up are therefore written as one matrix if
+// `own` has entries for that.
 std::vector<NameRow> with_common(std::span<const NameRow> own) {
   std::vector<NameRow> rows(kCommon.begin(), kCommon.end());
   rows.insert(rows.end(), own.begin(), own.end());

@@ -21,7 +21,7 @@ void read_checkpointing(PlanBuilder& builder) {
   constexpr const char* kScope = "distributed.activation_checkpointing_scope";
   const std::string scope = source.text(kScope).value_or("all");
   if (scope != "all" && scope.find("language") == std::string::npos) {
-    source.skip(kKey);  // checkpoints only encoders, which a plan's model does not have
+    source.skip(kKey);  // applies only to encoders, which a plan's model does not have
     return;
   }
   const config::Value* value = source.take(kKey);
@@ -350,8 +350,8 @@ void drop_nones(config::Value& value) {
 }
 
 // Reads the recipe's kind of training. A plan trains a causal language model. Recipes for other
-// kinds have the same keys, so their kind is recorded as lost, or for multimodal models mentioned
-// in a note.
+// kinds have the same keys, so their kind is recorded as lost. For a multimodal model, a note
+// states that the plan contains only the text model.
 void read_kind(PlanBuilder& builder) {
   Source& source = builder.source();
   for (const char* key : {"model._target_", "recipe._target_", "recipe"}) {

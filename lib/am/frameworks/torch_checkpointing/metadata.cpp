@@ -35,7 +35,8 @@ struct TorchCheckpointingMetadata::Group {
   std::shared_ptr<const RankIndex> ranks;  // the ranks of the group
   std::shared_ptr<const RankIndex> mesh;   // ranks of a DTensor's mesh; null for other tensors
   stored::DTensorSpec spec;                // sharding of a DTensor; unused for other tensors
-  // Position of the ranks' values. For a DTensor, only shape and dtype are set.
+  // Position of the group's values in the global tensor. For a DTensor, only shape and dtype are
+  // set.
   stored::PartPlace part;
 };
 
@@ -150,7 +151,7 @@ class MetadataReader {
       const PickleValue& format = field(field(layout, "serialization_format"), "type");
       const std::string name(format.text().value_or("?"));
       if (name == "JsonSerialization" || name == "RawSerialization")
-        return;  // files of these two formats cannot contain tensors
+        return;  // files in JSON or raw format cannot contain tensors
       if (name != "TorchSerialization") fail(cat(item, " is stored by ", name, ", not torch.save"));
       path = field(layout, "file_path").text().value_or("");
     }
@@ -292,8 +293,8 @@ class MetadataReader {
   const std::string& where_;
   TorchCheckpointingMetadata found_;
   std::set<std::string> names_;
-  // Results for the lists and dicts that were converted already, because tensors share them. A key
-  // is the address of the first item, which identifies a list or dict of the pickle.
+  // Caches of converted lists and dicts, which several tensors may share. A key is the address of
+  // the first item, which identifies a list or dict of the pickle.
   std::unordered_map<const PickleValue*, std::shared_ptr<const Groups>> groups_;
   std::unordered_map<const PickleValue*, std::shared_ptr<const Group>> single_;
   std::unordered_map<const PickleValue*, std::shared_ptr<const RankIndex>> ranks_;

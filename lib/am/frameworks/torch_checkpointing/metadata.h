@@ -51,7 +51,7 @@ class TorchCheckpointingMetadata {
   // "lm_head.weight"}.
   std::vector<stored::KeyPath> paths() const;
   // Returns the position of a rank's values in the global tensor `path`; nullopt if the metadata
-  // does not contain it.
+  // does not describe the tensor for this rank.
   std::optional<stored::PartPlace> place(const stored::KeyPath& path, int64_t rank) const;
 
  private:

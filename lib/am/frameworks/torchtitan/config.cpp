@@ -168,8 +168,8 @@ void write_rest(const JobShape& shape, Json& out) {
   out["debug"]["seed"] = shape.plan.model.seed;
 }
 
-// Returns the number of layers per stage, if it is equal for all stages and must be written because
-// the number of stages per rank is not the schedule's default; otherwise 0.
+// Returns the number of layers per stage to write. Returns 0 if the number of stages does not
+// divide the number of layers, or if each rank has the schedule's default number of stages.
 int64_t layers_per_stage(const JobShape& shape, const model::ModelConfig& model) {
   const auto stages = static_cast<int64_t>(shape.stages.size());
   const config::PipelineSection& pipeline = shape.plan.pipeline;
@@ -203,9 +203,8 @@ std::string as_flags(Json settings, int64_t layers_per_stage) {
     settings.erase(section);
   }
   Json& parallelism = settings["parallelism"];
-  // Flags cannot express lists of modules; without these lists, torchtitan divides the layers over
-  // the stages itself. The result is that of the plan if the embedding and the head count as 0
-  // layers.
+  // Flags cannot express lists of modules. Without these lists, torchtitan divides the layers over
+  // the stages itself. Its stages equal the plan's if both settings *_stage_less_layers are 0.
   if (parallelism.erase("module_fqns_per_model_part") > 0) {
     parallelism["pipeline_parallel_first_stage_less_layers"] = 0;
     parallelism["pipeline_parallel_last_stage_less_layers"] = 0;
