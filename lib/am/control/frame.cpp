@@ -12,8 +12,8 @@ namespace am::control {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
-// Largest length in bytes of the piece of a reply in one frame. Less than half the frame, because
-// escaping can double each character and the frame has other fields too.
+// Largest length in bytes of the piece of a reply in one frame. It is less than half of the largest
+// frame, because escaping can double the length of the piece, and a frame has other fields too.
 constexpr size_t kPieceBytes = kLargestFromJob / 2 - 1024;
 
 size_t length_at(std::string_view bytes) {

@@ -67,9 +67,9 @@ class ReplyReader {
  public:
   explicit ReplyReader(size_t largest = kLargestReply) : largest_(largest) {}
 
-  // Adds the message of the next frame. Returns the reply after its last frame, before that
-  // nothing. Throws Error(kFormat) for an invalid message, and as soon as the pieces have more than
-  // `largest` bytes.
+  // Adds the message of the next frame. Returns the reply once its last frame was added, and
+  // nothing before. Throws Error(kFormat) for an invalid message, and as soon as the pieces have
+  // more than `largest` bytes.
   std::optional<Json> add(const Json& message);
 
  private:

@@ -159,8 +159,8 @@ std::optional<JobAddress> address_in(const fs::path& file) {
   }
 }
 
-// Returns whether the run folder's lock file was touched recently. A fresh lock file shows that a
-// job runs on another machine, where its process cannot be checked.
+// Returns whether the run folder's lock file was touched recently. This shows that the job
+// runs even if it is on another machine, whose processes cannot be checked from here.
 bool lock_is_fresh(const run_folder::RunFolder& run) {
   struct stat info = {};
   if (::stat((run.root() / "lock").c_str(), &info) != 0 || info.st_size == 0) return false;

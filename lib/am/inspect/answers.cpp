@@ -8,7 +8,8 @@
 namespace am::inspect {
 namespace {
 
-// Named types that several answers use. `Answer` is any entry of "results".
+// JSON types, by name, that the answers of several commands use. `Answer` is any entry of the list
+// "results".
 constexpr std::string_view kShared =
     "{results: [Answer], diagnostics?: [Diagnostic] (of the plan), error?: Error (of the "
     "target)};Diagnostic = {rule: string, severity: 'error' | 'warning' | 'note', file: string, "

@@ -9,8 +9,8 @@
 
 namespace am::inspect {
 
-// Returns the help of the command, followed by the fields that only its JSON answer has, for
-// example "JSON: parameters [{name, shape, dtype, bytes}]."
+// Returns the help of the command, followed by the fields that its JSON answer has in addition to
+// the fields of every answer, for example "JSON: parameters [{name, shape, dtype, bytes}]."
 std::string help_text(const Command& command);
 
 // Returns a JSON Schema (draft 2020-12) of what am-repl --json prints, with the answers of all

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr auto kGreeting = 5s;
 constexpr auto kLook = 100ms;
 constexpr auto kRenewal = 10s;
-// Time without an answer after which a notice reports that the job has not answered.
+// Time to wait for an answer before a notice reports that the job has not answered yet.
 constexpr auto kSilence = 2s;
 constexpr auto kLongSilence = 30s;  // applies to commands that wait for steps of the job
 

@@ -51,8 +51,8 @@ class AttachedJob : public Interpreter {
   void tell(const Json& event);
   void tell_what_came();
   [[noreturn]] void lost();
-  // Runs in thread keeper_: sends keep-alive messages and, while no command runs, reports events of
-  // the job and its end.
+  // Runs in thread keeper_: sends keep-alive messages and, while no command runs, reports the job's
+  // events and its end.
   void keep();
 
   WaitOptions wait_;
@@ -66,7 +66,7 @@ class AttachedJob : public Interpreter {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
-  bool busy_ = false;  // set while run() runs a command and reports the end of the job itself
+  bool busy_ = false;  // set during run(), which then reports the end of the job
   std::thread keeper_;
 };
 

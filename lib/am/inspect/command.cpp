@@ -27,7 +27,7 @@ const Option* find_option(const Command& command, std::string_view name) {
               near ? cat("did you mean ", *near, "?") : cat("usage: ", command.usage()));
 }
 
-// Separates options from operands. `--name value` and `--name=value` are options, but not behind a
+// Separates options from operands. `--name value` and `--name=value` are options, but not after the
 // word `--`; everything else is an operand.
 Arguments parse_arguments(const Command& command, std::vector<std::string> words,
                           const std::vector<bool>& quoted) {

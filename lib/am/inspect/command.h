@@ -71,8 +71,8 @@ struct Arguments {
 
 struct Result {
   Json json = Json::object();  // fields of the JSON answer
-  // The answer as text that ends with a newline. Not needed, and then possibly empty, if
-  // Session::for_programs() is true.
+  // The answer as text that ends with a newline. May be empty if
+  // Session::for_programs() is true, because the text is then not printed.
   std::string text;
   std::string svg;    // the answer as a picture; empty for commands that draw none
   bool quit = false;  // set if the session ends after this command
@@ -86,7 +86,7 @@ using TextFunction = Result(const term::Style& style, const Arguments& arguments
 using RowsFunction = void(Json& rows, const Arguments& arguments);
 using ConsoleFunction = Result(Console& console, const Arguments& arguments);
 
-// The next structs are the kinds of actions. Each command has one action.
+// The actions of commands: one struct for each kind of action. Each command has one action.
 
 // Runs on all ranks of the session.
 struct OnRanks {
@@ -115,7 +115,7 @@ struct InConsole {
 
 // Runs in a running job (live/attach_server.h).
 struct InJob {
-  bool without_job = false;  // sessions without a job also run the command, like OnValues
+  bool without_job = false;  // whether sessions without a job run the command too
   bool lasts = false;        // the command waits for steps of the job, and may be silent for long
 };
 

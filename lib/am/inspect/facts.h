@@ -35,8 +35,8 @@ Json name_or_null(const DefaultTokenizer& tokenizer);
 // Returns the tokenizer of a plan: the key data.tokenizer or, if the data are stored as tokens, the
 // tokenizer in the folder of the model's config.json.
 DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size);
-// Returns the path of tokenizer.json in the folder. If the folder has no tokenizer at all, and
-// bytes are possible tokens of a vocabulary of this size, returns "bytes".
+// Returns the path of tokenizer.json in the folder. Returns "bytes" (one token per byte) if the
+// folder has no tokenizer of any kind and `vocab_size` is at most 256.
 DefaultTokenizer tokenizer_beside(const std::filesystem::path& folder, int64_t vocab_size);
 
 }  // namespace am::inspect

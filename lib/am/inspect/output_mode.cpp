@@ -8,7 +8,7 @@
 namespace am::inspect {
 namespace {
 
-// Number of significant digits with which each double is exact. Programs read these formats.
+// Number of significant digits that represent every double exactly, because programs read the text.
 constexpr int kAllDigits = 17;
 
 std::string exact_text(const Json& value) {

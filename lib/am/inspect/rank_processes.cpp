@@ -28,9 +28,9 @@
 namespace am::inspect {
 namespace {
 
-// Time in which ranks may exit by themselves before they are killed. After a failure, this wait
-// shows which rank failed first; at the end of a session, the ranks notice that their socket is
-// closed.
+// Time for ranks to exit by themselves before they are killed. After a failure, the ranks that exit
+// in this time show which rank failed first. At the end of a session, ranks exit because their
+// socket is closed.
 constexpr auto kSettle = std::chrono::milliseconds(500);
 constexpr int kPollMilliseconds = 100;
 constexpr int kTailLines = 20;
@@ -96,8 +96,8 @@ bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
   return true;
 }
 
-// Returns a description of how a process ended that has closed its socket. Leaves the process as a
-// zombie, for reap().
+// Returns a description of the end of a process that has closed its socket. Leaves the process as a
+// zombie, so that reap() can still read its exit status.
 std::string how_it_ended(pid_t pid) {
   for (int i = 0; i < 20; ++i) {
     siginfo_t info = {};

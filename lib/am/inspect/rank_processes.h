@@ -34,7 +34,7 @@ struct PendingCommand {
   std::chrono::steady_clock::time_point since;  // start of the wait for replies
   // Time at which the user first interrupted the command.
   std::optional<std::chrono::steady_clock::time_point> interrupted;
-  bool given_up = false;  // set if abandoned; the next command first waits for the replies
+  bool given_up = false;  // set if the command was abandoned: the next one waits for its replies
   std::string named;      // ranks listed by the last notice about missing replies
 };
 

@@ -18,8 +18,8 @@ using term::Cell;
 using term::Role;
 using term::Style;
 
-// Returns the title of a row of ranks: the indices along those of the axes dp_replicate, dp_shard
-// and cp that have more than one rank, for example "dp_replicate 0 dp_shard 1".
+// Returns the title of a row of ranks: their indices along dp_replicate, dp_shard and cp, for
+// example "dp_replicate 0, dp_shard 1". Axes of one rank are omitted.
 std::string row_title(const mesh::MeshLayout& mesh, const std::array<int64_t, 5>& coordinate) {
   std::vector<std::string> parts;
   for (const mesh::Axis axis : {mesh::Axis::kDpReplicate, mesh::Axis::kDpShard, mesh::Axis::kCp}) {

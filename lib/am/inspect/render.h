@@ -15,7 +15,7 @@ namespace am::inspect {
 // Returns one line "name  value" for each fact, with the values in one column.
 std::string draw_facts(const std::vector<std::pair<std::string, std::string>>& facts,
                        const term::Style& style);
-// Draws the boxes of a parameter that each rank stores.
+// Draws which part of a parameter each rank stores.
 std::string draw_shards(const HeldParameter& parameter, std::span<const HeldShard> shards,
                         const term::Style& style);
 // Draws all ranks of the mesh: one box per pipeline stage, with one column per tp index and one row

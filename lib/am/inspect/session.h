@@ -38,8 +38,8 @@ class Session;
 
 // Type of the function of a command. All ranks of the session call it.
 using RankFunction = Result(Session& session, const Arguments& arguments);
-// Type of a function that returns the function of the command with this name; null if the command
-// reads no values.
+// Type of a function that maps the name of a command to the function that runs the command; returns
+// null for a command that reads no values of tensors.
 using ValueFunctions = RankFunction* (*)(std::string_view command);
 
 class Session {
@@ -60,12 +60,12 @@ class Session {
 
   bool for_programs() const { return options_.for_programs; }
 
-  // Returns the parameter or state with this name, or the parameter of which `name` is a unique
-  // suffix. Throws Error(kUsage), whose hint lists the nearest names.
+  // Returns the parameter or optimizer state with this name, or the parameter of which `name` is a
+  // unique suffix. Throws Error(kUsage), whose hint lists the nearest names.
   const HeldParameter& parameter(std::string_view name) const;
   // Returns the parameters that the pattern matches as a name, a glob, a module or a glob of
-  // modules; "" and "all" match every parameter. If no parameter matches, states are searched.
-  // Throws Error(kUsage) if nothing matches.
+  // modules; "" and "all" match every parameter. If no parameter matches, optimizer states are
+  // searched. Throws Error(kUsage) if nothing matches.
   std::vector<const HeldParameter*> matching(std::string_view pattern) const;
 
   // Returns the names that the user has defined with `let`, and the operands that each name stands

@@ -164,8 +164,8 @@ std::string StoredCatalog::note() const {
 }
 
 std::vector<HeldBytes> StoredCatalog::held_bytes() {
-  // An entry is added with the first shard of a rank, because mesh_ has only one rank if the mesh
-  // is not known, as for checkpoints of other frameworks.
+  // Begins with one entry per rank of mesh_. The next loop adds entries for further ranks: if the
+  // mesh is not known, as for checkpoints of other frameworks, mesh_ has only one rank.
   std::map<int64_t, HeldBytes> held;
   for (int64_t rank = 0; rank < mesh_.world_size(); ++rank) held[rank].rank = rank;
   for (const HeldParameter& parameter : parameters_) {

@@ -1,4 +1,4 @@
-// Returns the opened files to commands that read more than tensors from them.
+// Access to the opened checkpoint files, for commands that read more from them than tensors.
 #pragma once
 
 #include <string_view>

@@ -27,7 +27,7 @@
 
 namespace am::inspect {
 
-// Box of a parameter that one rank stores.
+// Part of a parameter that one rank stores: a box of indices.
 using HeldShard = stored::StoredShard;
 
 // Description of a parameter, or of another tensor, for example an optimizer state.

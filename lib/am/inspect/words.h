@@ -42,8 +42,8 @@ class CommandReader {
 
   // Appends a piece to the input and returns the commands that end in this piece.
   std::vector<std::string> add(std::string_view piece);
-  // Returns the last command, which needs no newline, at the end of the input. Returns an empty
-  // list if there is no further command or if it has an open quote.
+  // Must be called at the end of the input. Returns the last command, even if it has no newline at
+  // its end; an empty list if there is none or if it has an open quote.
   std::vector<std::string> finish();
   // Returns the unfinished command at the end of the input so far.
   const std::string& rest() const;

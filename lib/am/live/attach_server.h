@@ -90,12 +90,12 @@ class AttachServer : public train::InspectionHook {
 
  private:
   enum class Kind : int64_t { kGo, kWait, kCommand, kSave, kLearningRate };
-  // The action that all ranks perform next during a visit.
+  // The action that all ranks perform next, between two steps of the training.
   struct Turn {
     Kind kind = Kind::kGo;
     control::Request request;     // request of the client that caused the action
     double learning_rate = 0.0;   // value to set, for kLearningRate
-    std::optional<size_t> probe;  // index of the probe whose command runs, for kCommand
+    std::optional<size_t> probe;  // index in probes_, if a `watch` or `tripwire` caused kCommand
   };
 
   // The next functions run on the thread that listens to clients.
@@ -106,15 +106,15 @@ class AttachServer : public train::InspectionHook {
   void ask_ranks(const control::Request& request, const std::string& input,
                  const term::Style& style);
 
-  // The next functions run on rank 0's training thread, during a visit.
+  // The next functions run on rank 0's training thread, between two steps.
   Turn next_turn(const train::Boundary& boundary, int64_t& budget);
   std::optional<Turn> turn_of(const control::Request& request, const train::Boundary& boundary);
   void arrive(const train::Boundary& boundary);
   void answer_step(const train::Boundary& boundary);
   std::set<std::pair<uint64_t, int64_t>> take_cancelled();
   void begin_pause(uint64_t client, int64_t steps);
-  // Ends the pause. If `asked` is false, the owner of the pause did not request its end and is sent
-  // a message.
+  // Ends the pause. If `asked` is false, the client that owns the pause did not request its end,
+  // and receives a message.
   void end_pause(const std::string& why, int64_t steps, bool asked);
   void tell_others(std::optional<uint64_t> but, const Json& event);
   void require_mine(uint64_t client) const;
@@ -133,7 +133,7 @@ class AttachServer : public train::InspectionHook {
   void start_watch(const inspect::Arguments& arguments, const control::Request& request);
   void probe_failed(const Probe& probe, inspect::Outcome outcome);
   void probed(size_t index, const inspect::Outcome& outcome, const train::Boundary& boundary);
-  // Sends the samples of the watch as the answer to its `watch` request.
+  // Answers the request of a `watch` command with the samples that its probe has collected.
   void end_watch(const Probe& probe);
   void end_watches_if(const std::function<bool(const Probe&)>& over);
 
@@ -168,7 +168,7 @@ class AttachServer : public train::InspectionHook {
   std::atomic<uint64_t> running_client_{0};
   std::atomic<int64_t> running_id_{0};
   std::atomic<bool> interrupted_{false};
-  // Clients and ids of cancelled requests that are neither queued nor running; they may belong to a
+  // Clients and ids of cancelled requests that are neither queued nor running, for example of a
   // `step` or a `watch` in progress. Guarded by mutex_.
   std::set<std::pair<uint64_t, int64_t>> cancelled_;
   std::atomic<bool> any_cancelled_{false};

@@ -29,7 +29,7 @@ namespace {
 // Ranks that issued the same collectives.
 struct Issued {
   std::vector<int64_t> ranks;
-  Json collectives;  // with the largest age of each collective on these ranks
+  Json collectives;  // "seconds_ago" of each collective is the largest of these ranks
 };
 
 // Returns a key that identifies the list of collectives without their ages: two ranks that issued
@@ -51,7 +51,7 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
   inspect::Result result;
   Json ranks = Json::array();
   std::vector<Issued> rows;
-  std::map<std::string, size_t> places;  // indices in `rows`, by kind_of() or rank
+  std::map<std::string, size_t> places;  // indices in `rows`, by kind_of() or, in small jobs, rank
   for (const auto& [rank, said] : answers.said) {
     const Json& collectives = said.at("collectives");
     ranks.push_back({{"rank", rank}, {"collectives", collectives}});

@@ -128,7 +128,7 @@ struct Doing {
   std::string collective;
   std::optional<Span> waiting;   // time that the ranks have spent in the collective, in seconds
   std::optional<Span> memory;    // resident memory in bytes; empty if the ranks do not answer
-  std::optional<Silent> silent;  // set if the ranks do not answer; last_state is empty
+  std::optional<Silent> silent;  // set, without last_state, if the ranks do not answer
   // Seconds since the last state of ranks that do not answer was published; empty if there is none.
   std::optional<Span> silent_seconds;
 

@@ -49,7 +49,7 @@ class Probe {
   // input().
   std::optional<std::string> add(int64_t step, const observe::StepMetrics& metrics,
                                  const Json& norms);
-  // Returns whether a watch has all its samples or a tripwire was triggered.
+  // Returns whether the probe has ended: a watch has all its samples, or a tripwire was triggered.
   bool is_over() const { return over_; }
   // Returns the samples of a watch.
   inspect::Result result() const;

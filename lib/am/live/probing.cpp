@@ -29,9 +29,9 @@ bool AttachServer::probe_is_due(int64_t steps) const {
                      [&](const Probe& probe) { return probe.is_due(steps); });
 }
 
-// Returns the turn for the next probe that is due and reads tensors; nothing if there is none.
-// Probes before it that read only the metrics of the step run here. During a pause, only probes
-// that have not run yet are due.
+// Returns the action that runs the next due probe (`watch` or `tripwire`) that reads tensors;
+// nothing if no such probe is due. Due probes before it in the list need only the
+// metrics of the step, and run here. During a pause, only probes that have not run yet are due.
 std::optional<AttachServer::Turn> AttachServer::next_probe(const train::Boundary& boundary) {
   for (size_t i = 0; i < probes_.size();) {
     const Probe& probe = probes_[i];
@@ -46,9 +46,8 @@ std::optional<AttachServer::Turn> AttachServer::next_probe(const train::Boundary
   return std::nullopt;
 }
 
-// Returns whether the client waits for the result of this turn. For a turn that runs a probe, the
-// client waits only if this is the first run of a tripwire: a `watch` request is answered when the
-// watch ends.
+// Returns whether the client waits for the result of this action. If the action runs a probe, the
+// client waits only for the first run of a `tripwire`: a `watch` is answered when it ends.
 bool AttachServer::waits(const Turn& turn) const {
   if (!turn.probe) return true;
   const Probe& probe = probes_[*turn.probe];

@@ -34,7 +34,8 @@ std::string answer_key(int64_t number, int64_t rank) {
   return cat("live/answer/", number, "/", rank);
 }
 
-// Waits for the question with this number and returns it; nothing if it cannot be parsed.
+// Waits until rank 0 has stored the question with this number, and returns the question; nothing if
+// it cannot be parsed.
 std::optional<Json> await_question(c10d::Store& store, int64_t number) {
   const std::string key = question_key(number);
   for (;;) {

@@ -34,7 +34,8 @@ struct Answers {
   std::map<int64_t, Silent> silent;  // ranks that did not answer
 };
 
-// Sends questions and reads the answers, on rank 0. Not thread-safe.
+// On rank 0: sends questions to the other ranks through the store, and reads their answers. Not
+// thread-safe.
 class Questions {
  public:
   // `store` must outlive this object. `size` is the number of ranks in the job.
@@ -59,9 +60,9 @@ class Questions {
   int64_t last_ = 0;
 };
 
-// Answers questions, on every rank except rank 0: publishes `who`, the host and process of the
-// rank, then stores the result of `answer` for each question until rank 0 calls end(). Rethrows
-// exceptions of the store if its connection breaks.
+// On every rank except rank 0: answers the questions of rank 0. Publishes `who`, the host and
+// process of this rank, then stores answer(question) for each question until rank 0 calls end().
+// Rethrows exceptions of the store if its connection breaks.
 void answer_questions(c10d::Store& store, int64_t rank, const Json& who,
                       const std::function<Json(const Json& question)>& answer);
 

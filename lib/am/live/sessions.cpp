@@ -30,7 +30,7 @@ class KeptGenerators {
         const std::lock_guard lock(generator.mutex());
         generator.set_state(state);
       } catch (const std::exception&) {
-        // Setting a state that the same generator returned does not fail.
+        // Ignored: set_state() accepts every state that the same generator has returned.
       }
     }
   }

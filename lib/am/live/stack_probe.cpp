@@ -60,8 +60,8 @@ void write_stack(int) {
 
 std::string name_of_frame(void* address) {
   Dl_info info = {};
-  // Looks up address - 1, because a return address behind a final call is the first byte of the
-  // next function.
+  // Looks up address - 1: if a call is the last instruction of a function, its return address is
+  // the first byte of the next function.
   void* const inside = static_cast<char*>(address) - 1;
   if (::dladdr(inside, &info) == 0 || info.dli_fname == nullptr) {
     return cat("0x", std::hex, reinterpret_cast<uintptr_t>(address));

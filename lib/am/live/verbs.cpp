@@ -107,8 +107,9 @@ std::set<std::pair<uint64_t, int64_t>> AttachServer::take_cancelled() {
   return std::exchange(cancelled_, {});
 }
 
-// Begins a visit: drops the probes of clients that have disconnected, pauses the job if a `break`
-// condition is true, and answers a `step N` that has finished or was cancelled.
+// Called first between two steps. Drops the `watch` and `tripwire` commands of clients that have
+// disconnected, pauses the job if a `break` condition is true, and answers a `step N` that has
+// finished or was cancelled.
 void AttachServer::arrive(const train::Boundary& boundary) {
   const auto cancelled = take_cancelled();
   const auto is_cancelled = [&](const control::Request& request) {

@@ -15,7 +15,7 @@ namespace am::live {
 
 namespace {
 
-// Largest number of commands that run in one visit while the job is not paused, so that a busy
+// Largest number of commands that run between two steps while the job is not paused, so that a busy
 // client cannot stop the training.
 constexpr int64_t kMostCommands = 32;
 

@@ -22,8 +22,8 @@ namespace am::observe {
 
 class TensorBoardSink : public MetricSink {
  public:
-  // Creates the folder and a new event file in it. If resumed_step > 0, the new file tells
-  // TensorBoard to discard the steps after resumed_step that earlier files contain. Throws
+  // Creates the folder and a new event file in it. If resumed_step > 0, the new file makes
+  // TensorBoard discard the steps after resumed_step that earlier files contain. Throws
   // Error(kIo).
   TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step);
   TensorBoardSink(const TensorBoardSink&) = delete;

@@ -25,8 +25,8 @@ inline constexpr const char* kCudaPluginSymbol = "am_cuda_plugin";
 struct CudaPlugin {
   const char* version;       // AM_VERSION of the plugin's build
   const char* nccl_version;  // NCCL version that the plugin was compiled with, for example "2.28.9"
-  // Throws std::exception if there is no GPU for this local rank, or if NCCL is not the one of
-  // libtorch.
+  // Throws std::exception if there is no GPU for this local rank, or if libtorch was built with
+  // another version of NCCL than the plugin.
   std::shared_ptr<Engine> (*make_nccl_engine)(const launch::RankEnvironment& here);
   // Returns this rank's GPU, which other ranks may use too; see am/cuda/gpu.h. Throws
   // std::exception if there is no GPU.

@@ -121,7 +121,7 @@ c10::intrusive_ptr<c10d::Work> GlooGroup::alltoall_base(at::Tensor& out, at::Ten
                                                         std::vector<int64_t>& out_rows,
                                                         std::vector<int64_t>& in_rows,
                                                         const c10d::AllToAllOptions& options) {
-  // Lent requires an address, but a tensor without elements may have no memory.
+  // A tensor without elements may have no memory that Lent could hold.
   if (out.numel() == 0 || in.numel() == 0) {
     return ProcessGroupGloo::alltoall_base(out, in, out_rows, in_rows, options);
   }

@@ -89,8 +89,8 @@ void Inquiry::listen(const Collective& waiting) {
   publish_silence(waiting);
 }
 
-// Reads the states of the ranks that find_stall needs. Each iteration adds the members of the
-// groups in which the ranks read so far wait.
+// Reads the states of the ranks that find_stall needs. If a state shows that its rank waits in
+// another group, the next iteration reads the states of that group's ranks.
 void Inquiry::read_states(const Collective& waiting) {
   std::vector<int64_t> known;
   for (;;) {
@@ -137,8 +137,8 @@ void Inquiry::publish_silence(const Collective& waiting) {
   silence_ = std::move(text);
 }
 
-// Returns the states of the peers that were read, and this rank's own state, with the rank waiting
-// in `waiting`.
+// Returns the peers' states that were read, and this rank's own state, changed to show that this
+// rank waits in `waiting`.
 std::map<int64_t, PeerView> Inquiry::views(const Collective& waiting) {
   RankState own = context_.progress.state(rank_);
   set_waiting(own, waiting, own.waiting_seconds);
@@ -220,8 +220,8 @@ std::optional<Stall> Inquiry::await_verdict(const Collective& collective, millis
 }
 
 void Inquiry::publish_verdict(const Collective& collective, Stall stall) {
-  // `stall` lists the ranks of the cycle without this rank; the verdict for other ranks includes
-  // it.
+  // `stall` lists only the other ranks of the cycle. The verdict, which other ranks read, must list
+  // this rank too.
   if (stall.circle) stall.missing.push_back(rank_);
   std::sort(stall.missing.begin(), stall.missing.end());
   if (stall.text.size() > kMostText) stall.text.resize(kMostText);

@@ -92,7 +92,7 @@ class Inquiry {
   std::map<std::string, std::vector<int64_t>> members_;
   std::map<std::string, bool> published_members_;
   std::string late_;     // key of the collective that is late; empty: none
-  int64_t place_ = 0;    // position of this rank among the ranks that found `late_` late
+  int64_t place_ = 0;    // order in which this rank reported the late collective, counted from 1
   std::string silence_;  // list of silent ranks that this rank published last
   Clock::time_point published_ = {};
 };

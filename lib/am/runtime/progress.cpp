@@ -21,8 +21,8 @@ double seconds_since(Progress::Clock::time_point start) {
   return std::chrono::duration<double>(Progress::Clock::now() - start).count();
 }
 
-// Whether a collective has completed; any thread may ask. Without the device guard, a thread that
-// has no current GPU would create a context on GPU 0.
+// Whether a collective has completed. Any thread may call this; without the device guard, a thread
+// that has no current GPU would create a context on GPU 0.
 bool completed(c10d::Work& observer, c10::Device device) {
   try {
     const c10::DeviceGuard guard(device);

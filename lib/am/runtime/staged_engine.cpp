@@ -30,7 +30,8 @@ at::Tensor staging_for(const at::Tensor& tensor) {
   return at::empty(tensor.sizes(), options);
 }
 
-// Returns host copies of the tensors' values, after the work queued on the device's current stream.
+// Returns host copies of the tensors. Waits until the work queued on the device's current stream,
+// the copies included, is done.
 Tensors staged(const Tensors& tensors) {
   Tensors copies;
   for (const at::Tensor& tensor : tensors) {
@@ -120,8 +121,8 @@ class StagedGroup final : public c10d::Backend {
     return ended_in({}, sent[0], std::move(work));
   }
 
-  // Unlike a send, recv does not wait for the current stream: the peer may have to receive before
-  // it sends.
+  // Unlike send(), does not wait for the current stream: there is no input to copy, and the wait
+  // would delay messages of this rank that the peer may need before it sends.
   WorkPtr recv(Tensors& tensors, int from, int tag) override {
     check(tensors);
     Tensors arriving = {staging_for(tensors[0])};

@@ -98,8 +98,9 @@ struct Watchdog::Shared {
     }
   }
 
-  // Makes talk() publish the state once more and answer a question, and waits for the answer for a
-  // limited time. Returns the question, with the answer if it came in time.
+  // Makes talk() publish the state once more and find out why `collective`, if set, does not end.
+  // Waits for the answer for a limited time. Returns the request, with the answer if it came in
+  // time.
   std::shared_ptr<Question> ask(std::optional<Collective> collective, bool timed_out) {
     const std::lock_guard one(asking);
     std::unique_lock lock(mutex);
@@ -115,7 +116,7 @@ struct Watchdog::Shared {
     return asked;
   }
 
-  // Publishes the state. If the question is about a collective, also registers this rank with
+  // Publishes the state. If `asked` has a collective, also registers this rank with
   // Inquiry::take_place. Returns false if the store does not answer.
   bool publish_and_ask(Question& asked) {
     try {
@@ -192,7 +193,7 @@ struct Watchdog::Shared {
   const c10::intrusive_ptr<c10d::Store> store;
   std::optional<Inquiry> inquiry;  // used by talk() only
 
-  std::mutex asking;  // lets only one question be asked at a time
+  std::mutex asking;  // locked during ask(), so that one thread at a time waits for an answer
   std::mutex mutex;   // guards the members below
   std::condition_variable wake, changed;
   std::shared_ptr<Question> question;  // the question that talk() must answer next; null: none

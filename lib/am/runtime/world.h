@@ -74,8 +74,8 @@ class World {
   Group new_group(const std::string& name, std::vector<int64_t> ranks, const GroupOptions& options,
                   const std::string& backend = {}) const;
   // Returns "NAME/1" at the first call, "NAME/2" at the second, and so on. All ranks of the world,
-  // or of the only group that uses NAME, must call it in the same order, so that equal calls get
-  // equal names.
+  // or of the only group that uses NAME, must call it in the same order, so that a call returns
+  // the same name on all of them.
   std::string unique_name(const std::string& name) const;
 
   // Aborts every group's communicator, so that no rank waits for this rank: other ranks'
@@ -87,9 +87,10 @@ class World {
   std::shared_ptr<State> state_;
 };
 
-// Runs `body(rank)` in `size` threads of this process, and rethrows the first failure that is not
-// of kind kPeer; a kPeer error is a consequence of another rank's failure, so it is rethrown only
-// if there is no other error. Sets up c10d for ranks in threads; see Note [Flight recorder].
+// Runs `body(rank)` in `size` threads of this process. If threads fail, rethrows the first error
+// that is not of kind kPeer, because kPeer errors are consequences of another rank's failure;
+// if all are of kind kPeer, rethrows the first one. Sets up c10d for ranks in threads; see
+// Note [Flight recorder].
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body);
 
 // Runs `body` as `size` ranks in threads, connected by Gloo. For tests, and for tools that hold a

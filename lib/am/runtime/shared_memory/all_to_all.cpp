@@ -15,11 +15,11 @@ int64_t whole_lines(int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLin
 
 }  // namespace
 
-// An entry of the table at the start of a slot: describes the data for one rank.
+// An entry of the table at the start of a slot: describes the data for one receiver.
 struct AllToAll::Header {
-  int64_t whole;  // bytes that the sender sends to that rank in all rounds
-  int64_t first;  // offset of that rank's bytes in the slot
-  int64_t bytes;  // number of that rank's bytes in the slot
+  int64_t whole;  // number of bytes for the receiver in all rounds
+  int64_t first;  // offset of the receiver's bytes in the slot
+  int64_t bytes;  // number of the receiver's bytes in the slot
   int64_t more;   // nonzero: another round follows, because the sender has more bytes for some rank
 };
 
@@ -92,7 +92,7 @@ bool AllToAll::read(int64_t peer, const std::byte* slot) {
 }
 
 void AllToAll::run(uint64_t label, Rounds::Deadline deadline) {
-  int64_t ahead = 0;  // number of rounds that this rank has shown but not yet read
+  int64_t ahead = 0;  // number of rounds that this rank has written but not yet read
   for (bool more = true; more;) {
     while (ahead == 0 || (has_more() && !rounds_.all_shown() && rounds_.can_write())) {
       write(rounds_.write(deadline));

@@ -142,7 +142,7 @@ int64_t Exchange::part_begin(int64_t count, int64_t rank) const {
   return count * rank / channel_.size();
 }
 
-// Sums all elements, after every rank has shown them.
+// Waits until every rank has published its elements, then sums all of them.
 void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
                        Operation operation) const {
   std::vector<const void*> rows(static_cast<size_t>(channel_.size()));
@@ -152,8 +152,8 @@ void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
   combine(dtype, operation, data, rows, count);
 }
 
-// Sums this rank's part of the elements, after every rank has shown it. Then shows the sum in this
-// rank's slot, and reads the other ranks' sums.
+// Waits until every rank has published its elements, then sums this rank's part of them. Publishes
+// the sum in this rank's slot, and copies the sums of the other parts from the other ranks' slots.
 void Exchange::sum_parts(std::byte* data, int64_t count, c10::ScalarType dtype,
                          Operation operation) const {
   const auto width = static_cast<int64_t>(c10::elementSize(dtype));

@@ -11,7 +11,8 @@ namespace am::runtime::shared_memory {
 Rounds::Rounds(const Channel& channel) : channel_(channel) {}
 
 // Returns the number of this rank's rounds that all other ranks have completed. In a broadcast, a
-// rank that reads nothing from this rank may have completed more rounds than this rank has shown.
+// rank that reads nothing from this rank may have completed more rounds than this rank has
+// published.
 uint64_t Rounds::done_by_others() const {
   int32_t behind = 0;
   for (int64_t peer = 0; peer < channel_.size(); ++peer) {

@@ -61,7 +61,7 @@ class Rounds {
 
   const Channel& channel_;
   // Numbers of rounds that this rank has shown, and has completed. The channel's counts are their
-  // last 32 bits.
+  // low 32 bits.
   uint64_t shown_ = 0;
   uint64_t done_ = 0;
   // For each slot: number of rounds that all other ranks must have completed before the slot is

@@ -6,9 +6,9 @@
 //   auto same = Segment::open(store.get_to_str("segment"), bytes);   // in another process
 //
 // A segment is a memfd that other processes open as /proc/PID/fd/FD. open() verifies that both
-// processes are on one host: equal boot, equal namespaces of process ids and networks, and the file
-// opens. The size is sealed, so that no process can truncate memory that another process uses; and
-// open() accepts only memory of sealed size, whatever an address names.
+// processes are on one host: equal boot ids, equal namespaces of process ids and networks, and the
+// file opens. The size is sealed, so that no process can truncate memory that another process uses.
+// open() accepts only memory of sealed size, whatever file an address names.
 #pragma once
 
 #include <cstddef>
